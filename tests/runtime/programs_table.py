@@ -1,4 +1,4 @@
-"""The programs of tests/corpus/stablehlo and tests/corpus/programs, compiled once each and run at all their sizes, against JAX's values.
+"""The programs of tests/corpus/stablehlo, programs, loops and library, compiled once each and run at all their sizes, against JAX's values.
 
     python -m runtime.programs_table                a table of all programs, and the BERT-like layer; exit code 1 where numbers differ
     python -m runtime.programs_table rope layer     of these
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from runtime import dynamic_programs, stablehlo_programs
+from runtime import dynamic_programs, library_programs, loop_programs, stablehlo_programs
 from runtime.stablehlo_programs import Case
 
 from xla_emitters.errors import XlaEmittersError
@@ -37,7 +37,7 @@ REFUSED = {"routines": "lapack_spotrf_ffi"}
 
 @dataclass(frozen=True)
 class Program:
-    """A program of either corpus."""
+    """A program of a corpus."""
 
     name: str
     folder: Path
@@ -76,10 +76,10 @@ def difference(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> flo
 
 
 def programs() -> dict[str, Program]:
-    """All programs of both corpora by name."""
+    """All programs of all corpora by name."""
     return {
         name: Program(name, module.CORPUS, case)
-        for module in (stablehlo_programs, dynamic_programs)
+        for module in (stablehlo_programs, dynamic_programs, loop_programs, library_programs)
         for name, case in module.CASES.items()
     }
 

@@ -29,6 +29,7 @@ class Case:
     inputs    a spec for each: "f32[b,s,32]"; "s32[b]<7" is drawn from 0 to 6
     sizes     the choices of symbols; a static program has one, {}
     tolerance relative to the largest expected magnitude: JAX's order of sums is another
+    donated   numbers of the arguments whose memory JAX may take
     """
 
     inputs: tuple[str, ...]
@@ -36,6 +37,7 @@ class Case:
     tolerance: float = 2e-5
     is_evaluated: bool = True
     form: str = "pretty"
+    donated: tuple[int, ...] = ()
 
 
 BS = ({"b": 1, "s": 1}, {"b": 2, "s": 5}, {"b": 3, "s": 8})
@@ -291,7 +293,7 @@ def text_of(function: Callable[..., Any], case: Case) -> str:
 
     shapes = arguments_of(case)
     if case.sizes[0]:
-        return export.export(jax.jit(function))(*shapes).mlir_module()
+        return export.export(jax.jit(function, donate_argnums=case.donated))(*shapes).mlir_module()
     lowered = jax.jit(function).lower(*shapes)
     if case.form == "generic":
         return lowered.compiler_ir("stablehlo").operation.get_asm(print_generic_op_form=True)

@@ -19,7 +19,7 @@ from xla_emitters.graph.disc_element_type_converter import DiscElementTypeConver
 from xla_emitters.graph.disc_gpu_conv_padding import DiscGpuConvPaddingPass
 from xla_emitters.graph.disc_inliner import DiscInlinerPass
 from xla_emitters.graph.disc_loop_invariant import DiscLoopInvariantPass
-from xla_emitters.graph.disc_placer import CONTROL, SHAPE_OPERANDS
+from xla_emitters.graph.places import CONTROL, SHAPE_OPERANDS
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.stablehlo_text import parse_stablehlo

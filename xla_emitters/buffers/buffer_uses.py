@@ -3,11 +3,13 @@
 memref.dealloc %b              frees                     lmhlo.add %x, %y -> %b, memref.store      write
 memref.dim %b                  asks for a size           func.return %b, lmhlo.terminator %b       give away, as does lmhlo.while (%b)
 lmhlo.inc_ref %b               another name              everything else                           reads
+
+lmhlo.dynamic_update_slice %b, %u, %i -> %b              updates in place: it writes a part of %b, and keeps the rest
 """
 
 from __future__ import annotations
 
-from xdsl.dialects import func, memref
+from xdsl.dialects import func, memref, scf
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from xla_emitters.dialects import lmhlo
@@ -30,6 +32,11 @@ def writes(use: Use) -> bool:
             return use.index == 1
         case _:
             return False
+
+
+def updated_in_place(op: Operation) -> list[SSAValue]:
+    """The buffers that an op changes in part: the array that it updates and its result are one buffer."""
+    return [buffer for buffer in op.outputs if buffer in op.inputs] if isinstance(op, BufferOp) else []
 
 
 def gives_away(use: Use) -> bool:
@@ -56,6 +63,26 @@ def is_after(later: Operation, earlier: Operation) -> bool:
     assert earlier.parent is not None
     at = place_in(earlier.parent, later)
     return at is not None and at is not earlier and earlier.is_before_in_block(at)
+
+
+def is_before(earlier: Operation, later: Operation) -> bool:
+    """Whether `earlier`, or what encloses it, is before `later`, or what encloses that, in a block that has both."""
+    holder: Operation | None = earlier
+    while holder is not None and holder.parent is not None:
+        if (at := place_in(holder.parent, later)) is not None:
+            return at is not holder and holder.is_before_in_block(at)
+        holder = holder.parent_op()
+    return False
+
+
+def are_exclusive(a: Operation, b: Operation) -> bool:
+    """Whether two ops are in different branches of one choice, so that only one of them is executed."""
+    holder: Operation | None = a
+    while holder is not None:
+        region, holder = holder.parent_region(), holder.parent_op()
+        if isinstance(holder, lmhlo.CaseOp | scf.IfOp) and holder is not b and holder.is_ancestor(b):
+            return region is None or not region.is_ancestor(b)
+    return False
 
 
 def is_in_loop(op: Operation) -> bool:

@@ -132,8 +132,9 @@ class _FunctionFusion:
                 op.fusion_name = StringAttr(f"{op.fusion_name.data}_{number}")
 
     def _classify(self) -> None:
-        written = [buffer for op in _buffer_ops(self.function) for buffer in op.outputs]
-        again = {buffer for buffer, times in Counter(written).items() if times > 1}
+        written = [(buffer, buffer in op.inputs) for op in _buffer_ops(self.function) for buffer in op.outputs]
+        updated = {buffer for buffer, in_place in written if in_place}
+        again = {buffer for (buffer, _), times in Counter(one for one in written if not one[1]).items() if times > 1}
         dead = _dead(self.function)
         for op in _buffer_ops(self.function):
             if op in dead:
@@ -152,7 +153,7 @@ class _FunctionFusion:
                     and any(space_of(output.type) == GPU for output in op.outputs)
                 ):
                     self.fuse.skip(op, reason)
-            if is_splat and isinstance(op.outputs[0].owner, memref.AllocOp):
+            if is_splat and isinstance(op.outputs[0].owner, memref.AllocOp) and updated.isdisjoint(op.operands):
                 self.splats[op.outputs[0]] = op
 
     def _finish_splat(self, op: BufferOp) -> None:

@@ -13,7 +13,8 @@ branches take the computations that they run into their regions. Computations th
 
 Who frees what: a block owns the buffers that are allocated in it, those that its loops and branches return, and in a loop's body those that
 it carries. What it owns and does not yield it frees, after its last op (`disc-buffer-optimization` moves that forward). What it yields or
-returns must be its own, and once: a copy is made of everything else, so that no result is an argument, or another result.
+returns must be its own, and once: a copy is made of everything else, so that no result is an argument, or another result. Arguments that
+the caller donates (`tf.aliasing_output`, `jax.buffer_donor`, as JAX writes it) are the entry's own: attribute `disc.donated`.
 
 Without: calls (run `disc-inliner` first), fusions of HLO, tokens, results that are tuples of tuples.
 Source: seed document, "DHloLegalizeToLhlo"; docs/reference/4 1.3.
@@ -27,7 +28,17 @@ from dataclasses import dataclass
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr, TupleType, i1, i32
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    TupleType,
+    UnitAttr,
+    i1,
+    i32,
+)
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
@@ -50,7 +61,7 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU, HOST, devices_of
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import as_array, is_array, leaf_types, tuple_types
-from xla_emitters.dialects.lmhlo import BUFFER_OPS, buffer_type, tensor_of
+from xla_emitters.dialects.lmhlo import BUFFER_OPS, DONATED, buffer_type, tensor_of
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.sizes import SizeNames, sizes_of
 
@@ -86,17 +97,29 @@ def _function(entry: ComputationOp, names: SizeNames) -> func.FuncOp:
         for leaf in values[parameter.result]:
             leaf.name_hint = parameter.result.name_hint
     code = IndexCode(Builder(InsertPoint.at_end(block)), entry.location)
-    body = _Body(entry, code, values, names, owned=())
+    donated = [is_donated(parameter) for parameter in parameters for _ in leaf_types(parameter.result.type)]
+    owned = [argument for argument, is_own in zip(block.args, donated, strict=True) if is_own]
+    body = _Body(entry, code, values, names, owned)
     roots = body.instructions()
     roots = body.yielded(roots, [root.type for root in roots])
     code.builder.insert(func.ReturnOp(*roots))
-    said = [sizes for parameter in parameters for sizes in _sizes(names, parameter.result)]
+    sizes = [sizes for parameter in parameters for sizes in _sizes(names, parameter.result)]
+    said = [
+        ({SIZES: shape} if shape else {}) | ({DONATED: UnitAttr()} if is_own else {})
+        for shape, is_own in zip(sizes, donated, strict=True)
+    ]
     return func.FuncOp(
         entry.sym_name.data,
         ([argument.type for argument in block.args], [root.type for root in roots]),
         Region(block),
-        arg_attrs=ArrayAttr(DictionaryAttr({SIZES: sizes} if sizes else {}) for sizes in said) if any(said) else None,
+        arg_attrs=ArrayAttr(map(DictionaryAttr, said)) if any(said) else None,
     )
+
+
+def is_donated(parameter: ParameterOp) -> bool:
+    """Whether the caller gives the argument's memory away, as JAX says it: for a certain result, or for any."""
+    to_any = parameter.attributes.get("jax.buffer_donor")
+    return "tf.aliasing_output" in parameter.attributes or to_any == StringAttr("true")
 
 
 def _sizes(names: SizeNames, value: SSAValue) -> list[ArrayAttr[StringAttr] | None]:

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xla_emitters.buffers.buffer_uses import frees, gives_away, is_after, uses_of, writes
+from xla_emitters.buffers.buffer_uses import are_exclusive, frees, gives_away, is_after, uses_of, writes
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -55,7 +55,8 @@ class DiscLowerToBufferAliasPass(KernelPass):
             return self.skip(op, "it moves data between memories")
         others = [use for use in uses_of(result) if use.operation is not op]
         if any(writes(use) for use in others) or any(
-            writes(use) and not is_after(op, use.operation) for use in uses_of(source)
+            writes(use) and not is_after(op, use.operation) and not are_exclusive(op, use.operation)
+            for use in uses_of(source)
         ):
             return self.skip(op, "one of the two buffers is written again")
         if not all(is_after(use.operation, op) for use in others) or sum(map(frees, others)) > 1:
@@ -75,7 +76,9 @@ class DiscLowerToBufferAliasPass(KernelPass):
         """Gives the operand's own buffer away, where nothing uses it any more."""
         source, result = op.inputs[0], op.outputs[0]
         later = [
-            use.operation for use in uses_of(source) if not is_after(op, use.operation) and use.operation is not op
+            use.operation
+            for use in uses_of(source)
+            if use.operation is not op and not is_after(op, use.operation) and not are_exclusive(op, use.operation)
         ]
         is_last = len(later) == 1 and isinstance(later[0], memref.DeallocOp) and later[0].parent is op.parent
         if not is_last or tensor_of(source.type) != tensor_of(result.type):

@@ -186,6 +186,8 @@ def _by_vectors(choice: _Choice) -> str | None:
     if any(part.opcode == "concatenate" for part in choice.parts):
         return "it concatenates: neighbours may be of different operands"
     results = [buffer for part in choice.group.results for buffer in part.writes]
+    if any(part.updated for part in choice.parts):
+        return "it updates an array in place, at any offset"
     if not results:
         return "it has no result"
     width = LIMITS.vector_bits // max(LIMITS.element_bits, _narrowest(results))

@@ -31,13 +31,13 @@ from xdsl.dialects import memref
 from xdsl.ir import SSAValue, Use
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes, product
-from xla_emitters.buffers.buffer_uses import asks_size, frees
+from xla_emitters.buffers.buffer_uses import asks_size, frees, updated_in_place
 from xla_emitters.dialects.hlo.base import integers, opcode_of
 from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.placement import GPU, HOST
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
-from xla_emitters.graph.disc_placer import SHAPE_OPERANDS
+from xla_emitters.graph.places import SHAPE_OPERANDS
 from xla_emitters.shapes import Size
 
 LOOP, ROW, COLUMN, STITCH = "kLoop", "kRowReduction", "kColReduction", "kStitch"
@@ -61,7 +61,8 @@ class Part:
     """An op that can be in a fusion, and what the rules ask of it.
 
     opcode   of `hlo`
-    reads    buffers whose elements it needs: not those that hold sizes
+    reads    buffers whose elements it needs: not those that hold sizes, or that it updates in place
+    updated  buffers that it updates in place
     reduces  ROW or COLUMN for a reduction
     """
 
@@ -70,7 +71,9 @@ class Part:
         self.opcode = opcode_of(op.HLO)
         count = len(op.inputs)
         sizes = range(count)[SHAPE_OPERANDS.get(self.opcode, slice(0, 0))]
-        self.reads: tuple[SSAValue, ...] = tuple(op.inputs[i] for i in range(count) if i not in sizes)
+        self.updated = updated_in_place(op)
+        read = (op.inputs[i] for i in range(count) if i not in sizes)
+        self.reads: tuple[SSAValue, ...] = tuple(buffer for buffer in read if buffer not in self.updated)
         self.writes: tuple[SSAValue, ...] = tuple(op.outputs)
 
     @property
@@ -100,8 +103,8 @@ class Part:
 
     @property
     def lead(self) -> SSAValue:
-        """The array whose elements a thread each computes: what a reduction reads, or the result."""
-        return self.reads[0] if self.reduces else self.writes[0]
+        """The array whose elements a thread each computes: what a reduction or an update in place reads, or the result."""
+        return self.reads[0] if self.reduces or self.updated else self.writes[0]
 
 
 def uses_of_elements(buffer: SSAValue) -> list[Use]:
@@ -114,7 +117,8 @@ def why_not_fusible(op: BufferOp) -> str | None:
     opcode = opcode_of(op.HLO)
     if any(space_of(output.type) != GPU for output in op.outputs) or not op.outputs:
         return "it runs on the host"
-    if not all(isinstance(output.owner, memref.AllocOp) for output in op.outputs):
+    updated = updated_in_place(op)
+    if not all(isinstance(output.owner, memref.AllocOp) or output in updated for output in op.outputs):
         return "its result is not allocated here"
     if opcode == "copy" and space_of(op.inputs[0].type) != GPU:
         return "it moves data between memories"
@@ -212,7 +216,7 @@ def base_rules(group: Group, most_buffers: int, *, mix_reductions: bool) -> Verd
     """The rules of the file's head, without kStitch."""
     rows = [part for part in group.reductions if part.reduces == ROW]
     columns = [part for part in group.reductions if part.reduces == COLUMN]
-    if (why := too_many_buffers(group, most_buffers)) is not None:
+    if (why := too_many_buffers(group, most_buffers) or updated_beside_others(group)) is not None:
         return why
     if rows and columns and not mix_reductions:
         return "one kernel does not reduce rows and columns"
@@ -228,6 +232,17 @@ def base_rules(group: Group, most_buffers: int, *, mix_reductions: bool) -> Verd
         if group.count(part) != group.count(other):
             return f"the results {other.name} and {part.name} are not known to have as many elements"
     return Fusion(ROW if rows else COLUMN if columns else LOOP)
+
+
+def updated_beside_others(group: Group) -> str | None:
+    """Why an update in place is not in this kernel: its threads would read what others of them write, or it would not be a plain loop."""
+    for part in group.parts:
+        if part.updated and group.reductions:
+            return f"{part.name} updates in place, beside a reduction"
+        for other in group.parts if part.updated else ():
+            if other is not part and any(buffer in part.updated for buffer in (*other.reads, *other.writes)):
+                return f"{other.name} uses the array that {part.name} updates in place"
+    return None
 
 
 def too_many_buffers(group: Group, most: int) -> str | None:

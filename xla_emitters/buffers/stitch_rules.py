@@ -29,6 +29,7 @@ from xla_emitters.buffers.fusion_rules import (
     Verdict,
     matrix_of,
     too_many_buffers,
+    updated_beside_others,
 )
 from xla_emitters.dialects.lmhlo import tensor_of
 from xla_emitters.dtypes import dtype_of
@@ -40,7 +41,7 @@ SHARED_BYTES = 8192
 
 def stitch_rules(group: Group, most_buffers: int) -> Verdict:
     """A fusion of kind kStitch, or why not."""
-    if (why := too_many_buffers(group, most_buffers)) is not None:
+    if (why := too_many_buffers(group, most_buffers) or updated_beside_others(group)) is not None:
         return why
     if any(part.reduces == COLUMN for part in group.reductions):
         return "a reduction of columns needs all rows, which no one block has"

@@ -41,7 +41,7 @@ from xla_emitters.dialects.disc_ral import (
     is_runtime_value,
 )
 from xla_emitters.dialects.hlo.base import integers
-from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
+from xla_emitters.dialects.lmhlo import DONATED, BufferOp, tensor_of
 from xla_emitters.dtypes import DTYPES, dtype_of
 from xla_emitters.errors import UsageError
 from xla_emitters.kernels.captures import captured_by, loops_of
@@ -72,11 +72,13 @@ class PythonProgram:
     source     binds the runtime's functions by `ral(full name)`, and defines `main(ctx, ...)`, which returns a tuple of buffers
     functions  name of a global of the source -> the op that it carries out, or the fusion whose loops it runs
     dtypes     name of a global of the source -> HLO's name of an element type: the global is its NumPy type
+    donated    numbers of the arguments that the program owns
     """
 
     source: str
     functions: Mapping[str, BufferOp | lmhlo.FusionOp] = field(repr=False)
     dtypes: Mapping[str, str] = field(repr=False)
+    donated: frozenset[int] = field(repr=False)
 
 
 def python_program(module: ModuleOp) -> PythonProgram:
@@ -115,7 +117,7 @@ class _Writer:
             self.states(blocks)
         bound = [f'{name} = ral("{full_name}")' for full_name, name in self.calls.items()]
         text = "\n".join([*bound, *(["", ""] if bound else ()), *self.lines])
-        return PythonProgram(f"{text}\n", self.functions, self.dtypes)
+        return PythonProgram(f"{text}\n", self.functions, self.dtypes, _donated(function))
 
     # ---------------------------------------------------------------------------------------------------------- text
 
@@ -250,6 +252,13 @@ class _Writer:
             self.depth += 1
             self.branch(target, values)
             self.depth -= 1
+
+
+def _donated(function: func.FuncOp) -> frozenset[int]:
+    """The numbers of the arguments that the program owns, before and after it takes a context."""
+    said = {number for number, attributes in enumerate(function.arg_attrs or ()) if DONATED in attributes.data}
+    received = (op for op in function.walk() if isinstance(op, RecvInputOp) and DONATED in op.attributes)
+    return frozenset(said | {op.number.value.data for op in received})
 
 
 def _while(w: _Writer, op: Operation) -> None:

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
+from xla_emitters.buffers.buffer_uses import updated_in_place
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.loops.element_context import BufferElement
 from xla_emitters.loops.index_rules import updated
@@ -67,7 +68,7 @@ def emit_loop_schedule(fusion: FusionLoops) -> None:
 
 
 def _is_in_place(root: BufferOp) -> bool:
-    return root.name == "lmhlo.dynamic_update_slice" and root.outputs[0] is root.inputs[0]
+    return root.name == "lmhlo.dynamic_update_slice" and bool(updated_in_place(root))
 
 
 def _visited(root: BufferOp) -> SSAValue:

@@ -146,7 +146,7 @@ class HostRoad:
         replay = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(shared("replay"))
         steps = Steps(replay, shared("copy"), lambda name: address(f"{name}{ENTRY}"))
         constants = Constants(constants_of(self.host))
-        return LoadedProgram(made.source, made.functions, made.dtypes, constants, kernels, steps)
+        return LoadedProgram(made.source, made.functions, made.dtypes, constants, kernels, made.donated, steps)
 
 
 def _accesses(kernel: gpu.FuncOp) -> Accesses:

@@ -205,7 +205,7 @@ class KernelRoad:
             made = python_program(host)
             constants = Constants(constants_of(host))
             self._loaded[stage] = LoadedProgram(
-                made.source, made.functions, made.dtypes, constants, self._simt_kernels(stage)
+                made.source, made.functions, made.dtypes, constants, self._simt_kernels(stage), made.donated
             )
         return self._loaded[stage]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from xla_emitters.buffers.disc_buffer_optimization import DiscBufferOptimizationPass
 from xla_emitters.buffers.disc_dead_temp_buffer_removal import DiscDeadTempBufferRemovalPass
 from xla_emitters.buffers.disc_dissolve_fusion import DiscDissolveFusionPass
+from xla_emitters.buffers.disc_free_in_branches import DiscFreeInBranchesPass
 from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.buffers.disc_legalize_to_lhlo import DiscLegalizeToLhloPass
 from xla_emitters.buffers.disc_localize_small_cpu_buffer import DiscLocalizeSmallCpuBufferPass
@@ -22,17 +23,20 @@ from xla_emitters.buffers.disc_placement_fixer import DiscPlacementFixerPass
 from xla_emitters.buffers.disc_remove_dead_buffer import DiscRemoveDeadBufferPass
 from xla_emitters.buffers.disc_specialize_fusion_with_speculation import DiscSpecializeFusionWithSpeculationPass
 from xla_emitters.buffers.disc_unify_sizes import DiscUnifySizesPass
+from xla_emitters.buffers.disc_update_in_place import DiscUpdateInPlacePass
 from xla_emitters.graph.disc_base_gemm import DiscBaseGemmPass
 from xla_emitters.graph.disc_broadcast_simplifier import DiscBroadcastSimplifierPass
 from xla_emitters.graph.disc_canonicalize_reduction import DiscCanonicalizeReductionPass
 from xla_emitters.graph.disc_conv_rewriter import DiscConvRewriterPass
 from xla_emitters.graph.disc_element_type_converter import DiscElementTypeConverterPass
+from xla_emitters.graph.disc_gather_slices import DiscGatherSlicesPass
 from xla_emitters.graph.disc_gpu_conv_padding import DiscGpuConvPaddingPass
 from xla_emitters.graph.disc_inliner import DiscInlinerPass
 from xla_emitters.graph.disc_loop_invariant import DiscLoopInvariantPass
 from xla_emitters.graph.disc_placer import DiscPlacerPass
 from xla_emitters.graph.disc_shape_optimization import DiscShapeOptimizationPass
 from xla_emitters.graph.disc_split_large_ops import DiscSplitLargeOpsPass
+from xla_emitters.graph.disc_transpose_simplifier import DiscTransposeSimplifierPass
 from xla_emitters.graph.disc_unused_function_removal import DiscUnusedFunctionRemovalPass
 from xla_emitters.host.disc_convert_const_to_ral import DiscConvertConstToRalPass
 from xla_emitters.host.disc_convert_memory_marker import DiscConvertMemoryMarkerPass
@@ -86,9 +90,11 @@ PROGRAM_GRAPH: tuple[Row, ...] = (
     _row(
         DiscShapeOptimizationPass, "all shape arithmetic is there: computed once, before it is given a place", "graph"
     ),
+    _row(DiscGatherSlicesPass, "sizes are simple by now; what it leaves to data is then placed on the device"),
     _row(DiscPlacerPass, "shape arithmetic is complete: from here every op says where it runs"),
     _row(DiscElementTypeConverterPass, "reductions are of matrices by now; its conversions are data"),
     Row(lambda o: DiscConvRewriterPass(o.device), "the layout depends on where the convolution runs"),
+    _row(DiscTransposeSimplifierPass, "transposes are all there; paddings would be between them"),
     _row(DiscGpuConvPaddingPass, "padding is an operand by now, and only the GPU's library is particular", "placed"),
 )
 
@@ -97,6 +103,11 @@ PROGRAM_FUSED: tuple[Row, ...] = (
     *PROGRAM_GRAPH,
     _row(DiscLegalizeToLhloPass, "every value gets a buffer; sizes of results become code"),
     _row(DiscPlacementFixerPass, "copies that legalising added have no device yet", "lmhlo"),
+    _row(DiscFreeInBranchesPass, "who owns a buffer is explicit, and nothing is an alias yet"),
+    _row(
+        DiscUpdateInPlacePass,
+        "a branch may own what it updates by now; a fusion of an update is a loop over its window",
+    ),
     _row(DiscFuseOnBufferPass, "each op has its device and its buffers; what follows sees a kernel as one op"),
     _row(DiscLowerToBufferAliasPass, "what still copies or reshapes alone needs no buffer of its own"),
     _row(DiscLocalizeSmallCpuBufferPass, "what is left of the lists of sizes; names are final"),

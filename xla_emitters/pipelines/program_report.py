@@ -45,6 +45,10 @@ class Compiled(Described, Protocol):
     def passes(self) -> Trace: ...
     @property
     def cpu(self) -> CpuWay: ...
+    @property
+    def donated(self) -> tuple[int, ...]: ...
+    @property
+    def overwritten(self) -> tuple[int, ...]: ...
     def at(self, stage: str) -> ModuleOp: ...
     def memory(self, inputs: Sequence[Any]) -> Memory: ...
 
@@ -58,6 +62,7 @@ def report(program: Compiled, values: Mapping[str, int] | None = None) -> str:
     lines = [signature(program), program.sizes.report()]
     lines += _ops(_listing(program))
     lines += _fusions(program)
+    lines += _donations(program)
     lines += ["on the CPU", f"  {program.cpu.name}: {program.cpu.reason}"]
     if values or not program.symbols:
         lines += _memory(program, values or {})
@@ -95,6 +100,9 @@ def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> d
         "unresolved": len(program.sizes.unresolved),
         "ops": [asdict(op) for op in _listing(program).ops],
         "fusions": [asdict(fusion) for fusion in _listed_fusions(program)],
+        "donated": [
+            {"argument": number, "is_overwritten": number in program.overwritten} for number in program.donated
+        ],
         "cpu": {"computed_by": program.cpu.name, "reason": program.cpu.reason},
         "remarks": [{"pass": r.pass_name, "text": r.text, "place": r.place} for r in _remarks(program)],
     }
@@ -143,6 +151,15 @@ def _fusions(program: Compiled) -> list[str]:
     counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
     end = [f"  {len(found)} fusions: {counted}"] if found else ["  none"]
     return ["fusions", *(f"  {fusion}" for fusion in found), *end]
+
+
+def _donations(program: Compiled) -> list[str]:
+    """What becomes of donated arguments; nothing where there are none."""
+    lines = ["donated arguments"] if program.donated else []
+    for number in program.donated:
+        fate = "written into, or returned" if number in program.overwritten else "freed after its last use"
+        lines.append(f"  argument {number} (p{number}): {fate}")
+    return lines
 
 
 def _measured(program: Compiled, values: Mapping[str, int]) -> tuple[dict[str, Any], Memory]:

@@ -23,8 +23,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.buffers.buffer_uses import gives_away, writes
+from xla_emitters.buffers.disc_legalize_to_lhlo import is_donated
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import as_array, element_of, is_array, leaf_types
@@ -47,6 +50,7 @@ from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Counters
+from xla_emitters.runtime.ral.dispatch_log import Dispatch
 from xla_emitters.runtime.ral.memory import Memory
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
@@ -91,13 +95,14 @@ class DynamicProgram:
     passes: Trace = field(repr=False, compare=False)
     options: CompileOptions = field(repr=False, compare=False)
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Any, donate: bool = False) -> Any:
         """Runs the program on the CPU, on NumPy arrays of any sizes that fit it.
 
+        donate   as in `run`
         returns  the result, or a tuple of them when there are several
         raises   as `run`
         """
-        return _one_or_all(self.run(inputs))
+        return _one_or_all(self.run(inputs, donate=donate))
 
     def run_cpu(self, *inputs: Any, stage: str | None = None) -> Any:
         """Runs the IR of a stage; results as `__call__`. raises as `run`"""
@@ -202,24 +207,62 @@ class DynamicProgram:
         recorded = tuple(step.stage for step in self.passes.steps if step.stage and step.ir)
         return (*recorded, *ON_KERNELS[:-1]) if self.stage in ON_KERNELS else recorded
 
-    def run(self, inputs: Sequence[Any], stage: str | None = None) -> list[Array]:
+    def run(self, inputs: Sequence[Any], stage: str | None = None, *, donate: bool = False) -> list[Array]:
         """The results for these arguments, NumPy arrays or what becomes one.
 
         stage   the stage that is executed, by default that of the compilation; at "ptx" the fast road of the CPU
+        donate  the program may write into the arrays that it says are donated, and return them: the caller must not use them afterwards.
+                Else it gets copies of them
         raises  DataError for arguments that do not fit the program, ExecutionError; as `road` for a stage on it
         """
         stage = stage or self.stage
+        if stage == ON_KERNELS[-1] and (found := self.loaded.repeat(inputs)) is not None:
+            return found
+        arrays = self._owned(self.checked(inputs), donate=donate)
         if stage == ON_KERNELS[-1]:
-            found = self.loaded.repeat(inputs)
-            return self.loaded.run(self.checked(inputs)) if found is None else found
-        arrays = self.checked(inputs)
+            return self.loaded.run(arrays)
         if stage in ON_KERNELS:
             return self.road.run(arrays, stage)
         return run_module(self.at(stage), arrays)
 
     def memory(self, inputs: Sequence[Any]) -> Memory:
         """What becomes of the buffers of a run on these arguments. raises as `run`; UsageError at a stage on tensors."""
-        return self.loaded.run_watched(self.checked(inputs))[1]
+        return self.loaded.run_watched(self._owned(self.checked(inputs)))[1]
+
+    def dispatches(self, inputs: Sequence[Any], *, donate: bool = False) -> list[Dispatch]:
+        """What a run on these arguments asks of the runtime, in order: launches, library calls, copies. raises as `run`"""
+        return self.loaded.run_logged(self._owned(self.checked(inputs), donate=donate))[1]
+
+    @property
+    def donated(self) -> tuple[int, ...]:
+        """Numbers of the arguments that the caller donates, as the text says."""
+        parameters = entry_of(self.source).parameters
+        return tuple(number for number, parameter in enumerate(parameters) if is_donated(parameter))
+
+    @property
+    def overwritten(self) -> tuple[int, ...]:
+        """Those of the donated arguments into which the program writes, or which it returns; the others it frees."""
+        return self._overwritten
+
+    @cached_property
+    def _overwritten(self) -> tuple[int, ...]:
+        if self.fused is None:
+            return self.donated
+        (function,) = (op for op in self.fused.ops if isinstance(op, func.FuncOp) and not op.is_declaration)
+        arguments = [(number, function.args[number]) for number in self.donated]
+        return tuple(
+            number for number, buffer in arguments if any(writes(use) or gives_away(use) for use in buffer.uses)
+        )
+
+    def _owned(self, arrays: list[Array], *, donate: bool = False) -> list[Array]:
+        """The arguments with copies of those that a run overwrites: all of them, or where `donate`, those that cannot be donated."""
+        for number in self.overwritten:
+            array, others = arrays[number], [*arrays[:number], *arrays[number + 1 :]]
+            is_placed = array.ctypes.data % 16 == 0  # kernels promise it, and get a copy of what is not
+            is_free = donate and is_placed and array.flags.writeable
+            if not is_free or any(np.may_share_memory(array, other) for other in others):
+                arrays[number] = array.copy()
+        return arrays
 
     def checked(self, inputs: Sequence[Any]) -> list[Array]:
         """The arguments as row-major arrays in the machine's byte order. raises DataError naming the one that does not fit."""
@@ -349,4 +392,5 @@ def run_module(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
 def load(module: ModuleOp) -> LoadedProgram:
     """A program on buffers as a function of arrays, with a context of its own. raises what `python_program` raises."""
     made = python_program(module)
-    return LoadedProgram(made.source, made.functions, made.dtypes, Constants(constants_of(module)))
+    constants = Constants(constants_of(module))
+    return LoadedProgram(made.source, made.functions, made.dtypes, constants, donated=made.donated)

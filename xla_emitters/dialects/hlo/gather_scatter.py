@@ -520,10 +520,18 @@ class ScatterOp(CallingOp):
         return numbers[inside], flat[inside]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
-        """Applies the updates in row-major order of the indices; the k-th updates of all elements are combined at once."""
+        """As `update`, on copies of the arrays."""
+        results = [array.copy() for array in operands[: len(self.arrays)]]
+        self.update(results, operands, call)
+        return tuple(results) if len(results) > 1 else results[0]
+
+    def update(self, results: Sequence[Array], operands: Sequence[Any], call: Call) -> None:
+        """Applies the updates to `results`, which hold the arrays: in row-major order of the indices.
+
+        The k-th updates of all elements are combined at once.
+        """
         count = len(self.arrays)
         updates, targets = self.places(operands[count])
-        results = [array.copy() for array in operands[:count]]
         combine = on_elements(self, self.to_apply, call)
         for turn in turns(targets):
             at = np.unravel_index(targets[turn], results[0].shape) if results[0].ndim else ()
@@ -531,7 +539,6 @@ class ScatterOp(CallingOp):
             old = [np.broadcast_to(result[at], turn.shape) for result in results]
             for result, new in zip(results, combine([*old, *given]), strict=True):
                 result[at] = new if result.ndim else new[0]
-        return tuple(results) if count > 1 else results[0]
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         """Everything that an element may need: which windows contain it is known only at run time."""

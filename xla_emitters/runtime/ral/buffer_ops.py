@@ -21,9 +21,10 @@ from xla_emitters.dialects.hlo.called import fold
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp, DynamicConvOp, SizeOp, fault
 from xla_emitters.dialects.hlo.elementwise import CompareOp, ConvertOp, ElementwiseOp, is_elementwise
+from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, is_evaluated_by_library, library_evaluator
 from xla_emitters.dialects.hlo.reductions import ReduceOp
-from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, TransposeOp
+from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, DynamicUpdateSliceOp, TransposeOp
 from xla_emitters.dialects.hlo.types import array_type, as_array, element_of, has_dynamic_dims, is_array, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array
@@ -64,6 +65,8 @@ def _evaluator(op: HloOp, call: Call) -> Callable[[Sequence[Any]], Any]:
 
 BufferFunction: TypeAlias = Callable[..., None]
 """(inputs ..., outputs ...)"""
+Evaluator: TypeAlias = Callable[[Sequence[Any]], Any]
+"""The value of an op from its operands'."""
 
 
 def function_of(op: BufferOp, call: Call) -> BufferFunction:
@@ -74,6 +77,10 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     made = op.as_hlo()
     if (numbers := _of_integers(made)) is not None:
         return numbers
+    if isinstance(made, DynamicUpdateSliceOp):
+        return _updating(made)
+    if isinstance(made, ScatterOp):
+        return _scattering(op, call)
     if not any(has_dynamic_dims(tensor_of(operand.type)) for operand in op.operands):
         return _writing(made, len(op.inputs), call)
     if is_elementwise(made):
@@ -174,21 +181,70 @@ def _elementwise(made: HloOp, count: int, call: Call) -> BufferFunction:
     return run
 
 
-def _sized(op: BufferOp, call: Call) -> BufferFunction:
-    """The op with the sizes of its buffers in its types; made again when they change."""
-    count = len(op.inputs)
-    held: tuple[list[tuple[int, ...]], HloOp, Callable[[Sequence[Any]], Any]] | None = None
+def _updating(made: DynamicUpdateSliceOp) -> BufferFunction:
+    """The array, if it is not the result's buffer already, and the update in its window."""
+
+    def run(array: Array, update: Array, *rest: Array) -> None:
+        out = rest[-1]
+        if update.ndim != array.ndim or any(map(int.__gt__, update.shape, array.shape)):
+            raise fault(made, f"the update of {list(update.shape)} does not fit the operand of {list(array.shape)}")
+        if out.shape != array.shape:
+            raise fault(made, f"its value is of {list(array.shape)}, its result of {list(out.shape)}")
+        if not _is_same(array, out):
+            out[...] = array
+        out[made.window((array, update, *rest[:-1]), update.shape)] = update
+
+    return run
+
+
+def _is_same(array: Array, out: Array) -> bool:
+    """Whether two arrays of one shape are one buffer."""
+    return out is array or out.ctypes.data == array.ctypes.data
+
+
+def _scattering(op: BufferOp, call: Call) -> BufferFunction:
+    """The arrays, if they are not in the results' buffers already, with the updates."""
+    count, at_sizes = len(op.inputs), _sizes_cache(op, call)
 
     def run(*buffers: Array) -> None:
-        nonlocal held
-        sizes = [buffer.shape for buffer in buffers]
-        if held is None or held[0] != sizes:
-            made = _at(op, sizes)
-            held = sizes, made, _evaluator(made, call)
-        _, made, evaluate = held
+        made, _ = at_sizes(buffers)
+        assert isinstance(made, ScatterOp)
+        inputs, outputs = buffers[:count], buffers[count:]
+        for array, out in zip(inputs, outputs, strict=False):
+            if not _is_same(array, out):
+                out[...] = array
+        try:
+            made.update(outputs, inputs, call)
+        except ValueError as error:
+            raise fault(made, str(error)) from error
+
+    return run
+
+
+def _sized(op: BufferOp, call: Call) -> BufferFunction:
+    """The op with the sizes of its buffers in its types; made again when they change."""
+    count, at_sizes = len(op.inputs), _sizes_cache(op, call)
+
+    def run(*buffers: Array) -> None:
+        made, evaluate = at_sizes(buffers)
         _write(made, evaluate(buffers[:count]), buffers[count:])
 
     return run
+
+
+def _sizes_cache(op: BufferOp, call: Call) -> Callable[[Sequence[Array]], tuple[HloOp, Evaluator]]:
+    """What makes the op at the sizes of its buffers, and what computes it, again when they change. Several threads may call it."""
+    held: tuple[list[tuple[int, ...]], HloOp, Evaluator] | None = None
+
+    def at_sizes(buffers: Sequence[Array]) -> tuple[HloOp, Evaluator]:
+        nonlocal held
+        sizes, found = [buffer.shape for buffer in buffers], held
+        if found is None or found[0] != sizes:
+            made = _at(op, sizes)
+            held = found = sizes, made, _evaluator(made, call)
+        return found[1:]
+
+    return at_sizes
 
 
 def _at(op: BufferOp, sizes: Sequence[tuple[int, ...]]) -> HloOp:

@@ -138,6 +138,7 @@ class Call:
     """What one call of a program keeps.
 
     inputs       arrays in C order, in the machine's byte order, of the right types
+    donated      numbers of the inputs that belong to the call: it frees them, or returns them
     stream       the order of what a device does: on the CPU there is none to say
     allocations  buffers made, peak_bytes the most that they took at once
     """
@@ -155,13 +156,16 @@ class Call:
         "stream",
     )
 
-    def __init__(self, context: Context, inputs: Sequence[Array]) -> None:
+    def __init__(self, context: Context, inputs: Sequence[Array], donated: frozenset[int] = frozenset()) -> None:
         self.context = context
-        self.inputs = inputs
+        # Each a name of its own: one array may be donated twice, where the call only reads it.
+        self.inputs = [array.view() if number in donated else array for number, array in enumerate(inputs)]
         self.outputs = dict[int, Array]()
         self.stream = None
-        self.allocations = self.peak_bytes = self._bytes = 0
-        self._names = dict[int, Array]()
+        self.allocations = 0
+        self._names = {id(self.inputs[number]): self.inputs[number] for number in donated}
+        self._bytes = sum(array.nbytes for array in self._names.values())
+        self.peak_bytes = self._bytes
         self._shared = dict[int, _Memory]()
         context.begun(self)
 
@@ -253,11 +257,11 @@ class Call:
 
     def dealloc(self, buffer: Array) -> None:
         """Ends a name of a buffer; the last one frees it. raises InternalError for what is no buffer of this call."""
-        if self._end(buffer):
+        if self.end_name(buffer):
             self.freed(buffer)
 
-    def _end(self, buffer: Array) -> bool:
-        """Ends a name of a buffer; whether it was the last."""
+    def end_name(self, buffer: Array) -> bool:
+        """Ends a name of a buffer; whether it was the last of memory that the call made. raises as `dealloc`"""
         if self._names.pop(id(buffer), None) is None:
             raise InternalError("a buffer is freed that the call does not own", stage=STAGE)
         if (memory := self._shared.pop(id(buffer), None)) is None:
@@ -275,7 +279,7 @@ class Call:
         is_shared = memory is not None and (memory.references != 1 or not memory.is_counted)
         if id(buffer) not in self._names or is_shared:
             raise InternalError("a result is not a buffer of its own", stage=STAGE)
-        self._end(buffer)
+        self.end_name(buffer)
 
     def drop_all(self) -> None:
         """Frees every buffer: the call failed."""

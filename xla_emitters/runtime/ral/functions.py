@@ -155,14 +155,30 @@ def _conv(name: RalName, constants: Constants) -> Function:
             }
             for i, (stride, dilation) in enumerate(zip(strides, dilations, strict=True))
         ]
-        if image.shape[orders[0][1]] != kernel.shape[orders[1][0]]:
+        groups, batch_groups = numbers[5 * rank - 3 :] or (1, 1)
+        if image.shape[orders[0][1]] != kernel.shape[orders[1][0]] * groups:
+            by = f" in {groups} groups" if groups != 1 else ""
             raise DataError(
-                f"no convolution of {list(image.shape)} with {list(kernel.shape)}: the features differ", stage=STAGE
+                f"no convolution of {list(image.shape)} with {list(kernel.shape)}{by}: the features differ", stage=STAGE
+            )
+        if kernel.shape[orders[1][1]] % (groups * batch_groups) or image.shape[orders[0][0]] % batch_groups:
+            raise DataError(
+                f"no convolution of {list(image.shape)} with {list(kernel.shape)} in {groups} groups of features and "
+                f"{batch_groups} of the batch",
+                stage=STAGE,
             )
         places = [_places(image.shape[at], along) for at, along in zip(orders[0][2:], window, strict=True)]
-        wanted = dict(zip(orders[2], (image.shape[orders[0][0]], kernel.shape[orders[1][1]], *places), strict=True))
+        batch = image.shape[orders[0][0]] // batch_groups
+        wanted = dict(zip(orders[2], (batch, kernel.shape[orders[1][1]], *places), strict=True))
         check_result(out, tuple(wanted[dim] for dim in range(rank)))
-        config = {**CONVOLUTION, "labels": names, "window": window, "types": types[:2]}
+        config = {
+            **CONVOLUTION,
+            "labels": names,
+            "window": window,
+            "types": types[:2],
+            "feature_groups": groups,
+            "batch_groups": batch_groups,
+        }
         into([out], "convolution", config, [image, kernel], types[3:])
 
     return run
@@ -172,8 +188,6 @@ CONVOLUTION: Mapping[str, Any] = {
     "operands": ["image", "kernel"],
     "outputs": ["result"],
     "kind": "forward",
-    "feature_groups": 1,
-    "batch_groups": 1,
     "scale": 1,
     "side_scale": 0,
     "activation": "none",

@@ -164,8 +164,10 @@ class WatchedCall(Call):
 
     __slots__ = ("_events", "_live", "_names_of", "_of", "_source")
 
-    def __init__(self, context: Context, inputs: Sequence[Array], source: Sequence[str]) -> None:
-        super().__init__(context, inputs)
+    def __init__(
+        self, context: Context, inputs: Sequence[Array], donated: frozenset[int], source: Sequence[str]
+    ) -> None:
+        super().__init__(context, inputs, donated)
         self._source = source
         self._events = list[Event]()
         self._live = 0
@@ -194,20 +196,19 @@ class WatchedCall(Call):
             self._names_of[made] += 1
         return view
 
-    def dealloc(self, buffer: Array) -> None:
-        super().dealloc(buffer)
-        made = self._of.pop(id(buffer), None)
-        if made is None:
-            return
-        self._names_of[made] -= 1
-        if not self._names_of[made]:
-            self._live -= made.bytes
-            self._events.append(Event(_line(), "freed", made, self._live))
+    def end_name(self, buffer: Array) -> bool:
+        is_last, made = super().end_name(buffer), self._of.pop(id(buffer), None)
+        if made is not None:
+            self._names_of[made] -= 1
+            if not self._names_of[made]:
+                self._live -= made.bytes
+                self._events.append(Event(_line(), "freed", made, self._live))
+        return is_last
 
     def release(self, buffer: Array) -> None:
         made = self._of.get(id(buffer))
         super().release(buffer)
-        if made is not None:  # freed, said the base: given to the caller, in truth
+        if made is not None:  # its last name ended: it is the caller's now
             self._events[-1] = replace(self._events[-1], what="returned")
 
 

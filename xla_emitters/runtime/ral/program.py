@@ -22,6 +22,7 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Call, Context, Kernels
+from xla_emitters.runtime.ral.dispatch_log import Dispatch, DispatchLog
 from xla_emitters.runtime.ral.functions import COPIES, OF_THE_CALL, OUTPUTS, function_named
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
@@ -44,6 +45,7 @@ class LoadedProgram:
     dtypes     the element types that its globals are, by HLO's names
     constants  what `ral_const` reads
     kernels    what it launches; None: nothing
+    donated    numbers of the arguments whose memory a run may take for its results
     steps      what its plans are run by; None: it has none
     """
 
@@ -54,6 +56,7 @@ class LoadedProgram:
         dtypes: Mapping[str, str],
         constants: Constants,
         kernels: Kernels | None = None,
+        donated: frozenset[int] = frozenset(),
         steps: Steps | None = None,
     ) -> None:
         self.source = source
@@ -65,6 +68,7 @@ class LoadedProgram:
         self._main = self._loaded(np.empty, self._functions, partial(function_named, constants=constants))
         self._takes_arguments = self._main.__code__.co_argcount > 1
         self.context = Context(kernels)
+        self.donated = donated
         self._recording: Recording | None = None
         self.plans: Plans | None = None
         if steps is not None and isinstance(kernels, HostKernels):
@@ -81,23 +85,33 @@ class LoadedProgram:
         return self.plans.run(inputs, self.context) if self.plans is not None else None
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """The results for these arguments, which fit the program's parameters. raises DataError, ExecutionError."""
+        """The results for these arguments, which fit the program's parameters. raises DataError, ExecutionError.
+
+        The memory of donated arguments may be that of results afterwards: the caller gives arrays that nothing else needs.
+        """
         if self.plans is not None:
             found = self.plans.run(inputs, self.context)
             if found is None:
                 found = self.plans.record(inputs)
             if found is not None:
                 return found
-        return self._run(Call(self.context, inputs), self._main)
+        return self._run(Call(self.context, inputs, self.donated), self._main)
+
+    def run_logged(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Dispatch]]:
+        """As `run`, by the host program, and what that asked of the runtime."""
+        log = DispatchLog()
+        functions = {name: log.watch(name, function) for name, function in self._functions.items()}
+        main = self._loaded(np.empty, functions, lambda text: log.watch(text, function_named(text, self._constants)))
+        return self._run(Call(self.context, inputs, self.donated), main), log.entries
 
     def run_watched(self, inputs: Sequence[Array]) -> tuple[list[Array], Memory]:
         """As `run`, and what became of the call's buffers."""
-        call = WatchedCall(self.context, inputs, self.source.splitlines())
+        call = WatchedCall(self.context, inputs, self.donated, self.source.splitlines())
         return self._run(call, self._main), call.memory()
 
     def _record(self, inputs: Sequence[Array], root: Segment) -> tuple[list[Array], Recording]:
         """Runs the program and notes what it does. raises as `run`"""
-        recording = self._recording = Recording(self.context, inputs, root)
+        recording = self._recording = Recording(self.context, inputs, root, self.donated)
         try:
             return self._run(recording, self._recorded_main), recording
         finally:

@@ -187,15 +187,20 @@ class Recording(Call):
 
     __slots__ = ("_constants", "_count", "_free", "_made", "_new", "_root", "failure", "segment")
 
-    def __init__(self, context: Context, inputs: Sequence[Array], root: Segment) -> None:
-        super().__init__(context, inputs)
+    def __init__(
+        self, context: Context, inputs: Sequence[Array], root: Segment, donated: frozenset[int] = frozenset()
+    ) -> None:
+        super().__init__(context, inputs, donated)
         self._root = self.segment = root
         self._new = root.read is None
         self._made = self._count = 0
         self._free = defaultdict[int, list[Array]](list)
         self._constants = dict[int, Slot]()
         self.failure = ""
-        self.inputs = [self._view(array, Slot(array, root, number, known=False)) for number, array in enumerate(inputs)]
+        self.inputs = [
+            self._view(array, Slot(array, root, number, known=False)) for number, array in enumerate(self.inputs)
+        ]
+        self._names = {id(self.inputs[number]): self.inputs[number] for number in donated}
 
     def _view(self, array: Array, slot: Slot) -> RecordedBuffer:
         view = array.view(RecordedBuffer)

@@ -1,0 +1,115 @@
+"""Programs of tests/corpus/library: convolutions end in `ral_conv` in the table's layouts; sorts, top-k and random bits have JAX's bits."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from runtime.library_programs import CASES, CONVOLUTIONS, CORPUS
+from runtime.programs_table import programs
+from runtime.stablehlo_programs import inputs_of
+
+from xla_emitters.errors import DataError
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.program_host import CPU
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.stablehlo_text import parse_stablehlo
+
+LONG = ("threefry", "permutations")
+"""Programs of a thousand ops and more: `make programs` runs them."""
+LAST, FIRST = (0, 3, 1, 2), (0, 1, 2, 3)
+"""Where batch, features and two spatial dimensions are in b01f, and in bf01."""
+KERNEL_LAST, KERNEL_FIRST = (3, 0, 1, 2), (1, 0, 2, 3)
+"""Where input and output features and two spatial dimensions are in o01i, and in oi01."""
+
+
+@cache
+def compiled(name: str, target: str = "h200") -> DynamicProgram:
+    program = programs()[name]
+    return compile_program(parse_stablehlo(program.text(), f"{name}.mlir"), CompileOptions(target=target))
+
+
+def inputs(name: str) -> list[Any]:
+    return inputs_of(name, CASES[name].sizes[-1], CASES[name])
+
+
+def layouts(name: str, target: str) -> set[tuple[tuple[int, ...], ...]]:
+    """Image, kernel and result of each call of `ral_conv`, by its metadata."""
+    found = [entry for entry in compiled(name, target).dispatches(inputs(name)) if entry.call == "ral_conv"]
+    numbers = [tuple(int(number) for number in entry.arguments[-1].strip("()").split(",")) for entry in found]
+    return {(held[:4], held[4:8], held[8:12]) for held in numbers}
+
+
+def test_every_case_is_in_the_corpus() -> None:
+    assert {path.stem for path in CORPUS.glob("*.mlir")} == {path.stem for path in CORPUS.glob("*.npz")} == set(CASES)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in LONG])
+def test_it_has_the_values_of_jax(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a tolerance of 0 these are its bits: floats are compared as integers."""
+    monkeypatch.setenv(CPU, "numpy")
+    assert max(programs()[name].differences(compiled(name))) <= CASES[name].tolerance
+
+
+@pytest.mark.parametrize("name", ["sorts", "largest", "generators"])
+def test_machine_code_gives_the_bits_of_jax(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed")
+    monkeypatch.setenv(CPU, "llvm")
+    assert max(programs()[name].differences(programs()[name].compiled())) == 0
+
+
+# ---------------------------------------------------------------------------------------------------------- convolutions
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_every_convolution_is_a_library_call_with_as_much_padding_on_both_sides(name: str) -> None:
+    log = compiled(name).dispatches(inputs(name))
+    assert [entry for entry in log if entry.call == "ral_conv"]
+    assert not [entry for entry in log if "conv_" in entry.call.replace("ral_conv", "")]
+    assert "lmhlo_dynamic_conv" not in compiled(name).host_program
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "wanted"),
+    [
+        ("half_channels_last", "h200", (LAST, KERNEL_LAST, LAST)),
+        ("half_channels_first", "h200", (LAST, KERNEL_LAST, LAST)),
+        ("half_channels_last", "t4", (FIRST, KERNEL_FIRST, FIRST)),
+        ("half_channels_first", "t4", (FIRST, KERNEL_FIRST, FIRST)),
+        ("channels_last", "h200", (FIRST, KERNEL_FIRST, FIRST)),
+        ("channels_first", "h200", (FIRST, KERNEL_FIRST, FIRST)),
+        ("channels_first", "t4", (FIRST, KERNEL_FIRST, FIRST)),
+    ],
+)
+def test_a_row_of_the_layouts(name: str, target: str, wanted: tuple[tuple[int, ...], ...]) -> None:
+    """f16 on sm_80 and newer: channels last. Everything else on a GPU: channels first."""
+    assert layouts(name, target) == {wanted}
+
+
+def test_transposes_between_convolutions_cancel() -> None:
+    """Of four convolutions in another layout than the library's: the first image, the last result, and each kernel are transposed."""
+    placed = str(compiled("residual").at("placed"))
+    images = [line for line in placed.splitlines() if "hlo.transpose " in line and "tensor<?x" in line]
+    assert placed.count("hlo.dynamic_conv") == 4
+    assert len(images) == 2
+    assert placed.count("hlo.transpose ") == 2 + 4
+
+
+def test_a_library_layout_needs_no_transposes() -> None:
+    assert "hlo.transpose" not in str(compiled("channels_first").at("placed"))
+
+
+def test_groups_that_do_not_fit_are_an_error() -> None:
+    """The channels are unknown when the program is compiled; the kernel has one input feature in each of four groups."""
+    text = """module @m { func.func public @main(%x: tensor<1x?x5x5xf32>, %w: tensor<8x1x3x3xf32>) -> tensor<1x8x3x3xf32> {
+      %y = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
+        window = {stride = [1, 1]} {batch_group_count = 1 : i64, feature_group_count = 4 : i64}
+        : (tensor<1x?x5x5xf32>, tensor<8x1x3x3xf32>) -> tensor<1x8x3x3xf32>
+      return %y : tensor<1x8x3x3xf32> } }"""
+    program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions())
+    kernel = np.ones((8, 1, 3, 3), np.float32)
+    np.testing.assert_array_equal(program(np.ones((1, 4, 5, 5), np.float32), kernel), np.full((1, 8, 3, 3), 9))
+    with pytest.raises(DataError, match="in 4 groups: the features differ"):
+        program(np.ones((1, 6, 5, 5), np.float32), kernel)

@@ -1,0 +1,168 @@
+"""Programs of tests/corpus/loops: JAX's values on both roads of the CPU, and how many bytes loops copy, by the log of dispatches."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from runtime.loop_programs import CASES, CORPUS
+from runtime.programs_table import difference, programs
+from runtime.stablehlo_programs import inputs_of
+
+import xla_emitters as xe
+from xla_emitters.pipelines.program_host import CPU
+from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.runtime.ral.dispatch_log import copied
+
+SIZES = {"b": 3, "s": 8}
+ON_KERNELS = ("cache_of_two", "two_choices_deep", "scan_of_layers", "donated_to_a_loop")
+
+
+@cache
+def compiled(name: str) -> DynamicProgram:
+    return programs()[name].compiled()
+
+
+def inputs(name: str) -> list[Any]:
+    return inputs_of(name, SIZES, CASES[name])
+
+
+def test_every_case_is_in_the_corpus() -> None:
+    assert {path.stem for path in CORPUS.glob("*.mlir")} == {path.stem for path in CORPUS.glob("*.npz")} == set(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_has_the_values_of_jax_and_leaves_the_arguments_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CPU, "numpy")
+    program = compiled(name)
+    assert max(programs()[name].differences(program)) <= CASES[name].tolerance
+    assert program.counters.live == 0
+    given = inputs(name)
+    before = [np.array(array) for array in given]
+    program.run(given)
+    for array, held in zip(given, before, strict=True):
+        np.testing.assert_array_equal(array, held)
+
+
+@pytest.mark.parametrize("name", ON_KERNELS)
+def test_its_kernels_give_the_values_of_jax(name: str) -> None:
+    with np.load(CORPUS / f"{name}.npz") as expected:
+        for stage in ("loops", "llvm-dialect"):
+            for i, array in enumerate(compiled(name).run(inputs(name), stage)):
+                assert difference(array, expected[f"2/r{i}"]) <= CASES[name].tolerance
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_machine_code_gives_the_values_of_jax(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed")
+    monkeypatch.setenv(CPU, "llvm")
+    program = programs()[name].compiled()
+    assert max(programs()[name].differences(program)) <= CASES[name].tolerance
+    assert program.cpu.name == "llvm"
+
+
+# ---------------------------------------------------------------------------------------------------------------- copies
+
+
+@pytest.mark.parametrize(
+    "name", ["cache", "cache_by_index", "cache_by_rows", "updated_or_kept", "two_choices_deep", "loop_in_loop"]
+)
+def test_a_loop_copies_its_state_once_before_it_and_never_in_it(name: str) -> None:
+    """The caller's array is copied for the loop; a copy in each step would be one more for each."""
+    log = compiled(name).dispatches(inputs(name))
+    state = f"f32[{','.join(map(str, inputs(name)[0].shape))}]"
+    assert sum(entry.call == "d2d" and state in entry.arguments for entry in log) == 1
+
+
+def test_the_bytes_copied_do_not_grow_with_the_number_of_steps() -> None:
+    program, (x, _) = compiled("donated_to_a_loop"), inputs("donated_to_a_loop")
+    for steps in (0, 1, 4):
+        copies = copied(program.dispatches([x, np.int32(steps)]))
+        assert copies.get("d2d", (0, 0)) == (0, 0)
+
+
+def test_an_update_writes_its_window_and_no_more() -> None:
+    """A launch over the window: its grid has as many rows as the batch, not as many as the cache."""
+    log = compiled("cache").dispatches(inputs("cache"))
+    grids = {int(entry.arguments[0]) for entry in log if entry.call == "ral_kernel_launch"}
+    updates = [entry for entry in log if entry.call.startswith("lmhlo_dynamic_update_slice")]
+    assert grids <= {SIZES["b"]}
+    assert len(updates) in (0, SIZES["s"])
+
+
+def test_an_old_value_that_is_used_later_is_not_overwritten() -> None:
+    """What the loop adds up is the state before each update."""
+    x = inputs("old_value_carried")[0]
+    a, total = x.copy(), np.zeros_like(x)
+    for i in range(x.shape[1]):
+        total += a
+        a[:, i] = a[:, 0] * 2 + 1
+    got = compiled("old_value_carried")(x)
+    np.testing.assert_allclose(got[0], a, rtol=1e-6)
+    np.testing.assert_allclose(got[1], total, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["cache", "cache_of_two", "scan_of_layers", "loop_in_loop", "index_from_data"])
+def test_a_loop_that_counts_copies_nothing_to_the_host(name: str) -> None:
+    """Neither its counter, nor the place of an update or a slice, which in the last one is computed from data."""
+    assert "d2h" not in copied(compiled(name).dispatches(inputs(name)))
+
+
+def test_a_predicate_that_data_decide_is_all_that_a_loop_copies_to_the_host() -> None:
+    """One truth value before each iteration and behind the last."""
+    log = compiled("ends_early").dispatches(inputs("ends_early"))
+    trips, _ = compiled("ends_early")(*inputs("ends_early"))
+    assert trips > 1
+    assert [entry.arguments[0] for entry in log if entry.call == "d2h"] == ["pred[]"] * (trips + 1)
+
+
+def test_what_every_iteration_reads_is_copied_before_the_loop() -> None:
+    """The number of trips, an argument, is copied once; a sum that decides a branch in each iteration that asks it."""
+    x, _ = inputs("two_choices_deep")
+    for trips in (0, 1, 6):
+        log = compiled("two_choices_deep").dispatches([x, np.int32(trips)])
+        to_host = [entry.arguments[0] for entry in log if entry.call == "d2h"]
+        assert to_host == ["s32[]", *["pred[]"] * -(-trips // 2)]
+
+
+# -------------------------------------------------------------------------------------------------------------- donation
+
+
+def test_a_donated_argument_is_updated_in_place_where_the_caller_says_so() -> None:
+    program, (kept, x, i) = compiled("donated_step"), inputs("donated_step")
+    wanted = program(kept, x, i)
+    got = program(kept, x, i, donate=True)
+    assert np.shares_memory(got[0], kept)
+    assert not np.shares_memory(wanted[0], kept)
+    for a, b in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert program.donated == program.overwritten == (0,)
+
+
+@pytest.mark.parametrize("spoil", ["read-only", "strided"])
+def test_what_cannot_be_donated_is_copied(spoil: str) -> None:
+    program = compiled("donated_to_a_loop")
+    whole = np.arange(48, dtype=np.float32).reshape(6, 8)
+    x = whole[::2] if spoil == "strided" else whole
+    wanted = program(x.copy(), np.int32(4))
+    x.flags.writeable = spoil != "read-only"
+    before = whole.copy()
+    np.testing.assert_array_equal(program(x, np.int32(4), donate=True), wanted)
+    np.testing.assert_array_equal(whole, before)
+
+
+def test_one_array_may_be_donated_twice() -> None:
+    x = np.ones((2, 3), np.float32)
+    for donate in (False, True):
+        p, m = compiled("donated_moments")(x, x, donate=donate)
+        np.testing.assert_array_equal(p, np.zeros((2, 3)))
+        np.testing.assert_array_equal(m, np.ones((2, 3)))
+
+
+def test_the_report_says_what_becomes_of_donated_arguments() -> None:
+    for name, fate in (("moments", "freed after its last use"), ("step", "written into, or returned")):
+        said = xe.compile(CORPUS / f"donated_{name}.mlir").explain()
+        assert f"donated arguments\n  argument 0 (p0): {fate}\n" in said
+    assert "donated" not in xe.compile(CORPUS / "swapped.mlir").explain()
