@@ -91,6 +91,12 @@ class KernelIndex(IndexCode):
         """Of a number that is not negative by a positive one."""
         return 0 if b == 1 else self._op(arith.RemUIOp, lambda x, y: x % y, a, b)
 
+    def multiple(self, number: Number, of: int) -> Number:
+        """A number of the host that a power of two divides, so that what follows sees that it does."""
+        if of == 1 or isinstance(number, int):
+            return number
+        return self.insert(arith.AndIOp(number, self.value(-of)))
+
     def compare(self, predicate: str, a: Number, b: Number) -> SSAValue:
         """i1: `a` compared with `b`, as `arith.cmpi` names it."""
         return self.insert(arith.CmpiOp(self.value(a), self.value(b), predicate))

@@ -76,6 +76,7 @@ def _emit_rows(
 ) -> None:
     """The loop of reductions of matrices of one shape."""
     rows, cols = shape = reducers[0].shape(fusion.numbers)
+    width = fusion.vector
 
     def visit(code: KernelCode, place: RowPlace) -> None:
         def step(inner: KernelCode, column: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -85,7 +86,9 @@ def _emit_rows(
                 update(inner, place.row, column)
             return with_elements(inner, reducers, carried, (place.row, column))
 
-        found = strided_loop(code, place.lane, cols, threads.per_row, starts_of(code, reducers), step)
+        first = code.index.value(code.index.multiply(place.lane, width))
+        end, starts = code.index.multiple(cols, width), starts_of(code, reducers)
+        found = strided_loop(code, first, end, width * threads.per_row, starts, step, width)
         totals = combine_row(code, threads, place.thread, reducers, parts_of(reducers, found), everyone=False)
 
         def write(inner: KernelCode) -> Sequence[SSAValue]:
