@@ -189,9 +189,9 @@ def _take_multiples(loop: scf.ParallelOp, captured: set[SSAValue]) -> None:
             for moved in (op, op.rhs.owner):
                 moved.detach()
                 Rewriter.insert_op(moved, InsertPoint.at_start(loop.body.block))
-            op.lhs.replace_uses_with_if(
-                op.result, lambda use, op=op: use.operation is not op and loop.is_ancestor(use.operation)
-            )
+            # The host allocates shared memory: it knows the size.
+            users = [inner for inner in loop.walk() if inner is not op and not isinstance(inner, memref.AllocOp)]
+            op.lhs.replace_uses_with_if(op.result, lambda use, users=frozenset(users): use.operation in users)
 
 
 ACCESSES = (memref.LoadOp, memref.StoreOp, memref.AtomicRMWOp, vector.LoadOp, vector.StoreOp)

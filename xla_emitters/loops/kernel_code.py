@@ -69,7 +69,7 @@ class KernelIndex(IndexCode):
         made.name_hint = f"c{number}" if number >= 0 else f"cm{-number}"
         return made
 
-    def _op(
+    def binary(
         self,
         op: type[arith.SignlessIntegerBinaryOperation],
         fold: Callable[[int, int], int],
@@ -80,16 +80,16 @@ class KernelIndex(IndexCode):
         """What depends on nothing in the kernel is computed on the host."""
         is_outside = all(isinstance(number, int) or not self._code.is_inside(number) for number in (a, b))
         if is_outside and not (isinstance(a, int) and isinstance(b, int)):
-            return self._code.numbers.code._op(op, fold, a, b, unit)
-        return super()._op(op, fold, a, b, unit)
+            return self._code.numbers.code.binary(op, fold, a, b, unit)
+        return super().binary(op, fold, a, b, unit)
 
     def quotient(self, a: Number, b: Number) -> Number:
         """Of a number that is not negative by a positive one."""
-        return a if b == 1 else self._op(arith.DivUIOp, lambda x, y: x // y, a, b)
+        return a if b == 1 else self.binary(arith.DivUIOp, lambda x, y: x // y, a, b)
 
     def remainder(self, a: Number, b: Number) -> Number:
         """Of a number that is not negative by a positive one."""
-        return 0 if b == 1 else self._op(arith.RemUIOp, lambda x, y: x % y, a, b)
+        return 0 if b == 1 else self.binary(arith.RemUIOp, lambda x, y: x % y, a, b)
 
     def multiple(self, number: Number, of: int) -> Number:
         """A number of the host that a power of two divides, so that what follows sees that it does."""

@@ -13,7 +13,7 @@ Source: seed document, "Conversion to LLVM"; XLA lower_tensors.cc; docs/referenc
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith
@@ -161,6 +161,12 @@ class ElementAccess:
             number = builder.insert(arith.ShRUIOp(number, per_byte)).result
         gep = llvm.GEPOp.from_mixed_indices(pointer, [number], storage.addressed, inbounds=True)
         return builder.insert(gep).result
+
+    def element_pointer(self, builder: Builder, pointer: SSAValue, index: SSAValue, storage: Storage) -> SSAValue:
+        """A pointer to the element at `index`, of which is known what is known of `pointer`, but for the alignment: that of an element."""
+        found = self._address(builder, pointer, index, storage)
+        self.memory[found] = replace(self.memory[pointer], alignment=None)
+        return found
 
     def _integer(self, builder: Builder, value: int) -> SSAValue:
         return builder.insert(arith.ConstantOp(IntegerAttr(value, self.index_type))).result

@@ -19,7 +19,8 @@ Accesses are those of `element_access.py`, which tensors share: how elements are
 address that 16 bytes divide: the runtime's allocators give 64 bytes or more (a context allocates, never a part of an allocation), and
 arguments that are not aligned are copied before a launch. A load is `invariant` where the kernel writes no buffer that may be the loaded
 one: no argument but marked ones (`llvm.noalias`) is written. An integer with a sign in its type is stored as one without; casts between
-the two are gone. Memory of a block whose size is an argument is a part of what the launch adds, a shared global without elements:
+the two are gone. What a known number is added to in an index has an address of its own, and the number is an offset from it: elements beside each
+other are then seen to be neighbours, and accesses that differ by such a number share all other arithmetic. Memory of a block whose size is an argument is a part of what the launch adds, a shared global without elements:
 allocations follow one another, each from the next address on that 16 divides. An update of one element (`memref.atomic_rmw`) whose old
 value is used is refused: no kernel needs it.
 Source: seed document, "Conversion to LLVM"; docs/reference/4 3.7 (arguments); docs/reference/2 3.3, 4.1.
@@ -31,6 +32,7 @@ import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, vector
 from xdsl.dialects.builtin import (
@@ -58,6 +60,7 @@ from xla_emitters.kernels.kernel_entry import BLOCK, ENTRY, INVARIANT
 from xla_emitters.lowering.element_access import POINTER, ElementAccess, PointerFacts
 from xla_emitters.lowering.element_storage import storage_of
 from xla_emitters.rewrite.kernel_pass import DevicePass
+from xla_emitters.rewrite.locations import located_builder
 
 ALIGNMENT = 16
 """Bytes that divide the address of every buffer."""
@@ -168,18 +171,31 @@ class LowerMemrefsPass(DevicePass):
     def access(self, access: ElementAccess, op: Access) -> None:
         match op:
             case memref.LoadOp() | vector.LoadOp():
-                pointer = op.memref if isinstance(op, memref.LoadOp) else op.base
-                value = access.read(op, pointer, self.index(op), signless(op.results[0].type))
+                pointer, index = (op.base, self.index(op)) if isinstance(op, vector.LoadOp) else self.place(access, op)
+                value = access.read(op, pointer, index, signless(op.results[0].type))
                 value.name_hint = value.name_hint or op.results[0].name_hint
                 Rewriter.replace_op(op, [], [value])
             case memref.StoreOp():
-                access.write(op, op.value, op.memref, self.index(op))
+                access.write(op, op.value, *self.place(access, op))
                 Rewriter.erase_op(op)
             case vector.StoreOp():
                 access.write(op, op.vector, op.base, self.index(op))
                 Rewriter.erase_op(op)
             case memref.AtomicRMWOp():
                 self.update(access, op)
+
+    def place(self, access: ElementAccess, op: memref.LoadOp | memref.StoreOp) -> tuple[SSAValue, SSAValue | None]:
+        """The pointer and the index of an access to one element; a number that is added to an index is the index from what is left."""
+        index = self.index(op)
+        storage = storage_of(signless(op.value.type if isinstance(op, memref.StoreOp) else op.res.type))
+        if index is None or storage.bits < 8:
+            return op.memref, index
+        builder = located_builder(InsertPoint.before(op), op)
+        rest, offset = _split(builder, index)
+        if rest is None or offset <= 0:
+            return op.memref, index
+        start = access.element_pointer(builder, op.memref, rest, storage)
+        return start, builder.insert(arith.ConstantOp(IntegerAttr(offset, IndexType()))).result
 
     def index(self, op: Access) -> SSAValue | None:
         """The index of an access; None: of the only element. raises Unsupported for several"""
@@ -224,6 +240,22 @@ class LowerMemrefsPass(DevicePass):
             made.attributes[BLOCK] = function.known_block_size
         made.location = function.location
         Rewriter.replace_op(function, made, [])
+
+
+def _split(builder: Builder, index: SSAValue) -> tuple[SSAValue | None, int]:
+    """A sum as the part that is not known, None where there is none, and the number that is added to it."""
+    match index.owner:
+        case arith.ConstantOp(value=IntegerAttr() as known):
+            return None, known.value.data
+        case arith.AddiOp() as added:
+            parts = [_split(builder, part) for part in added.operands]
+            if not any(offset for _, offset in parts):
+                return index, 0
+            rests = [rest for rest, _ in parts if rest is not None]
+            rest = builder.insert(arith.AddiOp(*rests)).result if len(rests) > 1 else rests[0] if rests else None
+            return rest, sum(offset for _, offset in parts)
+        case _:
+            return index, 0
 
 
 def signless(ir_type: Attribute) -> Attribute:
