@@ -32,15 +32,13 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
-from xla_emitters.buffers.fusion_rules import COLUMN, ROW, Group, Part
+from xla_emitters.buffers.fusion_rules import COLUMN, ROW, VECTOR, Group, Part
 from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.shapes import mod
 
-VECTOR = "disc.vector"
-"""Of a fusion: how many elements a thread computes at once; it divides the number of elements, or of columns where rows are reduced."""
 ROW_SCHEDULE = "disc.row_schedule"
 """Of a fusion: 1, a block for each row, or 2, a warp."""
 

@@ -9,10 +9,11 @@
 
 Buffers are row major without gaps, so the flat view is the same memory. What a linearization undoes is not computed: coordinates that a
 delinearization over equal sizes gave are the number that it was given, and the first of them that number divided by the sizes of the rest.
-Two sizes are equal if they are the same number, the same value, or the same expression of the program's symbols (`disc.sizes`).
-A size that a loop says is a multiple of a number (`%m = arith.andi %size, -4`) is taken from there by all indices, so that those who lower
-accesses see which addresses are aligned. Memory of a block or a thread, which is allocated in the loop, becomes one-dimensional too. Buffers of one dimension or none are left alone.
-Source: docs/reference/4 1.1, row 9; BladeDISC's disc-flatten-memref-access (https://github.com/alibaba/BladeDISC).
+Two sizes are equal if they are the same number, the same value, or the same expression of the program's symbols (`disc.sizes`). A size
+that a loop says is a multiple of a number (`%m = arith.andi %size, -4`) is taken from there by all indices, so that those who lower
+accesses see which addresses are aligned. Memory of a block or a thread, which is allocated in the loop, becomes one-dimensional too.
+Buffers of one dimension or none are left alone. Source: docs/reference/4 1.1, row 9; BladeDISC's disc-flatten-memref-access
+(https://github.com/alibaba/BladeDISC).
 """
 
 from __future__ import annotations

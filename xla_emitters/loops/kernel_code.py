@@ -24,11 +24,12 @@ from typing import Any, TypeAlias, TypeVar
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr, UnrealizedConversionCastOp, i1, i8
+from xdsl.dialects.builtin import IntegerAttr, LocationAttr, UnitAttr, UnrealizedConversionCastOp, i1, i8
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import is_side_effect_free
 
+from xla_emitters.buffers.fusion_rules import VECTOR
 from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.placement import HOST
@@ -298,13 +299,24 @@ class KernelCode:
                 inside.insert(scf.YieldOp(*body(inside)))
         return made.results
 
+    def neighbours(self, count: int, inits: Sequence[SSAValue], body: LoopBody) -> Sequence[SSAValue]:
+        """A loop over elements beside each other: `disc-vectorize-accesses` loads and stores them together."""
+        return self.loop(0, count, 1, inits, body, {VECTOR: UnitAttr()})
+
     def loop(
-        self, lower: Number, upper: Number, step: Number, inits: Sequence[SSAValue], body: LoopBody
+        self,
+        lower: Number,
+        upper: Number,
+        step: Number,
+        inits: Sequence[SSAValue],
+        body: LoopBody,
+        attributes: Mapping[str, Attribute] | None = None,
     ) -> Sequence[SSAValue]:
         """`scf.for`: what the carried values are in the end."""
         block = Block(arg_types=[INDEX, *(value.type for value in inits)])
         first, end, stride = (self.index.value(number) for number in (lower, upper, step))
         made = self.insert(scf.ForOp(first, end, stride, inits, Region(block)))
+        made.attributes |= attributes or {}
         inside = self.inside(block)
         inside.insert(scf.YieldOp(*body(inside, block.args[0], block.args[1:])))
         return made.results

@@ -9,10 +9,10 @@
     shared     lane 0: memref.store %b, %shared[%warp];  gpu.barrier;  memref.load %shared[%lane mod 8]
     round 2    4, 2, 1                                                                      lane 0 has the row's
 
-A warp a row needs round 1 alone, eight lanes its last three steps. Rounds always combine in one order, so equal inputs give equal bits. All
-lanes of a warp take part: a lane without elements, or beyond the last row, has the partial result of none. With `everyone` every warp does round 2 and lane 0 hands the result to all of its lanes:
-that is one value for the whole block, because all warps compute it from the same words of shared memory.
-Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.5.
+A warp a row needs round 1 alone, eight lanes its last three steps. Rounds always combine in one order, so equal inputs give equal bits.
+All lanes of a warp take part: a lane without elements, or beyond the last row, has the partial result of none. With `everyone` every warp
+does round 2 and lane 0 hands the result to all of its lanes: that is one value for the whole block, because all warps compute it from the
+same words of shared memory. Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.5.
 """
 
 from __future__ import annotations
@@ -145,7 +145,9 @@ def combine_row(
             # Of the lanes of the same row.
             lane = code.index.remainder(thread, WARP)
             first = code.index.multiply(code.index.quotient(lane, lanes), lanes)
-        source = code.insert(arith.IndexCastOp(code.index.value(first), i32)).result if first else constant(code, 0, i32)
+        source = (
+            code.insert(arith.IndexCastOp(code.index.value(first), i32)).result if first else constant(code, 0, i32)
+        )
         totals = [_from_lane(code, own, source) for own in totals]
     return totals
 

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.buffers.fusion_rules import VECTOR
 from xla_emitters.buffers.index_code import INDEX, Number
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.loops.buffer_numbers import BufferNumbers
@@ -31,8 +32,6 @@ from xla_emitters.loops.kernel_code import KernelCode
 
 SCHEDULE = "disc.schedule"
 """Attribute of a parallel loop: which schedule wrote it."""
-VECTOR = "disc.vector"
-"""Attribute of a fusion: how many elements a thread computes side by side; it divides their number, or, where rows are reduced, the columns."""
 Body: TypeAlias = Callable[[KernelCode, Sequence[SSAValue]], None]
 """(code inside, induction variables)"""
 

@@ -119,8 +119,9 @@ class StitchGraph:
     def _is_one_number(self, buffer: SSAValue) -> bool:
         """Whether all elements of an array are one number: a broadcast of a single one."""
         op = self.writer.get(buffer)
-        is_broadcast = op is not None and op.HLO.name in BROADCASTS
-        return is_broadcast and product(self._sizes.of(op.inputs[0])).value == 1 and self.level(buffer) == 0
+        if op is None or op.HLO.name not in BROADCASTS:
+            return False
+        return self.level(buffer) == 0 and self._sizes.elements(op.inputs[0]).value == 1
 
     @cached_property
     def shared(self) -> list[SSAValue]:

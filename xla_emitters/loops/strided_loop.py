@@ -5,9 +5,9 @@
     for %j = %first to max(%end - 3n, 0) step 4n { for %k = 0 to 4 { body(%j + %k * n) } }       the inner loop is unrolled later
     for %j = (where that ended) to %end step n { body(%j) }
 
-With a `width` of 4, body(%j) above is `for %v = 0 to 4 { body(%j + %v) }`: once unrolled, its loads are one access of four elements.
-Loads of 16 elements, or of four where a thread takes single ones, do not wait for each other. The order in which a thread combines its elements
-stays the same. Where sizes are known and every thread has as many elements, there is one loop of a known number of steps.
+With a `width` of 4, body(%j) above is `for %v = 0 to 4 { body(%j + %v) }`, whose accesses become one of four elements. Loads of 16
+elements, or of four where a thread takes single ones, do not wait for each other. The order in which a thread combines its elements stays
+the same. Where sizes are known and every thread has as many elements, there is one loop of a known number of steps.
 """
 
 from __future__ import annotations
@@ -49,9 +49,11 @@ def strided_loop(
         def element(innermost: KernelCode, number: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
             return body(innermost, innermost.index.value(innermost.index.add(start, number)), values)
 
-        return inner.loop(0, width, 1, carried, element)
+        return inner.neighbours(width, carried, element)
 
-    def numbered(inner: KernelCode, start: SSAValue, number: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    def numbered(
+        inner: KernelCode, start: SSAValue, number: SSAValue, values: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
         at = inner.index.add(start, inner.index.multiply(number, step))
         return one(inner, inner.index.value(at), values)
 

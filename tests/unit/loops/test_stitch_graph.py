@@ -154,5 +154,6 @@ def test_weights_are_the_same_in_each_row() -> None:
     )
     assert names(found.shared) == ["wn"]
     assert names(found.kept) == ["x"]
-    assert not any(found.is_of_columns(op.outputs[0]) for op in found.ops if op.outputs[0].name_hint in ("mb", "d", "m"))
-
+    assert not any(
+        found.is_of_columns(op.outputs[0]) for op in found.ops if op.outputs[0].name_hint in ("mb", "d", "m")
+    )
