@@ -124,7 +124,7 @@ class KernelRoad:
     def _kernel(self, name: str, function: gpu.FuncOp) -> SizedKernel:
         x, y, z = function.known_block_size.get_values() if function.known_block_size else (1, 1, 1)
         parameters = tuple(str(ir_type) for ir_type in function.function_type.inputs)
-        shared = shared_bytes(self._lowered(name))
+        shared = shared_bytes(self.lowered(name))
         schedule = function.attributes.get(SCHEDULE)
         how = schedule.data if isinstance(schedule, StringAttr) else ""
         return SizedKernel(name, how, (x, y, z), parameters, shared, self.options.device.architecture, self)
@@ -140,7 +140,7 @@ class KernelRoad:
     def _code(self) -> dict[tuple[str, bool], ModuleOp]:
         return {}
 
-    def _lowered(self, name: str, *, is_wide: bool = False) -> ModuleOp:
+    def lowered(self, name: str, *, is_wide: bool = False) -> ModuleOp:
         """A kernel in the LLVM dialect."""
         if (name, is_wide) not in self._code:
             module, context = self._on_buffers(name), make_context()
@@ -154,7 +154,7 @@ class KernelRoad:
 
     def _together(self, *, is_wide: bool = False) -> ModuleOp:
         """All kernels in the LLVM dialect as one module."""
-        modules = [self._lowered(name, is_wide=is_wide).clone() for name in self._functions]
+        modules = [self.lowered(name, is_wide=is_wide).clone() for name in self._functions]
         return merge_modules(modules)[0] if modules else ModuleOp([])
 
     @cached_property
@@ -208,7 +208,7 @@ class KernelRoad:
         if stage != "llvm-dialect":
             return SimtKernels(lambda name, _: self._on_buffers(name))
         return SimtKernels(
-            lambda name, is_wide: self._lowered(name, is_wide=is_wide),
+            lambda name, is_wide: self.lowered(name, is_wide=is_wide),
             lambda name, launch, values: self._bounds[name].exceed_32_bits(launch, values),
         )
 
