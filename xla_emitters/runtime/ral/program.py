@@ -34,6 +34,7 @@ class LoadedProgram:
     dtypes     the element types that its globals are, by HLO's names
     constants  what `ral_const` reads
     kernels    what it launches; None: nothing
+    watch      what its `lmhlo.watch` ops call: (number, values ...); None: it has none
     """
 
     def __init__(
@@ -43,9 +44,10 @@ class LoadedProgram:
         dtypes: Mapping[str, str],
         constants: Constants,
         kernels: Kernels | None = None,
+        watch: Callable[..., None] | None = None,
     ) -> None:
         scope: dict[str, Any] = {name: dtype(wanted).numpy for name, wanted in dtypes.items()}
-        scope["empty"] = np.empty
+        scope |= {"empty": np.empty, "watch": watch}
         scope |= {name: _function(op) for name, op in functions.items()}
         scope["ral"] = partial(function_named, constants=constants)
         exec(compile(source, HOST_PROGRAM, "exec"), scope)
