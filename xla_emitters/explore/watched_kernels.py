@@ -202,6 +202,7 @@ def first_difference(found: Array, wanted: Array, scale: float) -> str:
         one, other = found.astype(wide), wanted.astype(wide)
         with np.errstate(all="ignore"):
             near = np.abs(one - other) <= relative * np.abs(other) + relative / 64 * scale
+            near &= np.isfinite(one) & np.isfinite(other)
         different = ~(near | (one == other) | (np.isnan(one) & np.isnan(other)))
     if not different.any():
         return ""
