@@ -68,6 +68,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-update-in-place": ("buffers", "disc_update_in_place"),
     "disc-widen-half-floats": ("lowering", "widen_half_floats"),
     "disc-unused-function-removal": ("graph", "disc_unused_function_removal"),
+    "disc-vectorize-accesses": ("loops", "disc_vectorize_accesses"),
     "inline": ("transforms", "inline"),
     "symbol-dce": ("transforms", "symbol_dce"),
     "xla-add-line-info": ("lowering", "add_line_info"),

@@ -7,8 +7,8 @@ In this order, each on all variants that the ones before made:
   * broadcasts: where operand and result of a broadcast agree in all that their types say, and run time may make them equal, the first
     variant is without it, for the case that all such sizes of the fusion are equal. The results of a fusion, and kStitch, keep theirs.
   * rows: a reduction of many columns takes a block for each row (`disc.row_schedule = 1`), of few a warp (2).
-  * vectors: a kLoop whose elements are a multiple of the number that fit into one access computes as many at once (`disc.vector`).
-    Concatenations are left out: neighbours may be of different operands.
+  * vectors: a kLoop whose elements, or a kRowReduction or kStitch whose columns, are a multiple of the number that fit into one access
+    computes as many at once (`disc.vector`). Concatenations are left out: neighbours may be of different operands.
 What the sizes decide before the program runs (`disc.sizes`: 32*b elements are a multiple of 4) needs no variant: the fusion gets
 the attribute.
 
@@ -32,15 +32,13 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
-from xla_emitters.buffers.fusion_rules import LOOP, ROW, Group, Part
+from xla_emitters.buffers.fusion_rules import COLUMN, ROW, VECTOR, Group, Part
 from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.shapes import mod
 
-VECTOR = "disc.vector"
-"""Of a fusion: how many elements a thread computes at once; it divides the number of elements."""
 ROW_SCHEDULE = "disc.row_schedule"
 """Of a fusion: 1, a block for each row, or 2, a warp."""
 
@@ -53,7 +51,7 @@ class Limits(NamedTuple):
     element_bits a narrower element counts as one of these
     """
 
-    row_columns: int = 512
+    row_columns: int = 1024
     vector_bits: int = 128
     element_bits: int = 16
 
@@ -181,8 +179,8 @@ def _by_columns(choice: _Choice) -> str | None:
 
 def _by_vectors(choice: _Choice) -> str | None:
     """Several elements at once."""
-    if choice.kind != LOOP:
-        return "only kLoop has variants by vectors"
+    if choice.kind == COLUMN:
+        return "sums of columns take single elements"
     if any(part.opcode == "concatenate" for part in choice.parts):
         return "it concatenates: neighbours may be of different operands"
     results = [buffer for part in choice.group.results for buffer in part.writes]
@@ -190,19 +188,34 @@ def _by_vectors(choice: _Choice) -> str | None:
         return "it updates an array in place, at any offset"
     if not results:
         return "it has no result"
-    width = LIMITS.vector_bits // max(LIMITS.element_bits, _narrowest(results))
+    reduced = [part.reads[0] for part in choice.parts if part.reduces]
+    matrix = (reduced or results)[0]
+    bits = _widest(choice, matrix) if reduced else _narrowest(results)
+    width = LIMITS.vector_bits // max(LIMITS.element_bits, bits)
     if width < 2:
         return "one element fills an access"
-    rest = mod(choice.sizes.elements(results[0]), width).value
-    if rest is not None:
+    last = tensor_of(matrix.type).get_num_dims() - 1
+    known = choice.sizes.of(matrix)[last] if reduced else choice.sizes.elements(matrix)
+    what = "columns" if reduced else "elements"
+    if (rest := mod(known, width).value) is not None:
         if rest:
-            return f"its elements are no multiple of {width}"
+            return f"its {what} are no multiple of {width}"
         choice.say(VECTOR, width)
         return None
-    left = choice.code.insert(arith.RemSIOp(choice.code.value(choice.elements(results[0])), choice.code.value(width)))
+    count = choice.size(matrix, last) if reduced else choice.elements(matrix)
+    left = choice.code.insert(arith.RemSIOp(choice.code.value(count), choice.code.value(width)))
     fits = choice.compare("eq", left, 0)
     choice.variants(fits, choice.variant(f"vec{width}", VECTOR, width), choice.variant(""))
     return None
+
+
+def _widest(choice: _Choice, matrix: SSAValue) -> int:
+    """Bits of an element of the arrays of the matrix's size that the fusion reads or writes: no access leaves out a part of a sector."""
+    written = {buffer for part in choice.parts for buffer in part.writes}
+    results = {buffer for part in choice.group.results for buffer in part.writes}
+    arrays = {buffer for part in choice.parts for buffer in part.reads} - written | results
+    whole = [buffer for buffer in arrays if choice.sizes.elements(buffer) == choice.sizes.elements(matrix)]
+    return max(dtype_of(tensor_of(buffer.type).element_type).bits for buffer in [*whole, *(() if whole else (matrix,))])
 
 
 def _narrowest(buffers: Sequence[SSAValue]) -> int:

@@ -42,6 +42,9 @@ from xla_emitters.shapes import Size
 
 LOOP, ROW, COLUMN, STITCH = "kLoop", "kRowReduction", "kColReduction", "kStitch"
 MOST_BUFFERS = 64
+VECTOR = "disc.vector"
+"""Of a fusion: how many elements a thread computes at once; it divides the number of elements, or of columns where rows are reduced.
+Of a loop in a kernel: its iterations are elements beside each other."""
 
 RESHAPES = frozenset(("copy", "reshape", "dynamic-reshape"))
 """Moves that keep the row-major order of all elements: alone they need no kernel."""

@@ -79,25 +79,25 @@ class IndexCode:
     # -------------------------------------------------------------------------------------------------- arithmetic
 
     def add(self, a: Number, b: Number) -> Number:
-        return self._op(arith.AddiOp, lambda x, y: x + y, a, b, unit=0)
+        return self.binary(arith.AddiOp, lambda x, y: x + y, a, b, unit=0)
 
     def subtract(self, a: Number, b: Number) -> Number:
-        return a if isinstance(b, int) and not b else self._op(arith.SubiOp, lambda x, y: x - y, a, b)
+        return a if isinstance(b, int) and not b else self.binary(arith.SubiOp, lambda x, y: x - y, a, b)
 
     def multiply(self, a: Number, b: Number) -> Number:
         if 0 in (a, b):
             return 0
-        return self._op(arith.MuliOp, lambda x, y: x * y, a, b, unit=1)
+        return self.binary(arith.MuliOp, lambda x, y: x * y, a, b, unit=1)
 
     def divide(self, a: Number, b: Number) -> Number:
         """Rounded down; `b` is positive."""
-        return a if isinstance(b, int) and b == 1 else self._op(arith.FloorDivSIOp, lambda x, y: x // y, a, b)
+        return a if isinstance(b, int) and b == 1 else self.binary(arith.FloorDivSIOp, lambda x, y: x // y, a, b)
 
     def maximum(self, a: Number, b: Number) -> Number:
-        return self._op(arith.MaxSIOp, max, a, b)
+        return self.binary(arith.MaxSIOp, max, a, b)
 
     def minimum(self, a: Number, b: Number) -> Number:
-        return self._op(arith.MinSIOp, min, a, b)
+        return self.binary(arith.MinSIOp, min, a, b)
 
     def product(self, numbers: Sequence[Number]) -> Number:
         found: Number = 1
@@ -105,7 +105,7 @@ class IndexCode:
             found = self.multiply(found, number)
         return found
 
-    def _op(
+    def binary(
         self,
         op: type[arith.SignlessIntegerBinaryOperation],
         fold: Callable[[int, int], int],
@@ -113,6 +113,7 @@ class IndexCode:
         b: Number,
         unit: int | None = None,
     ) -> Number:
+        """`op` of two numbers, computed here by `fold` where both are known; `unit` is an operand that leaves the other one."""
         if isinstance(a, int) and isinstance(b, int):
             return fold(a, b)
         if unit is not None and isinstance(a, int) and a == unit:

@@ -28,7 +28,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, FunctionType, IndexType, MemRefType, NoneAttr, StringAttr, i1, i32
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    NoneAttr,
+    StringAttr,
+    i1,
+    i32,
+)
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -323,4 +334,19 @@ class IncRefOp(IRDLOperation):
             raise VerifyException("a second name has one size for each '?' of its type")
 
 
-LMHLO = Dialect("lmhlo", [*BUFFER_OPS.values(), FusionOp, WhileOp, CaseOp, ConditionOp, TerminatorOp, IncRefOp], [])
+@irdl_op_definition
+class WatchOp(IRDLOperation):
+    """Hands buffers and numbers to a function that watches a run of the program; it writes none of them.
+
+    number  by which that function knows the place
+    """
+
+    name = "lmhlo.watch"
+
+    number = prop_def(IntegerAttr[IntegerType])
+    values = var_operand_def(MemRefType | IndexType)
+
+
+LMHLO = Dialect(
+    "lmhlo", [*BUFFER_OPS.values(), FusionOp, WhileOp, CaseOp, ConditionOp, TerminatorOp, IncRefOp, WatchOp], []
+)

@@ -6,7 +6,7 @@ xe.cost("gelu.hlo", targets=("h200", "a6000")).costs[0].kernels[0].bound   ->   
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 
 from xla_emitters.device import DEFAULT_DEVICE, device
 from xla_emitters.emitters.partitioner import sanitize
-from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
@@ -92,6 +92,7 @@ def cost(
     hero_rules: str = "current",
     triton: str = "split",
     pipeline: tuple[ModulePass, ...] | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> CostReport:
     """The cost of every kernel.
 
@@ -99,12 +100,15 @@ def cost(
     targets  devices or architectures
     fusion   only the kernels of this fusion instruction
     hero_rules, triton, pipeline  as in `CompileOptions`
-    raises   what `compile` raises; ToolError without ptxas and nvdisasm; Unsupported for programs with unknown sizes
+    sizes    of a program with unknown ones: at which its launches are priced
+    raises   what `compile` raises; ToolError without ptxas and nvdisasm; DataError for sizes that are missing or do not fit
     """
-    if not isinstance(source, str | Path | Program | ModuleOp):
-        raise Unsupported(f"{source.name} is a program: kernels for unknown sizes are not priced yet", stage="cost")
     if not targets:
         raise UsageError("no target is given", stage="cost")
+    if not isinstance(source, str | Path | Program | ModuleOp):
+        return CostReport(source.name, tuple(_cost_at(source, target, sizes or {}) for target in targets))
+    if sizes:
+        raise UsageError("sizes are for programs; those of HLO text are known", stage="cost")
     if isinstance(source, Program):
         source, fusion = source.hlo, fusion or source.fusion
     module = source if isinstance(source, ModuleOp) else read_module(source)
@@ -116,6 +120,21 @@ def cost(
     ]
     found = [_cost_of(module, each) for each in options]
     return CostReport(found[0][0], tuple(each for _, each in found))
+
+
+def _cost_at(program: DynamicProgram, target: str, sizes: Mapping[str, int]) -> ProgramCost:
+    """The cost of a program's launches on one device, at given sizes."""
+    # Imported here: the second system is not loaded for HLO.
+    from xla_emitters.explore.program_cost import price_launches
+    from xla_emitters.pipelines.program_listing import list_program
+    from xla_emitters.pipelines.program_passes import PROGRAM_STAGES
+    from xla_emitters.pipelines.programs import compile_program
+
+    options = replace(program.options, target=target, record="none", stage=PROGRAM_STAGES[-1])
+    placed = compile_program(program.source, replace(options, stage="placed"))
+    calls = tuple(op.function or op.name for op in list_program(placed.module).library_calls)
+    kernels = price_launches(compile_program(program.source, options), sizes)
+    return ProgramCost(device(target).name, kernels, calls)
 
 
 def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCost]:

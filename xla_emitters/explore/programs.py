@@ -19,6 +19,7 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, UsageError, XlaEmittersError
 from xla_emitters.explore.check import TOLERANT, Reference, Verdict
+from xla_emitters.explore.watched_kernels import check_kernels
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_STAGES
@@ -31,6 +32,9 @@ from xla_emitters.runtime.steps import MOST_ITERATIONS
 from xla_emitters.runtime.tolerance import Bounds
 from xla_emitters.sizes import specialize
 from xla_emitters.stablehlo_text import parse_stablehlo
+
+WATCHED = ("loops", "kernels", "llvm-dialect")
+"""The stages at which each kernel has a verdict of its own."""
 
 
 def compile_text(
@@ -81,7 +85,7 @@ def check_program(
     rtol: float | None = None,
     most_iterations: int = MOST_ITERATIONS,
 ) -> Verdict:
-    """Every stage against the NumPy reference.
+    """Every stage against the NumPy reference; each kernel against NumPy on what reaches it, at the last stage that has kernels, or a wrong one.
 
     stages  by default all after `stablehlo`, which is the reference
     raises  DataError for arguments that do not fit; UsageError for a stage that is not recorded
@@ -96,11 +100,29 @@ def check_program(
         except ExecutionError as error:
             verdict = Verdict(False, f"fails: {error.message}", (error.message,))
         verdicts.append(Verdict(verdict.ok, verdict.summary, verdict.details, stage))
+    kernels = _kernels_at(program, arrays, verdicts)
     if wrong := [verdict for verdict in verdicts if not verdict.ok]:
         details = tuple(f"stage {verdict.name}: {line}" for verdict in wrong for line in verdict.details)
-        return Verdict(False, f"stage {wrong[0].name}: {wrong[0].summary}", details, "", tuple(verdicts))
+        details += tuple(f"kernel {kernel.name}: {kernel.summary}" for kernel in kernels if not kernel.ok)
+        return Verdict(False, f"stage {wrong[0].name}: {wrong[0].summary}", details, "", tuple(kernels))
+    if bad := [kernel for kernel in kernels if not kernel.ok]:
+        details = tuple(f"kernel {kernel.name}: {kernel.summary}" for kernel in bad)
+        return Verdict(False, details[0], details, "", tuple(kernels))
     last = verdicts[-1].summary if verdicts else "nothing was compared"
-    return Verdict(True, f"{', '.join(stages)}: {last}", kernels=tuple(verdicts))
+    return Verdict(True, f"{', '.join(stages)}: {last}", kernels=tuple(kernels))
+
+
+def _kernels_at(program: DynamicProgram, arrays: Sequence[Array], stages: Sequence[Verdict]) -> list[Verdict]:
+    """The kernels' verdicts at the first stage that is wrong, else at the last one; none where there are no kernels."""
+    on_kernels = [stage for stage in stages if stage.name in WATCHED]
+    if not on_kernels:
+        return []
+    stage = next((each for each in on_kernels if not each.ok), on_kernels[-1])
+    try:
+        return check_kernels(program, arrays, stage.name)[0]
+    except ExecutionError:
+        # Said of the stage already.
+        return []
 
 
 def check_passes(

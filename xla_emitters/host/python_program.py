@@ -351,6 +351,11 @@ def _send(w: _Writer, op: Operation) -> None:
     w.line(f"ctx.send_output({op.number.value.data}, {w[op.buffer]})")
 
 
+def _watch(w: _Writer, op: Operation) -> None:
+    assert isinstance(op, lmhlo.WatchOp)
+    w.line(f"watch({op.number.value.data}, {w.list(op.values)})")
+
+
 def _receive(w: _Writer, op: Operation) -> str:
     assert isinstance(op, RecvInputOp)
     return f"ctx.recv_input({op.number.value.data})"
@@ -468,6 +473,7 @@ STATEMENTS: Mapping[type[Operation], Callable[[_Writer, Operation], None]] = {
     gpu.LaunchFuncOp: _launch,
     lmhlo.CaseOp: _case,
     lmhlo.FusionOp: _fusion,
+    lmhlo.WatchOp: _watch,
     lmhlo.WhileOp: _while,
     memref.DeallocOp: _dealloc,
     memref.StoreOp: _store,

@@ -9,9 +9,11 @@
 
 Buffers are row major without gaps, so the flat view is the same memory. What a linearization undoes is not computed: coordinates that a
 delinearization over equal sizes gave are the number that it was given, and the first of them that number divided by the sizes of the rest.
-Two sizes are equal if they are the same number, the same value, or the same expression of the program's symbols (`disc.sizes`).
-Memory of a block or a thread, which is allocated in the loop, becomes one-dimensional too. Buffers of one dimension or none are left alone.
-Source: docs/reference/4 1.1, row 9; BladeDISC's disc-flatten-memref-access (https://github.com/alibaba/BladeDISC).
+Two sizes are equal if they are the same number, the same value, or the same expression of the program's symbols (`disc.sizes`). A size
+that a loop says is a multiple of a number (`%m = arith.andi %size, -4`) is taken from there by all indices, so that those who lower
+accesses see which addresses are aligned. Memory of a block or a thread, which is allocated in the loop, becomes one-dimensional too.
+Buffers of one dimension or none are left alone. Source: docs/reference/4 1.1, row 9; BladeDISC's disc-flatten-memref-access
+(https://github.com/alibaba/BladeDISC).
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from math import prod
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import memref, vector
+from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, IntegerAttr, MemRefType, ModuleOp, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -73,6 +75,8 @@ class _Flattening:
         for op in list(self.fusion.walk()):
             if isinstance(op, memref.AllocOp | memref.AllocaOp) and _has_coordinates(op.memref.type):
                 self.flatten_allocation(op)
+        for loop in loops_of(self.fusion):
+            _take_multiples(loop, set(captured))
         self.simplify_coordinates()
 
     def flat_view(self, buffer: SSAValue) -> SSAValue:
@@ -177,6 +181,18 @@ class _Flattening:
                 for before, after in zip(op.multi_index, made.multi_index, strict=True):
                     after.name_hint = before.name_hint
                 Rewriter.replace_op(op, made)
+
+
+def _take_multiples(loop: scf.ParallelOp, captured: set[SSAValue]) -> None:
+    """Where a loop has `and %size, -4`, which is the size, all of it takes that: it says which addresses 4 divides."""
+    for op in list(loop.walk()):
+        if isinstance(op, arith.AndIOp) and op.lhs in captured and isinstance(op.rhs.owner, arith.ConstantOp):
+            for moved in (op, op.rhs.owner):
+                moved.detach()
+                Rewriter.insert_op(moved, InsertPoint.at_start(loop.body.block))
+            # The host allocates shared memory: it knows the size.
+            users = [inner for inner in loop.walk() if inner is not op and not isinstance(inner, memref.AllocOp)]
+            op.lhs.replace_uses_with_if(op.result, lambda use, users=frozenset(users): use.operation in users)
 
 
 ACCESSES = (memref.LoadOp, memref.StoreOp, memref.AtomicRMWOp, vector.LoadOp, vector.StoreOp)

@@ -24,11 +24,12 @@ from typing import Any, TypeAlias, TypeVar
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr, UnrealizedConversionCastOp, i1, i8
+from xdsl.dialects.builtin import IntegerAttr, LocationAttr, UnitAttr, UnrealizedConversionCastOp, i1, i8
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import is_side_effect_free
 
+from xla_emitters.buffers.fusion_rules import VECTOR
 from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.placement import HOST
@@ -69,7 +70,7 @@ class KernelIndex(IndexCode):
         made.name_hint = f"c{number}" if number >= 0 else f"cm{-number}"
         return made
 
-    def _op(
+    def binary(
         self,
         op: type[arith.SignlessIntegerBinaryOperation],
         fold: Callable[[int, int], int],
@@ -80,16 +81,22 @@ class KernelIndex(IndexCode):
         """What depends on nothing in the kernel is computed on the host."""
         is_outside = all(isinstance(number, int) or not self._code.is_inside(number) for number in (a, b))
         if is_outside and not (isinstance(a, int) and isinstance(b, int)):
-            return self._code.numbers.code._op(op, fold, a, b, unit)
-        return super()._op(op, fold, a, b, unit)
+            return self._code.numbers.code.binary(op, fold, a, b, unit)
+        return super().binary(op, fold, a, b, unit)
 
     def quotient(self, a: Number, b: Number) -> Number:
         """Of a number that is not negative by a positive one."""
-        return a if b == 1 else self._op(arith.DivUIOp, lambda x, y: x // y, a, b)
+        return a if b == 1 else self.binary(arith.DivUIOp, lambda x, y: x // y, a, b)
 
     def remainder(self, a: Number, b: Number) -> Number:
         """Of a number that is not negative by a positive one."""
-        return 0 if b == 1 else self._op(arith.RemUIOp, lambda x, y: x % y, a, b)
+        return 0 if b == 1 else self.binary(arith.RemUIOp, lambda x, y: x % y, a, b)
+
+    def multiple(self, number: Number, of: int) -> Number:
+        """A number of the host that a power of two divides, so that what follows sees that it does."""
+        if of == 1 or isinstance(number, int):
+            return number
+        return self.insert(arith.AndIOp(number, self.value(-of)))
 
     def compare(self, predicate: str, a: Number, b: Number) -> SSAValue:
         """i1: `a` compared with `b`, as `arith.cmpi` names it."""
@@ -292,13 +299,24 @@ class KernelCode:
                 inside.insert(scf.YieldOp(*body(inside)))
         return made.results
 
+    def neighbours(self, count: int, inits: Sequence[SSAValue], body: LoopBody) -> Sequence[SSAValue]:
+        """A loop over elements beside each other: `disc-vectorize-accesses` loads and stores them together."""
+        return self.loop(0, count, 1, inits, body, {VECTOR: UnitAttr()})
+
     def loop(
-        self, lower: Number, upper: Number, step: Number, inits: Sequence[SSAValue], body: LoopBody
+        self,
+        lower: Number,
+        upper: Number,
+        step: Number,
+        inits: Sequence[SSAValue],
+        body: LoopBody,
+        attributes: Mapping[str, Attribute] | None = None,
     ) -> Sequence[SSAValue]:
         """`scf.for`: what the carried values are in the end."""
         block = Block(arg_types=[INDEX, *(value.type for value in inits)])
         first, end, stride = (self.index.value(number) for number in (lower, upper, step))
         made = self.insert(scf.ForOp(first, end, stride, inits, Region(block)))
+        made.attributes |= attributes or {}
         inside = self.inside(block)
         inside.insert(scf.YieldOp(*body(inside, block.args[0], block.args[1:])))
         return made.results

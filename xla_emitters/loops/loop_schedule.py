@@ -61,7 +61,7 @@ def emit_loop_schedule(fusion: FusionLoops) -> None:
             visit(inner, inner.index.value(inner.index.add(first, number)))
             return ()
 
-        code.loop(0, width, 1, (), step)
+        code.neighbours(width, (), step)
         return None
 
     fusion.parallel(NAME, [numbers.count(_visited(fusion.roots[0]))], [width], body)

@@ -18,8 +18,9 @@ Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 to 3.6.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from xdsl.dialects import arith
+from xdsl.dialects import gpu
 from xdsl.ir import SSAValue
 
 from xla_emitters.buffers.index_code import Number
@@ -35,12 +36,16 @@ from xla_emitters.loops.combine import (
     store_results,
     with_elements,
 )
-from xla_emitters.loops.kernel_code import KernelCode
+from xla_emitters.loops.kernel_code import KernelCode, LoopBody
 from xla_emitters.loops.matrix_roots import write_root
-from xla_emitters.loops.row_rounds import RowPlace, RowThreads, combine_row
+from xla_emitters.loops.row_rounds import WARP, RowPlace, RowThreads, combine_row
 from xla_emitters.loops.schedule import FusionLoops
 from xla_emitters.loops.strided_loop import strided_loop
 
+ROWS_OF_BEGIN = 32
+"""Rows of a block that has something to compute before its first one, where there are enough."""
+FEW_BLOCKS = 256
+"""As many blocks there are at least, if there are rows for them: with 16 bytes under way in each thread, what a GPU's memory wants."""
 Visit = Callable[[KernelCode, RowPlace], None]
 """Writes what a thread does for its row."""
 
@@ -76,6 +81,7 @@ def _emit_rows(
 ) -> None:
     """The loop of reductions of matrices of one shape."""
     rows, cols = shape = reducers[0].shape(fusion.numbers)
+    width = fusion.vector
 
     def visit(code: KernelCode, place: RowPlace) -> None:
         def step(inner: KernelCode, column: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -85,7 +91,7 @@ def _emit_rows(
                 update(inner, place.row, column)
             return with_elements(inner, reducers, carried, (place.row, column))
 
-        found = strided_loop(code, place.lane, cols, threads.per_row, starts_of(code, reducers), step)
+        found = loop_over_row(code, place, threads, cols, width, starts_of(code, reducers), step)
         totals = combine_row(code, threads, place.thread, reducers, parts_of(reducers, found), everyone=False)
 
         def write(inner: KernelCode) -> Sequence[SSAValue]:
@@ -97,25 +103,72 @@ def _emit_rows(
     for_each_row(fusion, name, threads, rows, visit)
 
 
-def for_each_row(fusion: FusionLoops, name: str, threads: RowThreads, rows: Number, visit: Visit) -> None:
-    """A parallel loop whose threads visit all rows; all threads of a row do so together."""
+def loop_over_row(
+    code: KernelCode,
+    place: RowPlace,
+    threads: RowThreads,
+    cols: Number,
+    width: int,
+    starts: Sequence[SSAValue],
+    body: LoopBody,
+) -> Sequence[SSAValue]:
+    """What a thread carries after its elements of its row, `width` beside each other at a time; `starts` where it has none."""
+    first = code.index.value(code.index.multiply(place.lane, width))
+    end = code.index.multiple(cols, width)
+
+    def loop(inner: KernelCode) -> Sequence[SSAValue]:
+        return strided_loop(inner, first, end, width * threads.per_row, starts, body, width)
+
+    return place.where_row(code, starts, loop)
+
+
+def for_each_row(
+    fusion: FusionLoops,
+    name: str,
+    threads: RowThreads,
+    rows: Number,
+    visit: Visit,
+    begin: Callable[[KernelCode, SSAValue], None] | None = None,
+) -> None:
+    """A parallel loop whose threads visit all rows; all threads of a row do so together.
+
+    begin  (code, thread): what a block computes before its first row, for all of its rows; it then takes several
+    """
+    host, per_block = fusion.numbers.code, threads.rows_per_block
+    groups = host.divide(host.add(rows, per_block - 1), per_block)
+    blocks = groups
+    if begin is not None:
+        at_most = -(-ROWS_OF_BEGIN // per_block)
+        blocks = host.maximum(host.minimum(groups, FEW_BLOCKS), host.divide(host.add(groups, at_most - 1), at_most))
+
+    def at(code: KernelCode, group: SSAValue, thread: SSAValue) -> None:
+        place = threads.place(code, group, thread, rows)
+        if place.is_row is None or threads.per_row < WARP:
+            return visit(code, place)
+
+        def inside(inner: KernelCode) -> Sequence[SSAValue]:
+            visit(inner, replace(place, is_row=None))
+            return ()
+
+        # The same for all threads of a warp, so its shuffles find all lanes.
+        code.branch(place.is_row, (), inside)
+        return None
 
     def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
         block, thread = variables
         block.name_hint, thread.name_hint = "block", "thread"
-        place = threads.place(code, block, thread)
-        if threads.rows_per_block == 1:
-            return visit(code, place)
+        if begin is None:
+            return at(code, block, thread)
+        begin(code, thread)
 
-        def inside(inner: KernelCode) -> Sequence[SSAValue]:
-            visit(inner, place)
+        def step(inner: KernelCode, group: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            at(inner, group, thread)
+            if per_block == 1:
+                # What warps exchange for this row, no warp may write for the next one before all have read it.
+                inner.insert(gpu.BarrierOp())
             return ()
 
-        # The same for all threads of a warp, so its shuffles find all lanes.
-        is_row = code.insert(arith.CmpiOp(place.row, code.index.value(rows), "ult")).result
-        code.branch(is_row, (), inside)
+        code.loop(block, groups, blocks, (), step)
         return None
 
-    host, per_block = fusion.numbers.code, threads.rows_per_block
-    blocks = host.divide(host.add(rows, per_block - 1), per_block)
     fusion.parallel(name, [blocks, threads.per_block], [1, 1], body)

@@ -2,16 +2,17 @@
 
     RowThreads(256)   a block a row        thread t takes columns t, t + 256, ...
     RowThreads(32)    a warp a row         8 rows a block; lane l takes columns l, l + 32, ...
+    RowThreads(8)     eight lanes a row    32 rows a block
     ALONE             one thread a block   for a CPU: nothing is exchanged
 
     round 1    %a = gpu.shuffle down %p, 16, 32;  %b = combine(%p, %a);  8, 4, 2, 1         lane 0 has the warp's result
     shared     lane 0: memref.store %b, %shared[%warp];  gpu.barrier;  memref.load %shared[%lane mod 8]
     round 2    4, 2, 1                                                                      lane 0 has the row's
 
-A warp a row needs round 1 alone. Rounds always combine in one order, so equal inputs give equal bits. All lanes of a warp take part: a lane
-without elements has the partial result of none. With `everyone` every warp does round 2 and lane 0 hands the result to all of its lanes:
-that is one value for the whole block, because all warps compute it from the same words of shared memory.
-Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.5.
+A warp a row needs round 1 alone, eight lanes its last three steps. Rounds always combine in one order, so equal inputs give equal bits.
+All lanes of a warp take part: a lane without elements, or beyond the last row, has the partial result of none. With `everyone` every warp
+does round 2 and lane 0 hands the result to all of its lanes: that is one value for the whole block, because all warps compute it from the
+same words of shared memory. Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.5.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from xla_emitters.dialects.hlo.convert import constant
 from xla_emitters.dialects.mlir.gpu import AddressSpaceAttr, ShuffleMode
 from xla_emitters.dialects.shuffles import shuffled
 from xla_emitters.loops.combine import Reducer
-from xla_emitters.loops.kernel_code import KernelCode
+from xla_emitters.loops.kernel_code import Body, KernelCode
 from xla_emitters.rewrite.locations import locate
 
 WARP = 32
@@ -52,12 +53,21 @@ class RowThreads:
     def rows_per_block(self) -> int:
         return self.per_block // self.per_row
 
-    def place(self, code: KernelCode, block: SSAValue, thread: SSAValue) -> RowPlace:
+    def place(self, code: KernelCode, group: SSAValue, thread: SSAValue, rows: Number) -> RowPlace:
+        """Where a thread is when its block has come to a group of `rows_per_block` rows of the matrix."""
         if self.rows_per_block == 1:
-            return RowPlace(block, 0, thread, thread)
+            return RowPlace(group, 0, thread, thread)
         slot, lane = code.index.delinearize(thread, (self.rows_per_block, self.per_row))
-        first = code.index.multiply(block, self.rows_per_block)
-        return RowPlace(code.index.value(code.index.add(first, slot)), slot, lane, thread)
+        first = code.index.multiply(group, self.rows_per_block)
+        row = code.index.value(code.index.add(first, slot))
+        if isinstance(rows, int) and rows % self.rows_per_block == 0:
+            return RowPlace(row, slot, lane, thread)
+        is_row = code.insert(arith.CmpiOp(row, code.index.value(rows), "ult")).result
+        if self.per_row >= WARP:
+            return RowPlace(row, slot, lane, thread, is_row)
+        # Lanes beyond the last row shuffle with those of others, but read and write no element of their own.
+        last = code.index.value(code.index.subtract(rows, 1))
+        return RowPlace(code.insert(arith.MinUIOp(row, last)).result, slot, lane, thread, is_row)
 
 
 ALONE = RowThreads(1, 1)
@@ -72,16 +82,25 @@ class RowPlace:
     slot     which of the block's rows that is
     lane     its number among the threads of its row
     thread   its number in the block
+    is_row   i1: whether there is such a row; None where it is known
     """
 
     row: SSAValue
     slot: Number
     lane: SSAValue
     thread: SSAValue
+    is_row: SSAValue | None = None
 
     def is_first(self, code: KernelCode) -> SSAValue:
-        """i1: whether it is the first thread of its row."""
-        return code.insert(arith.CmpiOp(self.lane, code.index.value(0), "eq")).result
+        """i1: whether it is the first thread of its row, and there is one."""
+        is_first = code.insert(arith.CmpiOp(self.lane, code.index.value(0), "eq")).result
+        return is_first if self.is_row is None else code.insert(arith.AndIOp(is_first, self.is_row)).result
+
+    def where_row(self, code: KernelCode, starts: Sequence[SSAValue], body: Body) -> Sequence[SSAValue]:
+        """What `body` gives; `starts` in a thread without a row."""
+        if self.is_row is None:
+            return body(code)
+        return code.branch(self.is_row, [value.type for value in starts], body, lambda _: starts)
 
 
 def shared_array(code: KernelCode, size: Number, element: Attribute) -> SSAValue:
@@ -116,11 +135,20 @@ def combine_row(
     """
     if threads.per_row == 1:
         return [list(own) for own in partials]
-    totals = [over_lanes(code, reducer, own, WARP) for reducer, own in zip(reducers, partials, strict=True)]
+    lanes = min(WARP, threads.per_row)
+    totals = [over_lanes(code, reducer, own, lanes) for reducer, own in zip(reducers, partials, strict=True)]
     if threads.rows_per_block == 1:
         totals = _over_warps(code, thread, reducers, totals)
     if everyone:
-        totals = [_from_first_lane(code, own) for own in totals]
+        first: Number = 0
+        if lanes < WARP:
+            # Of the lanes of the same row.
+            lane = code.index.remainder(thread, WARP)
+            first = code.index.multiply(code.index.quotient(lane, lanes), lanes)
+        source = (
+            code.insert(arith.IndexCastOp(code.index.value(first), i32)).result if first else constant(code, 0, i32)
+        )
+        totals = [_from_lane(code, own, source) for own in totals]
     return totals
 
 
@@ -160,6 +188,6 @@ def _over_warps(
     return found
 
 
-def _from_first_lane(code: KernelCode, values: Sequence[SSAValue]) -> list[SSAValue]:
-    zero, width = constant(code, 0, i32), constant(code, WARP, i32)
-    return [shuffled(code, ShuffleMode.Idx, value, zero, width) for value in values]
+def _from_lane(code: KernelCode, values: Sequence[SSAValue], lane: SSAValue) -> list[SSAValue]:
+    width = constant(code, WARP, i32)
+    return [shuffled(code, ShuffleMode.Idx, value, lane, width) for value in values]

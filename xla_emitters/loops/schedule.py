@@ -19,10 +19,11 @@ from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.buffers.fusion_rules import VECTOR
 from xla_emitters.buffers.index_code import INDEX, Number
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.loops.buffer_numbers import BufferNumbers
@@ -31,8 +32,6 @@ from xla_emitters.loops.kernel_code import KernelCode
 
 SCHEDULE = "disc.schedule"
 """Attribute of a parallel loop: which schedule wrote it."""
-VECTOR = "disc.vector"
-"""Attribute of a fusion: how many elements (of a row schedule: rows) an iteration computes; it divides their number."""
 Body: TypeAlias = Callable[[KernelCode, Sequence[SSAValue]], None]
 """(code inside, induction variables)"""
 
@@ -54,9 +53,9 @@ class FusionLoops:
 
     @property
     def vector(self) -> int:
-        """Elements (or rows) that one iteration computes."""
+        """Elements that a thread computes side by side."""
         width = self.op.attributes.get(VECTOR)
-        return width.value.data if width else 1  # pyright: ignore
+        return width.value.data if isinstance(width, IntegerAttr) and not self.is_cpu else 1
 
     def element(self, code: KernelCode, op: BufferOp, indices: Sequence[SSAValue]) -> SSAValue:
         """One element of an op's result, in the form in which kernels compute. raises Unsupported for an op without code here."""

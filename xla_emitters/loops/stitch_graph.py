@@ -21,16 +21,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from xdsl.ir import SSAValue
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes, product
+from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.loops.combine import reduces_rows
 from xla_emitters.shapes import Size
 
+BROADCASTS = frozenset(("hlo.broadcast", "hlo.dynamic_broadcast_in_dim"))
 SAME_PLACE = frozenset(("hlo.copy", "hlo.reshape", "hlo.dynamic_reshape", "hlo.bitcast"))
 """Ops whose elements keep their row-major order, beside elementwise ones."""
 
@@ -100,6 +103,31 @@ class StitchGraph:
             return None
         return f"{self._sizes.text(buffer)} is not known to be one element a row, or one for each element of the rows"
 
+    def is_of_columns(self, buffer: SSAValue) -> bool:
+        """Whether an array has the same elements in each row: weights of a norm, in as many rows as there are."""
+        op = self.writer.get(buffer)
+        if op is None or not self.is_full(buffer):
+            return False
+        if op.HLO.name in BROADCASTS:
+            source, result = self._sizes.of(op.inputs[0]), self._sizes.of(buffer)
+            places = integers(op.properties["dimensions"])  # pyright: ignore[reportArgumentType]
+            is_last = len(places) > 0 and places[-1] == len(result) - 1 and source[-1] == result[-1] == self._matrix[1]
+            return is_last and product(source) == source[-1]
+        inputs = [given for given in op.inputs if not self._is_one_number(given)]
+        return _is_in_place(op) and bool(inputs) and all(map(self.is_of_columns, inputs))
+
+    def _is_one_number(self, buffer: SSAValue) -> bool:
+        """Whether all elements of an array are one number: a broadcast of a single one."""
+        op = self.writer.get(buffer)
+        if op is None or op.HLO.name not in BROADCASTS:
+            return False
+        return self.level(buffer) == 0 and self._sizes.elements(op.inputs[0]).value == 1
+
+    @cached_property
+    def shared(self) -> list[SSAValue]:
+        """The sources that are the same in each row."""
+        return [buffer for buffer in dict.fromkeys(chain(*self.sources)) if self.is_of_columns(buffer)]
+
     # ------------------------------------------------------------------------------------------------------- rounds
 
     def reduced_in(self, number: int) -> list[BufferOp]:
@@ -152,7 +180,9 @@ class StitchGraph:
         return {
             buffer: numbers[0]
             for buffer, numbers in found.items()
-            if len(numbers) > 1 and dtype_of(tensor_of(buffer.type).element_type).bits >= 8
+            if len(numbers) > 1
+            and dtype_of(tensor_of(buffer.type).element_type).bits >= 8
+            and not self.is_of_columns(buffer)
         }
 
     def _sources(self, *, is_early: bool) -> list[list[SSAValue]]:

@@ -16,15 +16,20 @@ The launch allocates as many bytes of shared memory as %kept has. How a row is c
 program is compiled, or else to the host:
 
     columns                             form
-    up to 512, if eight rows fit        a warp a row, eight rows a block, rows are kept
+    up to 32 (128 in vectors of four)   eight lanes a row, 32 rows a block, rows are kept
+    up to 1024, if eight rows fit       a warp a row, eight rows a block, rows are kept
     as many as fit into 40 KiB          a block a row, the row is kept
     more                                a block a row; each loop reads its sources again
 
-    %fits = arith.cmpi sle, %cols, 512
+    %fits = arith.cmpi sle, %cols, 1024
     scf.if %fits { lmhlo.fusion F_warp } else { ... scf.if ... { lmhlo.fusion F_block } else { lmhlo.fusion F } }
+
+What all rows read, the weights of a norm, a block reads once, into shared memory, before its first row; it then takes up to 32 rows, one
+after the other, where that leaves blocks enough. With `disc.vector = 4` a thread takes four columns beside each other.
 
 Attributes of the fusion
     disc.row_schedule   1: always a block a row, 2: always a warp
+    disc.vector         columns beside each other that a thread takes; it divides their number
     disc.kept_bytes     the most bytes of rows that a block may keep
 
 Source: docs/reference/4 3.3; Zheng et al., "AStitch" (ASPLOS 2022).
@@ -38,7 +43,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith, gpu, scf
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -51,7 +56,7 @@ from xla_emitters.loops.combine import Reducer, parts_of, starts_of, with_elemen
 from xla_emitters.loops.element_code import Computed
 from xla_emitters.loops.kernel_code import KernelCode, Producer
 from xla_emitters.loops.matrix_roots import indices_at
-from xla_emitters.loops.row_loop import for_each_row
+from xla_emitters.loops.row_loop import for_each_row, loop_over_row
 from xla_emitters.loops.row_reduction_schedule1 import BLOCK_A_ROW
 from xla_emitters.loops.row_reduction_schedule2 import WARP_A_ROW
 from xla_emitters.loops.row_rounds import ALONE, RowPlace, RowThreads, combine_row, shared_array
@@ -61,8 +66,11 @@ from xla_emitters.loops.strided_loop import strided_loop
 from xla_emitters.rewrite.kernel_pass import refusal
 
 NAME = "stitch"
-SHORT_ROW = 512
+SHORT_ROW = 1024
 """Columns of a row that a warp computes."""
+LANES_A_ROW = RowThreads(8)
+SHORTEST_STEPS = 4
+"""Steps of a thread in a row that eight lanes compute."""
 KEPT_BYTES = "disc.kept_bytes"
 MOST_CACHED_BYTES = 256 * 1024
 """Of the second cache of a CPU's core."""
@@ -105,6 +113,8 @@ def emit_stitch_schedule(fusion: FusionLoops) -> None:
             kept_bytes,
             MOST_KEPT_BYTES if most_bytes is None else most_bytes,
             _number(fusion.op, ROW_SCHEDULE),
+            fusion.vector,
+            graph.kept_bytes(graph.shared),
         )
     if isinstance(cols, int):
         forms = [next(form for form in forms if form.most is None or cols <= form.most)]
@@ -119,23 +129,29 @@ def emit_stitch_schedule(fusion: FusionLoops) -> None:
         fusion = others or fusion
 
 
-def forms_of(bytes_a_column: int, most_bytes: int, hint: int | None = None) -> list[Form]:
+def forms_of(
+    bytes_a_column: int, most_bytes: int, hint: int | None = None, width: int = 1, shared_bytes: int = 0
+) -> list[Form]:
     """The forms of a fusion that keeps so many bytes for each column of a row, shortest rows first.
 
-    hint   1: a block a row, 2: a warp, whatever the length of rows
+    hint          1: a block a row, 2: a warp, whatever the length of rows
+    width         columns that a thread takes beside each other
+    shared_bytes  kept for each column of all rows of a block
     """
-    warp, block = (("warp", WARP_A_ROW), ("block", BLOCK_A_ROW))
+    lanes, warp, block = ("lanes", LANES_A_ROW), ("warp", WARP_A_ROW), ("block", BLOCK_A_ROW)
     if not bytes_a_column:
         short, long = Form(*warp, keeps=False, most=SHORT_ROW), Form(*block, keeps=False)
         return [short, long] if hint is None else [short._replace(most=None) if hint == 2 else long]
-    found = [
-        Form(*threads, keeps=True, most=most_bytes // (threads[1].rows_per_block * bytes_a_column))
-        for threads in (warp, block)
-    ]
+    shortest, short, long = (
+        Form(*threads, keeps=True, most=most_bytes // (threads[1].rows_per_block * bytes_a_column + shared_bytes))
+        for threads in (lanes, warp, block)
+    )
     if hint is not None:
-        return [found[2 - hint], Form("long", found[2 - hint].threads, keeps=False)]
-    found[0] = found[0]._replace(most=min(SHORT_ROW, found[0].most or 0))
-    return [*found, Form("long", BLOCK_A_ROW, keeps=False)]
+        kept = short if hint == 2 else long
+        return [kept, Form("long", kept.threads, keeps=False)]
+    shortest = shortest._replace(most=min(LANES_A_ROW.per_row * SHORTEST_STEPS * width, shortest.most or 0))
+    short = short._replace(most=min(SHORT_ROW, short.most or 0))
+    return [shortest, short, long, Form("long", BLOCK_A_ROW, keeps=False)]
 
 
 def forms_alone(bytes_a_column: int) -> list[Form]:
@@ -176,13 +192,15 @@ class _Stitch:
     """A stitched fusion in one form.
 
     producers   what is computed in place of a load of a buffer, by now
-    arrays      where sources are kept
+    arrays      where sources are kept, for the elements of the block's rows
+    vectors     where sources are kept that are the same in each row
     """
 
     fusion: FusionLoops
     form: Form
     producers: dict[SSAValue, Producer] = field(default_factory=dict[SSAValue, Producer])
     arrays: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    vectors: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
     @cached_property
     def graph(self) -> StitchGraph:
@@ -202,13 +220,32 @@ class _Stitch:
         return {op: Reducer.of(op, by_row=True) for op in self.graph.reductions}
 
     def emit(self) -> None:
+        """Writes the loop, and erases the ops that it computes but for the roots."""
         computed = (op for op in self.graph.ops if op not in self.graph.reductions)
         self.producers |= {buffer: Computed(op) for op in computed for buffer in op.outputs}
-        for_each_row(self.fusion, NAME, self.threads, self.sizes[0], self._row)
+        shares = self.form.keeps and not self.fusion.is_cpu and bool(self.graph.shared)
+        for_each_row(self.fusion, NAME, self.threads, self.sizes[0], self._row, self._begin if shares else None)
         # All code is in the loop: what computed intermediate buffers goes, for another form of the fusion has these too.
         for op in reversed(self.graph.ops):
             if op not in self.fusion.roots:
                 Rewriter.erase_op(op)
+
+    def _begin(self, code: KernelCode, thread: SSAValue) -> None:
+        """All threads of a block compute what is the same in each row."""
+        code.producers, width = self.producers, self.fusion.vector
+        first = code.index.value(code.index.multiply(thread, width))
+        row = code.index.value(0)
+        for buffer in self.graph.shared:
+            self.vectors[buffer] = shared_array(code, self.sizes[1], _stored(buffer))
+
+        def step(inner: KernelCode, column: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            for buffer, array in self.vectors.items():
+                indices = indices_at(inner, (row, column), self.sizes, self.fusion.numbers.sizes(buffer))
+                inner.store(inner.load(buffer, indices), array, [column])
+            return ()
+
+        strided_loop(code, first, self._columns(code), width * self.threads.per_block, (), step, width)
+        code.insert(gpu.BarrierOp())
 
     def _row(self, code: KernelCode, place: RowPlace) -> None:
         code.producers = self.producers
@@ -261,7 +298,8 @@ class _Stitch:
                 inner.store(inner.load(buffer, indices), buffer, indices)
             return with_elements(inner, reducers, carried, (place.row, column))
 
-        found = strided_loop(code, place.lane, self.sizes[1], self.threads.per_row, starts_of(code, reducers), step)
+        starts, width = starts_of(code, reducers), self.fusion.vector
+        found = loop_over_row(code, place, self.threads, self.sizes[1], width, starts, step)
         if not reducers:
             return
         totals = combine_row(code, self.threads, place.thread, reducers, parts_of(reducers, found), everyone=True)
@@ -270,14 +308,21 @@ class _Stitch:
             for value, buffer in zip(reducer.results(code, total), reducer.op.outputs, strict=True):
                 self._is_known(code, buffer, reducer.result_indices(place.row), value, place, is_result)
 
+    def _columns(self, code: KernelCode) -> Number:
+        """Columns, as a number of which the kernel knows what divides it."""
+        return code.index.multiple(self.sizes[1], self.fusion.vector)
+
     def _read_sources(self, code: KernelCode, number: int, place: RowPlace, column: SSAValue) -> None:
         """What a round reads, once for each place: from memory, or as an earlier round kept it."""
         known = dict[SSAValue, Producer]()
         code.producers = ChainMap(known, self.producers)
         for buffer in self.graph.sources[number]:
+            if buffer in self.vectors:
+                known[buffer] = _Known(code.load(self.vectors[buffer], [column]))
+                continue
             array, kept_at = (
                 self.arrays.get(buffer),
-                code.index.add(code.index.multiply(place.slot, self.sizes[1]), column),
+                code.index.add(code.index.multiply(place.slot, self._columns(code)), column),
             )
             if array is not None and self.graph.kept[buffer] < number:
                 value = code.load(array, [code.index.value(kept_at)])

@@ -1,12 +1,13 @@
-"""A thread's loop over every n-th element, four at a time as long as there are four.
+"""A thread's loop over every n-th element, or every n-th few of them, several at a time as long as there are several.
 
     for %j = %first to %end step n { body(%j) }
 ->
     for %j = %first to max(%end - 3n, 0) step 4n { for %k = 0 to 4 { body(%j + %k * n) } }       the inner loop is unrolled later
     for %j = (where that ended) to %end step n { body(%j) }
 
-Loads of four elements do not wait for each other; the order in which a thread combines its elements stays the same.
-A loop of less than four steps, by sizes that are known, has the second part alone.
+With a `width` of 4, body(%j) above is `for %v = 0 to 4 { body(%j + %v) }`, whose accesses become one of four elements. Loads of 16
+elements, or of four where a thread takes single ones, do not wait for each other. The order in which a thread combines its elements stays
+the same. Where sizes are known and every thread has as many elements, there is one loop of a known number of steps.
 """
 
 from __future__ import annotations
@@ -19,25 +20,55 @@ from xla_emitters.buffers.index_code import Number
 from xla_emitters.loops.kernel_code import KernelCode, LoopBody
 
 TOGETHER = 4
+"""Steps at a time."""
+MOST_TOGETHER = 16
+"""Elements at a time."""
 
 
 def strided_loop(
-    code: KernelCode, first: SSAValue, end: Number, step: int, inits: Sequence[SSAValue], body: LoopBody
+    code: KernelCode,
+    first: SSAValue,
+    end: Number,
+    step: int,
+    inits: Sequence[SSAValue],
+    body: LoopBody,
+    width: int = 1,
 ) -> Sequence[SSAValue]:
-    """What the carried values are in the end; `first` and `end` are not negative. One thread alone takes elements as they come."""
-    index, stride, reach = code.index, TOGETHER * step, (TOGETHER - 1) * step
-    if step == 1 or (isinstance(end, int) and end <= reach):
-        return code.loop(first, end, step, inits, body)
+    """What the carried values are in the end; `first` and `end` are not negative. One thread alone takes elements as they come.
+
+    first  below `step`, unless `end` is not known
+    width  elements beside each other that a step takes; it divides `first`, `end` and `step`
+    """
+    index, together = code.index, min(TOGETHER, MOST_TOGETHER // width)
+    stride, reach = together * step, (together - 1) * step
+
+    def one(inner: KernelCode, start: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        if width == 1:
+            return body(inner, start, carried)
+
+        def element(innermost: KernelCode, number: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            return body(innermost, innermost.index.value(innermost.index.add(start, number)), values)
+
+        return inner.neighbours(width, carried, element)
+
+    def numbered(
+        inner: KernelCode, start: SSAValue, number: SSAValue, values: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        at = inner.index.add(start, inner.index.multiply(number, step))
+        return one(inner, inner.index.value(at), values)
+
+    if step > 1 and isinstance(end, int) and end and end % step == 0:
+        if end == step:
+            return one(code, first, inits)
+        return code.loop(0, end // step, 1, inits, lambda inner, number, values: numbered(inner, first, number, values))
+    if step == 1 or together == 1 or (isinstance(end, int) and end <= reach):
+        return code.loop(first, end, step, inits, one)
 
     def group(inner: KernelCode, start: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        def one(innermost: KernelCode, number: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            at = innermost.index.add(start, innermost.index.multiply(number, step))
-            return body(innermost, innermost.index.value(at), values)
-
-        return inner.loop(0, TOGETHER, 1, carried, one)
+        return inner.loop(0, together, 1, carried, lambda c, number, values: numbered(c, start, number, values))
 
     last = index.maximum(index.subtract(end, reach), 0)
     found = code.loop(first, last, stride, inits, group)
     left = index.maximum(index.subtract(last, first), 0)
     groups = index.quotient(index.add(left, stride - 1), stride)
-    return code.loop(index.add(first, index.multiply(groups, stride)), end, step, found, body)
+    return code.loop(index.add(first, index.multiply(groups, stride)), end, step, found, one)

@@ -13,7 +13,7 @@ Source: seed document, "Conversion to LLVM"; XLA lower_tensors.cc; docs/referenc
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith
@@ -71,12 +71,18 @@ class ElementAccess:
 
     # Reads
 
-    def read(self, op: Operation, pointer: SSAValue, index: SSAValue | None, wanted: Attribute) -> SSAValue:
-        """The element of type `wanted` at `index`, or a vector of neighbours from there on, loaded before `op`. None: the only element."""
+    def read(
+        self, op: Operation, pointer: SSAValue, index: SSAValue | None, wanted: Attribute, is_aligned: bool = False
+    ) -> SSAValue:
+        """The element of type `wanted` at `index`, or a vector of neighbours from there on, loaded before `op`. None: the only element.
+
+        is_aligned  whether the vector is known to be at a multiple of its bytes
+        """
         builder = located_builder(InsertPoint.before(op), op)
         if isa(wanted, VectorType[Attribute]):
             storage = storage_of(wanted.element_type)
-            value = self._load(builder, pointer, index, storage, VectorType(storage.memory, wanted.get_shape()))
+            row = VectorType(storage.memory, wanted.get_shape())
+            value = self._load(builder, pointer, index, storage, row, is_aligned)
             return from_memory(builder, value, wanted)
         storage = storage_of(wanted)
         value = self._load(builder, pointer, index, storage, storage.addressed)
@@ -85,10 +91,16 @@ class ElementAccess:
         return from_memory(builder, value, wanted)
 
     def _load(
-        self, builder: Builder, pointer: SSAValue, index: SSAValue | None, storage: Storage, loaded: Attribute
+        self,
+        builder: Builder,
+        pointer: SSAValue,
+        index: SSAValue | None,
+        storage: Storage,
+        loaded: Attribute,
+        is_aligned: bool = False,
     ) -> SSAValue:
         address = self._address(builder, pointer, index, storage)
-        alignment = self._alignment(pointer, index, storage, loaded)
+        alignment = None if is_aligned else self._alignment(pointer, index, storage, loaded)
         load = llvm.LoadOp(address, loaded, alignment=alignment, invariant=self.memory[pointer].invariant)
         return builder.insert(load).dereferenced_value
 
@@ -107,8 +119,10 @@ class ElementAccess:
 
     # Writes
 
-    def write(self, op: Operation, value: SSAValue, pointer: SSAValue, index: SSAValue | None) -> None:
-        """Stores an element, or a vector of neighbours, before `op`."""
+    def write(
+        self, op: Operation, value: SSAValue, pointer: SSAValue, index: SSAValue | None, is_aligned: bool = False
+    ) -> None:
+        """Stores an element, or a vector of neighbours, before `op`; `is_aligned` as of `read`."""
         row = value.type if isa(value.type, VectorType[Attribute]) else None
         storage = storage_of(value.type if row is None else row.element_type)
         builder = located_builder(InsertPoint.before(op), op)
@@ -116,7 +130,7 @@ class ElementAccess:
             return self._store_part(builder, value, pointer, index, storage)
         address = self._address(builder, pointer, index, storage)
         stored = to_memory(builder, value)
-        alignment = self._alignment(pointer, index, storage, stored.type)
+        alignment = None if is_aligned else self._alignment(pointer, index, storage, stored.type)
         builder.insert(llvm.StoreOp(stored, address, alignment=alignment))
         return None
 
@@ -161,6 +175,12 @@ class ElementAccess:
             number = builder.insert(arith.ShRUIOp(number, per_byte)).result
         gep = llvm.GEPOp.from_mixed_indices(pointer, [number], storage.addressed, inbounds=True)
         return builder.insert(gep).result
+
+    def element_pointer(self, builder: Builder, pointer: SSAValue, index: SSAValue, storage: Storage) -> SSAValue:
+        """A pointer to the element at `index`, of which is known what is known of `pointer`, but for the alignment: that of an element."""
+        found = self._address(builder, pointer, index, storage)
+        self.memory[found] = replace(self.memory[pointer], alignment=None)
+        return found
 
     def _integer(self, builder: Builder, value: int) -> SSAValue:
         return builder.insert(arith.ConstantOp(IntegerAttr(value, self.index_type))).result

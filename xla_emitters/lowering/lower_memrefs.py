@@ -19,9 +19,10 @@ Accesses are those of `element_access.py`, which tensors share: how elements are
 address that 16 bytes divide: the runtime's allocators give 64 bytes or more (a context allocates, never a part of an allocation), and
 arguments that are not aligned are copied before a launch. A load is `invariant` where the kernel writes no buffer that may be the loaded
 one: no argument but marked ones (`llvm.noalias`) is written. An integer with a sign in its type is stored as one without; casts between
-the two are gone. Memory of a block whose size is an argument is a part of what the launch adds, a shared global without elements:
-allocations follow one another, each from the next address on that 16 divides. An update of one element (`memref.atomic_rmw`) whose old
-value is used is refused: no kernel needs it.
+the two are gone. What a known number is added to in an index has an address of its own, and the number is an offset from it: elements
+beside each other are then seen to be neighbours, and accesses that differ by such a number share all other arithmetic. Memory of a block
+whose size is an argument is a part of what the launch adds, a shared global without elements: allocations follow one another, each from
+the next address on that 16 divides. An update of one element (`memref.atomic_rmw`) whose old value is used is refused: no kernel needs it.
 Source: seed document, "Conversion to LLVM"; docs/reference/4 3.7 (arguments); docs/reference/2 3.3, 4.1.
 """
 
@@ -31,6 +32,7 @@ import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, vector
 from xdsl.dialects.builtin import (
@@ -44,6 +46,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     UnitAttr,
     UnrealizedConversionCastOp,
+    VectorType,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -58,6 +61,7 @@ from xla_emitters.kernels.kernel_entry import BLOCK, ENTRY, INVARIANT
 from xla_emitters.lowering.element_access import POINTER, ElementAccess, PointerFacts
 from xla_emitters.lowering.element_storage import storage_of
 from xla_emitters.rewrite.kernel_pass import DevicePass
+from xla_emitters.rewrite.locations import located_builder
 
 ALIGNMENT = 16
 """Bytes that divide the address of every buffer."""
@@ -168,18 +172,29 @@ class LowerMemrefsPass(DevicePass):
     def access(self, access: ElementAccess, op: Access) -> None:
         match op:
             case memref.LoadOp() | vector.LoadOp():
-                pointer = op.memref if isinstance(op, memref.LoadOp) else op.base
-                value = access.read(op, pointer, self.index(op), signless(op.results[0].type))
+                pointer, index = self.place(access, op)
+                value = access.read(op, pointer, index, signless(op.results[0].type), _is_aligned(op))
                 value.name_hint = value.name_hint or op.results[0].name_hint
                 Rewriter.replace_op(op, [], [value])
-            case memref.StoreOp():
-                access.write(op, op.value, op.memref, self.index(op))
-                Rewriter.erase_op(op)
-            case vector.StoreOp():
-                access.write(op, op.vector, op.base, self.index(op))
+            case memref.StoreOp() | vector.StoreOp():
+                value = op.value if isinstance(op, memref.StoreOp) else op.vector
+                access.write(op, value, *self.place(access, op), _is_aligned(op))
                 Rewriter.erase_op(op)
             case memref.AtomicRMWOp():
                 self.update(access, op)
+
+    def place(self, access: ElementAccess, op: Access) -> tuple[SSAValue, SSAValue | None]:
+        """The pointer and the index of an access; a number that is added to an index is the index from what is left."""
+        index, buffer = self.index(op), op.base if isinstance(op, vector.LoadOp | vector.StoreOp) else op.memref
+        storage = storage_of(signless(_element(op)))
+        if index is None or storage.bits < 8:
+            return buffer, index
+        builder = located_builder(InsertPoint.before(op), op)
+        rest, offset = _split(builder, index)
+        if rest is None or offset <= 0:
+            return buffer, index
+        start = access.element_pointer(builder, buffer, rest, storage)
+        return start, builder.insert(arith.ConstantOp(IntegerAttr(offset, IndexType()))).result
 
     def index(self, op: Access) -> SSAValue | None:
         """The index of an access; None: of the only element. raises Unsupported for several"""
@@ -224,6 +239,42 @@ class LowerMemrefsPass(DevicePass):
             made.attributes[BLOCK] = function.known_block_size
         made.location = function.location
         Rewriter.replace_op(function, made, [])
+
+
+def _element(op: Access) -> Attribute:
+    """The type of an element that an access reads or writes."""
+    match op:
+        case memref.LoadOp():
+            return op.res.type
+        case vector.LoadOp() | vector.StoreOp():
+            row = op.result.type if isinstance(op, vector.LoadOp) else op.vector.type
+            assert isa(row, VectorType[Attribute])
+            return row.element_type
+        case _:
+            return op.value.type
+
+
+def _is_aligned(op: Operation) -> bool:
+    """Whether an access to several elements says that it is at a multiple of their bytes."""
+    return "alignment" in op.properties
+
+
+def _split(builder: Builder, index: SSAValue) -> tuple[SSAValue | None, int]:
+    """A sum as the part that is not known, None where there is none, and the number that is added to it."""
+    match index.owner:
+        case arith.ConstantOp(value=IntegerAttr() as known):
+            return None, known.value.data
+        case arith.AddiOp() as added:
+            parts = [_split(builder, part) for part in added.operands]
+            if not any(offset for _, offset in parts):
+                return index, 0
+            rests = [rest for rest, _ in parts if rest is not None]
+            offset = sum(offset for _, offset in parts)
+            if len(rests) < 2:
+                return (rests[0] if rests else None), offset
+            return builder.insert(arith.AddiOp(rests[0], rests[1])).result, offset
+        case _:
+            return index, 0
 
 
 def signless(ir_type: Attribute) -> Attribute:

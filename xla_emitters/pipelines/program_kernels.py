@@ -12,7 +12,7 @@ Source: seed document, "DHLO2Executable"; docs/reference/4 3.6 (trap 4), 3.7.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, ModuleOp, S
 from xdsl.dialects.dlti import DataLayoutEntryAttr, DataLayoutSpecAttr
 
 from xla_emitters.dialects.context import make_context
+from xla_emitters.dialects.lmhlo import WatchOp
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array
@@ -37,6 +38,7 @@ from xla_emitters.pipelines.passes import FOR_TOOLS
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.trace import Trace
@@ -100,7 +102,9 @@ class KernelRoad:
         self._stages = dict[str, ModuleOp]()
         self._loaded = dict[str, LoadedProgram]()
         context, module = make_context(), fused.clone()
-        for row in (*rows_of("program-loops"), *rows_of("program-host")):
+        # Who watches a run does so in the program that the loops' passes left: those on the host know no such op.
+        is_watched = any(isinstance(op, WatchOp) for op in module.walk())
+        for row in (*rows_of("program-loops"), *(() if is_watched else rows_of("program-host"))):
             self._recorder.run(row.make(options), row.stage, context, module)
             if row.stage:
                 self._stages[row.stage] = module.clone()
@@ -144,7 +148,7 @@ class KernelRoad:
         return {}
 
     @collector_at_rest()
-    def _lowered(self, name: str, *, is_wide: bool = False) -> ModuleOp:
+    def lowered(self, name: str, *, is_wide: bool = False) -> ModuleOp:
         """A kernel in the LLVM dialect."""
         if (name, is_wide) not in self._code:
             module, context = self._on_buffers(name), make_context()
@@ -158,7 +162,7 @@ class KernelRoad:
 
     def _together(self, *, is_wide: bool = False) -> ModuleOp:
         """All kernels in the LLVM dialect as one module."""
-        modules = [self._lowered(name, is_wide=is_wide).clone() for name in self._functions]
+        modules = [self.lowered(name, is_wide=is_wide).clone() for name in self._functions]
         return merge_modules(modules)[0] if modules else ModuleOp([])
 
     @cached_property
@@ -201,19 +205,33 @@ class KernelRoad:
     def loaded(self, stage: str) -> LoadedProgram:
         """The host program with its context: kernels as that stage has them."""
         if stage not in self._loaded:
-            host = self.at(stage if stage in ("loops", "kernels") else "host")
-            made = python_program(host)
-            constants = Constants(constants_of(host))
-            self._loaded[stage] = LoadedProgram(
-                made.source, made.functions, made.dtypes, constants, self._simt_kernels(stage), made.donated
-            )
+            self._loaded[stage] = self._load(self.at(stage if stage in ("loops", "kernels") else "host"), stage)
         return self._loaded[stage]
+
+    def watched(self, stage: str, watch: Callable[..., None], kernels: Callable[[Kernels], Kernels]) -> LoadedProgram:
+        """The host program of a module with `lmhlo.watch` ops, before the passes on the host; kernels as that stage has them.
+
+        watch    what these ops call: (number, values ...)
+        kernels  what launches, made of what would
+        """
+        return self._load(self.at(stage if stage == "loops" else "kernels"), stage, watch, kernels)
+
+    def _load(
+        self,
+        host: ModuleOp,
+        stage: str,
+        watch: Callable[..., None] | None = None,
+        kernels: Callable[[Kernels], Kernels] = lambda found: found,
+    ) -> LoadedProgram:
+        made, launched = python_program(host), kernels(self._simt_kernels(stage))
+        constants = Constants(constants_of(host))
+        return LoadedProgram(made.source, made.functions, made.dtypes, constants, launched, made.donated, watch=watch)
 
     def _simt_kernels(self, stage: str) -> SimtKernels:
         if stage != "llvm-dialect":
             return SimtKernels(lambda name, _: self._on_buffers(name))
         return SimtKernels(
-            lambda name, is_wide: self._lowered(name, is_wide=is_wide),
+            lambda name, is_wide: self.lowered(name, is_wide=is_wide),
             lambda name, launch, values: self._bounds[name].exceed_32_bits(launch, values),
         )
 

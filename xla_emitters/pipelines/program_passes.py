@@ -54,6 +54,7 @@ from xla_emitters.loops.disc_loop_split import DiscLoopSplitPass
 from xla_emitters.loops.disc_merge_equal_kernels import DiscMergeEqualKernelsPass
 from xla_emitters.loops.disc_nest_loops import DiscNestLoopsPass
 from xla_emitters.loops.disc_revise_gpu_kernel_outlining import DiscReviseGpuKernelOutliningPass
+from xla_emitters.loops.disc_vectorize_accesses import DiscVectorizeAccessesPass
 from xla_emitters.lowering.blocks_to_loop import BlocksToLoopPass
 from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
 from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
@@ -126,8 +127,13 @@ PROGRAM_LOOPS: tuple[Row, ...] = (
     _row(DiscLhloLegalizeToLoopPass, "which ops return something is final: what is fused stays fused"),
     _row(DiscInputInlineFusionPass, "loops are there to compute in what they read"),
     _row(DiscRemoveDeadBufferPass, "buffers between the ops of one kernel"),
-    _row(DiscDeadTempBufferRemovalPass, "and those that only such ops wrote", "loops"),
+    _row(DiscDeadTempBufferRemovalPass, "and those that only such ops wrote"),
     _row(DiscFlattenMemrefPass, "loads that are left are memory accesses: an index says where"),
+    _row(
+        DiscVectorizeAccessesPass,
+        "an index says which elements are neighbours, and bounds of loops what divides it",
+        "loops",
+    ),
     Row(lambda o: DiscLoopSplitPass(o.device), "loops are as they will be: they become blocks and threads"),
     _row(DiscGpuKernelOutliningPass, "a launch's body is complete; the host only passes values to it"),
     _row(DiscReviseGpuKernelOutliningPass, "arguments are explicit now: only what a kernel can use"),

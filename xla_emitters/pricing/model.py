@@ -21,6 +21,7 @@ from xla_emitters.pricing.issue import by_class, issue_cycles, operations
 from xla_emitters.pricing.latency import Latencies, Walk, walk
 from xla_emitters.pricing.occupancy import Occupancy, occupancy
 from xla_emitters.pricing.sass import executed, parse
+from xla_emitters.pricing.sass_thread import ThreadRun
 from xla_emitters.pricing.traffic import Traffic
 from xla_emitters.program import Launch
 
@@ -142,13 +143,15 @@ def kernel_cost(
     sass: str,
     traffic: Traffic,
     needed: Needed,
+    run: ThreadRun | None = None,
 ) -> KernelCost:
     """The cost of a kernel from what was counted of it.
 
     resources  by ptxas, shared_bytes with the dynamic ones
     sass       nvdisasm's text of the kernel and its subroutines
+    run        what threads of the launch execute, where arguments decide it; None: the code says it, as `sass.executed` reads it
     """
-    counts = executed(sass)
+    counts = run.executed if run else executed(sass)
     held = occupancy(device, launch.threads, resources.registers, resources.shared_bytes)
     busiest = -(-launch.blocks // device.cores)
     waves = launch.blocks / (device.cores * max(held.blocks, 1))
@@ -159,7 +162,7 @@ def kernel_cost(
     )
     read_share = read / moved.expected if moved.expected else 0.0
 
-    functions, clock = parse(sass), device.rates.clock_hz
+    functions, clock = run.functions if run else parse(sass), device.rates.clock_hz
     walks = {
         level: walk(functions, _latencies(device, getattr(LOADED, level), waves))
         for level in ("low", "expected", "high")

@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 NOT_COUNTED = ("NOP", "ACQBULK")
@@ -74,7 +74,7 @@ class Executed:
 
 
 # The counter of each opcode. Generic loads and stores count as global memory: accesses to shared memory have opcodes of their own.
-_ACCESSES = {
+ACCESSES = {
     "loads": ("LDG", "LD"),
     "stores": ("STG", "ST"),
     "atomics": ("ATOMG", "ATOM", "REDG", "RED"),
@@ -88,7 +88,7 @@ def executed(sass: str) -> Executed:
     functions = parse(sass)
     calls = calls_of(functions)
     unknown, opcodes = 0, Counter[str]()
-    accesses: dict[str, Counter[int]] = {kind: Counter() for kind in _ACCESSES}
+    accesses: dict[str, Counter[int]] = {kind: Counter() for kind in ACCESSES}
     for function in functions:
         unknown += sum(loop.trips is None for loop in function.loops)
         for instruction in function.instructions:
@@ -96,7 +96,7 @@ def executed(sass: str) -> Executed:
             if instruction.name in NOT_COUNTED or instruction.label in function.labels_at(instruction.address):
                 continue
             opcodes[instruction.opcode] += times
-            for kind, names in _ACCESSES.items():
+            for kind, names in ACCESSES.items():
                 if instruction.name in names:
                     accesses[kind][instruction.access_bytes] += times
     return Executed(opcodes.total(), **accesses, unknown_loops=unknown, opcodes=opcodes)
@@ -226,6 +226,26 @@ class Function:
                 changed |= new != found[number]
                 found[number] = new
         return found
+
+    def measure(self, times: Mapping[int, int]) -> None:
+        """Gives loops the trip counts of a run: how often the instruction at each address was executed."""
+
+        def of(number: int) -> int:
+            return times.get(self.blocks[number][0].address, 0)
+
+        found = list[Loop]()
+        for loop in self.loops:
+            inside = sum(
+                of(last) for last in loop.blocks if loop.header in self.successors[last] and last != loop.header
+            )
+            # The header runs once for each entry and once for each way back.
+            back = inside if loop.header not in self.successors[loop.header] else 0
+            entries = sum(
+                min(of(one), of(loop.header)) for one in self.predecessors[loop.header] if one not in loop.blocks
+            )
+            entries = entries or max(1, of(loop.header) - back)
+            found.append(replace(loop, trips=max(1, round(of(loop.header) / max(1, entries)))))
+        self.loops = found
 
     @cached_property
     def loops(self) -> list[Loop]:

@@ -14,7 +14,7 @@ Source: CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory" and "
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -28,7 +28,7 @@ from xla_emitters.runtime.draws import Places
 from xla_emitters.runtime.inputs import places_said_by
 from xla_emitters.runtime.simt.access_counts import NOBODY, SECTOR, AccessCount, AccessCounter, by_warps, sectors_of
 from xla_emitters.runtime.simt.execute import execute
-from xla_emitters.runtime.simt.memory import Access, Memory, Space
+from xla_emitters.runtime.simt.memory import Access, Memory, Space, Watcher
 
 LINE = 128
 SAMPLES = 4
@@ -174,14 +174,28 @@ def measure_traffic(
     wave    blocks that are resident at once on the whole GPU
     raises  ExecutionError, Unsupported as the executor
     """
-    counter = TrafficCounter([max(1, -(-array.nbytes // SECTOR)) for array in arrays])
     results = len({argument.slice_index for argument in arguments if argument.written})
+
+    def run(blocks: range, watcher: Watcher) -> None:
+        execute(module, arrays, blocks=blocks, results=results, watchers=[watcher], launch=launch)
+
+    return count_traffic(run, [array.nbytes for array in arrays], launch, wave)
+
+
+def count_traffic(run: Callable[[range, Watcher], None], sizes: Sequence[int], launch: Launch, wave: int) -> Traffic:
+    """The traffic of a launch.
+
+    run    runs some of its blocks, and tells a watcher of their accesses
+    sizes  bytes of each array, in the order in which the kernel takes them
+    wave   blocks that are resident at once on the whole GPU
+    """
+    counter = TrafficCounter([max(1, -(-size // SECTOR)) for size in sizes])
     runs = _runs(launch, wave)
     sampled = sum(map(len, runs))
     share = launch.blocks / sampled
     found: list[tuple[Sectors, ...]] = []
     for blocks in runs:
-        execute(module, arrays, blocks=blocks, results=results, watchers=[counter], launch=launch)
+        run(blocks, counter)
         found.append(counter.finished())
     counts = counter.counts()
     shared = [count for count in counts if count.space == Space.SHARED.value]

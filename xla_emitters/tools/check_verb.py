@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import NumbersDiffer, UsageError
 from xla_emitters.tools.common import (
@@ -44,6 +44,9 @@ from xla_emitters.tools.failures import INTERRUPTED, reported
 from xla_emitters.tools.program_verbs import add_sizes, check_program, program_text, refuse_sizes
 from xla_emitters.tools.terminal import marked_error, progress
 from xla_emitters.tools.workers import Job, run_jobs
+
+if TYPE_CHECKING:
+    from xla_emitters.explore.check import Verdict
 
 
 @dataclass
@@ -188,6 +191,7 @@ def _check(options: argparse.Namespace, name: str, row: Row) -> int:
     if found := program_text(source):
         verdict = check_program(options, *found)
         row.ok, row.summary, row.details = verdict.ok, verdict.summary, verdict.details
+        row.kernels = rows_of_kernels(verdict)
         for detail in verdict.details:
             print(f"    {detail}", file=sys.stderr)
         return 0 if verdict.ok else NumbersDiffer.exit_code
@@ -206,10 +210,7 @@ def _check(options: argparse.Namespace, name: str, row: Row) -> int:
         **replace(compile_options(options), verify=True).as_keywords(),
     )
     row.ok, row.summary, row.details = report.ok, report.summary, report.details
-    row.kernels = tuple(
-        {"name": kernel.name, "ok": kernel.ok, "summary": kernel.summary, "details": list(kernel.details)}
-        for kernel in report.kernels
-    )
+    row.kernels = rows_of_kernels(report)
     row.left_out = tuple(map(asdict, report.left_out))
     if row.left_out:
         row.summary += f"; {len(row.left_out)} left out"
@@ -219,3 +220,11 @@ def _check(options: argparse.Namespace, name: str, row: Row) -> int:
         print(f"    {detail}", file=sys.stderr)
     code = print_left_out(report.left_out)
     return code if report.ok else NumbersDiffer.exit_code
+
+
+def rows_of_kernels(verdict: Verdict) -> tuple[dict[str, Any], ...]:
+    """Each kernel's verdict as plain data."""
+    return tuple(
+        {"name": kernel.name, "ok": kernel.ok, "summary": kernel.summary, "details": list(kernel.details)}
+        for kernel in verdict.kernels
+    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from typing import Any
 
-from xla_emitters.errors import NumbersDiffer, Unsupported, UsageError
+from xla_emitters.errors import NumbersDiffer, UsageError
 from xla_emitters.tools.common import add_compilation, add_input, pipeline_asked, read_source
-from xla_emitters.tools.program_verbs import program_text
+from xla_emitters.tools.program_verbs import add_sizes, program_text, refuse, refuse_sizes, sizes_given
 from xla_emitters.tools.terminal import progress
 
 EPILOG = """\
@@ -21,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = f"{parser.epilog}\n\n{EPILOG}"
     add_input(parser)
     add_compilation(parser)
+    add_sizes(parser)
     parser.add_argument(
         "--fail-on",
         action="append",
@@ -36,7 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.cost import cost
+    from xla_emitters.explore.programs import compile_text
     from xla_emitters.pipelines.compiler import read_module
+    from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.pricing.fail_on import condition
     from xla_emitters.runtime.simt.access_counts import access_table
 
@@ -44,17 +48,19 @@ def run(options: argparse.Namespace) -> int:
     if options.json and options.access_report:
         raise UsageError("--access-report is text; it cannot be combined with --json", stage="cost")
     source = read_source(options.file)
-    if program_text(source):
-        raise Unsupported(
-            f"{options.file} is a program in StableHLO: kernels for unknown sizes are not priced yet",
-            stage="cost",
-            help=f"what XLA makes of it: xla-emitters optimize {options.file} -o module.hlo, then cost module.hlo",
-        )
-    module = read_module(source)
+    targets = tuple(target.strip() for target in options.target.split(","))
+    if found := program_text(source):
+        refuse(options, fusion="--fusion", pipeline="--pipeline")
+        program: Any = compile_text(*found, CompileOptions(record="none"))
+        sizes = sizes_given(options.sizes)
+    else:
+        refuse_sizes(options)
+        program, sizes = read_module(source), None
     with progress(f"pricing {options.file}"):
         report = cost(
-            module,
-            targets=tuple(target.strip() for target in options.target.split(",")),
+            program,
+            sizes=sizes,
+            targets=targets,
             fusion=options.fusion,
             hero_rules=options.hero_rules,
             triton=options.triton,

@@ -21,10 +21,8 @@ Source: seed document, "Loop unrolling"; XLA optimize_loops.cc.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import AnyFloat, IndexType, ModuleOp, VectorType
@@ -40,6 +38,7 @@ from xla_emitters.kernels.accesses import constant_of
 from xla_emitters.rewrite.effects import is_constant
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.rewrite.unrolling import copy_body, unroll_fully
 
 DEFAULT_UNROLL_FACTOR = 4
 SIZE_MAX = 400
@@ -120,17 +119,6 @@ def weight(op: Operation) -> int:
     return elements * (MATH_WEIGHT if is_function else 1)
 
 
-def unroll_fully(loop: scf.ForOp, trips: int) -> None:
-    """Replaces `loop` by `trips` copies of its body, each with a constant as the induction variable."""
-    builder = located_builder(InsertPoint.before(loop), loop)
-    carried: list[SSAValue] = list(loop.iter_args)
-    for iteration in range(trips):
-        carried = _copy_body(loop, builder, constant_index(builder, iteration), carried)
-    for result in loop.results:
-        result.name_hint = None  # the loop's name does not fit the values of its copies
-    Rewriter.replace_op(loop, [], carried)
-
-
 def unroll_by(loop: scf.ForOp, factor: int, trips: int) -> None:
     """Replaces `loop` by a loop whose body is `factor` iterations; `factor` divides `trips`."""
     step = constant_index(located_builder(InsertPoint.before(loop), loop), factor)
@@ -146,7 +134,7 @@ def unroll_by(loop: scf.ForOp, factor: int, trips: int) -> None:
             shifted = IndexingMap(results=(Expr.variable(0) + copy,), dims=(first,))
             number = builder.insert(xla_gpu.ApplyIndexingOp([variable], shifted)).results[0]
             number.name_hint = variable.name_hint
-        carried = _copy_body(loop, builder, number, carried)
+        carried = copy_body(loop, builder, number, carried)
     builder.insert(scf.YieldOp(*carried))
     unrolled = scf.ForOp(loop.lb, loop.ub, step, loop.iter_args, body)
     unrolled.attributes, unrolled.properties, unrolled.location = (
@@ -157,14 +145,3 @@ def unroll_by(loop: scf.ForOp, factor: int, trips: int) -> None:
     for new, old in zip(unrolled.results, loop.results, strict=True):
         new.name_hint = old.name_hint
     Rewriter.replace_op(loop, unrolled)
-
-
-def _copy_body(loop: scf.ForOp, builder: Builder, variable: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-    """Inserts one copy of the body with its arguments replaced; returns the values it yields. Ops keep their locations."""
-    terminator = loop.body.block.last_op
-    assert isinstance(terminator, scf.YieldOp)
-    values: dict[SSAValue, SSAValue] = dict(zip(loop.body.block.args, (variable, *carried), strict=True))
-    for op in loop.body.block.ops:
-        if op is not terminator:
-            builder.insert(op.clone(values))
-    return [values.get(value, value) for value in terminator.arguments]

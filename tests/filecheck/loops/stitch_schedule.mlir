@@ -1,6 +1,6 @@
 // RUN: xla-emitters-opt -p disc-lhlo-legalize-to-loop --split-input-file %s | filecheck %s
 
-// Three forms by the length of rows. A block that keeps its row loads it in the first of three loops alone.
+// Four forms by the length of rows. A block that keeps its row loads it in the first of three loops alone.
 hlo.computation @add {
   %a = hlo.parameter 0 {name = "a"} : tensor<f32>
   %b = hlo.parameter 1 {name = "b"} : tensor<f32>
@@ -37,9 +37,15 @@ func.func @softmax(%x: memref<?x?xf32, "gpu"> {disc.sizes = ["r", "c"]}, %low: m
   }) : () -> ()
   return %y : memref<?x?xf32, "gpu">
 }
-// CHECK:      %[[SHORT:.*]] = arith.cmpi sle, %c, %c512 : index
+// CHECK:      %[[SHORTEST:.*]] = arith.cmpi sle, %c, %c32 : index
+// CHECK:      scf.if %[[SHORTEST]] {
+// CHECK:        %[[ALL:.*]] = arith.muli %c, %c32_0 : index
+// CHECK:        fusion_name = "f_lanes"
+// CHECK:          memref.alloc(%[[ALL]]) : memref<?xf32, #gpu.address_space<workgroup>>
+// CHECK-NOT:      gpu.barrier
+// CHECK:      %[[SHORT:.*]] = arith.cmpi sle, %c, %c1024 : index
 // CHECK:      scf.if %[[SHORT]] {
-// CHECK:        %[[EIGHT:.*]] = arith.muli %c, %c8 : index
+// CHECK:        %[[EIGHT:.*]] = arith.muli %c, %c8{{.*}} : index
 // CHECK:        fusion_name = "f_warp"
 // CHECK:          memref.alloc(%[[EIGHT]]) : memref<?xf32, #gpu.address_space<workgroup>>
 // CHECK-NOT:      gpu.barrier
@@ -115,3 +121,50 @@ func.func @hints(%x: memref<?x?xf32, "gpu"> {disc.sizes = ["r", "c"]}, %low: mem
 // CHECK:      fusion_name = "f_block"
 // CHECK:      fusion_name = "f"
 // CHECK-NOT:  fusion_name
+
+// -----
+
+// Weights are read once a block, four columns at a time, before its rows; a block takes several rows, one after the other. A row of 2048
+// columns is two steps of 256 threads.
+hlo.computation @add {
+  %a = hlo.parameter 0 {name = "a"} : tensor<f32>
+  %b = hlo.parameter 1 {name = "b"} : tensor<f32>
+  %r = hlo.add %a, %b {name = "r"} : tensor<f32>
+  hlo.return %r : tensor<f32>
+}
+func.func @weights(%x: memref<?x2048xf32, "gpu"> {disc.sizes = ["r", "2048"]}, %w: memref<2048xf32, "gpu">, %zero: memref<f32, "gpu">) -> memref<?x2048xf32, "gpu"> {
+  %c0 = arith.constant 0 : index
+  %r = memref.dim %x, %c0 : memref<?x2048xf32, "gpu">
+  %s = memref.alloc(%r) {disc.sizes = ["r"]} : memref<?xf32, "gpu">
+  %sb = memref.alloc(%r) {disc.sizes = ["r", "2048"]} : memref<?x2048xf32, "gpu">
+  %wb = memref.alloc(%r) {disc.sizes = ["r", "2048"]} : memref<?x2048xf32, "gpu">
+  %d = memref.alloc(%r) {disc.sizes = ["r", "2048"]} : memref<?x2048xf32, "gpu">
+  %y = memref.alloc(%r) {disc.sizes = ["r", "2048"]} : memref<?x2048xf32, "gpu">
+  "lmhlo.fusion"() <{kind = "kStitch", fusion_name = "f"}> ({
+    lmhlo.reduce %x, %zero -> %s {dimensions = array<i64: 1>, name = "s", to_apply = @add} : (memref<?x2048xf32, "gpu">, memref<f32, "gpu">) -> memref<?xf32, "gpu">
+    lmhlo.broadcast %s -> %sb {dimensions = array<i64: 0>, name = "sb"} : (memref<?xf32, "gpu">) -> memref<?x2048xf32, "gpu">
+    lmhlo.divide %x, %sb -> %d {name = "d"} : (memref<?x2048xf32, "gpu">, memref<?x2048xf32, "gpu">) -> memref<?x2048xf32, "gpu">
+    lmhlo.broadcast %w -> %wb {dimensions = array<i64: 1>, name = "wb"} : (memref<2048xf32, "gpu">) -> memref<?x2048xf32, "gpu">
+    lmhlo.multiply %d, %wb -> %y {name = "y"} : (memref<?x2048xf32, "gpu">, memref<?x2048xf32, "gpu">) -> memref<?x2048xf32, "gpu">
+    lmhlo.terminator
+  }) {disc.vector = 4 : i64} : () -> ()
+  return %y : memref<?x2048xf32, "gpu">
+}
+// CHECK-LABEL: func.func @weights
+// CHECK:      scf.parallel (%[[BLOCK:.*]], %[[THREAD:.*]]) =
+// CHECK:        memref.alloc() : memref<2048
+// CHECK-NEXT:   %[[VECTOR:.*]] = memref.alloc() : memref<2048xf32, #gpu.address_space<workgroup>>
+// CHECK:        scf.for %[[STEP:.*]] = %c0{{.*}} to %c2 step %c1
+// CHECK:          scf.for %[[V:.*]] = %c0{{.*}} to %c4{{.*}} step %c1
+// CHECK:            %[[W:.*]] = memref.load %w[%[[J:.*]]]
+// CHECK-NEXT:       memref.store %[[W]], %[[VECTOR]][%[[J]]]
+// CHECK:        gpu.barrier
+// CHECK-NEXT:   scf.for %[[ROW:.*]] = %[[BLOCK]] to %r step %
+// CHECK-NOT:      memref.load %w
+// CHECK:            memref.load %x[%[[ROW]],
+// CHECK-NOT:      memref.load %w
+// CHECK:            memref.load %[[VECTOR]]
+// CHECK:            memref.store %{{.*}}, %y[%[[ROW]],
+// CHECK-NOT:      memref.load %w
+// CHECK:          gpu.barrier
+// CHECK-NEXT:   }

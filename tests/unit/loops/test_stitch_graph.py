@@ -9,12 +9,15 @@ from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.loops.row_reduction_schedule1 import BLOCK_A_ROW
 from xla_emitters.loops.row_reduction_schedule2 import WARP_A_ROW
 from xla_emitters.loops.stitch_graph import StitchGraph
-from xla_emitters.loops.stitch_schedule import SHORT_ROW, forms_of
+from xla_emitters.loops.stitch_schedule import LANES_A_ROW, SHORT_ROW, forms_of
 
 MATRIX, ROW, WIDE = 'memref<?x?xf32, "gpu">', 'memref<?xf32, "gpu">', 'memref<?x?xf64, "gpu">'
+COLUMNS = 'memref<?xf32, "gpu" >'
+"""As ROW, but of as many elements as there are columns."""
 BUFFERS = {
-    **dict.fromkeys(("x", "mask", "t", "mb", "d", "e", "sb", "y"), MATRIX),
+    **dict.fromkeys(("x", "mask", "t", "mb", "d", "e", "sb", "y", "wb", "wn"), MATRIX),
     **dict.fromkeys(("m", "s", "l"), ROW),
+    "w": COLUMNS,
 }
 
 
@@ -24,7 +27,7 @@ def graph(*ops: str, wide: tuple[str, ...] = ()) -> StitchGraph:
     wide   buffers of f64
     """
     types = {name: WIDE if name in wide else given for name, given in BUFFERS.items()}
-    sizes = {MATRIX: '["r", "c"]', WIDE: '["r", "c"]', ROW: '["r"]'}
+    sizes = {MATRIX: '["r", "c"]', WIDE: '["r", "c"]', ROW: '["r"]', COLUMNS: '["c"]'}
     arguments = ", ".join(f"%{name}: {given} {{disc.sizes = {sizes[given]}}}" for name, given in types.items())
     body = list[str]()
     for op in ops:
@@ -34,7 +37,9 @@ def graph(*ops: str, wide: tuple[str, ...] = ()) -> StitchGraph:
         more = {
             "reduce": "dimensions = array<i64: 1>, to_apply = @add, ",
             "broadcast": "dimensions = array<i64: 0>, ",
+            "weights": "dimensions = array<i64: 1>, ",
         }.get(opcode, "")
+        opcode = "broadcast" if opcode == "weights" else opcode
         ins = ", ".join('memref<f32, "gpu">' if name == "i" else types[name] for name in given)
         names = ", ".join(f"%{name}" for name in given)
         body.append(f'lmhlo.{opcode} {names} -> %{output} {{{more}name = "{output}"}} : ({ins}) -> {types[output]}')
@@ -104,8 +109,21 @@ def test_one_number_a_row_is_computed_between_rounds() -> None:
 @pytest.mark.parametrize(
     ("bytes_a_column", "hint", "wanted"),
     [
-        (4, None, [(WARP_A_ROW, True, SHORT_ROW), (BLOCK_A_ROW, True, 10240), (BLOCK_A_ROW, False, None)]),
-        (16, None, [(WARP_A_ROW, True, 320), (BLOCK_A_ROW, True, 2560), (BLOCK_A_ROW, False, None)]),
+        (
+            4,
+            None,
+            [
+                (LANES_A_ROW, True, 32),
+                (WARP_A_ROW, True, SHORT_ROW),
+                (BLOCK_A_ROW, True, 10240),
+                (BLOCK_A_ROW, False, None),
+            ],
+        ),
+        (
+            16,
+            None,
+            [(LANES_A_ROW, True, 32), (WARP_A_ROW, True, 320), (BLOCK_A_ROW, True, 2560), (BLOCK_A_ROW, False, None)],
+        ),
         (4, 1, [(BLOCK_A_ROW, True, 10240), (BLOCK_A_ROW, False, None)]),
         (4, 2, [(WARP_A_ROW, True, 1280), (WARP_A_ROW, False, None)]),
         (0, None, [(WARP_A_ROW, False, SHORT_ROW), (BLOCK_A_ROW, False, None)]),
@@ -115,3 +133,27 @@ def test_one_number_a_row_is_computed_between_rounds() -> None:
 def test_the_forms_of_a_fusion(bytes_a_column: int, hint: int | None, wanted: object) -> None:
     """40 KiB hold 10240 columns of f32, or eight rows of 1280."""
     assert [form[1:] for form in forms_of(bytes_a_column, 40 * 1024, hint)] == wanted
+
+
+def test_vectors_make_eight_lanes_enough_for_longer_rows_and_weights_take_room() -> None:
+    """Four columns a step, four steps of eight lanes; 40960 / (32 * 4 + 8) = 301, / (8 * 4 + 8) = 1024, / (4 + 8) = 3413."""
+    forms = forms_of(4, 40 * 1024, width=4, shared_bytes=8)
+    assert [form.most for form in forms] == [128, 1024, 3413, None]
+    assert forms_of(40, 40 * 1024, width=4, shared_bytes=8)[0].most == 40960 // (32 * 40 + 8)
+
+
+def test_weights_are_the_same_in_each_row() -> None:
+    """A broadcast along rows of an array of a row's size, and what is computed from such; not one of a number a row, nor a matrix."""
+    found = graph(
+        "weights w -> wb",
+        "negate wb -> wn",
+        "reduce x -> m",
+        "broadcast m -> mb",
+        "multiply x mb -> d",
+        "multiply d wn -> y",
+    )
+    assert names(found.shared) == ["wn"]
+    assert names(found.kept) == ["x"]
+    assert not any(
+        found.is_of_columns(op.outputs[0]) for op in found.ops if op.outputs[0].name_hint in ("mb", "d", "m")
+    )

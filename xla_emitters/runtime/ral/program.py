@@ -47,6 +47,7 @@ class LoadedProgram:
     kernels    what it launches; None: nothing
     donated    numbers of the arguments whose memory a run may take for its results
     steps      what its plans are run by; None: it has none
+    watch      what its `lmhlo.watch` ops call: (number, values ...); None: it has none
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class LoadedProgram:
         kernels: Kernels | None = None,
         donated: frozenset[int] = frozenset(),
         steps: Steps | None = None,
+        watch: Callable[..., None] | None = None,
     ) -> None:
         self.source = source
         self._code = compile(source, HOST_PROGRAM, "exec")
@@ -65,6 +67,7 @@ class LoadedProgram:
         self._ops = functions
         self._functions = {name: _function(op) for name, op in functions.items()}
         self._constants = constants
+        self._watch = watch
         self._main = self._loaded(np.empty, self._functions, partial(function_named, constants=constants))
         self._takes_arguments = self._main.__code__.co_argcount > 1
         self.context = Context(kernels)
@@ -76,7 +79,7 @@ class LoadedProgram:
 
     def _loaded(self, empty: Callable[..., Array], functions: Mapping[str, Any], ral: Callable[[str], Any]) -> Any:
         """The source's function `main`, with these as its globals."""
-        scope: dict[str, Any] = {**self._dtypes, **functions, "empty": empty, "ral": ral}
+        scope: dict[str, Any] = {**self._dtypes, **functions, "empty": empty, "ral": ral, "watch": self._watch}
         exec(self._code, scope)
         return scope["main"]
 

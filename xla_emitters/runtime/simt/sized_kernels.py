@@ -63,8 +63,9 @@ class SizedKernel:
         values: Sequence[Array | complex],
         shared_bytes: int = 0,
         watchers: Sequence[Watcher] = (),
+        blocks: Sequence[int] | None = None,
     ) -> None:
-        """Runs all blocks. raises DataError for values that do not fit, ExecutionError as `execute`.
+        """Runs all blocks, or those of these numbers. raises DataError for values that do not fit, ExecutionError as `execute`.
 
         shared_bytes  what the launch adds to a block's memory
         """
@@ -78,7 +79,7 @@ class SizedKernel:
             for value, ir_type in zip(values, self.types, strict=True)
         ]
         with np.errstate(all="ignore"):
-            for chunk in chunks(launch):
+            for chunk in chunks(launch, blocks):
                 memory = Memory(launch, chunk, watchers, launch_shared_bytes=shared_bytes)
                 machine = Machine(launch, chunk, memory)
                 inputs = [

@@ -1,0 +1,142 @@
+"""The launches of a program with unknown sizes, priced at given ones.
+
+    price_program(program, {"b": 32, "s": 1024})    ->   ProgramCost: one row for each kernel and each size that it is launched at
+
+The host program runs at these sizes and says what it launches: kernels, blocks, arguments. Kernels are executed only where the host looks
+at what they compute (loops and branches on data); otherwise each is executed once, for its traffic, on some of its blocks. Instructions
+are those that threads of that launch execute (`pricing/sass_thread`): trip counts follow from the arguments. Bytes that must move are
+those that the launch was seen to touch, each once, so the ratio says how often they move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from xla_emitters.device import Device, device
+from xla_emitters.dtypes import Array
+from xla_emitters.lowering.machine_code import EntryResources
+from xla_emitters.pipelines.program_inputs import drawn_inputs
+from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.pricing.model import KernelCost, Needed, kernel_cost
+from xla_emitters.pricing.occupancy import occupancy
+from xla_emitters.pricing.price import MachineCode, machine_code_of
+from xla_emitters.pricing.sass_thread import run_threads
+from xla_emitters.pricing.traffic import Traffic, count_traffic
+from xla_emitters.program import Launch
+from xla_emitters.runtime.ral.context import Kernels
+from xla_emitters.runtime.simt.memory import Watcher
+from xla_emitters.runtime.simt.sized_kernels import SizedKernel
+
+POINTER_BYTES, INDEX_BYTES = 8, 4
+READS_OF_THE_HOST = frozenset(("lmhlo.d2h", "lmhlo.while", "lmhlo.case", "lmhlo.if"))
+"""Where one of these is, what the host launches may depend on data."""
+
+
+@dataclass(frozen=True)
+class LaunchAt:
+    """A launch of a kernel with its arguments: arrays and numbers."""
+
+    name: str
+    launch: Launch
+    arguments: tuple[Any, ...]
+    shared_bytes: int
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for launches that do the same on arrays of the same sizes."""
+        said = (value.nbytes if isinstance(value, np.ndarray) else value for value in self.arguments)
+        return (self.name, self.launch, self.shared_bytes, *said)
+
+
+class RecordedKernels(Kernels):
+    """Takes down launches; `then` executes them too."""
+
+    def __init__(self, then: Kernels | None) -> None:
+        self.launches = list[LaunchAt]()
+        self._then = then
+
+    def launch(
+        self,
+        name: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared_bytes: int,
+        arguments: Sequence[Any],
+    ) -> None:
+        self.launches.append(LaunchAt(name, Launch(grid, block), tuple(arguments), shared_bytes))
+        if self._then is not None:
+            self._then.launch(name, grid, block, shared_bytes, arguments)
+
+
+def launches_of(program: DynamicProgram, inputs: Sequence[Any]) -> list[LaunchAt]:
+    """What a run on these arguments launches, in order. raises as `DynamicProgram.run`"""
+    looks_at_data = program.fused is not None and any(op.name in READS_OF_THE_HOST for op in program.fused.walk())
+    loaded = program.road.loaded("host")
+    kernels = loaded.context.kernels
+    recorded = RecordedKernels(kernels if looks_at_data else None)
+    loaded.context.kernels = recorded
+    try:
+        loaded.run(program.checked(inputs))
+    finally:
+        loaded.context.kernels = kernels
+    return recorded.launches
+
+
+def price_launches(program: DynamicProgram, values: Mapping[str, int]) -> tuple[KernelCost, ...]:
+    """The cost of each launch at these sizes; equal ones once, with their number.
+
+    values  of the program's symbols
+    raises  DataError as `drawn_inputs`, ToolError without ptxas and nvdisasm, what the executor raises
+    """
+    chip = device(program.target)
+    launches = launches_of(program, drawn_inputs(program, values, 0))
+    if not launches:
+        return ()
+    code = machine_code_of(program.ptx, chip.architecture)
+    counts = dict[tuple[Any, ...], int]()
+    first = dict[tuple[Any, ...], LaunchAt]()
+    for launch in launches:
+        first.setdefault(launch.key, launch)
+        counts[launch.key] = counts.get(launch.key, 0) + 1
+    kernels = dict[str, SizedKernel]()
+    found = list[KernelCost]()
+    for key, launch in first.items():
+        if launch.name not in kernels:
+            kernels[launch.name] = SizedKernel.of(program.road.lowered(launch.name))
+        found.append(replace(price_launch(launch, kernels[launch.name], chip, code), launches=counts[key]))
+    return tuple(found)
+
+
+def price_launch(at: LaunchAt, kernel: SizedKernel, chip: Device, code: MachineCode) -> KernelCost:
+    """The cost of one launch. kernel: at the stage "llvm-dialect"."""
+    resources = code.resources[at.name]
+    resources = EntryResources(
+        resources.name,
+        resources.registers,
+        resources.spill_bytes,
+        resources.shared_bytes + at.shared_bytes,
+        resources.stack_bytes,
+    )
+    held = occupancy(chip, at.launch.threads, resources.registers, resources.shared_bytes)
+    arrays: list[Array] = [value for value in at.arguments if isinstance(value, np.ndarray)]
+
+    def run(blocks: range, watcher: Watcher) -> None:
+        kernel(at.launch, at.arguments, at.shared_bytes, [watcher], blocks)
+
+    traffic = count_traffic(run, [array.nbytes for array in arrays], at.launch, held.blocks * chip.cores)
+    widths = [POINTER_BYTES if isinstance(value, np.ndarray) else INDEX_BYTES for value in at.arguments]
+    sass = code.sass[at.name]
+    threads = run_threads(sass, chip.architecture, at.launch, at.arguments, widths)
+    return kernel_cost(at.name, chip, at.launch, resources, sass, traffic, _needed(arrays, traffic), threads)
+
+
+def _needed(arrays: Sequence[Array], traffic: Traffic) -> Needed:
+    """Bytes that the launch touches, each once. An array that it reads here and there counts in whole sectors, at most whole."""
+    pairs = list(zip(arrays, traffic.arguments, strict=True))
+    read = sum(min(array.nbytes, seen.read_waves) for array, seen in pairs)
+    written = sum(min(array.nbytes, seen.write_waves) for array, seen in pairs)
+    return Needed(read, written, is_exact=False)

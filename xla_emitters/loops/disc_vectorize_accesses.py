@@ -1,0 +1,336 @@
+"""Elements beside each other, which a thread computes one by one, are loaded and stored together.
+
+    scf.for %v = 0 to 4 {                                  %a = vector.load %x[%i] {alignment = 16} : memref<?xf32>, vector<4xf32>
+      %j = arith.addi %i, %v                               %0 = vector.extract %a[0]
+      %0 = memref.load %x[%j]                              %1 = arith.negf %0
+      %1 = arith.negf %0                           ->      ... three times more
+      memref.store %1, %y[%j]                              %b = vector.from_elements %1, %3, %5, %7
+    } {disc.vector}                                        vector.store %b, %y[%i] {alignment = 16} : memref<?xf32>, vector<4xf32>
+
+A schedule marks the loop over such elements (`disc.vector`), which is written out here. Accesses to one buffer whose indices are i, i + 1
+... become one of up to 16 bytes if i is surely a multiple of their number: buffers begin at a multiple of 16 bytes. What is known of an
+index is a sum of products: sizes that a loop takes as multiples (`%m = arith.andi %size, -4`) divide what they are factors of, and of a
+number that 4 divides, the next three have the same coordinates but for the last one, where 4 divides the last size.
+
+Loads move up to the first of them, stores down to the last, over nothing that accesses the same buffer otherwise. Accesses in branches
+stay. Elements of less than a byte, complex ones and those of eight-bit floats are left alone, and so is a loop that would become too long.
+Source: docs/reference/2 3.3 (vectorize-loads-stores, for tensors); BladeDISC's disc-loop vectorization
+(https://github.com/alibaba/BladeDISC).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import gcd, prod
+from typing import TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects import arith, memref, scf, vector
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    Signedness,
+    VectorType,
+    i64,
+)
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
+
+from xla_emitters.buffers.fusion_rules import VECTOR
+from xla_emitters.dialects.lmhlo import FusionOp
+from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
+from xla_emitters.dialects.mlir.vector import FromElementsOp
+from xla_emitters.dtypes import dtype_of
+from xla_emitters.kernels.captures import loops_of, written_buffer
+from xla_emitters.loops.buffer_numbers import number_of
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import locate
+from xla_emitters.rewrite.unrolling import unroll_fully
+
+MOST_OPS = 4000
+"""Of a loop that is written out."""
+ACCESS_BYTES = 16
+Access: TypeAlias = memref.LoadOp | memref.StoreOp
+
+
+@dataclass(frozen=True)
+class DiscVectorizeAccessesPass(KernelPass):
+    """See the file's head."""
+
+    name = "disc-vectorize-accesses"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for fusion in [found for found in op.walk() if isinstance(found, FusionOp)]:
+            for loop in loops_of(fusion):
+                for inner in [found for found in loop.walk(region_first=True) if _is_marked(found)]:
+                    assert isinstance(inner, scf.ForOp)
+                    self.vectorize(inner)
+
+    def vectorize(self, loop: scf.ForOp) -> None:
+        """Writes the loop out and joins its accesses."""
+        width = number_of(loop.ub) or 0
+        if width * sum(1 for _ in loop.body.walk()) > MOST_OPS:
+            return self.skip(loop, f"{width} copies of it are more than {MOST_OPS} ops")
+        before, after = loop.prev_op, loop.next_op
+        block = loop.parent_block()
+        assert block is not None
+        unroll_fully(loop, width)
+        op, ops = (block.first_op if before is None else before.next_op), list[Operation]()
+        while op is not None and op is not after:
+            ops.append(op)
+            op = op.next_op
+        sums = Sums()
+        _join_loads(ops, sums)
+        _join_stores(ops, sums)
+        return None
+
+
+def _is_marked(op: Operation) -> bool:
+    return isinstance(op, scf.ForOp) and VECTOR in op.attributes
+
+
+# --- indices -------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sum:
+    """constant + the sum of coefficient * term. A term is a value, or a product or a coordinate of sums."""
+
+    constant: int
+    terms: frozenset[tuple[Term, int]] = frozenset()
+
+    def __add__(self, other: Sum) -> Sum:
+        found = dict(self.terms)
+        for term, coefficient in other.terms:
+            found[term] = found.get(term, 0) + coefficient
+        return Sum(self.constant + other.constant, frozenset((t, c) for t, c in found.items() if c))
+
+    def scaled(self, factor: int) -> Sum:
+        return Sum(self.constant * factor, frozenset((t, c * factor) for t, c in self.terms if factor))
+
+    @property
+    def rest(self) -> Sum:
+        """Without the constant."""
+        return Sum(0, self.terms)
+
+
+@dataclass(frozen=True)
+class Product:
+    factors: tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """Of element `number` of an array of these sizes; `from_last` is 1 for the last coordinate."""
+
+    number: Sum
+    sizes: tuple[Sum, ...]
+    from_last: int
+
+
+Term: TypeAlias = SSAValue | Product | Coordinate
+
+
+@dataclass
+class Sums:
+    """Indices as sums."""
+
+    _known: dict[SSAValue, Sum] = field(default_factory=dict[SSAValue, Sum])
+
+    def of(self, value: SSAValue) -> Sum:
+        if value not in self._known:
+            self._known[value] = self._found(value)
+        return self._known[value]
+
+    def _found(self, value: SSAValue) -> Sum:
+        if (known := number_of(value)) is not None:
+            return Sum(known)
+        match value:
+            case OpResult(op=arith.AddiOp() as op):
+                return self.of(op.lhs) + self.of(op.rhs)
+            case OpResult(op=arith.SubiOp() as op):
+                return self.of(op.lhs) + self.of(op.rhs).scaled(-1)
+            case OpResult(op=arith.MuliOp() as op):
+                return _product(self.of(op.lhs), self.of(op.rhs))
+            case OpResult(op=LinearizeIndexOp() as op):
+                sizes = op.basis[len(op.basis) - len(op.multi_index) + 1 :]
+                total, *others = map(self.of, op.multi_index)
+                for size, other in zip(sizes, others, strict=True):
+                    total = _product(total, self._size(size)) + other
+                return total
+            case OpResult(op=DelinearizeIndexOp() as op):
+                return self._coordinate(op, value.index)
+            case _:
+                return Sum(0, frozenset([(value, 1)]))
+
+    def _size(self, size: int | SSAValue) -> Sum:
+        return Sum(size) if isinstance(size, int) else self.of(size)
+
+    def _coordinate(self, op: DelinearizeIndexOp, number: int) -> Sum:
+        """Of the element at a multiple of some number plus a smaller one: the one at the multiple, the last coordinate with the rest."""
+        linear, sizes = self.of(op.linear_index), tuple(map(self._size, op.basis))
+        unit = gcd(self.divisor(linear.rest), self.divisor(sizes[-1])) if sizes else 0
+        left = linear.constant % unit if unit else 0
+        start = linear + Sum(-left)
+        found = Coordinate(start, sizes, len(op.multi_index) - number)
+        return Sum(left if found.from_last == 1 else 0, frozenset([(found, 1)]))
+
+    def divisor(self, total: Sum) -> int:
+        """A number that divides the sum whatever its values are; 0 if it is always 0."""
+        return gcd(total.constant, *(coefficient * self._divisor(term) for term, coefficient in total.terms))
+
+    def _divisor(self, term: Term) -> int:
+        match term:
+            case Product():
+                return prod(map(self._divisor, term.factors))
+            case Coordinate(from_last=1) if term.sizes:
+                return gcd(self.divisor(term.number), self.divisor(term.sizes[-1]))
+            case OpResult(op=arith.AndIOp() as op):
+                mask = number_of(op.rhs)
+                return mask & -mask if mask else 1
+            case BlockArgument() if isinstance(loop := term.owner.parent_op(), scf.ForOp) and term.index == 0:
+                return gcd(self.divisor(self.of(loop.lb)), self.divisor(self.of(loop.step)))
+            case BlockArgument() if isinstance(loop := term.owner.parent_op(), scf.ParallelOp):
+                bounds = loop.lowerBound[term.index], loop.step[term.index]
+                return gcd(*(self.divisor(self.of(bound)) for bound in bounds))
+            case _:
+                return 1
+
+
+def _product(one: Sum, other: Sum) -> Sum:
+    found = Sum(one.constant * other.constant)
+    found += Sum(0, one.terms).scaled(other.constant) + Sum(0, other.terms).scaled(one.constant)
+    for a, times_a in one.terms:
+        for b, times_b in other.terms:
+            factors = tuple(sorted((*_factors(a), *_factors(b)), key=hash))
+            found += Sum(0, frozenset([(Product(factors), times_a * times_b)]))
+    return found
+
+
+def _factors(term: Term) -> tuple[Term, ...]:
+    return term.factors if isinstance(term, Product) else (term,)
+
+
+# --- accesses ------------------------------------------------------------------------------------------------------------------------
+
+
+def _join_loads(ops: Iterable[Operation], sums: Sums) -> None:
+    open_ones = dict[tuple[SSAValue, Sum], list[memref.LoadOp]]()
+    for op in ops:
+        if isinstance(op, memref.LoadOp) and _elements_an_access(op) > 1:
+            key = (op.memref, sums.of(op.indices[0]).rest)
+            group = open_ones.setdefault(key, [])
+            group.append(op)
+        else:
+            _close(open_ones, op, sums)
+    for group in open_ones.values():
+        _load_together(group, sums)
+
+
+def _close(open_ones: dict[tuple[SSAValue, Sum], list[memref.LoadOp]], op: Operation, sums: Sums) -> None:
+    """Loads of a buffer that an op, or one in it, writes are not moved over it."""
+    written = {written_buffer(inner) for inner in op.walk()}
+    for key in [key for key in open_ones if key[0] in written]:
+        _load_together(open_ones.pop(key), sums)
+
+
+def _join_stores(ops: Iterable[Operation], sums: Sums) -> None:
+    open_ones = dict[tuple[SSAValue, Sum], list[memref.StoreOp]]()
+    for op in ops:
+        if op.parent is None:
+            continue  # a load that is joined with others
+        accessed = {buffer for inner in op.walk() for buffer in inner.operands if isinstance(buffer.type, MemRefType)}
+        own = None
+        if isinstance(op, memref.StoreOp) and _elements_an_access(op) > 1:
+            own = (op.memref, sums.of(op.indices[0]).rest)
+            open_ones.setdefault(own, []).append(op)
+        for key in [key for key in open_ones if key[0] in accessed and key != own]:
+            _store_together(open_ones.pop(key), sums)
+    for group in open_ones.values():
+        _store_together(group, sums)
+
+
+def _elements_an_access(op: Access) -> int:
+    """How many elements one access can have; 1 where an element is not loaded with others."""
+    element = op.value.type if isinstance(op, memref.StoreOp) else op.res.type
+    return ACCESS_BYTES * 8 // _bits(element) if len(op.indices) == 1 and _is_plain(element) else 1
+
+
+def _is_plain(element: Attribute) -> bool:
+    if isa(element, IntegerType):
+        return element.signedness.data == Signedness.SIGNLESS and element.width.data >= 8
+    return isa(element, BFloat16Type | Float16Type | Float32Type | Float64Type)
+
+
+def _bits(element: Attribute) -> int:
+    return dtype_of(element).bits
+
+
+def _rows(group: Sequence[Access], sums: Sums) -> Iterable[list[Access]]:
+    """The accesses of one buffer, at indices that differ by numbers, in runs that become one access each."""
+    places = dict[int, Access]()
+    for op in group:
+        places.setdefault(sums.of(op.indices[0]).constant, op)
+    divisor = sums.divisor(sums.of(group[0].indices[0]).rest)
+    width = _elements_an_access(group[0])
+    while width > 1:
+        if divisor % width == 0:
+            for start in [place for place in places if place % width == 0]:
+                if all(start + number in places for number in range(width)):
+                    yield [places.pop(start + number) for number in range(width)]
+        width //= 2
+
+
+def _load_together(group: Sequence[memref.LoadOp], sums: Sums) -> None:
+    order = {op: number for number, op in enumerate(group)}
+    for row in _rows(group, sums):
+        first = min(row, key=lambda op: order[op])  # pyright: ignore[reportArgumentType]
+        if first is not row[0]:
+            continue
+        assert isinstance(first, memref.LoadOp)
+        element = first.res.type
+        made = vector.LoadOp(first.memref, list(first.indices), VectorType(element, [len(row)]))
+        _insert(made, first, InsertPoint.before(first), element, len(row))
+        taken = dict[int, SSAValue]()
+        for number in range(len(row)):
+            extract = vector.ExtractOp(made.result, [number], element)
+            locate(extract, first.location)
+            Rewriter.insert_op(extract, InsertPoint.before(first))
+            taken[sums.of(row[number].indices[0]).constant] = extract.result
+        for op in group:
+            if op.parent is not None and (value := taken.get(sums.of(op.indices[0]).constant)) is not None:
+                Rewriter.replace_op(op, [], [value])
+
+
+def _store_together(group: Sequence[memref.StoreOp], sums: Sums) -> None:
+    if len({sums.of(op.indices[0]).constant for op in group}) < len(group):
+        return  # the later one of two stores to a place counts
+    for row in _rows(group, sums):
+        last = max(row, key=group.index)  # pyright: ignore[reportArgumentType]
+        first = row[0]
+        assert isinstance(first, memref.StoreOp)
+        element = first.value.type
+        values = [op.value for op in row if isinstance(op, memref.StoreOp)]
+        joined = FromElementsOp.create(operands=values, result_types=[VectorType(element, [len(row)])])
+        locate(joined, last.location)
+        Rewriter.insert_op(joined, InsertPoint.before(last))
+        made = vector.StoreOp(joined.results[0], first.memref, list(first.indices))
+        _insert(made, first, InsertPoint.before(last), element, len(row))
+        for op in row:
+            Rewriter.erase_op(op)
+
+
+def _insert(
+    made: vector.LoadOp | vector.StoreOp, like: Operation, place: InsertPoint, element: Attribute, count: int
+) -> None:
+    made.properties["alignment"] = IntegerAttr(count * _bits(element) // 8, i64)
+    locate(made, like.location)
+    Rewriter.insert_op(made, place)

@@ -1,0 +1,412 @@
+"""What a thread of one launch executes: the integer part of its machine code runs, so that loops whose bounds are sizes are counted.
+
+    run_threads(sass, "sm_90", Launch((512, 1, 1), (256, 1, 1)), [x, y, 4096, 1024], [8, 8, 4, 4]).executed.instructions   ->   107
+
+`sass.executed` reads trip counts that the code itself has. In a kernel of a program with unknown sizes they are arguments: here registers
+hold numbers, from the arguments and the thread's place, as far as integer instructions compute them. Everything else - what is loaded,
+floating point but for the division of integers, exchanges within a warp - is not known, and a branch on what is not known is not taken:
+ptxas places slow paths (of divisions, of functions beyond their usual range) behind such branches, and the common one before them.
+
+A warp executes an instruction once for all of its lanes. The first lane of each warp of one block runs, the block in the middle of the
+grid, and the mean over the warps is what a thread executes: a warp whose first lane skips what others do is counted as if all skipped it.
+Source: CUDA Binary Utilities, "Instruction Set Reference"; the layout of constant bank 0 as ptxas 12.9 writes it.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import struct
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from xla_emitters.errors import Unsupported
+from xla_emitters.pricing.sass import ACCESSES, NOT_COUNTED, Executed, Function, Instruction, parse
+from xla_emitters.program import Launch
+
+MOST_STEPS = 1 << 20
+PARAMETERS = {"sm_75": 0x160, "sm_80": 0x160, "sm_86": 0x160, "sm_89": 0x160, "sm_90": 0x210, "sm_100": 0x380}
+"""Where a kernel's parameters begin in constant bank 0."""
+WORD = 0xFFFFFFFF
+WARP = 32
+ADDRESS = 0x1000_0000_0000
+"""Of an array; only its arithmetic is followed."""
+Number = int | None
+"""A register of 32 bits, or a predicate; None where it is not known."""
+
+
+@dataclass(frozen=True)
+class ThreadRun:
+    """What threads of a launch execute.
+
+    executed   by a mean thread, rounded
+    warp_instructions  by all warps of a block, each instruction once
+    functions  the code, whose loops have the trip counts that the first lanes had
+    """
+
+    executed: Executed
+    warp_instructions: int
+    functions: Sequence[Function]
+
+
+def run_threads(
+    sass: str, architecture: str, launch: Launch, values: Sequence[object], widths: Sequence[int]
+) -> ThreadRun:
+    """Runs the first lane of each warp of a block.
+
+    values  the kernel's arguments: Python numbers, or anything for a pointer
+    widths  bytes of each argument
+    raises  Unsupported where a thread does not end, or for an architecture whose parameters are not known
+    """
+    functions, constants = parse(sass), _constants(architecture, launch, values, widths)
+    warps, block = -(-launch.threads // WARP), launch.blocks // 2
+    times = Counter[tuple[str, int]]()
+    for warp in range(warps):
+        times.update(_Thread(functions, constants, launch, block, warp * WARP).run())
+    accesses: dict[str, Counter[int]] = {kind: Counter() for kind in ACCESSES}
+    opcodes = Counter[str]()
+    for function in functions:
+        for instruction in function.instructions:
+            count = times[function.name, instruction.address]
+            if not count or instruction.name in NOT_COUNTED:
+                continue
+            opcodes[instruction.opcode] += count
+            for kind, names in ACCESSES.items():
+                if instruction.name in names:
+                    accesses[kind][instruction.access_bytes] += count
+        function.measure({address: count for (name, address), count in times.items() if name == function.name})
+    kinds = {kind: Counter({size: round(n / warps) for size, n in found.items()}) for kind, found in accesses.items()}
+    mean = Counter({opcode: round(count / warps) for opcode, count in opcodes.items()})
+    found = Executed(round(opcodes.total() / warps), **kinds, unknown_loops=0, opcodes=mean)
+    return ThreadRun(found, opcodes.total(), functions)
+
+
+def _constants(architecture: str, launch: Launch, values: Sequence[object], widths: Sequence[int]) -> dict[int, int]:
+    """The words of constant bank 0 that are known, by their offsets."""
+    base = PARAMETERS.get(re.sub(r"[af]$", "", architecture))
+    if base is None:
+        raise Unsupported(f"no layout of parameters is known for {architecture}", stage="cost")
+    found = dict(zip(range(0, 24, 4), (*launch.block, *launch.grid), strict=True))
+    at = base
+    for number, (value, width) in enumerate(zip(values, widths, strict=True)):
+        at = -(-at // width) * width
+        word = value if isinstance(value, int) else ADDRESS * (number + 1)
+        for part in range(0, max(width, 4), 4):
+            found[at + part] = word >> (8 * part) & WORD
+        at += width
+    return found
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value >> 31 else value
+
+
+@dataclass
+class _Thread:
+    """One thread: registers and predicates by name."""
+
+    functions: Sequence[Function]
+    constants: Mapping[int, int]
+    launch: Launch
+    block: int
+    thread: int
+    registers: dict[str, Number] = field(default_factory=dict[str, Number])
+
+    def run(self) -> Counter[tuple[str, int]]:
+        times, steps = Counter[tuple[str, int]](), 0
+        function = self.functions[0]
+        position, returns = 0, list[tuple[Function, int]]()
+        places = {f.name: {i.address: n for n, i in enumerate(f.instructions)} for f in self.functions}
+        while position < len(function.instructions):
+            instruction = function.instructions[position]
+            times[function.name, instruction.address] += 1
+            steps += 1
+            if steps > MOST_STEPS:
+                raise Unsupported("a thread of the kernel does not end", stage="cost")
+            position += 1
+            condition = self._guard(instruction)
+            match instruction.name:
+                case "BRA" | "JMP" if condition and self._branch_condition(instruction):
+                    label = instruction.label
+                    if label in function.labels:
+                        position = places[function.name][function.labels[label]]
+                case "CALL" if condition:
+                    callee = next((f for f in self.functions if f.name == instruction.label), None)
+                    if callee is not None:
+                        returns.append((function, position))
+                        function, position = callee, 0
+                case "RET" if condition:
+                    if not returns:
+                        break
+                    function, position = returns.pop()
+                case "EXIT" if condition:
+                    break
+                case _:
+                    self._execute(instruction, condition)
+        return times
+
+    # --- operands ---------------------------------------------------------------------------------------------------
+
+    def _guard(self, instruction: Instruction) -> Number:
+        """Whether the instruction has an effect: 1, 0, or None."""
+        return self._predicate(instruction.guard[1:]) if instruction.guard else 1
+
+    def _branch_condition(self, instruction: Instruction) -> Number:
+        """Of `BRA.U UP0, ...` and `@P0 BRA P1, ...` the condition among the operands."""
+        found: Number = 1
+        for operand in instruction.operands[:-1]:
+            if re.fullmatch(r"!?U?P(T|\d)", operand):
+                found = _and(found, self._predicate(operand))
+        return found
+
+    def _predicate(self, operand: str) -> Number:
+        name = operand.lstrip("!")
+        value: Number = 1 if name in ("PT", "UPT") else self.registers.get(name)
+        return value if value is None or not operand.startswith("!") else 1 - value
+
+    def _value(self, operand: str) -> Number:
+        """A source of 32 bits; `-` and `~` before it apply."""
+        if operand.startswith("-") and not re.fullmatch(r"-0x[0-9a-f]+|-\d+", operand):
+            value = self._value(operand[1:])
+            return None if value is None else -value & WORD
+        if operand.startswith("~"):
+            value = self._value(operand[1:])
+            return None if value is None else ~value & WORD
+        if operand in ("RZ", "URZ", "SRZ"):
+            return 0
+        if re.fullmatch(r"-?(0x[0-9a-f]+|\d+)", operand):
+            return int(operand, 0) & WORD
+        if found := re.fullmatch(r"c\[0x0\]\[(0x[0-9a-f]+)\]", operand):
+            return self.constants.get(int(found[1], 16))
+        if re.fullmatch(r"U?R\d+", operand):
+            return self.registers.get(operand)
+        return None
+
+    def _special(self, operand: str) -> Number:
+        axis = "XYZ".find(operand[-1])
+        if operand.startswith("SR_TID"):
+            x, y, _ = self.launch.block
+            return (self.thread % x, self.thread // x % y, self.thread // x // y)[axis]
+        if operand.startswith("SR_CTAID"):
+            x, y, _ = self.launch.grid
+            return (self.block % x, self.block // x % y, self.block // x // y)[axis]
+        return self.thread % WARP if operand == "SR_LANEID" else None
+
+    # --- execution --------------------------------------------------------------------------------------------------
+
+    def _execute(self, instruction: Instruction, condition: Number) -> None:
+        if condition == 0:
+            return
+        targets, sources = _split(instruction)
+        results = self._results(instruction, sources)
+        for number, target in enumerate(targets):
+            found = results[number] if number < len(results) and condition == 1 else None
+            self.registers[target] = found
+
+    def _results(self, instruction: Instruction, sources: Sequence[str]) -> list[Number]:
+        """What is written to each target, in order; shorter where the rest is not known."""
+        name, parts = instruction.name, instruction.opcode.split(".")[1:]
+        base = name.removeprefix("U")
+        match base:
+            case "S2R" | "S2UR" | "CS2R":
+                return [self._special(sources[0])] if sources and sources[0] != "SRZ" else [0, 0]
+            case "LDC":
+                found = re.fullmatch(r"c\[0x0\]\[(0x[0-9a-f]+)\]", sources[0]) if sources else None
+                return [self.constants.get(int(found[1], 16) + 4 * n) for n in range(2)] if found else []
+            case "MOV" | "R2UR":
+                return [self._value(sources[0])]
+            case "ISETP":
+                return self._compared(parts, sources)
+            case "PLOP3":
+                return self._looked_up_predicate(sources)
+            case "HFMA2" if sources[:2] == ["-RZ", "RZ"] and "BF16" not in instruction.opcode:
+                high, low = (struct.unpack("<H", struct.pack("<e", float(half)))[0] for half in sources[2:4])
+                return [high << 16 | low]
+            case "SEL":
+                chosen = self._predicate(sources[2])
+                return [None if chosen is None else self._value(sources[0 if chosen else 1])]
+            case "IMAD" if "HI" in parts:
+                # What is added is 64 bits wide: a register and the next one.
+                added = sources[2], _after(sources[2])
+                a, b, low, high = map(self._value, (*sources[:2], *added))
+                if a is None or b is None or low is None or high is None:
+                    return []
+                a, b = (a, b) if "U32" in parts else (_signed(a), _signed(b))
+                return [(a * b + (high << 32 | low)) >> 32 & WORD]
+            case _:
+                values = [self._value(source) for source in sources if not re.fullmatch(r"!?U?P(T|\d)", source)]
+                rule = _RULES.get(base)
+                known = [value for value in values if value is not None]
+                if base in ("IMNMX", "VIMNMX", "VIADDMNMX"):
+                    is_least = self._predicate(sources[-1])
+                    return [_extreme(base, parts, known, is_least)] if len(known) == len(values) else []
+                if rule is None or len(known) < len(values):
+                    return []
+                return rule(parts, known)
+
+    def _compared(self, parts: Sequence[str], sources: Sequence[str]) -> list[Number]:
+        a, b, last = self._value(sources[0]), self._value(sources[1]), self._predicate(sources[2])
+        if "EX" in parts or a is None or b is None:
+            return [None, None]
+        if "U32" not in parts:
+            a, b = _signed(a), _signed(b)
+        holds = int(_RELATIONS[parts[0]](a, b))
+        joined = _and(holds, last) if "AND" in parts else _or(holds, last)
+        return [joined, None]
+
+    def _looked_up_predicate(self, sources: Sequence[str]) -> list[Number]:
+        found = [self._predicate(source) for source in sources[:3]]
+        table = int(sources[3], 0)
+        possible = [index for index in range(8) if all(p in (None, index >> (2 - n) & 1) for n, p in enumerate(found))]
+        results = {table >> index & 1 for index in possible}
+        return [results.pop() if len(results) == 1 else None, None]
+
+
+def _split(instruction: Instruction) -> tuple[list[str], list[str]]:
+    """The registers and predicates that an instruction writes, and its other operands."""
+    if instruction.name in (
+        "STG",
+        "ST",
+        "STS",
+        "STL",
+        "RED",
+        "REDG",
+        "BAR",
+        "BSSY",
+        "BSYNC",
+        "NOP",
+        "WARPSYNC",
+        "MEMBAR",
+    ):
+        return [], []
+    operands = list(instruction.operands)
+    targets, flags = list[str](), list[str]()
+    is_test = instruction.name.endswith(("SETP", "PLOP3"))
+    # `LOP3.LUT P0, RZ, R0, ...`: whether the result is not 0.
+    while not is_test and operands and re.fullmatch(r"U?P\d", operands[0]):
+        flags.append(operands.pop(0))
+    if operands and (found := re.fullmatch(r"(U?R)(\d+)", operands[0])):
+        parts = instruction.opcode.split(".")
+        wide = {"64", "WIDE", "F64"} & set(parts[1:]) or (parts[0] == "CS2R" and "32" not in parts)
+        words = 4 if "128" in parts else 2 if wide else 1
+        targets = [f"{found[1]}{int(found[2]) + word}" for word in range(words)]
+        operands = operands[1:]
+    elif operands and operands[0] in ("RZ", "URZ"):
+        # Written nowhere, but the first result all the same.
+        targets, operands = ["RZ"], operands[1:]
+    if is_test:
+        return operands[:2], operands[2:]
+    targets += flags
+    # A carry that is written stands between the result and the first source.
+    while operands and re.fullmatch(r"U?P\d", operands[0]) and instruction.name not in ("SEL", "USEL"):
+        targets.append(operands.pop(0))
+    return targets, operands
+
+
+def _and(a: Number, b: Number) -> Number:
+    return 0 if 0 in (a, b) else None if None in (a, b) else 1
+
+
+def _or(a: Number, b: Number) -> Number:
+    return 1 if 1 in (a, b) else None if None in (a, b) else 0
+
+
+_RELATIONS: Mapping[str, Callable[[int, int], bool]] = {
+    "EQ": operator.eq,
+    "NE": operator.ne,
+    "LT": operator.lt,
+    "LE": operator.le,
+    "GT": operator.gt,
+    "GE": operator.ge,
+}
+
+
+def _extreme(base: str, parts: Sequence[str], values: Sequence[int], is_least: Number) -> Number:
+    if is_least is None:
+        return None
+    first, *rest = values
+    if base == "VIADDMNMX":
+        first, rest = first + rest[0] & WORD, rest[1:]
+    numbers = [first, *rest] if "U32" in parts else [_signed(value) for value in (first, *rest)]
+    return (min if is_least else max)(numbers) & WORD
+
+
+def _imad(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
+    is_unsigned = "U32" in parts
+    a, b = (value if is_unsigned else _signed(value) for value in values[:2])
+    if "WIDE" in parts:
+        return [a * b + values[2] & WORD]  # the high word is of an address
+    return [a * b + values[2] & WORD]
+
+
+def _after(operand: str) -> str:
+    """The register behind another one; the zero register is followed by itself."""
+    found = re.fullmatch(r"(U?R)(\d+)", operand)
+    return f"{found[1]}{int(found[2]) + 1}" if found else operand
+
+
+def _lea(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
+    shift = values[-1]
+    if "HI" in parts:
+        low, added, high = values[0], values[1], values[2] if len(values) > 3 else 0
+        return [((high << 32 | low) >> (32 - shift)) + added & WORD]
+    return [(values[0] << shift) + values[1] & WORD]
+
+
+def _shf(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
+    low, by, high = values
+    is_high = "HI" in parts
+    by = by & 31 if "W" in parts else min(by, 32)
+    if parts[0] == "L":
+        return [(low << by) & WORD] if not is_high else [((high << 32 | low) << by) >> 32 & WORD]
+    if is_high:
+        number = _signed(high) if "S32" in parts else high
+        return [number >> by & WORD]
+    return [(high << 32 | low) >> by & WORD]
+
+
+def _lop3(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
+    a, b, c, table = values
+    found = 0
+    for index in range(8):
+        if table >> index & 1:
+            found |= (a if index & 4 else ~a) & (b if index & 2 else ~b) & (c if index & 1 else ~c)
+    return [found & WORD, int(found & WORD != 0)]
+
+
+def _i2f(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
+    """Of an unsigned integer, rounded up, as the division of integers has it."""
+    found = np.float32(values[0])
+    if int(found) < values[0]:
+        found = np.nextafter(found, np.float32(np.inf))
+    return [struct.unpack("<I", struct.pack("<f", found))[0]]
+
+
+def _reciprocal(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
+    number = struct.unpack("<f", struct.pack("<I", values[0]))[0]
+    if parts[:1] != ["RCP"] or not number:
+        return []
+    return [struct.unpack("<I", struct.pack("<f", 1.0 / number))[0]]
+
+
+def _f2i(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
+    number = struct.unpack("<f", struct.pack("<I", values[0]))[0]
+    return [min(max(int(number), 0), WORD)] if "U32" in parts and np.isfinite(number) else []
+
+
+_RULES: Mapping[str, Callable[[Sequence[str], Sequence[int]], list[Number]]] = {
+    "F2I": _f2i,
+    "I2F": _i2f,
+    "IADD": lambda parts, values: [sum(values) & WORD],
+    "IADD3": lambda parts, values: [] if "X" in parts else [sum(values) & WORD],
+    "VIADD": lambda parts, values: [sum(values) & WORD],
+    "IMAD": _imad,
+    "LEA": _lea,
+    "LOP3": _lop3,
+    "MUFU": _reciprocal,
+    "SHF": _shf,
+}
+"""Opcode without U -> (its parts, known sources) -> the words of the result."""
