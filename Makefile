@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny bounds corpus modules programs cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs notebook bench code-quality clean
+.PHONY: help run install tools test tiny bounds corpus modules programs hosts cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs notebook bench code-quality clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -71,6 +71,9 @@ modules: install $(TESTS_STAMP)  ## 140 modules of 70 JAX programs, as XLA optim
 
 programs: install $(TESTS_STAMP)  ## 82 programs with unknown sizes, compiled once each, at up to six shapes, against JAX's values (PROGRAMS="rope layer")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.programs_table $(PROGRAMS)
+
+hosts: install $(TESTS_STAMP)  ## their host programs by Python and as machine code: the same bits and calls of the runtime, and microseconds (HOSTS="rope layer")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.hosts_table $(HOSTS)
 
 cpu: install $(TESTS_STAMP)  ## the 82 programs on the CPU, warm, by LLVM, JAX and NumPy in turns; needs JAX (CPU="rope --random")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.cpu_table $(CPU)

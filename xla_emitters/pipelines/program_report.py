@@ -30,6 +30,7 @@ from xla_emitters.pipelines.passes import ON_TENSORS
 from xla_emitters.pipelines.program_host import CpuWay
 from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
 from xla_emitters.pipelines.program_listing import LIBRARY, ProgramListing, list_program, result_types
+from xla_emitters.pipelines.program_llvm import asked_host
 from xla_emitters.runtime.ral.memory import Memory
 from xla_emitters.trace import Remark, Trace
 
@@ -58,7 +59,7 @@ def report(program: Compiled, values: Mapping[str, int] | None = None) -> str:
     lines = [signature(program), program.sizes.report()]
     lines += _ops(_listing(program))
     lines += _fusions(program)
-    lines += ["on the CPU", f"  {program.cpu.name}: {program.cpu.reason}"]
+    lines += ["on the CPU", f"  {program.cpu.name}: {program.cpu.reason}", f"  host program: {asked_host()}"]
     if values or not program.symbols:
         lines += _memory(program, values or {})
     lines += [str(remark) for remark in _remarks(program)]
@@ -95,7 +96,7 @@ def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> d
         "unresolved": len(program.sizes.unresolved),
         "ops": [asdict(op) for op in _listing(program).ops],
         "fusions": [asdict(fusion) for fusion in _listed_fusions(program)],
-        "cpu": {"computed_by": program.cpu.name, "reason": program.cpu.reason},
+        "cpu": {"computed_by": program.cpu.name, "reason": program.cpu.reason, "host": asked_host()},
         "remarks": [{"pass": r.pass_name, "text": r.text, "place": r.place} for r in _remarks(program)],
     }
     if values or not program.symbols:

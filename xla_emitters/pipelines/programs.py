@@ -43,6 +43,7 @@ from xla_emitters.pipelines.passes import (
 )
 from xla_emitters.pipelines.program_host import CpuWay, choose_way
 from xla_emitters.pipelines.program_kernels import KernelRoad, SizedKernel
+from xla_emitters.pipelines.program_llvm import PYTHON, LlvmHost, asked_host
 from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.recorder import Observer, Recorder
@@ -50,7 +51,9 @@ from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Counters
+from xla_emitters.runtime.ral.dispatch_log import Dispatch
 from xla_emitters.runtime.ral.memory import Memory
+from xla_emitters.runtime.ral.native_program import NativeProgram
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.sizes import Argument, Sizes, sizes_of
@@ -153,7 +156,7 @@ class DynamicProgram:
 
     @property
     def host_program(self) -> str:
-        """The Python that `run` runs where no stage is asked for: it calls kernels, or NumPy for each op. raises as `loaded`"""
+        """The host program in Python, which a call runs unless `XLA_EMITTERS_HOST` says otherwise. raises as `loaded`"""
         return self.loaded.source
 
     @property
@@ -214,7 +217,7 @@ class DynamicProgram:
         arrays = self.checked(inputs)
         stage = stage or self.stage
         if stage == ON_KERNELS[-1]:
-            return self.loaded.run(arrays)
+            return self.host.run(arrays)
         if stage in ON_KERNELS:
             return self.road.run(arrays, stage)
         return run_module(self.at(stage), arrays)
@@ -268,10 +271,26 @@ class DynamicProgram:
         """The host program with its context. raises UsageError at a stage on tensors, which has none; as `cpu`, ToolError of LLVM"""
         return self.cpu.road.loaded if self.cpu.road else load(self.module)
 
+    @cached_property
+    def host(self) -> LoadedProgram | NativeProgram:
+        """What a call runs: the host program by Python, or as machine code. raises as `loaded` and `asked_host`, ToolError of LLVM"""
+        return self.loaded if asked_host() == PYTHON else self.llvm_host().program
+
+    def llvm_host(self, log: list[Dispatch] | None = None) -> LlvmHost:
+        """The host program as machine code. raises UsageError where compilation stopped before it, Unsupported
+
+        log   where each call of the runtime is written down; the program then asks it for everything
+        """
+        if self.fused is None:
+            raise UsageError(f"{self.name} was compiled up to '{self.stage}' only", stage="program")
+        if (road := self.cpu.road) is None:
+            return LlvmHost(self.name, self.module, ModuleOp([]), {}, self.options, log=log)
+        return LlvmHost(self.name, road.host, road.module, road.parameters, self.options, log=log)
+
     @property
     def counters(self) -> Counters:
         """What the program's context did so far."""
-        return self.loaded.context.counters
+        return self.host.context.counters
 
 
 def compile_program(

@@ -59,6 +59,16 @@ class Kernels(Protocol):
         ...
 
 
+class Ended(Protocol):
+    """What is counted of a call: buffers made, and the most bytes of them at once."""
+
+    @property
+    def allocations(self) -> int: ...
+
+    @property
+    def peak_bytes(self) -> int: ...
+
+
 class Context:
     """What a loaded program keeps.
 
@@ -78,9 +88,10 @@ class Context:
     def begun(self, call: Call) -> None:
         self._going_on.add(call)
 
-    def ended(self, call: Call, *, well: bool) -> None:
+    def ended(self, call: Ended, *, well: bool) -> None:
         """Counts a call that ended."""
-        self._going_on.discard(call)
+        if isinstance(call, Call):
+            self._going_on.discard(call)
         so_far = self._ended
         self._ended = Counters(
             so_far.runs + well, so_far.allocations + call.allocations, max(so_far.peak_bytes, call.peak_bytes)
@@ -206,6 +217,10 @@ class Call:
         memory.references += 1
         self._names[id(view)], self._shared[id(view)] = view, memory
         return view
+
+    def owns(self, buffer: Array) -> bool:
+        """Whether it is a name of a buffer of this call, which is to be freed."""
+        return id(buffer) in self._names
 
     def dealloc(self, buffer: Array) -> None:
         """Ends a name of a buffer; the last one frees it. raises InternalError for what is no buffer of this call."""

@@ -20,6 +20,7 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Call, Context, Kernels
+from xla_emitters.runtime.ral.dispatch_log import Dispatch, logged
 from xla_emitters.runtime.ral.functions import function_named
 from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
 from xla_emitters.runtime.reference import call_beside
@@ -34,6 +35,7 @@ class LoadedProgram:
     dtypes     the element types that its globals are, by HLO's names
     constants  what `ral_const` reads
     kernels    what it launches; None: nothing
+    log        where each call of the runtime is written down; None: nowhere
     """
 
     def __init__(
@@ -43,11 +45,15 @@ class LoadedProgram:
         dtypes: Mapping[str, str],
         constants: Constants,
         kernels: Kernels | None = None,
+        log: list[Dispatch] | None = None,
     ) -> None:
         scope: dict[str, Any] = {name: dtype(wanted).numpy for name, wanted in dtypes.items()}
         scope["empty"] = np.empty
         scope |= {name: _function(op) for name, op in functions.items()}
         scope["ral"] = partial(function_named, constants=constants)
+        if log is not None:
+            scope |= {name: logged(_name(op), scope[name], log) for name, op in functions.items()}
+            scope["ral"] = partial(_logged, constants=constants, log=log)
         exec(compile(source, HOST_PROGRAM, "exec"), scope)
         self.source = source
         self._main: Callable[..., Any] = scope["main"]
@@ -75,6 +81,15 @@ class LoadedProgram:
             raise
         call.end()
         return [call.outputs[number] for number in range(len(call.outputs))]
+
+
+def _logged(name: str, constants: Constants, log: list[Dispatch]) -> Callable[..., Any]:
+    return logged(name, function_named(name, constants), log)
+
+
+def _name(op: BufferOp | FusionOp) -> str:
+    """What a log calls it."""
+    return f"{op.name} {op.instruction_name}" if isinstance(op, BufferOp) else op.name
 
 
 def _function(op: BufferOp | FusionOp) -> Callable[..., None]:

@@ -1,0 +1,121 @@
+"""The host program as machine code: one function that launches kernels and asks the runtime for the rest.
+
+    LlvmHost(host, kernels, parameters, options).program.run([x])
+
+It is the host program that Python runs otherwise (`host/python_program`), in the LLVM dialect; kernels for a CPU are in the same code, and
+are called by it. `XLA_EMITTERS_HOST` is `python` or `llvm`, whatever computes the ops (`program_host`).
+Source: seed document, "RewriteRalApiPass"; docs/reference/4 4.3, 4.5.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects.context import make_context
+from xla_emitters.dialects.disc_ral import DispatchOp, RecvInputOp, SendOutputOp
+from xla_emitters.dialects.lmhlo import tensor_of
+from xla_emitters.dialects.mlir import gpu, llvm
+from xla_emitters.dtypes import dtype_of
+from xla_emitters.errors import UsageError
+from xla_emitters.host.disc_convert_const_to_ral import constants_of
+from xla_emitters.host.disc_direct_calls import DiscDirectCallsPass
+from xla_emitters.host.disc_rewrite_ral_api import name_buffer_ops
+from xla_emitters.lowering.host_code import STAGE, HostCode
+from xla_emitters.lowering.host_runtime import host_program_ir
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import HOST_BY_LLVM
+from xla_emitters.rewrite.recorder import Recorder
+from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.dispatch_log import Dispatch
+from xla_emitters.runtime.ral.host_kernels import HostKernels
+from xla_emitters.runtime.ral.native_program import CONSTANT, MAIN, Interface, NativeProgram
+
+HOST = "XLA_EMITTERS_HOST"
+PYTHON, LLVM = WAYS = ("python", "llvm")
+
+
+def asked_host() -> str:
+    """What `XLA_EMITTERS_HOST` says. raises UsageError for what is none"""
+    asked = os.environ.get(HOST) or PYTHON
+    if asked not in WAYS:
+        raise UsageError(f"{HOST} is '{asked}'", stage=STAGE, help=f"one of: {', '.join(WAYS)}")
+    return asked
+
+
+class LlvmHost:
+    """See the file's head.
+
+    host        the program as PROGRAM_HOST leaves it
+    kernels     what it launches, in the LLVM dialect, for a CPU
+    parameters  of each kernel, as `HostKernels`
+    log         where each call of the runtime is written down; the program then asks the runtime for everything
+    raises      Unsupported for what a host program cannot be made of
+    """
+
+    def __init__(
+        self,
+        name: str,
+        host: ModuleOp,
+        kernels: ModuleOp,
+        parameters: dict[str, list[str]],
+        options: CompileOptions,
+        *,
+        log: list[Dispatch] | None = None,
+    ) -> None:
+        self._source, self._kernels, self._parameters, self._log = host, kernels, parameters, log
+        self.host = without_kernels(host)
+        self.interface = _interface(self.host)
+        recorder, context = Recorder(name, "none", options.verify, None), make_context()
+        for row in HOST_BY_LLVM:
+            made = row.make(options)
+            if log is None or not isinstance(made, DiscDirectCallsPass):
+                recorder.run(made, row.stage, context, self.host)
+        for op in self.host.ops:
+            if isinstance(op, llvm.FuncOp) and op.body.blocks:
+                op.properties["sym_name"] = StringAttr(MAIN)
+
+    @cached_property
+    def ir(self) -> str:
+        """The program and its kernels as LLVM IR, before LLVM's own passes."""
+        return host_program_ir(self.host, self._kernels)
+
+    @cached_property
+    def program(self) -> NativeProgram:
+        """The program with its context. raises ToolError as `HostCode`"""
+        code = HostCode(self.ir)
+        kernels = HostKernels(self._parameters, code.address) if self._parameters else None
+        ops = name_buffer_ops(self._source)
+        return NativeProgram(code, self.interface, ops, Constants(constants_of(self._source)), kernels, self._log)
+
+
+def without_kernels(host: ModuleOp) -> ModuleOp:
+    """A copy of a host program without the kernels that it launches, which are compiled by themselves."""
+    copy = host.clone()
+    for op in list(copy.ops):
+        if isinstance(op, gpu.ModuleOp):
+            Rewriter.erase_op(op)
+    return copy
+
+
+def _interface(host: ModuleOp) -> Interface:
+    """What a host program takes and returns, from the ops that do it."""
+    inputs, outputs, constants = dict[int, int](), dict[int, tuple[str, int]](), 0
+    for function in [op for op in host.ops if isinstance(op, func.FuncOp)]:
+        for op in function.walk():
+            if isinstance(op, RecvInputOp):
+                inputs[op.number.value.data] = tensor_of(op.buffer.type).get_num_dims()
+            elif isinstance(op, SendOutputOp):
+                held = tensor_of(op.buffer.type)
+                outputs[op.number.value.data] = dtype_of(held.element_type).name, held.get_num_dims()
+            elif isinstance(op, DispatchOp) and op.call.data == CONSTANT:
+                constants += 1
+    return Interface(
+        tuple(inputs.get(number, 0) for number in range(max(inputs, default=-1) + 1)),
+        tuple(outputs[number] for number in range(len(outputs))),
+        constants,
+    )
