@@ -38,7 +38,7 @@ def by_python(program: DynamicProgram, log: list[Dispatch]) -> LoadedProgram:
     DiscConvertMemoryMarkerPass(cpu_too=True).apply(make_context(), host)
     made = python_program(host)
     kernels = program.loaded.context.kernels
-    return LoadedProgram(made.source, made.functions, made.dtypes, Constants(constants_of(host)), kernels, log)
+    return LoadedProgram(made.source, made.functions, made.dtypes, Constants(constants_of(host)), kernels, log=log)
 
 
 def compare(program: DynamicProgram, inputs: Sequence[Sequence[Any]]) -> list[Dispatch]:

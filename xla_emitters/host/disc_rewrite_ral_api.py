@@ -60,6 +60,8 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
 API = "ral_api_call"
+NAME = "ral_name"
+"""How the names of functions are called."""
 RECEIVE, SEND = "ral_recv_input", "ral_send_output"
 
 
@@ -144,7 +146,7 @@ class _Calls:
             if number < len(values):
                 builder.insert(llvm.StoreOp(values[number], place))
         context = cast(builder, context_of(op), POINTER)
-        builder.insert(llvm.CallOp(API, context, self.text(builder, name, "ral_name"), arguments))
+        builder.insert(llvm.CallOp(API, context, self.text(builder, name, NAME), arguments))
         self.stop_on_failure(builder, op, context)
         behind, left = located_builder(InsertPoint.before(op), op), iter(places[len(values) :])
         made = list[SSAValue]()

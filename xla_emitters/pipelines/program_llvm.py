@@ -1,6 +1,6 @@
 """The host program as machine code: one function that launches kernels and asks the runtime for the rest.
 
-    LlvmHost(host, kernels, parameters, options).program.run([x])
+    LlvmHost(name, host, code, kernels, options).program.run([x])
 
 It is the host program that Python runs otherwise (`host/python_program`), in the LLVM dialect; kernels for a CPU are in the same code, and
 are called by it. `XLA_EMITTERS_HOST` is `python` or `llvm`, whatever computes the ops (`program_host`).
@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 from functools import cached_property
 
-from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import make_context
@@ -24,15 +24,15 @@ from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.disc_direct_calls import DiscDirectCallsPass
-from xla_emitters.host.disc_rewrite_ral_api import name_buffer_ops
+from xla_emitters.host.disc_rewrite_ral_api import NAME, name_buffer_ops
 from xla_emitters.lowering.host_code import STAGE, HostCode
 from xla_emitters.lowering.host_runtime import host_program_ir
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import HOST_BY_LLVM
 from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.ral.dispatch_log import Dispatch
-from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.native_program import CONSTANT, MAIN, Interface, NativeProgram
 
 HOST = "XLA_EMITTERS_HOST"
@@ -51,8 +51,8 @@ class LlvmHost:
     """See the file's head.
 
     host        the program as PROGRAM_HOST leaves it
-    kernels     what it launches, in the LLVM dialect, for a CPU
-    parameters  of each kernel, as `HostKernels`
+    code        of the kernels that it launches, in the LLVM dialect, for a CPU
+    kernels     the same as the runtime launches them, by threads; None: there are none
     log         where each call of the runtime is written down; the program then asks the runtime for everything
     raises      Unsupported for what a host program cannot be made of
     """
@@ -61,15 +61,16 @@ class LlvmHost:
         self,
         name: str,
         host: ModuleOp,
-        kernels: ModuleOp,
-        parameters: dict[str, list[str]],
+        code: ModuleOp,
+        kernels: Kernels | None,
         options: CompileOptions,
         *,
         log: list[Dispatch] | None = None,
     ) -> None:
-        self._source, self._kernels, self._parameters, self._log = host, kernels, parameters, log
+        self.source, self._code, self._kernels, self._log = host, code, kernels, log
+        self.ops = name_buffer_ops(host)
         self.host = without_kernels(host)
-        self.interface = _interface(self.host)
+        self.interface, self.constants = _interface(self.host), _constants(self.host)
         recorder, context = Recorder(name, "none", options.verify, None), make_context()
         for row in HOST_BY_LLVM:
             made = row.make(options)
@@ -82,15 +83,19 @@ class LlvmHost:
     @cached_property
     def ir(self) -> str:
         """The program and its kernels as LLVM IR, before LLVM's own passes."""
-        return host_program_ir(self.host, self._kernels)
+        return host_program_ir(self.host, self._code)
 
     @cached_property
     def program(self) -> NativeProgram:
         """The program with its context. raises ToolError as `HostCode`"""
-        code = HostCode(self.ir)
-        kernels = HostKernels(self._parameters, code.address) if self._parameters else None
-        ops = name_buffer_ops(self._source)
-        return NativeProgram(code, self.interface, ops, Constants(constants_of(self._source)), kernels, self._log)
+        code, constants = HostCode(self.ir), Constants(constants_of(self.source))
+        return NativeProgram(code, self.interface, self.ops, constants, self._kernels, self._log)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The names of the functions that it asks the runtime for, always or where its own code fails."""
+        named = (op for op in self.host.ops if isinstance(op, llvm.GlobalOp) and op.sym_name.data.startswith(NAME))
+        return tuple(op.value.data.rstrip("\0") for op in named if isinstance(op.value, StringAttr))
 
 
 def without_kernels(host: ModuleOp) -> ModuleOp:
@@ -104,7 +109,7 @@ def without_kernels(host: ModuleOp) -> ModuleOp:
 
 def _interface(host: ModuleOp) -> Interface:
     """What a host program takes and returns, from the ops that do it."""
-    inputs, outputs, constants = dict[int, int](), dict[int, tuple[str, int]](), 0
+    inputs, outputs = dict[int, int](), dict[int, tuple[str, int]]()
     for function in [op for op in host.ops if isinstance(op, func.FuncOp)]:
         for op in function.walk():
             if isinstance(op, RecvInputOp):
@@ -112,10 +117,21 @@ def _interface(host: ModuleOp) -> Interface:
             elif isinstance(op, SendOutputOp):
                 held = tensor_of(op.buffer.type)
                 outputs[op.number.value.data] = dtype_of(held.element_type).name, held.get_num_dims()
-            elif isinstance(op, DispatchOp) and op.call.data == CONSTANT:
-                constants += 1
     return Interface(
         tuple(inputs.get(number, 0) for number in range(max(inputs, default=-1) + 1)),
         tuple(outputs[number] for number in range(len(outputs))),
-        constants,
+        max(_constants(host), default=-1) + 1,
     )
+
+
+def _constants(host: ModuleOp) -> dict[int, tuple[str, str]]:
+    """The name of each constant by its number, and HLO's name of its elements."""
+    found = dict[int, tuple[str, str]]()
+    for op in host.walk():
+        if isinstance(op, DispatchOp) and op.call.data == CONSTANT and isinstance(op.config, StringAttr):
+            index = op.arguments[2].owner
+            assert isinstance(index, arith.ConstantOp)
+            assert isinstance(index.value, IntegerAttr)
+            element = dtype_of(tensor_of(op.res[0].type).element_type).name
+            found.setdefault(index.value.value.data, (op.config.data, element))
+    return found

@@ -284,8 +284,8 @@ class DynamicProgram:
         if self.fused is None:
             raise UsageError(f"{self.name} was compiled up to '{self.stage}' only", stage="program")
         if (road := self.cpu.road) is None:
-            return LlvmHost(self.name, self.module, ModuleOp([]), {}, self.options, log=log)
-        return LlvmHost(self.name, road.host, road.module, road.parameters, self.options, log=log)
+            return LlvmHost(self.name, self.module, ModuleOp([]), None, self.options, log=log)
+        return LlvmHost(self.name, road.host, road.module, road.loaded.context.kernels, self.options, log=log)
 
     @property
     def counters(self) -> Counters:
