@@ -24,27 +24,33 @@ from xla_emitters.host.disc_convert_memory_marker import DiscConvertMemoryMarker
 from xla_emitters.host.python_program import python_program
 from xla_emitters.pipelines.program_llvm import without_kernels
 from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.runtime.ral.api_log import ApiCall, ApiLog
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.dispatch_log import Dispatch
 from xla_emitters.runtime.ral.program import LoadedProgram
 
 LAUNCH = "ral_kernel_launch"
 
 
-def by_python(program: DynamicProgram, log: list[Dispatch]) -> LoadedProgram:
+def by_python(program: DynamicProgram, calls: list[ApiCall]) -> LoadedProgram:
     """The host program by Python, which asks the runtime for the host's buffers too, as machine code does."""
     road = program.cpu.road
     host = without_kernels(road.host if road else program.module)
     DiscConvertMemoryMarkerPass(cpu_too=True).apply(make_context(), host)
     made = python_program(host)
     kernels = program.loaded.context.kernels
-    return LoadedProgram(made.source, made.functions, made.dtypes, Constants(constants_of(host)), kernels, log=log)
+    log = ApiLog(made.functions)
+    log.calls = calls
+    return LoadedProgram(
+        made.source, made.functions, made.dtypes, Constants(constants_of(host)), kernels, watch=log.watch
+    )
 
 
-def compare(program: DynamicProgram, inputs: Sequence[Sequence[Any]]) -> list[Dispatch]:
+def compare(program: DynamicProgram, inputs: Sequence[Sequence[Any]]) -> list[ApiCall]:
     """The calls of the runtime of all runs. raises AssertionError where hosts differ in a bit, a call, or what they allocate"""
-    calls, wanted_calls = list[Dispatch](), list[Dispatch]()
-    hosts = by_python(program, wanted_calls), program.llvm_host(calls).program, program.llvm_host().program
+    wanted_calls, machine = list[ApiCall](), program.llvm_host()
+    log = ApiLog(machine.ops)
+    calls = log.calls
+    hosts = by_python(program, wanted_calls), program.llvm_host(log).program, machine.program
     for given in inputs:
         arrays = program.checked(given)
         wanted, asked, direct = (host.run(arrays) for host in hosts)

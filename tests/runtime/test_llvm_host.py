@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 from runtime.hosts_table import compare
 from runtime.programs_table import programs
+from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import DataError, UsageError
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.program_llvm import HOST
+from xla_emitters.pipelines.program_llvm import HOST, LlvmHost
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.runtime.ral.api_log import ApiLog
 from xla_emitters.runtime.ral.host_kernels import SHARED_WORK
 from xla_emitters.stablehlo_text import parse_stablehlo
 
@@ -99,6 +102,27 @@ def test_threads_call_one_program(by_llvm: None) -> None:
     assert not wrong
     assert program.counters.runs == 400
     assert program.counters.live == 0
+
+
+OWNED = """func.func @main(%ctx: !disc_ral.context) {
+  %x = disc_ral.recv_input %ctx, 0 {disc.donated} : memref<?xi32, "gpu">
+  %y = disc_ral.recv_input %ctx, 1 {disc.donated} : memref<2xi32, "gpu">
+  disc_ral.dispatch "dealloc" on "gpu"(%ctx, %y) : (!disc_ral.context, memref<2xi32, "gpu">) -> ()
+  disc_ral.send_output %ctx, 0, %x : memref<?xi32, "gpu">
+  return
+}"""
+
+
+@pytest.mark.parametrize("is_logged", [False, True])
+def test_a_program_owns_copies_of_donated_arguments(is_logged: bool) -> None:
+    log = ApiLog({}) if is_logged else None
+    program = LlvmHost("owned", parse_ir(OWNED), ModuleOp([]), None, CompileOptions(), log=log).program
+    x = np.arange(5, dtype=np.int32)
+    for _ in range(2):
+        (found,) = program.run([x, x[:2].copy()])
+        found += 1
+    np.testing.assert_array_equal(x, range(5))
+    assert (program.context.counters.allocations, program.context.counters.peak_bytes) == (4, 28)
 
 
 # ---------------------------------------------------------------------------------------------------------------- errors

@@ -64,6 +64,8 @@ from xla_emitters.dialects.hlo.base import HloOp, opcode_of
 from xla_emitters.dialects.hlo.types import ArrayType, array_type, tuple_type
 
 SEGMENTS = AttrSizedOperandSegments.attribute_name
+DONATED = "disc.donated"
+"""Of an argument of the program: the program owns its buffer, and frees it, writes into it, or returns it."""
 
 
 def tensor_of(ir_type: Attribute) -> ArrayType:

@@ -38,7 +38,7 @@ from xla_emitters.dialects.disc_ral import DispatchOp, RecvInputOp, SendOutputOp
 from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, SliceOp, rows
-from xla_emitters.dialects.lmhlo import BufferOp, space_of
+from xla_emitters.dialects.lmhlo import DONATED, BufferOp, space_of
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import Unsupported
 from xla_emitters.host.call_context import context_field, word_at
@@ -192,7 +192,17 @@ def _receive(d: _Direct, op: RecvInputOp) -> None:
         place = word_at(d.builder, given, 1 + dim)
         is_known = known >= 0
         sizes.append(integer(d.builder, known) if is_known else d.builder.insert(llvm.LoadOp(place, i64)).results[0])
-    d.replace([row_major(d.builder, null(d.builder), data, sizes, ir_type)])
+    if DONATED not in op.attributes:
+        return d.replace([row_major(d.builder, null(d.builder), data, sizes, ir_type)])
+    # The program owns it, and only what it made: a copy.
+    total = d.multiplied(element_bytes(ir_type.element_type), sizes)
+    memory = d.value("ral_new", d.context, total)
+
+    def copied(builder: Builder) -> Sequence[SSAValue]:
+        d.call(builder, "ral_move", memory, data, total)
+        return [row_major(builder, memory, memory, sizes, ir_type)]
+
+    return d.where(d.is_set(memory), copied)
 
 
 def _send(d: _Direct, op: SendOutputOp) -> None:

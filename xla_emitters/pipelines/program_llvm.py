@@ -18,7 +18,7 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.disc_ral import DispatchOp, RecvInputOp, SendOutputOp
-from xla_emitters.dialects.lmhlo import tensor_of
+from xla_emitters.dialects.lmhlo import DONATED, tensor_of
 from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import UsageError
@@ -30,9 +30,9 @@ from xla_emitters.lowering.host_runtime import host_program_ir
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import HOST_BY_LLVM
 from xla_emitters.rewrite.recorder import Recorder
+from xla_emitters.runtime.ral.api_log import ApiLog
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Kernels
-from xla_emitters.runtime.ral.dispatch_log import Dispatch
 from xla_emitters.runtime.ral.native_program import CONSTANT, MAIN, Interface, NativeProgram
 
 HOST = "XLA_EMITTERS_HOST"
@@ -53,7 +53,7 @@ class LlvmHost:
     host        the program as PROGRAM_HOST leaves it
     code        of the kernels that it launches, in the LLVM dialect, for a CPU
     kernels     the same as the runtime launches them, by threads; None: there are none
-    log         where each call of the runtime is written down; the program then asks the runtime for everything
+    log         notes each call of the runtime; the program then asks it for everything
     raises      Unsupported for what a host program cannot be made of
     """
 
@@ -65,7 +65,7 @@ class LlvmHost:
         kernels: Kernels | None,
         options: CompileOptions,
         *,
-        log: list[Dispatch] | None = None,
+        log: ApiLog | None = None,
     ) -> None:
         self.source, self._code, self._kernels, self._log = host, code, kernels, log
         self.ops = name_buffer_ops(host)
@@ -109,16 +109,19 @@ def without_kernels(host: ModuleOp) -> ModuleOp:
 
 def _interface(host: ModuleOp) -> Interface:
     """What a host program takes and returns, from the ops that do it."""
-    inputs, outputs = dict[int, int](), dict[int, tuple[str, int]]()
+    inputs, outputs, donated = dict[int, int](), dict[int, tuple[str, int]](), set[int]()
     for function in [op for op in host.ops if isinstance(op, func.FuncOp)]:
         for op in function.walk():
             if isinstance(op, RecvInputOp):
                 inputs[op.number.value.data] = tensor_of(op.buffer.type).get_num_dims()
+                if DONATED in op.attributes:
+                    donated.add(op.number.value.data)
             elif isinstance(op, SendOutputOp):
                 held = tensor_of(op.buffer.type)
                 outputs[op.number.value.data] = dtype_of(held.element_type).name, held.get_num_dims()
     return Interface(
         tuple(inputs.get(number, 0) for number in range(max(inputs, default=-1) + 1)),
+        frozenset(donated),
         tuple(outputs[number] for number in range(len(outputs))),
         max(_constants(host), default=-1) + 1,
     )

@@ -48,10 +48,10 @@ from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import element_name
+from xla_emitters.runtime.ral.api_log import ApiLog
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Counters
-from xla_emitters.runtime.ral.dispatch_log import Dispatch
 from xla_emitters.runtime.ral.memory import Memory
 from xla_emitters.runtime.ral.native_program import NativeProgram
 from xla_emitters.runtime.ral.program import LoadedProgram
@@ -276,10 +276,10 @@ class DynamicProgram:
         """What a call runs: the host program by Python, or as machine code. raises as `loaded` and `asked_host`, ToolError of LLVM"""
         return self.loaded if asked_host() == PYTHON else self.llvm_host().program
 
-    def llvm_host(self, log: list[Dispatch] | None = None) -> LlvmHost:
+    def llvm_host(self, log: ApiLog | None = None) -> LlvmHost:
         """The host program as machine code. raises UsageError where compilation stopped before it, Unsupported
 
-        log   where each call of the runtime is written down; the program then asks it for everything
+        log   notes each call of the runtime; the program then asks it for everything
         """
         if self.fused is None:
             raise UsageError(f"{self.name} was compiled up to '{self.stage}' only", stage="program")

@@ -178,9 +178,15 @@ class Erased:
     def values(self, buffers: Buffers, arguments: int) -> list[Any]:
         """The arguments behind the context, from the memory that `arguments` points to."""
         pointers = self._pointers.unpack_from(memory(), arguments - BASE)
-        at, values = 1, list[Any]()
+        at, values, seen = 1, list[Any](), dict[Any, Array]()
         for count, read in self._readers:
-            values.append(read(buffers, pointers, at))
+            value = read(buffers, pointers, at)
+            if isinstance(value, np.ndarray):
+                # One buffer is one array, as in a host program in Python.
+                (aligned,) = _WORD.unpack_from(memory(), pointers[at + 1] - BASE)
+                array = cast(Array, value)
+                value = seen.setdefault((aligned, array.shape, array.dtype), array)
+            values.append(value)
             at += count
         return values
 

@@ -59,16 +59,6 @@ class Kernels(Protocol):
         ...
 
 
-class Ended(Protocol):
-    """What is counted of a call: buffers made, and the most bytes of them at once."""
-
-    @property
-    def allocations(self) -> int: ...
-
-    @property
-    def peak_bytes(self) -> int: ...
-
-
 class Context:
     """What a loaded program keeps.
 
@@ -88,14 +78,15 @@ class Context:
     def begun(self, call: Call) -> None:
         self._going_on.add(call)
 
-    def ended(self, call: Ended, *, well: bool) -> None:
+    def ended(self, call: Call, *, well: bool) -> None:
         """Counts a call that ended."""
-        if isinstance(call, Call):
-            self._going_on.discard(call)
+        self._going_on.discard(call)
+        self.count(call.allocations, call.peak_bytes, runs=int(well))
+
+    def count(self, allocations: int, peak_bytes: int, runs: int = 1) -> None:
+        """Counts what calls did."""
         so_far = self._ended
-        self._ended = Counters(
-            so_far.runs + well, so_far.allocations + call.allocations, max(so_far.peak_bytes, call.peak_bytes)
-        )
+        self._ended = Counters(so_far.runs + runs, so_far.allocations + allocations, max(so_far.peak_bytes, peak_bytes))
 
 
 @dataclass(slots=True)
@@ -148,6 +139,10 @@ class Call:
         """How many buffers there are."""
         shared = {id(memory): memory for memory in self._shared.values()}
         return len(self._names) - len(self._shared) + sum(memory.is_counted for memory in shared.values())
+
+    def owns(self, buffer: Array) -> bool:
+        """Whether it is a name of a buffer of this call, which is to be freed."""
+        return id(buffer) in self._names
 
     # -------------------------------------------------------------------------------------------------------- kernels
 
@@ -217,10 +212,6 @@ class Call:
         memory.references += 1
         self._names[id(view)], self._shared[id(view)] = view, memory
         return view
-
-    def owns(self, buffer: Array) -> bool:
-        """Whether it is a name of a buffer of this call, which is to be freed."""
-        return id(buffer) in self._names
 
     def dealloc(self, buffer: Array) -> None:
         """Ends a name of a buffer; the last one frees it. raises InternalError for what is no buffer of this call."""

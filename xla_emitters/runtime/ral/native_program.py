@@ -24,10 +24,10 @@ from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import InternalError
 from xla_emitters.runtime.ral.api import RUNNING, Erased, Registry, ral_api, serve
+from xla_emitters.runtime.ral.api_log import ApiLog
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import STAGE, Call, Context, Ended, Kernels
-from xla_emitters.runtime.ral.dispatch_log import Dispatch
+from xla_emitters.runtime.ral.context import STAGE, Call, Context, Kernels
 from xla_emitters.runtime.ral.functions import function_named
 from xla_emitters.runtime.ral.host_kernels import ALIGNMENT, SHARED_WORK
 from xla_emitters.runtime.reference import call_beside
@@ -55,11 +55,13 @@ class Interface:
     """What a host program takes and returns.
 
     inputs     ranks of the arguments, of those that it does not read 0
+    donated    numbers of those that it owns: it works on copies
     outputs    element type and rank of each result
     constants  how many it has
     """
 
     inputs: tuple[int, ...]
+    donated: frozenset[int]
     outputs: tuple[tuple[str, int], ...]
     constants: int
 
@@ -71,7 +73,7 @@ class NativeProgram:
     ops        what each name of an op on buffers means
     constants  what `ral_const` reads
     kernels    what it launches where threads share the work; None: nothing
-    log        where each call of the runtime is written down, of code without direct calls; None: nowhere
+    log        notes each call of the runtime, of code without direct calls; None: the code has them
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class NativeProgram:
         ops: Mapping[str, BufferOp],
         constants: Constants,
         kernels: Kernels | None = None,
-        log: list[Dispatch] | None = None,
+        log: ApiLog | None = None,
         registry: Registry = ral_api,
     ) -> None:
         self._code = code  # it is gone with its last owner
@@ -121,7 +123,7 @@ class NativeProgram:
             if not running.is_well:
                 self._drop(words.address)
                 words.drop_results(self.free)
-            self.context.ended(running.counted(words), well=running.is_well)
+            self.context.count(*running.counted(words), runs=int(running.is_well))
             words.end()
             if len(self._pool) < POOL:
                 self._pool.append(words)
@@ -135,9 +137,7 @@ class NativeProgram:
     def note(self, called: Erased, values: Sequence[Any]) -> None:
         """Writes a call down, where calls are."""
         if self.log is not None and called.name.call not in (RECEIVE, SEND):
-            op = self._ops.get(called.name.call)
-            name = str(called.name) if op is None else f"{op.name} {op.instruction_name}"
-            self.log.append(Dispatch.of(name, values))
+            self.log.add(called.name.call if called.name.call in self._ops else str(called.name), values)
 
     def _made(self, text: str) -> Erased:
         name = self._registry.parse(text)
@@ -145,13 +145,22 @@ class NativeProgram:
             return Erased(name, function_of(op, call_beside(op)), context=False)
         match name.call:
             case "ral_recv_input":
-                return Erased(name, Call.recv_input)
+                return Erased(name, self._received)
             case "ral_send_output":
                 return Erased(name, Call.send_output)
             case "ral_const":
                 return Erased(name, self._constant(function_named(text, self._constants)))
             case _:
                 return Erased(name, self._registry.get(name) or function_named(text, self._constants))
+
+    def _received(self, ctx: Call, number: int) -> Array:
+        """An argument; a copy that the call owns where it was donated."""
+        given = ctx.recv_input(number)
+        if number not in self.layout.donated:
+            return given
+        copy = ctx.alloc(given.shape, given.dtype)
+        copy[...] = given
+        return copy
 
     def _constant(self, function: Callable[..., Array]) -> Callable[..., Array]:
         """`function`, whose constants the program then finds without it."""
@@ -180,7 +189,7 @@ class _Layout:
     """Where what is in the memory of a context: its fields; a pointer for each argument and result; for each, a pointer and sizes."""
 
     def __init__(self, interface: Interface) -> None:
-        self.ranks = interface.inputs
+        self.ranks, self.donated = interface.inputs, interface.donated
         at = FIELDS
         self.inputs, at = at, at + len(self.ranks)
         self.outputs, at = at, at + len(interface.outputs)
@@ -318,6 +327,7 @@ class _Running:
         self._call.end()
         return [self._call.outputs[number] for number in range(len(self._call.outputs))]
 
-    def counted(self, words: _Words) -> Ended:
-        """What counts the buffers of the run."""
-        return words if self.program.log is None or self._call is None else self._call
+    def counted(self, words: _Words) -> tuple[int, int]:
+        """How many buffers the run made, and the most bytes of them."""
+        of = words if self.program.log is None or self._call is None else self._call
+        return of.allocations, of.peak_bytes

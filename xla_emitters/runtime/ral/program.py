@@ -10,8 +10,7 @@ its full name, element types, and `empty` for the stack.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,11 +19,12 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Call, Context, Kernels
-from xla_emitters.runtime.ral.dispatch_log import Dispatch, logged
 from xla_emitters.runtime.ral.functions import function_named
 from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
 from xla_emitters.runtime.reference import call_beside
 from xla_emitters.runtime.simt.loops import compile_loops
+
+Watch: TypeAlias = Callable[[str, Callable[..., Any]], Callable[..., Any]]
 
 
 class LoadedProgram:
@@ -35,7 +35,7 @@ class LoadedProgram:
     dtypes     the element types that its globals are, by HLO's names
     constants  what `ral_const` reads
     kernels    what it launches; None: nothing
-    log        where each call of the runtime is written down; None: nowhere
+    watch      (name, function) -> the function that is called instead; None: no function is watched
     """
 
     def __init__(
@@ -45,15 +45,18 @@ class LoadedProgram:
         dtypes: Mapping[str, str],
         constants: Constants,
         kernels: Kernels | None = None,
-        log: list[Dispatch] | None = None,
+        watch: Watch | None = None,
     ) -> None:
+        def seen(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+            return watch(name, function) if watch else function
+
+        def named(name: str) -> Callable[..., Any]:
+            return seen(name, function_named(name, constants))
+
         scope: dict[str, Any] = {name: dtype(wanted).numpy for name, wanted in dtypes.items()}
         scope["empty"] = np.empty
-        scope |= {name: _function(op) for name, op in functions.items()}
-        scope["ral"] = partial(function_named, constants=constants)
-        if log is not None:
-            scope |= {name: logged(_name(op), scope[name], log) for name, op in functions.items()}
-            scope["ral"] = partial(_logged, constants=constants, log=log)
+        scope |= {name: seen(name, _function(op)) for name, op in functions.items()}
+        scope["ral"] = named
         exec(compile(source, HOST_PROGRAM, "exec"), scope)
         self.source = source
         self._main: Callable[..., Any] = scope["main"]
@@ -81,15 +84,6 @@ class LoadedProgram:
             raise
         call.end()
         return [call.outputs[number] for number in range(len(call.outputs))]
-
-
-def _logged(name: str, constants: Constants, log: list[Dispatch]) -> Callable[..., Any]:
-    return logged(name, function_named(name, constants), log)
-
-
-def _name(op: BufferOp | FusionOp) -> str:
-    """What a log calls it."""
-    return f"{op.name} {op.instruction_name}" if isinstance(op, BufferOp) else op.name
 
 
 def _function(op: BufferOp | FusionOp) -> Callable[..., None]:
