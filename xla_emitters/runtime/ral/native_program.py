@@ -120,6 +120,7 @@ class NativeProgram:
             return results
         finally:
             del RUNNING[words.address]
+            running.end()
             if not running.is_well:
                 self._drop(words.address)
                 words.drop_results(self.free)
@@ -297,19 +298,25 @@ class _Running:
         self.error: BaseException | None = None
         self.is_well = False
         self._call: Call | None = None
+        self._quiet = np.errstate(all="ignore")
         self._buffers = dict[int, Array]()
 
     def serve(self, name: bytes, arguments: int) -> None:
         function = self.program.function(name)
         if self._call is None:
             self._call = Call(Context(self.program.kernels), self.inputs)
+            self._quiet.__enter__()
         values = function.values(self, arguments)
         self.program.note(function, values)
-        with np.errstate(all="ignore"):
-            function(self._call, self, arguments, values)
+        function(self._call, self, arguments, values)
 
     def fail(self, error: BaseException) -> None:
         self.error = self.error or error
+
+    def end(self) -> None:
+        """The caller's settings of NumPy hold again."""
+        if self._call is not None:
+            self._quiet.__exit__(None, None, None)
 
     def named(self, allocated: int) -> Array | None:
         return self._buffers.get(allocated)
