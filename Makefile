@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny bounds corpus modules programs models cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs notebook bench code-quality clean
+.PHONY: help run install tools test tiny bounds corpus modules programs models hosts cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs notebook bench code-quality clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -77,6 +77,9 @@ programs: install $(TESTS_STAMP)  ## 82 programs with unknown sizes, compiled on
 
 models: install $(TESTS_STAMP)  ## a decoder, BERT, ResNet-18, a U-Net's level, a mixture of experts: compiled once, beside JAX, which it needs (MODELS="decoder")
 	@PYTHONPATH=tests:. $(BIN)/python -m runtime.models_table $(MODELS)
+
+hosts: install $(TESTS_STAMP)  ## their host programs by Python and as machine code: the same bits and calls of the runtime, and microseconds (HOSTS="rope layer")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.hosts_table $(HOSTS)
 
 cpu: install $(TESTS_STAMP)  ## the 82 programs on the CPU, warm, by LLVM, JAX and NumPy in turns; needs JAX (CPU="rope --random")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.cpu_table $(CPU)

@@ -171,6 +171,11 @@ class RalName(NamedTuple):
     def __str__(self) -> str:
         return "___".join((self.call, self.device, "_".join(self.ins) or "void", "_".join(self.outs) or "void"))
 
+    @property
+    def without_device(self) -> str:
+        """The seed's spelling."""
+        return "___".join((self.call, "_".join(self.ins) or "void", "_".join(self.outs) or "void"))
+
     @staticmethod
     def parse(text: str, default_device: str = "gpu") -> RalName:
         """The inverse of `str`; the seed's spelling, which names no device, is read as that of `default_device`.

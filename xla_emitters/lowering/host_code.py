@@ -2,6 +2,7 @@
 
     code = HostCode(module)                      O3 for this CPU, with all its vector instructions
     code.address("main_kLoop_add_0")             of a function: pointers, numbers, begin, end, scratch
+    host_object(text, {"ral_main": "gelu_main"})     the same as an object file, for a linker
 
 What kernels call is in `host_functions`, or in the C library. Code is kept by its text: a program that is compiled again finds it.
 Source: llvmlite 0.50, "LLVM binding layer".
@@ -11,8 +12,8 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock
@@ -80,7 +81,7 @@ def _compiled(text: str) -> Any:
 
 
 @cache
-def _machine() -> tuple[Any, Callable[[], Any]]:
+def _machine() -> tuple[Any, Callable[..., Any]]:
     """llvmlite's binding, and what makes a machine for this CPU."""
     try:
         binding: Any = import_module("llvmlite.binding")
@@ -92,12 +93,32 @@ def _machine() -> tuple[Any, Callable[[], Any]]:
         binding.load_library_permanently(library)
     target = binding.Target.from_default_triple()
     cpu, features = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-    return binding, lambda: target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
+    return binding, partial(target.create_target_machine, cpu=cpu, features=features, opt=3)
+
+
+def host_object(text: str, names: Mapping[str, str]) -> bytes:
+    """An object file for this CPU, of code that can be at any address.
+
+    text    LLVM IR
+    names   functions that a linker sees, and what it calls them
+    raises  as `HostCode`
+    """
+    _, make = _machine()
+    machine = make(reloc="pic", codemodel="default")
+    return machine.emit_object(_optimized(text, machine, names))
 
 
 def _engine(text: str) -> Any:
     binding, make = _machine()
-    machine = make()
+    machine = make(jit=True)
+    engine = binding.create_mcjit_compiler(_optimized(text, machine), machine)
+    engine.finalize_object()
+    return engine
+
+
+def _optimized(text: str, machine: Any, names: Mapping[str, str] | None = None) -> Any:
+    """The code after O3; with `names` as `host_object`."""
+    binding, _ = _machine()
     try:
         module = binding.parse_assembly(text)
         module.verify()
@@ -111,11 +132,15 @@ def _engine(text: str) -> Any:
                 raise ToolError(f"the C library has no function '{function.name}'", stage=STAGE)
     if " half " in text and binding.get_host_cpu_features().get("f16c", True) is False:
         raise ToolError("this CPU converts no f16: LLVM would call functions that are in no library", stage=STAGE)
+    for function in module.functions:
+        if names is not None and not function.is_declaration:
+            if function.name in names:
+                function.name = names[function.name]
+            else:
+                function.linkage = "internal"
     tuning = binding.create_pipeline_tuning_options(3)
     tuning.loop_interleaving = tuning.loop_unrolling = True
     tuning.loop_vectorization = tuning.slp_vectorization = True
     builder = binding.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
-    engine = binding.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    return engine
+    return module

@@ -40,11 +40,14 @@ from xla_emitters.graph.disc_transpose_simplifier import DiscTransposeSimplifier
 from xla_emitters.graph.disc_unused_function_removal import DiscUnusedFunctionRemovalPass
 from xla_emitters.host.disc_convert_const_to_ral import DiscConvertConstToRalPass
 from xla_emitters.host.disc_convert_memory_marker import DiscConvertMemoryMarkerPass
+from xla_emitters.host.disc_direct_calls import DiscDirectCallsPass
 from xla_emitters.host.disc_gpu_launch_func_to_ral import DiscGpuLaunchFuncToRalPass
 from xla_emitters.host.disc_inject_execution_context import DiscInjectExecutionContextPass
 from xla_emitters.host.disc_insert_memory_marker import DiscInsertMemoryMarkerPass
 from xla_emitters.host.disc_legalize_lhlo_control_flow import DiscLegalizeLhloControlFlowPass
+from xla_emitters.host.disc_lower_host_memrefs import DiscLowerHostMemrefsPass
 from xla_emitters.host.disc_lower_to_library_calls import DiscLowerToLibraryCallsPass
+from xla_emitters.host.disc_rewrite_ral_api import DiscRewriteRalApiPass
 from xla_emitters.loops.disc_flatten_memref import DiscFlattenMemrefPass
 from xla_emitters.loops.disc_fuse_for_cpu import DiscFuseForCpuPass
 from xla_emitters.loops.disc_gpu_kernel_outlining import DiscGpuKernelOutliningPass
@@ -220,6 +223,22 @@ CPU_KERNEL: tuple[Row, ...] = (
     _row(ConvertScfToCfPass, "LLVM has branches only"),
     Row(lambda o: LowerToLlvmGpuPass(o.device), "one dialect for LLVM to take"),
     _row(HostEntryPass, "variables of blocks are globals by now"),
+)
+
+# The host program as machine code: behind PROGRAM_HOST, on its function alone.
+HOST_BY_LLVM: tuple[Row, ...] = (
+    _row(
+        lambda: DiscConvertMemoryMarkerPass(cpu_too=True),
+        "the host's buffers are passed to the runtime like all others",
+    ),
+    _row(ConvertScfToCfPass, "a call that fails leaves the function, which no region does"),
+    _row(DiscDirectCallsPass, "calls still have their types, and what is left of them after it needs the runtime"),
+    _row(
+        DiscRewriteRalApiPass,
+        "all calls of the runtime are there; their arguments are taken apart while they are buffers",
+    ),
+    _row(DiscLowerHostMemrefsPass, "no op takes a buffer any more but those that compute with its parts"),
+    Row(lambda o: LowerToLlvmGpuPass(o.device), "one dialect for LLVM to take"),
 )
 
 PROGRAM: tuple[Row, ...] = (*PROGRAM_FUSED, *PROGRAM_LOOPS, *PROGRAM_HOST)

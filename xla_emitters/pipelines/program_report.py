@@ -29,6 +29,7 @@ from xla_emitters.pipelines.fusion_listing import ListedFusion, list_fusions
 from xla_emitters.pipelines.program_host import CpuWay
 from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
 from xla_emitters.pipelines.program_listing import LIBRARY, ProgramListing, list_program, result_types
+from xla_emitters.pipelines.program_llvm import asked_host
 from xla_emitters.pipelines.program_passes import ON_TENSORS
 from xla_emitters.runtime.ral.memory import Memory
 from xla_emitters.trace import Remark, Trace
@@ -63,7 +64,7 @@ def report(program: Compiled, values: Mapping[str, int] | None = None) -> str:
     lines += _ops(_listing(program))
     lines += _fusions(program)
     lines += _donations(program)
-    lines += ["on the CPU", f"  {program.cpu.name}: {program.cpu.reason}"]
+    lines += ["on the CPU", f"  {program.cpu.name}: {program.cpu.reason}", f"  host program: {asked_host()}"]
     if values or not program.symbols:
         lines += _memory(program, values or {})
     lines += [str(remark) for remark in _remarks(program)]
@@ -103,7 +104,7 @@ def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> d
         "donated": [
             {"argument": number, "is_overwritten": number in program.overwritten} for number in program.donated
         ],
-        "cpu": {"computed_by": program.cpu.name, "reason": program.cpu.reason},
+        "cpu": {"computed_by": program.cpu.name, "reason": program.cpu.reason, "host": asked_host()},
         "remarks": [{"pass": r.pass_name, "text": r.text, "place": r.place} for r in _remarks(program)],
     }
     if values or not program.symbols:

@@ -42,16 +42,19 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.program_host import CpuWay, choose_way
 from xla_emitters.pipelines.program_kernels import KernelRoad, SizedKernel
+from xla_emitters.pipelines.program_llvm import PYTHON, LlvmHost, asked_host
 from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_OPS, PROGRAM_STAGES
 from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import element_name
+from xla_emitters.runtime.ral.api_log import ApiLog
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Counters
-from xla_emitters.runtime.ral.dispatch_log import Dispatch
+from xla_emitters.runtime.ral.dispatch_log import Dispatch, DispatchLog
 from xla_emitters.runtime.ral.memory import Memory
+from xla_emitters.runtime.ral.native_program import NativeProgram
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.sizes import Argument, Sizes, sizes_of
@@ -155,7 +158,7 @@ class DynamicProgram:
 
     @property
     def host_program(self) -> str:
-        """The Python that `run` runs where no stage is asked for: it calls kernels, or NumPy for each op. raises as `loaded`"""
+        """The host program in Python, which a call runs unless `XLA_EMITTERS_HOST` says otherwise. raises as `loaded`"""
         return self.loaded.source
 
     @property
@@ -216,11 +219,12 @@ class DynamicProgram:
         raises  DataError for arguments that do not fit the program, ExecutionError; as `road` for a stage on it
         """
         stage = stage or self.stage
-        if stage == ON_KERNELS[-1] and (found := self.loaded.repeat(inputs)) is not None:
+        host = self.host if stage == ON_KERNELS[-1] else None
+        if isinstance(host, LoadedProgram) and (found := host.repeat(inputs)) is not None:
             return found
         arrays = self._owned(self.checked(inputs), donate=donate)
-        if stage == ON_KERNELS[-1]:
-            return self.loaded.run(arrays)
+        if host is not None:
+            return host.run(arrays)
         if stage in ON_KERNELS:
             return self.road.run(arrays, stage)
         return run_module(self.at(stage), arrays)
@@ -231,7 +235,9 @@ class DynamicProgram:
 
     def dispatches(self, inputs: Sequence[Any], *, donate: bool = False) -> list[Dispatch]:
         """What a run on these arguments asks of the runtime, in order: launches, library calls, copies. raises as `run`"""
-        return self.loaded.run_logged(self._owned(self.checked(inputs), donate=donate))[1]
+        log = DispatchLog()
+        self.loaded.run_seen(self._owned(self.checked(inputs), donate=donate), log.watch)
+        return log.entries
 
     @property
     def donated(self) -> tuple[int, ...]:
@@ -309,10 +315,26 @@ class DynamicProgram:
         """The host program with its context. raises UsageError at a stage on tensors, which has none; as `cpu`, ToolError of LLVM"""
         return self.cpu.road.loaded if self.cpu.road else load(self.module)
 
+    @cached_property
+    def host(self) -> LoadedProgram | NativeProgram:
+        """What a call runs: the host program by Python, or as machine code. raises as `loaded` and `asked_host`, ToolError of LLVM"""
+        return self.loaded if asked_host() == PYTHON else self.llvm_host().program
+
+    def llvm_host(self, log: ApiLog | None = None) -> LlvmHost:
+        """The host program as machine code. raises UsageError where compilation stopped before it, Unsupported
+
+        log   notes each call of the runtime; the program then asks it for everything
+        """
+        if self.fused is None:
+            raise UsageError(f"{self.name} was compiled up to '{self.stage}' only", stage="program")
+        if (road := self.cpu.road) is None:
+            return LlvmHost(self.name, self.module, ModuleOp([]), None, self.options, log=log)
+        return LlvmHost(self.name, road.host, road.module, road.loaded.context.kernels, self.options, log=log)
+
     @property
     def counters(self) -> Counters:
         """What the program's context did so far."""
-        return self.loaded.context.counters
+        return self.host.context.counters
 
 
 @collector_at_rest()

@@ -1,13 +1,17 @@
-"""`xla-emitters bundle`: writes a zip of compiled programs with the recipe of their inputs and the bounds of their results."""
+"""`xla-emitters bundle`: writes a zip of compiled programs with the recipe of their inputs and the bounds of their results.
+
+With `--abi c` a directory for each program with unknown sizes: an object file for this machine's CPU, constants, a header, sources.
+"""
 
 from __future__ import annotations
 
 import argparse
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.tools.common import (
     add_compilation,
     add_input,
@@ -18,7 +22,7 @@ from xla_emitters.tools.common import (
     read_source,
     refuse_second_reader,
 )
-from xla_emitters.tools.program_verbs import refuse_programs
+from xla_emitters.tools.program_verbs import program_text, refuse_programs
 from xla_emitters.tools.terminal import progress
 
 
@@ -26,7 +30,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser, several=True)
     add_compilation(parser)
     parser.add_argument(
-        "-o", "--output", metavar="KERNELS.zip", required=True, help="the zip to write; '-' is standard output"
+        "-o",
+        "--output",
+        metavar="KERNELS.zip",
+        required=True,
+        help="the zip to write, '-' is standard output; with --abi c the directory",
+    )
+    parser.add_argument(
+        "--abi",
+        choices=("python", "c"),
+        default="python",
+        help="who calls it: Python and CuPy on a GPU (default), or C on this machine's CPU, a program with unknown sizes",
     )
     add_keep_going(parser)
     parser.add_argument("--seed", type=int, default=0, help="seed of the random inputs; default 0")
@@ -39,6 +53,8 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.runtime.bundle import Case, refused_on_gpu, write_bundle
 
     refuse_second_reader("bundle", *options.files)
+    if options.abi == "c":
+        return _for_c(options)
     cases, left_out = list[Case](), list[LeftOut]()
     with progress(f"compiling {len(options.files)} files"):
         for name in options.files:
@@ -66,3 +82,37 @@ def run(options: argparse.Namespace) -> int:
     held = f"{counted(len(cases), 'program')}, {counted(kernels, 'kernel')} for {options.target}"
     print(f"{options.output}: {held}; run it with: python {options.output}")
     return print_left_out(left_out)
+
+
+def _for_c(options: argparse.Namespace) -> int:
+    """Writes the files of each program into the directory."""
+    from xla_emitters.pipelines.c_bundle import c_bundle, c_name
+    from xla_emitters.pipelines.programs import compile_program
+    from xla_emitters.stablehlo_text import parse_stablehlo
+
+    directory = Path(options.output)
+    if options.output == "-":
+        raise UsageError("--abi c writes several files", stage="bundle", help="-o DIR")
+    for name in options.files:
+        if (found := program_text(read_source(name))) is None:
+            raise Unsupported(
+                f"{name} is HLO text: --abi c takes programs in StableHLO",
+                stage="bundle",
+                help="without --abi, a bundle holds its kernels for a GPU",
+            )
+        text, file = found
+        with progress(f"compiling {file}"):
+            program = compile_program(parse_stablehlo(text, file), replace(compile_options(options), record="none"))
+            called = c_name(Path(file).stem if name != "-" else program.name)
+            made = c_bundle(program, called)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            for each, data in made.items():
+                (directory / each).write_bytes(data)
+        except OSError as error:
+            raise UsageError(f"cannot write {directory}: {error.strerror}", stage="bundle") from error
+        sources = " ".join(str(directory / each) for each in (f"{called}.c", f"{called}.o", "ral.c"))
+        print(
+            f"{directory}: {', '.join(made)}; include {called}.h, and compile with: cc -I {directory} main.c {sources} -lm"
+        )
+    return 0

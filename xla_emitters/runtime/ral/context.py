@@ -175,6 +175,10 @@ class Call:
         shared = {id(memory): memory for memory in self._shared.values()}
         return len(self._names) - len(self._shared) + sum(memory.is_counted for memory in shared.values())
 
+    def owns(self, buffer: Array) -> bool:
+        """Whether it is a name of a buffer of this call, which is to be freed."""
+        return id(buffer) in self._names
+
     # -------------------------------------------------------------------------------------------------------- kernels
 
     def launch(

@@ -1,7 +1,7 @@
 """What a host program asks of the runtime in one call, in order: which function, on which arrays and numbers.
 
-    results, log = program.run_logged([x])          of a `LoadedProgram`
-    log[3]                                          d2d_m2df32 f32[2,3] f32[2,3]
+    log = program.dispatches([x])
+    log[3]                                          d2d f32[2,3] f32[2,3]
     copied(log)                                     {"d2d": (1, 24)}: one copy on the device, of 24 bytes
 
 Functions of the runtime are named by their call, buffer ops that it carries out by their function in the host program. Copies are `d2d`,

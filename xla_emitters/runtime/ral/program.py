@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Call, Context, Kernels
-from xla_emitters.runtime.ral.dispatch_log import Dispatch, DispatchLog
 from xla_emitters.runtime.ral.functions import COPIES, OF_THE_CALL, OUTPUTS, function_named
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
@@ -30,6 +29,9 @@ from xla_emitters.runtime.ral.plans import Plans, Steps
 from xla_emitters.runtime.ral.recording import Recording, Segment, elements_of
 from xla_emitters.runtime.reference import call_beside
 from xla_emitters.runtime.simt.loops import compile_loops
+
+Watch: TypeAlias = Callable[[str, Callable[..., Any]], Callable[..., Any]]
+"""(name, function) -> the function that is called instead"""
 
 WITH_EFFECTS = frozenset(
     ("custom-call", "infeed", "outfeed", "recv", "recv-done", "rng", "rng-get-and-update-state", "send", "send-done")
@@ -100,12 +102,11 @@ class LoadedProgram:
                 return found
         return self._run(Call(self.context, inputs, self.donated), self._main)
 
-    def run_logged(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Dispatch]]:
-        """As `run`, by the host program, and what that asked of the runtime."""
-        log = DispatchLog()
-        functions = {name: log.watch(name, function) for name, function in self._functions.items()}
-        main = self._loaded(np.empty, functions, lambda text: log.watch(text, function_named(text, self._constants)))
-        return self._run(Call(self.context, inputs, self.donated), main), log.entries
+    def run_seen(self, inputs: Sequence[Array], watch: Watch) -> list[Array]:
+        """As `run`, by the host program, with what `watch` makes of the functions that it calls."""
+        functions = {name: watch(name, function) for name, function in self._functions.items()}
+        main = self._loaded(np.empty, functions, lambda text: watch(text, function_named(text, self._constants)))
+        return self._run(Call(self.context, inputs, self.donated), main)
 
     def run_watched(self, inputs: Sequence[Array]) -> tuple[list[Array], Memory]:
         """As `run`, and what became of the call's buffers."""

@@ -1,0 +1,139 @@
+"""Both hosts of all programs with unknown sizes, by Python and as machine code: the same bits, the same calls of the runtime.
+
+    python -m runtime.hosts_table                   all programs; exit code 1 where a host differs
+    python -m runtime.hosts_table rope layer        of these
+
+A row: the program, how many shapes, calls of the runtime over all of them, microseconds of a warm run at the first shape by Python and as
+machine code (arguments already checked), launches, and microseconds for each of those as machine code.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from runtime.programs_table import REFUSED, Program, programs
+
+from xla_emitters.dialects.context import make_context
+from xla_emitters.errors import XlaEmittersError
+from xla_emitters.host.disc_convert_const_to_ral import constants_of
+from xla_emitters.host.disc_convert_memory_marker import DiscConvertMemoryMarkerPass
+from xla_emitters.host.python_program import python_program
+from xla_emitters.pipelines.program_llvm import without_kernels
+from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.runtime.ral.api_log import ApiCall, ApiLog
+from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.context import Context
+from xla_emitters.runtime.ral.program import LoadedProgram
+
+LAUNCH = "ral_kernel_launch"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The host program by Python, each of whose calls a log notes."""
+
+    loaded: LoadedProgram
+    log: ApiLog
+
+    @property
+    def context(self) -> Context:
+        return self.loaded.context
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        return self.loaded.run_seen(inputs, self.log.watch)
+
+
+def by_python(program: DynamicProgram, calls: list[ApiCall]) -> Seen:
+    """The host program by Python, which asks the runtime for the host's buffers too, as machine code does."""
+    road = program.cpu.road
+    host = without_kernels(road.host if road else program.module)
+    DiscConvertMemoryMarkerPass(cpu_too=True).apply(make_context(), host)
+    made = python_program(host)
+    kernels = program.loaded.context.kernels
+    log = ApiLog(made.functions)
+    log.calls = calls
+    constants = Constants(constants_of(host))
+    return Seen(LoadedProgram(made.source, made.functions, made.dtypes, constants, kernels, made.donated), log)
+
+
+def compare(program: DynamicProgram, inputs: Sequence[Sequence[Any]]) -> list[ApiCall]:
+    """The calls of the runtime of all runs. raises AssertionError where hosts differ in a bit, a call, or what they allocate"""
+    wanted_calls, machine = list[ApiCall](), program.llvm_host()
+    log = ApiLog(machine.ops)
+    calls = log.calls
+    hosts = by_python(program, wanted_calls), program.llvm_host(log).program, machine.program
+    for given in inputs:
+        arrays = program.checked(given)
+        wanted, asked, direct = (host.run(arrays) for host in hosts)
+        for found in (asked, direct):
+            assert [(a.dtype, a.shape) for a in found] == [(a.dtype, a.shape) for a in wanted]
+            assert [a.tobytes() for a in found] == [a.tobytes() for a in wanted]
+        assert calls == wanted_calls, next(
+            pair for pair in zip(calls, wanted_calls, strict=False) if pair[0] != pair[1]
+        )
+    assert len({host.context.counters for host in hosts}) == 1, [host.context.counters for host in hosts]
+    return calls
+
+
+def microseconds(run: Callable[[], Any]) -> float:
+    """The least of five means over a hundredth of a second."""
+    count, found = 1, float("inf")
+    while count < 1000:
+        start = time.perf_counter()
+        for _ in range(count):
+            run()
+        if (seconds := time.perf_counter() - start) > 0.01:
+            break
+        count *= 2
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(count):
+            run()
+        seconds = time.perf_counter() - start
+        found = min(found, 1e6 * seconds / count)
+    return found
+
+
+def row(program: Program) -> tuple[bool, str]:
+    """Whether hosts agree, and the row."""
+    try:
+        compiled = program.compiled()
+        calls = compare(compiled, [program.inputs(sizes) for sizes in program.case.sizes])
+    except XlaEmittersError as error:
+        refused = program.name in REFUSED and REFUSED[program.name] in error.message
+        return refused, f"{program.name:24} {'refused by name' if refused else error.message}"
+    except AssertionError as error:
+        return False, f"{program.name:24} differs: {error}"
+    first = compiled.checked(program.inputs(program.case.sizes[0]))
+    machine = compiled.llvm_host().program
+    launches = sum(call.name.startswith(LAUNCH) for call in calls) // len(program.case.sizes)
+    python, llvm = (microseconds(lambda host=host: host.run(first)) for host in (compiled.loaded, machine))
+    each = f"{llvm / launches:8.2f}" if launches else f"{'-':>8}"
+    shapes = len(program.case.sizes)
+    return True, f"{program.name:24} {shapes:6} {len(calls):6} {python:10.1f} {llvm:9.1f} {launches:8} {each}"
+
+
+def main(names: Sequence[str]) -> int:
+    known = programs()
+    print(f"{'program':24} {'shapes':>6} {'calls':>6} {'python us':>10} {'llvm us':>9} {'launches':>8} {'us each':>8}")
+    all_right, ratios = True, list[float]()
+    for name in names or known:
+        right, line = row(known[name])
+        all_right &= right
+        print(line, flush=True)
+        if len(fields := line.split()) == 7:
+            ratios.append(float(fields[3]) / float(fields[4]))
+    if ratios:
+        print(
+            f"by Python {np.exp(np.mean(np.log(ratios))):.1f} times as long in the geometric mean of {len(ratios)} programs"
+        )
+    return 0 if all_right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,136 @@
+"""Programs with unknown sizes called from C: the numbers of Python's run, and its refusals."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from runtime.programs_table import programs
+
+from xla_emitters.dtypes import dtype
+from xla_emitters.errors import DataError, Unsupported
+from xla_emitters.pipelines.c_bundle import c_bundle, c_name
+from xla_emitters.pipelines.program_host import CPU
+from xla_emitters.pipelines.programs import DynamicProgram
+
+pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang") or ""
+needs_compiler = pytest.mark.skipif(not COMPILER, reason="there is no C compiler")
+
+Array = np.ndarray[Any, Any]
+CALLER = Path(__file__).with_name("caller.c")
+RANK = 16
+
+
+def built(program: DynamicProgram, name: str, directory: Path) -> Path:
+    """The caller of a program, as an executable. raises CalledProcessError with what the compiler says: it has no warnings"""
+    for file, data in c_bundle(program, name).items():
+        (directory / file).write_bytes(data)
+    ranks = ",".join(str(len(shape)) for _, shape in program.results)
+    sizes = ",".join(str(dtype(element).numpy.itemsize) for element, _ in program.results)
+    macros = [f'-DHEADER="{name}.h"', f"-DNAME={name}", f"-DRANKS={{{ranks}}}", f"-DBYTES={{{sizes}}}"]
+    macros += [f"-DINPUTS={name.upper()}_INPUTS", f"-DOUTPUTS={name.upper()}_OUTPUTS"]
+    sources = [str(directory / file) for file in (f"{name}.c", "ral.c", f"{name}.o")]
+    flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-const-variable", f"-I{directory}"]
+    command = [COMPILER, *flags, *macros, str(CALLER), *sources, "-o", str(directory / name), "-lm"]
+    subprocess.run(command, check=True, timeout=60)
+    return directory / name
+
+
+def called(
+    executable: Path, program: DynamicProgram, runs: Sequence[Sequence[Array]]
+) -> tuple[list[list[Array] | None], str]:
+    """The results of each run, None where it was refused, and all messages."""
+    given, made = executable.with_suffix(".in"), executable.with_suffix(".out")
+    data = np.int64(len(runs)).tobytes()
+    for arrays in runs:
+        for array in arrays:
+            sizes = [*array.shape, *[0] * (RANK - array.ndim)]
+            data += np.array([*sizes, array.nbytes], np.int64).tobytes() + array.tobytes()
+    given.write_bytes(data)
+    command = [str(executable), str(given), str(made), str(executable.with_suffix(".bin"))]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert answer.returncode == 0, answer.stderr
+    left, found = made.read_bytes(), list[list[Array] | None]()
+    for _ in runs:
+        is_good, left = left[:1] == b"+", left[1:]
+        found.append([] if is_good else None)
+        for element, shape in program.results if is_good else ():
+            held, rank = dtype(element).numpy, len(shape)
+            sizes = tuple(np.frombuffer(left[: 8 * rank], np.int64))
+            count = held.itemsize * int(prod(sizes))
+            found[-1].append(np.frombuffer(left[8 * rank : 8 * rank + count], held).reshape(sizes))  # type: ignore[union-attr]
+            left = left[8 * rank + count :]
+    return found, answer.stderr
+
+
+@pytest.fixture(scope="module")
+def attention(tmp_path_factory: pytest.TempPathFactory) -> tuple[DynamicProgram, Path]:
+    program = programs()["causal_attention"].compiled()
+    return program, built(program, "attention", tmp_path_factory.mktemp("c"))
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["causal_attention", "bfloat_softmax", "loop", "halves"])
+def test_a_program_in_c_has_the_numbers_of_python(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products add in another order than NumPy's library; all else has the same bits."""
+    monkeypatch.setenv(CPU, "llvm")
+    known = programs()[name]
+    program = known.compiled()
+    runs = [program.checked(known.inputs(sizes)) for sizes in known.case.sizes]
+    found, _ = called(built(program, name, tmp_path), program, runs)
+    for arrays, results in zip(runs, found, strict=True):
+        assert results is not None
+        for result, wanted in zip(results, program.run(arrays), strict=True):
+            assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
+            if name in ("causal_attention", "bfloat_softmax"):
+                tolerance = 1e-5 if result.dtype == np.float32 else 2e-2
+                np.testing.assert_allclose(result.astype(float), wanted.astype(float), tolerance, tolerance)
+            else:
+                assert result.tobytes() == wanted.tobytes()
+
+
+@needs_compiler
+def test_arguments_that_do_not_fit_are_refused_with_a_message(attention: tuple[DynamicProgram, Path]) -> None:
+    """In JAX's words where JAX asserted it; the program goes on to be usable."""
+    program, executable = attention
+    x, w = np.ones((2, 3, 8), np.float32), np.ones((8, 8), np.float32)
+    found, said = called(executable, program, [[x, w], [x[:0], w], [x, w[:7]], [x[:, :, :5].copy(), w], [x, w]])
+    assert [result is not None for result in found] == [True, False, False, False, True]
+    empty, seven, five = said.splitlines()
+    with pytest.raises(DataError) as caught:
+        program(x[:0], w)
+    assert caught.value.message == empty
+    assert seven == "argument 1 (p1): axis 0 is 7, expected 8"
+    assert five == "argument 0 (p0): axis 2 is 5, expected 8"
+
+
+@needs_compiler
+@pytest.mark.parametrize(("damage", "why"), [(b"\7", "a constant has other data"), (b"", "a constant is missing")])
+def test_a_damaged_file_of_constants_is_refused(
+    damage: bytes, why: str, attention: tuple[DynamicProgram, Path], tmp_path: Path
+) -> None:
+    _, executable = attention
+    constants = tmp_path / "attention.bin"
+    constants.write_bytes(damage + executable.with_suffix(".bin").read_bytes()[1:] if damage else b"")
+    answer = subprocess.run([executable, "-", "-", constants], capture_output=True, text=True, timeout=60, check=False)
+    assert answer.returncode == 1
+    assert answer.stderr == f"attention: {constants}: {why}\n"
+
+
+@pytest.mark.parametrize(("name", "what"), [("sorted", r"lmhlo.sort \(sort.0\)"), ("convolution", "ral_conv___gpu")])
+def test_what_the_runtime_in_c_has_not_is_refused_by_name(name: str, what: str) -> None:
+    with pytest.raises(Unsupported, match=f"needs what the runtime in C has not: .*{what}"):
+        c_bundle(programs()[name].compiled(), name)
+
+
+def test_names_in_c() -> None:
+    assert [c_name(text) for text in ("gelu", "my-layer.v2", "3d", "_x_")] == ["gelu", "my_layer_v2", "p_3d", "x"]
+    with pytest.raises(DataError, match="has no letter"):
+        c_name("--")

@@ -1,0 +1,218 @@
+"""Calls of the runtime in the one form that any language can serve: a name, and pointers to the arguments.
+
+    disc_ral.dispatch "ral_gemm" on "gpu"(%ctx, %stream, %a, %b, %o, %f, %f, %f)
+->
+    llvm.mlir.global internal constant @ral_name_0("ral_gemm___gpu___pvoid_pvoid_m2df32_m2df32_m2df32_i1_i1_i1___void\\00")
+    %slots = llvm.alloca 1 x !llvm.struct<(ptr, ptr, ptr, ptr, i64, i64, ...)>       the arguments, behind them the results
+    %args = llvm.alloca 1 x !llvm.array<27 x ptr>                                    a pointer to each
+    llvm.store %a_allocated, %slots[0, 2] ...
+    llvm.call @ral_api_call(%ctx, @ral_name_0, %args)
+    %status = llvm.load %ctx[0, 2]
+    cf.cond_br (%status != 0), ^stop, ^next                                          ^stop: return
+
+A buffer is its parts one after the other (`memref_descriptors`), an index an i64, a context, a stream and a text a pointer; a list of
+numbers is a text too, "[0, 1, 2]". A result has its slots, which are read after the call. Slots of calls of one name are shared.
+`recv_input` and `send_output` are calls like all others, `ral_recv_input` and `ral_send_output`; what is left of `lmhlo` ops becomes calls
+whose names are those of the instructions, by `name_buffer_ops`: a runtime carries them out by the op.
+
+A function that fails sets the status in the context (`call_context`); nothing is called after that. `ral_api_call(ctx, name, args)` calls
+the function in the context.
+Source: seed document, "RewriteRalApiPass"; docs/reference/4 4.2, 4.3; BladeDISC's runtime (https://github.com/alibaba/BladeDISC).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.context import Context
+from xdsl.dialects import arith, cf, func
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    i8,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.dialects.disc_ral import (
+    ContextType,
+    DispatchOp,
+    RecvInputOp,
+    SendOutputOp,
+    StreamType,
+)
+from xla_emitters.dialects.hlo.base import integers
+from xla_emitters.dialects.lmhlo import BufferOp, space_of
+from xla_emitters.dialects.mlir import llvm
+from xla_emitters.host.call_context import context_field
+from xla_emitters.host.contexts import context_of
+from xla_emitters.host.memref_descriptors import POINTER, as_i64, buffer_of, cast, part_types, parts_of
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import located_builder
+
+API = "ral_api_call"
+NAME = "ral_name"
+"""How the names of functions are called."""
+RECEIVE, SEND = "ral_recv_input", "ral_send_output"
+
+
+@dataclass(frozen=True)
+class DiscRewriteRalApiPass(KernelPass):
+    """See the file's head."""
+
+    name = "disc-rewrite-ral-api"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [found for found in op.ops if isinstance(found, func.FuncOp) and not found.is_declaration]:
+            calls = _dispatches(function)
+            if calls:
+                _Calls(op, function).rewrite(calls)
+
+
+def name_buffer_ops(function: Operation) -> Mapping[str, BufferOp]:
+    """What each op on buffers of a host program is called, in order: `lmhlo_` and the instruction, numbered where that is taken."""
+    found = dict[str, BufferOp]()
+    for op in function.walk():
+        if isinstance(op, BufferOp):
+            base = re.sub(r"_+", "_", re.sub(r"\W", "_", f"{op.name}_{op.instruction_name}")).strip("_")
+            name, number = base, 0
+            while name in found:
+                name, number = f"{base}_{number}", number + 1
+            found[name] = op
+    return found
+
+
+def _dispatches(function: func.FuncOp) -> list[DispatchOp]:
+    """All calls of the runtime as dispatches, in order."""
+    for name, op in name_buffer_ops(function).items():
+        device = next((space for value in reversed(op.operands) if (space := space_of(value.type))), "cpu")
+        made = DispatchOp(name, device, [context_of(op), *op.operands])
+        made.location = op.location
+        Rewriter.replace_op(op, made, [])
+    for op in list(function.walk()):
+        if isinstance(op, RecvInputOp | SendOutputOp):
+            number = arith.ConstantOp(op.number)
+            device = space_of(op.buffer.type) or "cpu"
+            if isinstance(op, RecvInputOp):
+                made = DispatchOp(RECEIVE, device, [op.context, number.result], [op.buffer.type])
+                made.res[0].name_hint = op.buffer.name_hint
+            else:
+                made = DispatchOp(SEND, device, [op.context, number.result, op.buffer])
+            made.location = number.location = op.location
+            Rewriter.replace_op(op, [number, made], made.res)
+    return [op for op in function.walk() if isinstance(op, DispatchOp)]
+
+
+class _Calls:
+    """The calls of one function."""
+
+    def __init__(self, module: ModuleOp, function: func.FuncOp) -> None:
+        self.module, self.function = module, function
+        self.last: Operation | None = None
+        self.texts = dict[str, str]()
+        self.slots = dict[str, tuple[SSAValue, SSAValue]]()
+        self.stop = Block([func.ReturnOp()])
+
+    def rewrite(self, calls: list[DispatchOp]) -> None:
+        self.function.body.add_block(self.stop)
+        for call in calls:
+            self.call(call)
+        Rewriter.insert_op(
+            llvm.FuncOp(API, llvm.LLVMFunctionType([POINTER] * 3), llvm.LinkageAttr("external")),
+            InsertPoint.at_end(self.module.body.block),
+        )
+
+    def call(self, op: DispatchOp) -> None:
+        name, builder = op.full_name, located_builder(InsertPoint.before(op), op)
+        values = [value for argument in op.arguments for value in self.argument(builder, argument)]
+        if op.config is not None:
+            values.append(self.text(builder, config_text(op.config), "ral_text"))
+        results = [list(_slot_types(result.type)) for result in op.res]
+        types = [*(value.type for value in values), *(kind for kinds in results for kind in kinds)]
+        struct = llvm.LLVMStructType.from_type_list(types)
+        slots, arguments = self.slots_of(name, struct, len(types))
+        places = [builder.insert(llvm.GEPOp(slots, [0, number], struct)).result for number in range(len(types))]
+        for number, place in enumerate(places):
+            builder.insert(llvm.StoreOp(place, builder.insert(llvm.GEPOp(arguments, [number], POINTER)).result))
+            if number < len(values):
+                builder.insert(llvm.StoreOp(values[number], place))
+        context = cast(builder, context_of(op), POINTER)
+        builder.insert(llvm.CallOp(API, context, self.text(builder, name, NAME), arguments))
+        self.stop_on_failure(builder, op, context)
+        behind, left = located_builder(InsertPoint.before(op), op), iter(places[len(values) :])
+        made = list[SSAValue]()
+        for result, kinds in zip(op.res, results, strict=True):
+            parts = [behind.insert(llvm.LoadOp(next(left), kind)).dereferenced_value for kind in kinds]
+            is_buffer = isinstance(result.type, MemRefType)
+            made.append(buffer_of(behind, parts, result.type) if is_buffer else cast(behind, parts[0], result.type))
+        Rewriter.replace_op(op, [], made)
+
+    def argument(self, builder: Builder, value: SSAValue) -> list[SSAValue]:
+        """What is stored for an argument."""
+        match value.type:
+            case MemRefType():
+                return parts_of(builder, value)
+            case ContextType() | StreamType():
+                return [cast(builder, value, POINTER)]
+            case IndexType():
+                return [as_i64(builder, value)]
+            case _:
+                return [value]
+
+    def slots_of(self, name: str, struct: llvm.LLVMStructType, count: int) -> tuple[SSAValue, SSAValue]:
+        """The memory of calls of that name: their arguments and results, and the pointers to these."""
+        if name not in self.slots:
+            one = llvm.ConstantOp(IntegerAttr(1, i32), i32)
+            slots = llvm.AllocaOp(one.result, struct)
+            arguments = llvm.AllocaOp(one.result, llvm.LLVMArrayType(count, POINTER))
+            at = InsertPoint.after(self.last) if self.last else InsertPoint.at_start(self.function.body.blocks[0])
+            Rewriter.insert_op([one, slots, arguments], at)
+            self.last = arguments
+            self.slots[name] = slots.res, arguments.res
+        return self.slots[name]
+
+    def text(self, builder: Builder, text: str, kind: str) -> SSAValue:
+        """The address of a text, which ends with 0."""
+        if text not in self.texts:
+            self.texts[text] = f"{kind}_{len(self.texts)}"
+            data = StringAttr(f"{text}\0")
+            size = llvm.LLVMArrayType(len(data.data.encode()), i8)
+            made = llvm.GlobalOp(size, self.texts[text], "internal", constant=True, value=data)
+            Rewriter.insert_op(made, InsertPoint.before(self.function))
+        return builder.insert(llvm.AddressOfOp(self.texts[text], POINTER)).result
+
+    def stop_on_failure(self, builder: Builder, op: Operation, context: SSAValue) -> None:
+        """Returns where the call that was just made failed; `op` is then in a block behind."""
+        status = builder.insert(llvm.LoadOp(context_field(builder, context, "status"), i64)).dereferenced_value
+        zero = builder.insert(arith.ConstantOp(IntegerAttr(0, i64))).result
+        failed = builder.insert(arith.CmpiOp(status, zero, "ne")).result
+        block = op.parent
+        assert block is not None
+        behind = block.split_before(op)
+        branch = cf.ConditionalBranchOp(failed, self.stop, [], behind, [])
+        branch.location = op.location
+        block.add_op(branch)
+
+
+def _slot_types(ir_type: Attribute) -> list[Attribute]:
+    match ir_type:
+        case MemRefType():
+            return part_types(ir_type)
+        case IndexType():
+            return [i64]
+        case _:
+            return [ir_type]
+
+
+def config_text(config: StringAttr | DenseArrayBase) -> str:
+    """What is known when the program is compiled, as a text."""
+    return config.data if isinstance(config, StringAttr) else str(list(integers(config)))

@@ -1,0 +1,327 @@
+"""A program with unknown sizes for C: an object file, constants, a header, and the source that checks arguments.
+
+    files = c_bundle(program, "gelu")
+    gelu.o       the host program, its kernels, and buffers, for this machine's CPU
+    gelu.bin     constants; none where the program has none
+    gelu.h       what a C program calls: gelu_open, gelu_run, gelu_free, gelu_close
+    gelu.c       the checks that Python makes before a run, and where constants are
+    ral.h, ral.c the runtime of all programs: constants, products of matrices, messages
+
+    cc main.c gelu.c ral.c gelu.o -lm
+
+What the object file asks the runtime for is known by name. Products of f32, f64 and bf16 are plain C, which `ral_register` replaces by a
+BLAS; a program that needs another function (a sort, a convolution, a scatter ...) is refused, with the names of what it needs. So are sizes
+that depend on data where kernels would have to check them. Kernels run on the caller's thread.
+Source: docs/reference/4 4.3, 4.5; seed document, "RewriteRalApiPass".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+from xla_emitters.dialects.disc_ral import RalName
+from xla_emitters.dialects.hlo.dynamic_shape_ops import ShapeAssertionOp
+from xla_emitters.dtypes import dtype
+from xla_emitters.errors import DataError, Unsupported
+from xla_emitters.host.disc_convert_const_to_ral import constants_of
+from xla_emitters.lowering.host_code import host_object
+from xla_emitters.pipelines.program_host import HostRoad
+from xla_emitters.pipelines.program_llvm import LlvmHost
+from xla_emitters.pipelines.program_report import signature
+from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.native_program import DROP, FREE, MAIN
+from xla_emitters.shapes import Guard, Size
+from xla_emitters.shapes.facts import EQUAL, MULTIPLE, Fact
+from xla_emitters.shapes.size import Atom, Kind
+
+STAGE = "bundle"
+MOST_DIMENSIONS = 16
+"""RAL_MAX_RANK of ral.h."""
+PRODUCTS = ("f32", "f64", "bf16")
+"""Element types of the products of ral.c."""
+ANSWERED = frozenset(
+    ("alloc", "inc_ref", "d2d", "d2h", "h2d", "h2h", "ral_kernel_launch", "ral_send_output", "ral_const")
+)
+"""Functions that are asked only where the program's own code failed, for a message."""
+C_TYPES: Mapping[str, str] = {
+    **{"pred": "uint8_t", "s8": "int8_t", "s16": "int16_t", "s32": "int32_t", "s64": "int64_t"},
+    **{"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t"},
+    **{"f16": "uint16_t", "bf16": "uint16_t", "f32": "float", "f64": "double"},
+}
+
+
+def c_bundle(program: DynamicProgram, name: str) -> dict[str, bytes]:
+    """The files of a program by their names, `name` being that of all of them, a word of C.
+
+    raises  Unsupported, naming it, for what the runtime in C has not, or kernels do not check; ToolError as `host_object`
+    """
+    if program.fused is None or program.sizes.unresolved:
+        raise Unsupported(f"{program.name} has sizes that depend on data, which kernels do not check", stage=STAGE)
+    road = HostRoad(program.name, program.fused, program.options)
+    host = LlvmHost(program.name, road.host, road.module, None, program.options)
+    _refuse_calls(program, host)
+    guards = program.sizes.guards
+    for number, parameter in enumerate(guards.parameters):
+        if len(parameter.shape) > MOST_DIMENSIONS or guards.types[number] not in C_TYPES:
+            raise Unsupported(f"argument {number} (p{number}) has no type in C here", stage=STAGE)
+    for element, shape in program.results:
+        if len(shape) > MOST_DIMENSIONS or element not in C_TYPES:
+            raise Unsupported(f"a result of type {element} has no type in C here", stage=STAGE)
+    seen = {MAIN: f"{name}_main", DROP: f"{name}_drop", FREE: f"{name}_release"}
+    data, places = _constants(host)
+    made = {
+        f"{name}.o": host_object(host.ir, seen),
+        f"{name}.h": _header(program, name).encode(),
+        f"{name}.c": _source(program, name, host, places).encode(),
+        **{shared: (files("xla_emitters.runtime.ral") / "c" / shared).read_bytes() for shared in ("ral.h", "ral.c")},
+    }
+    return made | ({f"{name}.bin": data} if places else {})
+
+
+def _refuse_calls(program: DynamicProgram, host: LlvmHost) -> None:
+    """raises Unsupported for the functions that ral.c has not"""
+    missing = list[str]()
+    for text in host.asked:
+        name = RalName.parse(text)
+        op = host.ops.get(name.call)
+        types = [code.partition("d")[2] for code in name.ins if code[0] == "m"]
+        is_product = name.call == "ral_gemm" and len(set(types)) == 1 and types[0] in PRODUCTS
+        if op is not None and op.HLO is not ShapeAssertionOp:
+            missing.append(f"{op.name} ({op.instruction_name})")
+        elif op is None and not is_product and name.call not in ANSWERED:
+            missing.append(text)
+    if missing:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        raise Unsupported(
+            f"{program.name} needs what the runtime in C has not: {', '.join(missing[:3])}{more}",
+            stage=STAGE,
+            help="products of f32, f64 and bf16 are there; run takes the program as it is",
+        )
+
+
+# ------------------------------------------------------------------------------------------------------------- constants
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A constant in the file: where, how many bytes there, how many in all, and what they are hashed to."""
+
+    offset: int
+    stored: int
+    bytes: int
+    hash: int
+
+
+def _constants(host: LlvmHost) -> tuple[bytes, list[Stored]]:
+    """The constants' file, and where each is, by number."""
+    source = constants_of(host.source)
+    reader, data, places = Constants(source), bytearray(), dict[int, Stored]()
+    for number, (name, element) in host.constants.items():
+        held = dtype(element).numpy
+        array = reader.get(name, held)
+        one = array.reshape(-1)[:1].tobytes()
+        whole = array.tobytes()
+        kept = one if whole == one * array.size else whole
+        data += bytes(-len(data) % 64)
+        places[number] = Stored(len(data), len(kept), len(whole), _hash(kept))
+        data += kept
+    none = Stored(0, 0, 0, _hash(b""))
+    return bytes(data), [places.get(number, none) for number in range(host.interface.constants)]
+
+
+def _hash(data: bytes) -> int:
+    """FNV-1a, as ral.c has it."""
+    found = 0xCBF29CE484222325
+    for byte in data:
+        found = (found ^ byte) * 0x100000001B3 & (1 << 64) - 1
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------- header
+
+
+def _header(program: DynamicProgram, name: str) -> str:
+    guards = program.sizes.guards
+    upper = name.upper()
+    arguments = [
+        f"   inputs[{number}]  {parameter.name or f'p{number}'}: {element}[{', '.join(map(str, parameter.shape))}], {C_TYPES[element]}"
+        for number, (element, parameter) in enumerate(zip(guards.types, guards.parameters, strict=True))
+    ]
+    results = [
+        f"   outputs[{number}] {element}[{', '.join('?' if size < 0 else str(size) for size in shape)}], {C_TYPES[element]}"
+        for number, (element, shape) in enumerate(program.results)
+    ]
+    return "\n".join(
+        [
+            f"/* {_comment(signature(program))}",
+            *map(_comment, (*arguments, *results)),
+            "*/",
+            f"#ifndef {upper}_H",
+            f"#define {upper}_H",
+            '#include "ral.h"',
+            "",
+            f"enum {{ {upper}_INPUTS = {len(guards.types)}, {upper}_OUTPUTS = {len(program.results)} }};",
+            "",
+            f"/* The program, with the constants of {name}.bin; NULL, with a message, where they cannot be read. ral_close frees it. */",
+            f"ral_program *{name}_open(const char *constants, char *message, size_t size);",
+            "/* Runs it, from any thread. Returns 0, or 1 with a message: an argument does not fit, or memory is out. */",
+            f"int {name}_run(const ral_program *program, const ral_array *inputs, ral_array *outputs, char *message, size_t size);",
+            "/* Frees a result. */",
+            f"void {name}_free(ral_array *output);",
+            "",
+            "#endif",
+            "",
+        ]
+    )
+
+
+def _comment(text: str) -> str:
+    return text.replace("*/", "* /")
+
+
+# ---------------------------------------------------------------------------------------------------------------- source
+
+
+def _source(program: DynamicProgram, name: str, host: LlvmHost, places: Sequence[Stored]) -> str:
+    guards = program.sizes.guards
+    ranks = [len(parameter.shape) for parameter in guards.parameters]
+    sizes = [dtype(element).numpy.itemsize for element in guards.types]
+    texts = [
+        _literal(text)
+        for asked, op in host.ops.items()
+        if isinstance(assertion := op.as_hlo(), ShapeAssertionOp)
+        for text in (asked, assertion.message.data)
+    ]
+    rows = [f"{{{place.offset}, {place.stored}, {place.bytes}, {place.hash}u}}" for place in places]
+    count = f"{len(ranks)}, {len(program.results)}, {len(places)}, {len(texts)}"
+    return "\n".join(
+        [
+            f'#include "{name}.h"',
+            "",
+            *(f"void {name}_{each};" for each in ("main(ral_context *)", "drop(ral_context *)", "release(void *)")),
+            "",
+            f"static const int ranks[] = {{{_list(ranks)}}}, bytes[] = {{{_list(sizes)}}};",
+            f"static const ral_constant constants[] = {{{_list(rows) or '{0}'}}};",
+            f"static const char *const texts[] = {{{_list(texts) or '0'}}};",
+            "",
+            "static int check(const ral_array *x, ral_error *error) {",
+            "  (void)x; (void)error;",
+            *(f"  {line}" for line in _checks(program)),
+            "  return 0;",
+            "}",
+            "",
+            f"static const ral_description description = {{{_literal(name)}, {count}, ranks, bytes, constants, texts, check,",
+            f"                                            {name}_main, {name}_drop, {name}_release}};",
+            "",
+            f"ral_program *{name}_open(const char *path, char *message, size_t size) {{",
+            "  return ral_open(&description, path, message, size);",
+            "}",
+            "",
+            f"int {name}_run(const ral_program *program, const ral_array *inputs, ral_array *outputs, char *message, size_t size) {{",
+            "  return ral_run(program, inputs, outputs, message, size);",
+            "}",
+            "",
+            f"void {name}_free(ral_array *output) {{",
+            f"  {name}_release(output->data);",
+            "  output->data = NULL;",
+            "}",
+            "",
+        ]
+    )
+
+
+def _list(items: Sequence[object]) -> str:
+    return ", ".join(map(str, items))
+
+
+def _literal(text: str) -> str:
+    """A string of C: JSON's is one, but for escapes of other characters, and trigraphs."""
+    return json.dumps(text, ensure_ascii=False).replace("??", '?""?')
+
+
+def _checks(program: DynamicProgram) -> Iterator[str]:
+    """What Python checks before a run (`sizes.ProgramGuards`), as statements."""
+    guards = program.sizes.guards
+    names = dict[str, str]()
+    for number, parameter in enumerate(guards.parameters):
+        for axis in range(len(parameter.shape)):
+            label = f"argument {number} (p{number}): axis {axis} is {{0}}"
+            place = f"x[{number}].sizes[{axis}]"
+            yield _unless(f"{place} >= 0 && {place} < INT64_C(1) << 40", f"{label}, which is no size", [place])
+    for symbol, (argument, axis) in guards.own.items():
+        names[symbol] = f"x[{argument}].sizes[{axis}]"
+    yield from (_guard(guard, names) for guard in guards.said)
+    found = dict[str, str]()
+    for solved in guards.plan.solved:
+        place = f"x[{solved.axis.argument}].sizes[{solved.axis.axis}]"
+        rest = f"({place} - ({_size(solved.rest, found)}))"
+        wanted = guards.parameters[solved.axis.argument].shape[solved.axis.axis]
+        label = f"argument {solved.axis.argument} (p{solved.axis.argument}): axis {solved.axis.axis} is {{0}}"
+        if solved.coefficient != 1:
+            why = f"{label}, but {wanted} is that for no integer {solved.symbol}"
+            yield _unless(f"ral_mod({rest}, {solved.coefficient}) == 0", why, [place])
+        found[solved.symbol] = f"s_{solved.symbol}"
+        yield f"const ral_wide s_{solved.symbol} = ral_floordiv({rest}, {solved.coefficient});"
+        yield f"(void)s_{solved.symbol};"
+        for fact in solved.own:
+            yield _unless(_fact(fact, found), f"{label}, but {fact}", [place])
+    for argument, axis in guards.plan.checked:
+        wanted, place = guards.parameters[argument].shape[axis], f"x[{argument}].sizes[{axis}]"
+        value = f"({_size(wanted, found)})"
+        said = f"but {wanted} is {{1}}" if wanted.value is None else "expected {1}"
+        yield _unless(
+            f"{place} == {value}", f"argument {argument} (p{argument}): axis {axis} is {{0}}, {said}", [place, value]
+        )
+    for fact in guards.plan.others:
+        yield _unless(_fact(fact, found), f"{fact} does not hold, wanted by {fact.source}", [])
+    yield from (_guard(guard, found) for guard in guards.computed)
+
+
+def _guard(guard: Guard, names: Mapping[str, str]) -> str:
+    shown = [_size(size, names) for size in guard.shown]
+    return _unless(_fact(guard.fact, names), guard.message or f"{guard} does not hold", shown)
+
+
+def _unless(condition: str, message: str, values: Sequence[str]) -> str:
+    given = f"(int64_t[]){{{', '.join(f'(int64_t)({value})' for value in values)}}}" if values else "0"
+    return f"if (!({condition})) return ral_fail(error, {_literal(message)}, {len(values)}, {given});"
+
+
+def _fact(fact: Fact, names: Mapping[str, str]) -> str:
+    left, right = _size(fact.left, names), _size(fact.right, names)
+    if fact.relation is MULTIPLE:
+        return f"({right}) != 0 && ral_mod({left}, {right}) == 0"
+    return f"({left}) {'==' if fact.relation is EQUAL else fact.relation.value} ({right})"
+
+
+def _size(size: Size, names: Mapping[str, str]) -> str:
+    """A size as an expression of C, in 128 bits. raises Unsupported for a division by what may be 0"""
+    terms = list[str]()
+    for factors, coefficient in size.terms:
+        parts = [_atom(atom, names) for atom, power in factors for _ in range(power)]
+        terms.append("(ral_wide)" + " * ".join([*([str(coefficient)] * (coefficient != 1 or not parts)), *parts]))
+    return " + ".join(terms) or "(ral_wide)0"
+
+
+def _atom(atom: Atom, names: Mapping[str, str]) -> str:
+    if atom.kind is Kind.SYMBOL:
+        return names[atom.name]
+    if atom.kind in (Kind.FLOORDIV, Kind.MOD) and not atom.operands[1].value:
+        raise Unsupported(f"the size {atom.text} divides by what may be 0", stage=STAGE)
+    made = _size(atom.operands[0], names)
+    for other in atom.operands[1:]:
+        made = f"ral_{atom.kind.value}({made}, {_size(other, names)})"
+    return made
+
+
+def c_name(text: str) -> str:
+    """A word of C from the name of a file. raises DataError where nothing is left of it"""
+    name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
+    if not name:
+        raise DataError(f"'{text}' has no letter that a name in C may have", stage=STAGE)
+    return f"p_{name}" if name[0].isdigit() else name

@@ -1,0 +1,140 @@
+"""The host program as machine code: one function that launches kernels and asks the runtime for the rest.
+
+    LlvmHost(name, host, code, kernels, options).program.run([x])
+
+It is the host program that Python runs otherwise (`host/python_program`), in the LLVM dialect; kernels for a CPU are in the same code, and
+are called by it. `XLA_EMITTERS_HOST` is `python` or `llvm`, whatever computes the ops (`program_host`).
+Source: seed document, "RewriteRalApiPass"; docs/reference/4 4.3, 4.5.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects.context import make_context
+from xla_emitters.dialects.disc_ral import DispatchOp, RecvInputOp, SendOutputOp
+from xla_emitters.dialects.lmhlo import DONATED, tensor_of
+from xla_emitters.dialects.mlir import gpu, llvm
+from xla_emitters.dtypes import dtype_of
+from xla_emitters.errors import UsageError
+from xla_emitters.host.disc_convert_const_to_ral import constants_of
+from xla_emitters.host.disc_direct_calls import DiscDirectCallsPass
+from xla_emitters.host.disc_rewrite_ral_api import NAME, name_buffer_ops
+from xla_emitters.lowering.host_code import STAGE, HostCode
+from xla_emitters.lowering.host_runtime import host_program_ir
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.program_passes import HOST_BY_LLVM
+from xla_emitters.rewrite.recorder import Recorder
+from xla_emitters.runtime.ral.api_log import ApiLog
+from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.context import Kernels
+from xla_emitters.runtime.ral.native_program import CONSTANT, MAIN, Interface, NativeProgram
+
+HOST = "XLA_EMITTERS_HOST"
+PYTHON, LLVM = WAYS = ("python", "llvm")
+
+
+def asked_host() -> str:
+    """What `XLA_EMITTERS_HOST` says. raises UsageError for what is none"""
+    asked = os.environ.get(HOST) or PYTHON
+    if asked not in WAYS:
+        raise UsageError(f"{HOST} is '{asked}'", stage=STAGE, help=f"one of: {', '.join(WAYS)}")
+    return asked
+
+
+class LlvmHost:
+    """See the file's head.
+
+    host        the program as PROGRAM_HOST leaves it
+    code        of the kernels that it launches, in the LLVM dialect, for a CPU
+    kernels     the same as the runtime launches them, by threads; None: there are none
+    log         notes each call of the runtime; the program then asks it for everything
+    raises      Unsupported for what a host program cannot be made of
+    """
+
+    def __init__(
+        self,
+        name: str,
+        host: ModuleOp,
+        code: ModuleOp,
+        kernels: Kernels | None,
+        options: CompileOptions,
+        *,
+        log: ApiLog | None = None,
+    ) -> None:
+        self.source, self._code, self._kernels, self._log = host, code, kernels, log
+        self.ops = name_buffer_ops(host)
+        self.host = without_kernels(host)
+        self.interface, self.constants = _interface(self.host), _constants(self.host)
+        recorder, context = Recorder(name, "none", options.verify, None), make_context()
+        for row in HOST_BY_LLVM:
+            made = row.make(options)
+            if log is None or not isinstance(made, DiscDirectCallsPass):
+                recorder.run(made, row.stage, context, self.host)
+        for op in self.host.ops:
+            if isinstance(op, llvm.FuncOp) and op.body.blocks:
+                op.properties["sym_name"] = StringAttr(MAIN)
+
+    @cached_property
+    def ir(self) -> str:
+        """The program and its kernels as LLVM IR, before LLVM's own passes."""
+        return host_program_ir(self.host, self._code)
+
+    @cached_property
+    def program(self) -> NativeProgram:
+        """The program with its context. raises ToolError as `HostCode`"""
+        code, constants = HostCode(self.ir), Constants(constants_of(self.source))
+        return NativeProgram(code, self.interface, self.ops, constants, self._kernels, self._log)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The names of the functions that it asks the runtime for, always or where its own code fails."""
+        named = (op for op in self.host.ops if isinstance(op, llvm.GlobalOp) and op.sym_name.data.startswith(NAME))
+        return tuple(op.value.data.rstrip("\0") for op in named if isinstance(op.value, StringAttr))
+
+
+def without_kernels(host: ModuleOp) -> ModuleOp:
+    """A copy of a host program without the kernels that it launches, which are compiled by themselves."""
+    copy = host.clone()
+    for op in list(copy.ops):
+        if isinstance(op, gpu.ModuleOp):
+            Rewriter.erase_op(op)
+    return copy
+
+
+def _interface(host: ModuleOp) -> Interface:
+    """What a host program takes and returns, from the ops that do it."""
+    inputs, outputs, donated = dict[int, int](), dict[int, tuple[str, int]](), set[int]()
+    for function in [op for op in host.ops if isinstance(op, func.FuncOp)]:
+        for op in function.walk():
+            if isinstance(op, RecvInputOp):
+                inputs[op.number.value.data] = tensor_of(op.buffer.type).get_num_dims()
+                if DONATED in op.attributes:
+                    donated.add(op.number.value.data)
+            elif isinstance(op, SendOutputOp):
+                held = tensor_of(op.buffer.type)
+                outputs[op.number.value.data] = dtype_of(held.element_type).name, held.get_num_dims()
+    return Interface(
+        tuple(inputs.get(number, 0) for number in range(max(inputs, default=-1) + 1)),
+        frozenset(donated),
+        tuple(outputs[number] for number in range(len(outputs))),
+        max(_constants(host), default=-1) + 1,
+    )
+
+
+def _constants(host: ModuleOp) -> dict[int, tuple[str, str]]:
+    """The name of each constant by its number, and HLO's name of its elements."""
+    found = dict[int, tuple[str, str]]()
+    for op in host.walk():
+        if isinstance(op, DispatchOp) and op.call.data == CONSTANT and isinstance(op.config, StringAttr):
+            index = op.arguments[2].owner
+            assert isinstance(index, arith.ConstantOp)
+            assert isinstance(index.value, IntegerAttr)
+            element = dtype_of(tensor_of(op.res[0].type).element_type).name
+            found.setdefault(index.value.value.data, (op.config.data, element))
+    return found

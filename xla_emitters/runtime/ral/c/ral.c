@@ -1,0 +1,294 @@
+/* The runtime of a program in C: arguments, constants, products of matrices, messages. See ral.h. */
+#include "ral.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As `host/call_context` has it, 8 bytes a field. */
+struct ral_context {
+  struct call *runtime;
+  void (*function)(ral_context *context, const char *name, void **args);
+  int64_t status;
+  const void **inputs;
+  void **outputs;
+  void **constants;
+  int64_t shared_work;
+  void *buffers;
+  int64_t allocations, bytes, peak_bytes;
+};
+
+struct call {
+  const ral_program *program;
+  ral_error error;
+};
+
+struct registered {
+  char *name;
+  ral_function function;
+  struct registered *next;
+};
+
+struct ral_program {
+  const ral_description *is;
+  void **constants;
+  struct registered *functions;
+};
+
+/* ---- messages ---- */
+
+int ral_fail(ral_error *error, const char *text, int count, const int64_t *values) {
+  size_t at = 0;
+  if (error->text == NULL || error->size == 0) return 1;
+  for (const char *c = text; *c && at + 1 < error->size; ++c) {
+    char *end;
+    long number = *c == '{' && c[1] >= '0' && c[1] <= '9' ? strtol(c + 1, &end, 10) : -1;
+    if (number >= 0 && number < count && *end == '}') {
+      int written = snprintf(error->text + at, error->size - at, "%lld", (long long)values[number]);
+      at += (size_t)written < error->size - at ? (size_t)written : error->size - at - 1;
+      c = end;
+    } else {
+      error->text[at++] = *c;
+    }
+  }
+  error->text[at] = 0;
+  return 1;
+}
+
+/* ---- sizes ---- */
+
+ral_wide ral_floordiv(ral_wide a, ral_wide b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+ral_wide ral_mod(ral_wide a, ral_wide b) { return a - ral_floordiv(a, b) * b; }
+ral_wide ral_max(ral_wide a, ral_wide b) { return a > b ? a : b; }
+ral_wide ral_min(ral_wide a, ral_wide b) { return a < b ? a : b; }
+
+/* ---- products: out = lhs rhs, for each matrix of a batch; sums of narrow floats are in float ---- */
+
+static float from_bf16(uint16_t bits) {
+  uint32_t wide = (uint32_t)bits << 16;
+  float value;
+  memcpy(&value, &wide, 4);
+  return value;
+}
+
+static uint16_t to_bf16(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, 4);
+  if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40);
+  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+#define SAME(x) (x)
+#define PRODUCT(NAME, T, SUM, LOAD, STORE)                                                                               \
+  static int NAME(const T *lhs, const T *rhs, T *out, int64_t count, int64_t rows, int64_t terms, int64_t columns,       \
+                  int left, int right) {                                                                                 \
+    SUM *sums = malloc(sizeof(SUM) * (size_t)(columns ? columns : 1));                                                   \
+    if (sums == NULL) return 1;                                                                                          \
+    for (int64_t batch = 0; batch < count; ++batch)                                                                      \
+      for (int64_t i = 0; i < rows; ++i) {                                                                               \
+        const T *a = lhs + batch * rows * terms, *b = rhs + batch * terms * columns;                                     \
+        for (int64_t j = 0; j < columns; ++j) sums[j] = 0;                                                               \
+        for (int64_t k = 0; k < terms; ++k) {                                                                            \
+          SUM x = LOAD(left ? a[k * rows + i] : a[i * terms + k]);                                                       \
+          for (int64_t j = 0; j < columns; ++j) sums[j] += x * LOAD(right ? b[j * terms + k] : b[k * columns + j]);      \
+        }                                                                                                                \
+        for (int64_t j = 0; j < columns; ++j) out[(batch * rows + i) * columns + j] = STORE(sums[j]);                    \
+      }                                                                                                                  \
+    free(sums);                                                                                                          \
+    return 0;                                                                                                            \
+  }
+PRODUCT(product_f32, float, float, SAME, SAME)
+PRODUCT(product_f64, double, double, SAME, SAME)
+PRODUCT(product_bf16, uint16_t, float, from_bf16, to_bf16)
+
+static int64_t at(void **args, int number) { return *(int64_t *)args[number]; }
+
+/* ral_gemm___DEVICE___pvoid_pvoid_mLdT_mRdT_mOdT_i1_i1_i1___void */
+static const char *gemm(const char *types, void **args) {
+  int left_rank, right_rank, out_rank, used = 0;
+  char name[8], second[8], third[8];
+  if (sscanf(types, "pvoid_pvoid_m%dd%7[a-z0-9]_m%dd%7[a-z0-9]_m%dd%7[a-z0-9]_i1_i1_i1%n", &left_rank, name, &right_rank,
+             second, &out_rank, third, &used) != 6 || used == 0 || strcmp(name, second) || strcmp(name, third))
+    return "a product of these types is none of ral.c";
+  void **l = args + 2, **r = l + 3 + 2 * left_rank, **o = r + 3 + 2 * right_rank, **flags = o + 3 + 2 * out_rank;
+  const void *lhs = *(void **)l[1], *rhs = *(void **)r[1];
+  void *out = *(void **)o[1];
+  int left = *(uint8_t *)flags[0] != 0, right = *(uint8_t *)flags[1] != 0;
+  int batch = right_rank - 2;
+  int64_t count = 1, rows = 1;
+  for (int dim = 0; dim < batch; ++dim) {
+    count *= at(r, 3 + dim);
+    if (at(l, 3 + dim) != at(r, 3 + dim)) return "the sizes of a batch of products differ";
+  }
+  int64_t terms = at(l, 3 + left_rank - 1 - left), columns = at(r, 3 + right_rank - 1 - right);
+  if (left) rows = at(l, 3 + left_rank - 1);
+  else for (int dim = batch; dim < left_rank - 1; ++dim) rows *= at(l, 3 + dim);
+  int64_t elements = 1;
+  for (int dim = 0; dim < out_rank; ++dim) elements *= at(o, 3 + dim);
+  if (terms != at(r, 3 + right_rank - 2 + right)) return "a product's operands have other numbers of terms";
+  if (elements != count * rows * columns) return "a product does not fit its result";
+  int failed = 2;
+  if (!strcmp(name, "f32")) failed = product_f32(lhs, rhs, out, count, rows, terms, columns, left, right);
+  if (!strcmp(name, "f64")) failed = product_f64(lhs, rhs, out, count, rows, terms, columns, left, right);
+  if (!strcmp(name, "bf16")) failed = product_bf16(lhs, rhs, out, count, rows, terms, columns, left, right);
+  return failed == 2 ? "a product of these types is none of ral.c" : failed ? "out of memory" : NULL;
+}
+
+/* ---- calls by name ---- */
+
+static const char *asserted(struct call *call, const char *text, const char *types, void **args) {
+  int64_t values[16];
+  int count = 0;
+  void **slot = args + 1 + 3; /* behind the context, and the truth value, a buffer of no dimensions */
+  for (const char *kind = strstr(types, "_m0d"); kind && (kind = strstr(kind + 1, "_m0d")) && count < 16; slot += 3) {
+    const void *data = *(void **)slot[1];
+    values[count++] = strncmp(kind, "_m0di64", 7) ? *(const int32_t *)data : *(const int64_t *)data;
+  }
+  ral_fail(&call->error, text, count, values);
+  return "";
+}
+
+static const char *called(struct call *call, const char *name, void **args) {
+  for (struct registered *known = call->program->functions; known; known = known->next)
+    if (!strcmp(known->name, name)) return known->function(args);
+  const char *device = strstr(name, "___"), *types = device ? strstr(device + 3, "___") : NULL;
+  if (types == NULL) return "a function without types";
+  size_t length = (size_t)(device - name);
+  types += 3;
+  for (int number = 0; number < call->program->is->texts; number += 2) {
+    const char *known = call->program->is->text[number];
+    if (strlen(known) == length && !strncmp(known, name, length))
+      return asserted(call, call->program->is->text[number + 1], types, args);
+  }
+  if (length == 8 && !strncmp(name, "ral_gemm", 8)) return gemm(types, args);
+  if (!strncmp(name, "alloc___", 8) || !strncmp(name, "ral_kernel_launch___", 20))
+    return "out of memory, or a size is negative";
+  if (!strncmp(name, "inc_ref___", 10)) return "no reshape: the numbers of elements differ";
+  if (strstr(name, "2d___") || strstr(name, "2h___")) return "a copy between buffers of other sizes";
+  if (!strncmp(name, "ral_send_output___", 18)) return "a result is not a buffer of its own";
+  return "no such function";
+}
+
+static void serve(ral_context *context, const char *name, void **args) {
+  struct call *call = context->runtime;
+  const char *failed = called(call, name, args);
+  if (failed == NULL) return;
+  context->status = 1;
+  if (*failed) {
+    ral_error *error = &call->error;
+    if (error->size) snprintf(error->text, error->size, "%s (%s)", failed, name);
+  }
+}
+
+/* ---- programs ---- */
+
+int ral_register(ral_program *program, const char *name, ral_function function) {
+  struct registered *made = malloc(sizeof *made);
+  char *copy = malloc(strlen(name) + 1);
+  if (made == NULL || copy == NULL) {
+    free(made);
+    free(copy);
+    return 1;
+  }
+  made->name = strcpy(copy, name);
+  made->function = function;
+  made->next = program->functions;
+  program->functions = made;
+  return 0;
+}
+
+void ral_close(ral_program *program) {
+  if (program == NULL) return;
+  for (int number = 0; program->constants && number < program->is->constants; ++number) free(program->constants[number]);
+  while (program->functions) {
+    struct registered *first = program->functions;
+    program->functions = first->next;
+    free(first->name);
+    free(first);
+  }
+  free(program->constants);
+  free(program);
+}
+
+static void *aligned(int64_t bytes) { return aligned_alloc(64, (size_t)(bytes / 64 + 1) * 64); }
+
+static const char *load(FILE *file, const ral_constant *constant, void **data) {
+  char *memory = *data = aligned(constant->bytes);
+  if (memory == NULL) return "out of memory";
+  if (fseek(file, (long)constant->offset, SEEK_SET) ||
+      fread(memory, 1, (size_t)constant->stored, file) != (size_t)constant->stored)
+    return "a constant is missing";
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (int64_t byte = 0; byte < constant->stored; ++byte) hash = (hash ^ (uint8_t)memory[byte]) * 0x100000001b3u;
+  if (hash != constant->hash) return "a constant has other data";
+  for (int64_t byte = constant->stored; byte < constant->bytes; ++byte) memory[byte] = memory[byte - constant->stored];
+  return NULL;
+}
+
+ral_program *ral_open(const ral_description *description, const char *constants, char *message, size_t size) {
+  ral_program *program = calloc(1, sizeof *program);
+  const char *failed = program ? NULL : "out of memory";
+  FILE *file = NULL;
+  if (program) {
+    program->is = description;
+    program->constants = calloc((size_t)description->constants + 1, sizeof(void *));
+    if (program->constants == NULL) failed = "out of memory";
+  }
+  if (!failed && description->constants && (constants == NULL || (file = fopen(constants, "rb")) == NULL))
+    failed = "its constants cannot be read";
+  for (int number = 0; !failed && number < description->constants; ++number)
+    failed = load(file, &description->constant[number], &program->constants[number]);
+  if (file) fclose(file);
+  if (!failed) return program;
+  if (message && size) snprintf(message, size, "%s: %s: %s", description->name, constants ? constants : "NULL", failed);
+  if (program) ral_close(program);
+  return NULL;
+}
+
+/* A copy where an argument is not aligned as kernels expect it, else the argument; `bytes` of an element. */
+static int place(const ral_array *given, int rank, int bytes, ral_array *copy, const void **placed) {
+  int64_t total = bytes;
+  *placed = given;
+  if ((uintptr_t)given->data % 16 == 0) return 0;
+  for (int dim = 0; dim < rank; ++dim) total *= given->sizes[dim];
+  *copy = *given;
+  *placed = copy;
+  copy->data = aligned(total);
+  if (copy->data) memcpy(copy->data, given->data, (size_t)total);
+  return copy->data == NULL;
+}
+
+int ral_run(const ral_program *program, const ral_array *inputs, ral_array *outputs, char *message, size_t size) {
+  const ral_description *is = program->is;
+  struct call call = {program, {message, message ? size : 0}};
+  if (is->check(inputs, &call.error)) return 1;
+  const void **given = malloc(sizeof(void *) * (size_t)(is->inputs + 1));
+  ral_array *copies = calloc((size_t)is->inputs + 1, sizeof *copies);
+  void **results = malloc(sizeof(void *) * (size_t)(is->outputs + 1));
+  int failed = given == NULL || copies == NULL || results == NULL;
+  for (int number = 0; !failed && number < is->inputs; ++number)
+    failed = place(&inputs[number], is->input_ranks[number], is->input_bytes[number], &copies[number], &given[number]);
+  if (failed) {
+    ral_fail(&call.error, "out of memory", 0, NULL);
+  } else {
+    for (int number = 0; number < is->outputs; ++number) {
+      outputs[number].data = NULL;
+      results[number] = &outputs[number];
+    }
+    ral_context context = {&call, serve, 0, given, results, program->constants, INT64_MAX, NULL, 0, 0, 0};
+    is->main(&context);
+    failed = context.status != 0;
+    if (failed) {
+      is->drop(&context);
+      for (int number = 0; number < is->outputs; ++number) {
+        is->free(outputs[number].data);
+        outputs[number].data = NULL;
+      }
+    }
+  }
+  for (int number = 0; copies && number < is->inputs; ++number) free(copies[number].data);
+  free(given);
+  free(copies);
+  free(results);
+  return failed;
+}
