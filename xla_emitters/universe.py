@@ -57,6 +57,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-remove-dead-buffer": ("buffers", "disc_remove_dead_buffer"),
     "disc-revise-gpu-kernel-outlining": ("loops", "disc_revise_gpu_kernel_outlining"),
     "disc-shape-optimization": ("graph", "disc_shape_optimization"),
+    "disc-specialize-fusion-on-heat": ("buffers", "disc_specialize_fusion_on_heat"),
     "disc-specialize-fusion-with-speculation": ("buffers", "disc_specialize_fusion_with_speculation"),
     "disc-split-large-ops": ("graph", "disc_split_large_ops"),
     "disc-unify-sizes": ("buffers", "disc_unify_sizes"),

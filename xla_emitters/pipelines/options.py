@@ -28,6 +28,7 @@ class CompileKeywords(TypedDict, total=False):
     pipeline: tuple[ModulePass, ...] | None
     line_info: bool
     constants: str
+    heat: str
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class CompileOptions:
     line_info   PTX with `.loc`, and in traces which op and HLO instruction each line of PTX and SASS is from; the code is the same
     constants   of a program with unknown sizes: the .npz file that its constants are written into, and read from when a run needs them;
                 "": they stay in the program
+    heat        of a program with unknown sizes: when fusions get kernels for sizes that come again, "on", "off", or limits as in
+                docs/programs.md, "calls=20,kernels=8"; "": what XLA_EMITTERS_HEAT says, which is off where it is not set
     raises      UsageError for a record, or a way with Triton's fusions, that there is not
     """
 
@@ -58,6 +61,7 @@ class CompileOptions:
     pipeline: tuple[ModulePass, ...] | None = None
     line_info: bool = False
     constants: str = ""
+    heat: str = ""
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:

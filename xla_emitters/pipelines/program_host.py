@@ -25,12 +25,14 @@ from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed
 from xla_emitters.lowering.llvm_ir.values import type_text
+from xla_emitters.pipelines.hot_fusions import HotFusions
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import CPU_KERNEL, CPU_LOOPS, rows_of
+from xla_emitters.pipelines.passes import CPU_KERNEL, CPU_LOOPS, PROGRAM_HEAT, rows_of
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.heat import HeatLimits
 from xla_emitters.runtime.ral.host_kernels import C_TYPES, HostKernels
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.sizes import Sizes
@@ -99,7 +101,9 @@ class HostRoad:
     def __init__(self, name: str, fused: ModuleOp, options: CompileOptions) -> None:
         recorder = Recorder(name, "none", options.verify, None)
         context, self.host = make_context(), fused.clone()
-        for row in (*CPU_LOOPS, *rows_of("program-host")):
+        self._limits = HeatLimits.asked(options.heat)
+        self._hot = HotFusions(fused, "cpu", options) if self._limits else None
+        for row in (*(PROGRAM_HEAT if self._hot else ()), *CPU_LOOPS, *rows_of("program-host")):
             recorder.run(row.make(options), row.stage, context, self.host)
         modules = list[ModuleOp]()
         for found in [op for op in self.host.walk() if isinstance(op, gpu.ModuleOp)]:
@@ -126,4 +130,7 @@ class HostRoad:
         """The host program with its context and kernels. raises ToolError as `HostCode`"""
         made = python_program(self.host)
         kernels = HostKernels(self.parameters, HostCode(self.ir).address) if self.parameters else None
-        return LoadedProgram(made.source, made.functions, made.dtypes, Constants(constants_of(self.host)), kernels)
+        loaded = LoadedProgram(made.source, made.functions, made.dtypes, Constants(constants_of(self.host)), kernels)
+        if self._hot is not None and self._limits is not None:
+            loaded.context.heat = self._hot.heat(self._limits)
+        return loaded

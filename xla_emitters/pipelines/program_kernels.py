@@ -30,11 +30,13 @@ from xla_emitters.kernels.index_bounds import IndexBounds
 from xla_emitters.kernels.kernel_entry import shared_bytes
 from xla_emitters.loops.schedule import SCHEDULE
 from xla_emitters.lowering.toolchain import compile_to_ptx
+from xla_emitters.pipelines.hot_fusions import HotFusions
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import FOR_TOOLS, rows_of
+from xla_emitters.pipelines.passes import FOR_TOOLS, ON_KERNELS, PROGRAM_HEAT, rows_of
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.heat import HeatLimits
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.trace import Trace
@@ -97,7 +99,9 @@ class KernelRoad:
         self._stages = dict[str, ModuleOp]()
         self._loaded = dict[str, LoadedProgram]()
         context, module = make_context(), fused.clone()
-        for row in (*rows_of("program-loops"), *rows_of("program-host")):
+        self._limits = HeatLimits.asked(options.heat)
+        self._fused = fused
+        for row in (*(PROGRAM_HEAT if self._limits else ()), *rows_of("program-loops"), *rows_of("program-host")):
             self._recorder.run(row.make(options), row.stage, context, module)
             if row.stage:
                 self._stages[row.stage] = module.clone()
@@ -199,9 +203,11 @@ class KernelRoad:
             host = self.at(stage if stage in ("loops", "kernels") else "host")
             made = python_program(host)
             constants = Constants(constants_of(host))
-            self._loaded[stage] = LoadedProgram(
-                made.source, made.functions, made.dtypes, constants, self._simt_kernels(stage)
-            )
+            loaded = LoadedProgram(made.source, made.functions, made.dtypes, constants, self._simt_kernels(stage))
+            if self._limits is not None and stage == ON_KERNELS[-2]:
+                hot = HotFusions(self._fused, "simt", self.options, lambda name: print_ir(self._lowered(name)))
+                loaded.context.heat = hot.heat(self._limits)
+            self._loaded[stage] = loaded
         return self._loaded[stage]
 
     def _simt_kernels(self, stage: str) -> SimtKernels:

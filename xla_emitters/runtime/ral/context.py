@@ -24,6 +24,7 @@ import numpy as np
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, InternalError
 from xla_emitters.runtime.arrays import memory_bytes
+from xla_emitters.runtime.ral.heat import Heat, Watch
 
 STAGE = "run"
 
@@ -63,10 +64,12 @@ class Context:
     """What a loaded program keeps.
 
     kernels  those that it launches; None for a program without any
+    heat     what counts fusions, and runs those that are hot; None: nothing does
     """
 
-    def __init__(self, kernels: Kernels | None = None) -> None:
+    def __init__(self, kernels: Kernels | None = None, heat: Heat | None = None) -> None:
         self.kernels = kernels
+        self.heat = heat
         self._ended = Counters()
         self._going_on = set[Call]()
 
@@ -114,6 +117,7 @@ class Call:
         "_bytes",
         "_names",
         "_shared",
+        "_watch",
         "allocations",
         "context",
         "inputs",
@@ -130,6 +134,7 @@ class Call:
         self.allocations = self.peak_bytes = self._bytes = 0
         self._names = dict[int, Array]()
         self._shared = dict[int, _Memory]()
+        self._watch: Watch | None = None
         context.begun(self)
 
     @property
@@ -153,6 +158,17 @@ class Call:
             raise InternalError(f"no kernel '{name}': the program was loaded without kernels", stage=STAGE)
         if all(grid):
             self.context.kernels.launch(name, grid, block, shared_bytes, arguments)
+            if self._watch is not None:
+                self._watch.launched(name, grid, block, shared_bytes, arguments)
+
+    def run_hot(self, fusion: str, values: Sequence[Any]) -> bool:
+        """Runs what was compiled for a fusion at exactly these sizes, if there is such; returns whether it did."""
+        if self.context.heat is None:
+            return False
+        if self._watch is not None:
+            self._watch.ended()
+        has_run, self._watch = self.context.heat.run(fusion, values)
+        return has_run
 
     # --------------------------------------------------------------------------------------------- inputs and outputs
 
@@ -238,4 +254,6 @@ class Call:
             left = [buffer.shape for buffer in self._names.values()]
             self.drop_all()
             raise InternalError(f"{len(left)} buffers were not freed, the first of {list(left[0])}", stage=STAGE)
+        if self._watch is not None:
+            self._watch.ended()
         self.context.ended(self, well=True)

@@ -1,0 +1,82 @@
+"""What the background process compiled for a fusion at fixed sizes, ready to run.
+
+    kernel = planned_launches(answer, len(code), kernels)          see `pipelines/hot_kernels` for what an answer is
+    kernel([x, y])
+
+Temporaries between its launches are allocated for each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.runtime.ral.context import Kernels
+from xla_emitters.runtime.ral.heat import Gain
+
+Grid = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class PlannedLaunches:
+    """A fusion's launches at fixed sizes.
+
+    what         how it was made
+    bytes        that its code takes
+    gain         as counted
+    launches     kernel, grid, block, bytes of shared memory, and the numbers of its arrays
+    temporaries  the types and shapes of the arrays behind the fusion's own
+    kernels      by name
+    """
+
+    what: str
+    bytes: int
+    gain: Gain
+    launches: tuple[tuple[str, Grid, Grid, int, tuple[int, ...]], ...]
+    temporaries: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
+    kernels: Kernels = field(repr=False)
+
+    def __call__(self, arrays: Sequence[Array]) -> None:
+        held = (
+            [*arrays, *(np.empty(shape, element) for element, shape in self.temporaries)]
+            if self.temporaries
+            else arrays
+        )
+        for name, grid, block, shared_bytes, numbers in self.launches:
+            self.kernels.launch(name, grid, block, shared_bytes, [held[number] for number in numbers])
+
+
+def planned_launches(answer: Mapping[str, Any], code_bytes: int, kernels: Kernels) -> PlannedLaunches:
+    """The launches that an answer says.
+
+    code_bytes  that the code of `kernels` takes
+    """
+    launches = tuple(
+        (
+            launch["kernel"],
+            _grid(launch["grid"]),
+            _grid(launch["block"]),
+            launch["shared_bytes"],
+            tuple(launch["arguments"]),
+        )
+        for launch in answer["launches"]
+    )
+    temporaries = tuple((dtype(name).numpy, tuple(shape)) for name, shape in answer["temporaries"])
+    gain = Gain(*(_pair(answer.get("gain", {}), name) for name in ("instructions", "bytes")))
+    return PlannedLaunches(answer["what"], code_bytes, gain, launches, temporaries, kernels)
+
+
+def _grid(numbers: Sequence[int]) -> Grid:
+    x, y, z = numbers
+    return x, y, z
+
+
+def _pair(gain: Mapping[str, Any], name: str) -> tuple[int, int] | None:
+    if name not in gain:
+        return None
+    before, after = gain[name]
+    return before, after
