@@ -30,6 +30,7 @@ from xla_emitters.pipelines.passes import ON_TENSORS
 from xla_emitters.pipelines.program_host import CpuWay
 from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
 from xla_emitters.pipelines.program_listing import LIBRARY, ProgramListing, list_program, result_types
+from xla_emitters.runtime.ral.heat import Heat
 from xla_emitters.runtime.ral.memory import Memory
 from xla_emitters.trace import Remark, Trace
 
@@ -45,6 +46,8 @@ class Compiled(Described, Protocol):
     def passes(self) -> Trace: ...
     @property
     def cpu(self) -> CpuWay: ...
+    @property
+    def heat(self) -> Heat | None: ...
     def at(self, stage: str) -> ModuleOp: ...
     def memory(self, inputs: Sequence[Any]) -> Memory: ...
 
@@ -59,6 +62,8 @@ def report(program: Compiled, values: Mapping[str, int] | None = None) -> str:
     lines += _ops(_listing(program))
     lines += _fusions(program)
     lines += ["on the CPU", f"  {program.cpu.name}: {program.cpu.reason}"]
+    if program.heat is not None and program.heat.spots:
+        lines += ["hot fusions", *(f"  {line}" for line in program.heat.report())]
     if values or not program.symbols:
         lines += _memory(program, values or {})
     lines += [str(remark) for remark in _remarks(program)]
@@ -96,6 +101,7 @@ def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> d
         "ops": [asdict(op) for op in _listing(program).ops],
         "fusions": [asdict(fusion) for fusion in _listed_fusions(program)],
         "cpu": {"computed_by": program.cpu.name, "reason": program.cpu.reason},
+        "heat": [spot.to_json() for spot in program.heat.spots] if program.heat is not None else [],
         "remarks": [{"pass": r.pass_name, "text": r.text, "place": r.place} for r in _remarks(program)],
     }
     if values or not program.symbols:

@@ -50,6 +50,7 @@ from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Counters
+from xla_emitters.runtime.ral.heat import Heat
 from xla_emitters.runtime.ral.memory import Memory
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
@@ -267,6 +268,11 @@ class DynamicProgram:
     def loaded(self) -> LoadedProgram:
         """The host program with its context. raises UsageError at a stage on tensors, which has none; as `cpu`, ToolError of LLVM"""
         return self.cpu.road.loaded if self.cpu.road else load(self.module)
+
+    @property
+    def heat(self) -> Heat | None:
+        """Which fusions were called at which sizes, and what was replaced; None where nothing counts. raises as `loaded`"""
+        return self.loaded.context.heat
 
     @property
     def counters(self) -> Counters:

@@ -30,6 +30,9 @@ class Variable:
 VARIABLES = (
     Variable("XLA_EMITTERS_TOOLCHAIN", "--toolchain", "WAY", "what makes PTX: auto (default), mlir-opt, steps, llvm"),
     Variable("XLA_EMITTERS_CPU", "--cpu", "WAY", "what computes programs on the CPU: auto (default), llvm, numpy"),
+    Variable(
+        "XLA_EMITTERS_HEAT", "--heat", "LIMITS", "kernels for hot fusions of programs: off (default), on, calls=100,..."
+    ),
     Variable("XLA_EMITTERS_MLIR_OPT", "--mlir-opt", "PATH", "the mlir-opt of LLVM 22 that makes PTX"),
     Variable("XLA_EMITTERS_MLIR_TRANSLATE", "--mlir-translate", "PATH", "for --keep-intermediates"),
     Variable("XLA_EMITTERS_LLVM_LINK", "--llvm-link", "PATH", "for --keep-intermediates"),
