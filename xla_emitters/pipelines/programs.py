@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,8 @@ class Compilations:
 
 
 COMPILATIONS = Compilations()
+_LOADING = RLock()
+"""Held while a program is loaded: threads that call it first at once share one context."""
 
 
 @dataclass(frozen=True)
@@ -267,7 +270,8 @@ class DynamicProgram:
     @cached_property
     def loaded(self) -> LoadedProgram:
         """The host program with its context. raises UsageError at a stage on tensors, which has none; as `cpu`, ToolError of LLVM"""
-        return self.cpu.road.loaded if self.cpu.road else load(self.module)
+        with _LOADING:
+            return self.__dict__.get("loaded") or (self.cpu.road.loaded if self.cpu.road else load(self.module))
 
     @property
     def heat(self) -> Heat | None:

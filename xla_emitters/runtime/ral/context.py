@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -61,7 +62,7 @@ class Kernels(Protocol):
 
 
 class Context:
-    """What a loaded program keeps.
+    """What a loaded program keeps. Threads may call the program at once: what a call changes is its own, and counted under a lock.
 
     kernels  those that it launches; None for a program without any
     heat     what counts fusions, and runs those that are hot; None: nothing does
@@ -71,6 +72,7 @@ class Context:
         self.kernels = kernels
         self.heat = heat
         self._ended = Counters()
+        self._lock = Lock()
         self._going_on = set[Call]()
 
     @property
@@ -84,10 +86,11 @@ class Context:
     def ended(self, call: Call, *, well: bool) -> None:
         """Counts a call that ended."""
         self._going_on.discard(call)
-        so_far = self._ended
-        self._ended = Counters(
-            so_far.runs + well, so_far.allocations + call.allocations, max(so_far.peak_bytes, call.peak_bytes)
-        )
+        with self._lock:
+            so_far = self._ended
+            self._ended = Counters(
+                so_far.runs + well, so_far.allocations + call.allocations, max(so_far.peak_bytes, call.peak_bytes)
+            )
 
 
 @dataclass(slots=True)

@@ -336,19 +336,26 @@ class Heat:
     def replace(self, spot: Spot, kernel: HotKernel) -> None:
         """Puts a kernel in, if the limits allow: later calls of the spot run it."""
         with self._lock:
-            held = [other for other in self._spots.values() if other.kernel is not None and other is not spot]
-            held.sort(key=lambda other: other.calls)
-            total = sum(other.kernel.bytes for other in held if other.kernel is not None)
-            while held and (len(held) >= self.limits.kernels or total + kernel.bytes > self.limits.bytes):
-                coldest = held.pop(0)
-                if coldest.calls >= spot.calls:
+            held = sorted(
+                (
+                    (other.calls, other.kernel.bytes, other)
+                    for other in self._spots.values()
+                    if other.kernel is not None
+                ),
+                key=lambda each: each[0],
+            )
+            total, colder = sum(size for _, size, _ in held), list[Spot]()
+            for calls, size, other in held:
+                if len(held) - len(colder) < self.limits.kernels and total + kernel.bytes <= self.limits.bytes:
                     break
-                assert coldest.kernel is not None
-                total -= coldest.kernel.bytes
-                coldest.kernel, coldest.state = None, "let go: others were hotter"
-            if len(held) >= self.limits.kernels or total + kernel.bytes > self.limits.bytes:
+                if calls < spot.calls:
+                    total -= size
+                    colder.append(other)
+            if len(held) - len(colder) >= self.limits.kernels or total + kernel.bytes > self.limits.bytes:
                 spot.state = "not replaced: the limit is reached"
                 return
+            for other in colder:
+                other.kernel, other.state = None, "let go: others were hotter"
             spot.gain, spot.what, spot.state = kernel.gain, kernel.what, "replaced"
             spot.kernel = kernel
 

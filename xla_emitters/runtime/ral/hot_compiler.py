@@ -10,6 +10,7 @@ fails twice is left to the kernels for all sizes, as is everything after `MOST_F
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import select
@@ -81,7 +82,8 @@ class HotCompiler:
     def of_process(cls) -> HotCompiler:
         """The one of this process."""
         if cls._of_process is None:
-            cls._of_process = HotCompiler()
+            made = cls._of_process = HotCompiler()
+            atexit.register(made.abandon)
         return cls._of_process
 
     @property
@@ -110,6 +112,10 @@ class HotCompiler:
     def close(self) -> None:
         """Ends the process; another is started when it is needed."""
         self.wait(self.timeout)
+        self._end()
+
+    def abandon(self) -> None:
+        """Ends the process now, whatever it does."""
         self._end()
 
     # --------------------------------------------------------------------------------------------------- in the thread
