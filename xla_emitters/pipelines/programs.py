@@ -275,8 +275,8 @@ class DynamicProgram:
 
     @property
     def heat(self) -> Heat | None:
-        """Which fusions were called at which sizes, and what was replaced; None where nothing counts. raises as `loaded`"""
-        return self.loaded.context.heat
+        """Which fusions were called at which sizes, and what was replaced; None where nothing counts. raises as `cpu`"""
+        return self.loaded.context.heat if self.cpu.road is not None else None
 
     @property
     def counters(self) -> Counters:

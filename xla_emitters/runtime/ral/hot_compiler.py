@@ -51,9 +51,14 @@ class HotJob(Protocol):
         ...
 
 
+def hot_entries(directory: Path) -> EntryCache:
+    """The hot kernels that are kept in a directory for caches."""
+    return EntryCache(directory / "hot", LIMIT_BYTES)
+
+
 def kernel_cache() -> EntryCache | None:
     """The cache of hot kernels of this user; None when caches are disabled."""
-    return None if is_disabled() else EntryCache(cache_directory() / "hot", LIMIT_BYTES)
+    return None if is_disabled() else hot_entries(cache_directory())
 
 
 class HotCompiler:
