@@ -17,7 +17,7 @@ are allocated too, so that the kernels may assume the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -43,7 +43,7 @@ from xdsl.utils.hints import isa
 from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.buffer_uses import asks_size, frees
 from xla_emitters.buffers.index_code import IndexCode
-from xla_emitters.dialects.hlo.base import opcode_of
+from xla_emitters.dialects.hlo.base import integers, opcode_of
 from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, find_computation
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, IncRefOp, buffer_type, space_of, tensor_of
@@ -129,10 +129,8 @@ def _with_sources(
     places = {buffer: number for number, buffer in enumerate((*arrays, *inside))}
     for found in lists:
         shape = tensor_of(found.type).get_shape()
-        if (described := _result_described(found, ops)) is not None:
-            sources.append(
-                tuple(f"p{places[described]}.{dim}" for dim in range(tensor_of(described.type).get_num_dims()))
-            )
+        if (described := _described(found, ops, places)) is not None:
+            sources.append(described)
         elif not isinstance(tensor_of(found.type).element_type, IntegerType | IndexType):
             return NoInterface("it reads a number of the host that is no integer")
         elif any(size < 0 for size in shape) or prod(shape) > MOST_ELEMENTS:
@@ -142,9 +140,12 @@ def _with_sources(
     return Interface(reads, writes, inside, lists, tuple(sources), tuple(given))
 
 
-def _result_described(found: SSAValue, ops: Sequence[BufferOp]) -> SSAValue | None:
-    """The result whose shape a list is, where it is nothing else."""
-    results = list[SSAValue]()
+def _described(found: SSAValue, ops: Sequence[BufferOp], places: Mapping[SSAValue, int]) -> tuple[str, ...] | None:
+    """Where the elements of a list are from, if it says nothing but sizes of results; None: it may say more.
+
+    places  the number of each array
+    """
+    described: tuple[str, ...] | None = None
     for op in ops:
         for number, value in enumerate(op.inputs):
             if value is found:
@@ -152,12 +153,30 @@ def _result_described(found: SSAValue, ops: Sequence[BufferOp]) -> SSAValue | No
                 at = range(len(op.inputs))[SHAPE_OPERANDS.get(opcode, slice(0, 0))]
                 if opcode not in DESCRIBED or number not in at:
                     return None
-                results.append(op.outputs[0])
-    return results[0] if results else None
+                result = [f"p{places[op.outputs[0]]}.{dim}" for dim in range(_rank(op.outputs[0]))]
+                described = tuple(DESCRIBED[opcode](op, result))
+    return described
 
 
-DESCRIBED = frozenset(("dynamic-broadcast-in-dim", "dynamic-reshape", "dynamic-iota"))
-"""Ops whose one list is the shape of their result."""
+def _rank(buffer: SSAValue) -> int:
+    return tensor_of(buffer.type).get_num_dims()
+
+
+def _slice_sizes(op: BufferOp, result: Sequence[str]) -> list[str]:
+    """Of a gather: the result has the size of a slice along its offset dimensions; along dimensions that it leaves out that is 1."""
+    left_out = {*integers(op.properties["collapsed_slice_dims"])}  # pyright: ignore[reportArgumentType]
+    left_out |= {*integers(op.properties.get("operand_batching_dims"))}  # pyright: ignore[reportArgumentType]
+    kept = iter(integers(op.properties["offset_dims"]))  # pyright: ignore[reportArgumentType]
+    return ["1" if dim in left_out else result[next(kept)] for dim in range(_rank(op.inputs[0]))]
+
+
+DESCRIBED: Mapping[str, Callable[[BufferOp, Sequence[str]], Sequence[str]]] = {
+    "dynamic-broadcast-in-dim": lambda op, result: result,
+    "dynamic-gather": _slice_sizes,
+    "dynamic-iota": lambda op, result: result,
+    "dynamic-reshape": lambda op, result: result,
+}
+"""Ops whose one list follows from the shape of their result -> its elements, from the texts of the result's sizes."""
 
 
 def _number(code: IndexCode, value: SSAValue, at: int) -> SSAValue:

@@ -36,6 +36,8 @@ from xla_emitters.runtime.ral.hot_compiler import HotCompiler, kernel_cache
 from xla_emitters.runtime.ral.hot_kernels import planned_launches
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 
+ALIGNMENT = 16
+"""Of a GPU's kernels. Those of the CPU get a copy of what is not aligned, from `HostKernels`."""
 FUSION_LETTERS = SIZES_LETTERS = 32
 """Of a key: how many say which fusion it is, and how many at which sizes."""
 
@@ -158,7 +160,9 @@ def _for_simt(answer: Mapping[str, Any]) -> HotKernel:
     """IR for the CPU executor."""
     texts: Mapping[str, str] = answer["code"]["modules"]
     modules = {name: parse_ir(text, f"<{name}>") for name, text in texts.items()}
-    return planned_launches(answer, sum(map(len, texts.values())), SimtKernels(lambda name, _: modules[name]))
+    return planned_launches(
+        answer, sum(map(len, texts.values())), SimtKernels(lambda name, _: modules[name]), ALIGNMENT
+    )
 
 
 LOADERS: Mapping[str, Callable[[Mapping[str, Any]], HotKernel]] = {"cpu": _for_cpu, "simt": _for_simt}

@@ -41,7 +41,7 @@ from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array, dtype, dtype_of
 from xla_emitters.emitters.partitioner import sanitize
-from xla_emitters.errors import Unsupported
+from xla_emitters.errors import ExecutionError, Unsupported
 from xla_emitters.host.python_program import python_program
 from xla_emitters.kernels.index_bounds import IndexBounds
 from xla_emitters.lowering.host_code import host_ir, object_code
@@ -134,16 +134,18 @@ def _on_arrays(answer: Mapping[str, Any], types: Sequence[Attribute]) -> list[di
 
 
 def _work(launches: Sequence[Mapping[str, Any]], modules: Mapping[str, str]) -> Work | None:
-    """What launches do together, on arrays of zeros; None where they have too many threads to be executed here."""
+    """What launches do together, on arrays of zeros; None where they have too many threads to be executed here, or need other data."""
     if sum(prod(launch["grid"]) * prod(launch["block"]) for launch in launches) > MOST_THREADS:
         return None
     work = Work()
     parsed = {name: parse_ir(text, f"<{name}>") for name, text in modules.items()}
     for launch in launches:
-        x, y, z = launch["grid"]
-        a, b, c = launch["block"]
+        (x, y, z), (a, b, c) = launch["grid"], launch["block"]
         values = list(map(_zeros, launch["arguments"]))
-        done = count_work(parsed[launch["kernel"]], Launch((x, y, z), (a, b, c)), values, launch["shared_bytes"])
+        try:
+            done = count_work(parsed[launch["kernel"]], Launch((x, y, z), (a, b, c)), values, launch["shared_bytes"])
+        except ExecutionError:
+            return None
         work.instructions += done.instructions
         work.bytes += done.bytes
     return work

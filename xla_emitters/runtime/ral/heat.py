@@ -21,14 +21,13 @@ from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
 from time import perf_counter_ns
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from xla_emitters.errors import UsageError, XlaEmittersError
 from xla_emitters.runtime.arrays import element_name
 
-Grid = tuple[int, int, int]
+Grid: TypeAlias = tuple[int, int, int]
 HEAT = "XLA_EMITTERS_HEAT"
-ALIGNMENT = 16
 TIMED = 64
 """Runs of a new kernel after which its fastest is compared with the fastest before."""
 
@@ -95,8 +94,8 @@ class HotKernel(Protocol):
     def bytes(self) -> int: ...
     @property
     def gain(self) -> Gain: ...
-    def __call__(self, arrays: Sequence[Any]) -> None:
-        """Runs it on aligned arrays of exactly these sizes."""
+    def __call__(self, arrays: Sequence[Any]) -> bool:
+        """Runs it on arrays of exactly these sizes; returns whether it did: not where one begins at an address that it cannot take."""
         ...
 
 
@@ -272,28 +271,30 @@ class Heat:
         spot = self._spots.get(key)
         if spot is None:
             spot = self._met(key)
-        is_hot = spot.called() >= self.limits.calls and spot.state == "counted"
-        if is_hot and self.is_timed:
+        calls = spot.called()
+        if (kernel := spot.kernel) is not None:
+            if self._has_run(kernel, spot, values[: len(spot.shapes)]):
+                return True, None
+        elif calls >= self.limits.calls and spot.state == "counted":
+            if not self.is_timed:
+                return False, Recorded(spot, self._wish)
             self._wish(spot)
-        if (kernel := spot.kernel) is not None and self._has_run(kernel, spot, values[: len(spot.shapes)]):
-            return True, None
-        if self.is_timed:
-            return False, Timed(spot)
-        return False, Recorded(spot, self._wish) if is_hot else None
+        # Of a spot that has its answer there is nothing more to know.
+        return False, Timed(spot) if self.is_timed and spot.state in ("counted", "asked") else None
 
     def _has_run(self, kernel: HotKernel, spot: Spot, arrays: Sequence[Any]) -> bool:
-        for array in arrays:
-            if array.__array_interface__["data"][0] % ALIGNMENT:
-                return False
-        start = perf_counter_ns()
+        """Runs a kernel; returns whether it did."""
+        is_timed = self.is_timed and spot.runs < TIMED
+        start = perf_counter_ns() if is_timed else 0
         try:
-            kernel(arrays)
+            if not kernel(arrays):
+                return False
         except (XlaEmittersError, MemoryError) as error:
             # What it has written, the kernels for all sizes write again.
             self.keep(spot, f"it failed: {error}")
             return False
         runs = spot.ran()
-        if self.is_timed:
+        if is_timed:
             spot.took(perf_counter_ns() - start, is_hot=True)
             if runs == TIMED:
                 self._compare(spot)

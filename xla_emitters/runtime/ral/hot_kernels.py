@@ -31,6 +31,7 @@ class PlannedLaunches:
     launches     kernel, grid, block, bytes of shared memory, and the numbers of its arrays
     temporaries  the types and shapes of the arrays behind the fusion's own
     kernels      by name
+    alignment    of addresses, which they take for granted; 0: of none
     """
 
     what: str
@@ -39,21 +40,27 @@ class PlannedLaunches:
     launches: tuple[tuple[str, Grid, Grid, int, tuple[int, ...]], ...]
     temporaries: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
     kernels: Kernels = field(repr=False)
+    alignment: int = 0
 
-    def __call__(self, arrays: Sequence[Array]) -> None:
-        held = (
-            [*arrays, *(np.empty(shape, element) for element, shape in self.temporaries)]
-            if self.temporaries
-            else arrays
-        )
+    def __call__(self, arrays: Sequence[Array]) -> bool:
+        for array in arrays if self.alignment else ():
+            if array.__array_interface__["data"][0] % self.alignment:
+                return False
+        held = arrays
+        if self.temporaries:
+            held = [*arrays, *(np.empty(shape, element) for element, shape in self.temporaries)]
         for name, grid, block, shared_bytes, numbers in self.launches:
             self.kernels.launch(name, grid, block, shared_bytes, [held[number] for number in numbers])
+        return True
 
 
-def planned_launches(answer: Mapping[str, Any], code_bytes: int, kernels: Kernels) -> PlannedLaunches:
+def planned_launches(
+    answer: Mapping[str, Any], code_bytes: int, kernels: Kernels, alignment: int = 0
+) -> PlannedLaunches:
     """The launches that an answer says.
 
     code_bytes  that the code of `kernels` takes
+    alignment   of addresses, which `kernels` take for granted; 0: of none
     """
     launches = tuple(
         (
@@ -67,7 +74,7 @@ def planned_launches(answer: Mapping[str, Any], code_bytes: int, kernels: Kernel
     )
     temporaries = tuple((dtype(name).numpy, tuple(shape)) for name, shape in answer["temporaries"])
     gain = Gain(*(_pair(answer.get("gain", {}), name) for name in ("instructions", "bytes")))
-    return PlannedLaunches(answer["what"], code_bytes, gain, launches, temporaries, kernels)
+    return PlannedLaunches(answer["what"], code_bytes, gain, launches, temporaries, kernels, alignment)
 
 
 def _grid(numbers: Sequence[int]) -> Grid:

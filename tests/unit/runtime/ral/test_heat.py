@@ -25,11 +25,13 @@ class Kernel:
     gain: Gain = field(default_factory=lambda: Gain((8, 4), (100, 100)))
     ran: list[int] = field(default_factory=list[int])
     fails: bool = False
+    takes: bool = True
 
-    def __call__(self, arrays: Sequence[Any]) -> None:
+    def __call__(self, arrays: Sequence[Any]) -> bool:
         self.ran.append(len(arrays))
         if self.fails:
             raise ExecutionError("no", stage="test")
+        return self.takes
 
 
 def of_size(n: int) -> list[Any]:
@@ -63,14 +65,13 @@ def test_a_kernel_runs_for_exactly_its_sizes_and_numbers_from_the_next_call_on()
     assert kernel.ran == [2]
 
 
-def test_arrays_that_are_not_aligned_take_the_kernels_for_all_sizes() -> None:
+def test_a_kernel_that_cannot_take_these_arrays_leaves_them_to_the_others() -> None:
     heat, asked = asked_of(HeatLimits(calls=1))
-    values = of_size(4)
-    heat.run("f", values)
-    heat.replace(asked[0], Kernel())
-    values[0] = np.zeros(8, np.float32)[1:5]
-    assert values[0].ctypes.data % 16
-    assert not heat.run("f", values)[0]
+    heat.run("f", of_size(4))
+    kernel = Kernel(takes=False)
+    heat.replace(asked[0], kernel)
+    assert heat.run("f", of_size(4)) == (False, None)
+    assert (len(kernel.ran), heat.spots[0].runs, heat.spots[0].is_replaced) == (1, 0, True)
 
 
 def test_a_kernel_that_fails_is_let_go_and_the_others_run() -> None:
