@@ -5,12 +5,14 @@
 
 The program is the BERT-like layer of the corpus, at sizes that are drawn once, each with its expected values from the NumPy reference. Half
 of the calls are at a few of the sizes, which become hot. Every result is compared, within the program's tolerance. A row of the table is
-of one period: calls, the resident set of this process, buffers that are alive, kernels for hot sizes.
+of one period: calls, the resident set of this process, the same after the allocator gave back what it keeps of freed arrays (`malloc_trim`,
+by which growth is judged), buffers that are alive, kernels for hot sizes.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import sys
 import time
@@ -18,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from runtime.programs_table import difference, programs
@@ -33,8 +35,11 @@ NAME = "layer"
 THREADS = 8
 SIZES, HOT = 48, 4
 GROWTH = 0.03
-"""Of the resident set after the first minute: what allocators keep of one period more than of another."""
+"""Of the trimmed resident set after the first minute: pages that a few live objects keep, tables of Python that grow once."""
 STATUS = Path("/proc/self/status")
+
+
+Row: TypeAlias = tuple[float, int, float, float, int, int]
 
 
 @dataclass
@@ -42,17 +47,17 @@ class Soak:
     """What happened.
 
     calls  that ended, wrong  of them, errors  that were raised
-    rows   seconds, calls, resident MiB, live buffers, kernels
+    rows   seconds, calls, resident MiB, and after the allocator was trimmed, live buffers, kernels
     """
 
     calls: int = 0
     wrong: list[str] = field(default_factory=list[str])
     errors: list[str] = field(default_factory=list[str])
-    rows: list[tuple[float, int, float, int, int]] = field(default_factory=list[tuple[float, int, float, int, int]])
+    rows: list[Row] = field(default_factory=list[Any])
 
     def growth(self, settled: float) -> float:
         """How much larger the resident set became at most, as a share, after `settled` seconds."""
-        later = [row[2] for row in self.rows if row[0] >= settled]
+        later = [row[3] for row in self.rows if row[0] >= settled]
         return max(later) / later[0] - 1 if later else 0.0
 
 
@@ -60,6 +65,13 @@ def resident_mib() -> float:
     """Memory of this process that is in RAM."""
     line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmRSS:"))
     return int(line.split()[1]) / 1024
+
+
+def trimmed_mib() -> float:
+    """The same after the allocator gave back what it keeps."""
+    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
+    return resident_mib()
 
 
 def soak(seconds: float, rate: float, period: float, say: Callable[[str], None] = lambda line: None) -> Soak:
@@ -100,13 +112,13 @@ def soak(seconds: float, rate: float, period: float, say: Callable[[str], None] 
             time.perf_counter() - start,
             sum(counts),
             resident_mib(),
+            trimmed_mib(),
             program.counters.live,
             sum(s.is_replaced for s in spots),
         )
         found.rows.append(row)
-        say(
-            f"{row[0]:8.0f} {row[1]:9d} {row[2]:10.1f} {row[3]:8d} {row[4]:9d} {len(found.wrong):7d} {len(found.errors):7d}"
-        )
+        counted = f"{row[0]:8.0f} {row[1]:9d} {row[2]:10.1f} {row[3]:9.1f} {row[4]:8d} {row[5]:9d}"
+        say(f"{counted} {len(found.wrong):7d} {len(found.errors):7d}")
     stop.set()
     for thread in threads:
         thread.join()
@@ -139,7 +151,7 @@ def main() -> int:
     print(
         f"{THREADS} threads, {NAME}.mlir at {SIZES} sizes, at most {given.rate:g} calls a second, {given.seconds:g} s"
     )
-    print(" seconds     calls   resident     live   kernels   wrong  errors", flush=True)
+    print(" seconds     calls   resident   trimmed     live   kernels   wrong  errors", flush=True)
     found = soak(given.seconds, given.rate, given.period, lambda line: print(line, flush=True))
     growth = found.growth(min(60.0, given.seconds / 2))
     print(
