@@ -65,6 +65,8 @@ from xdsl.traits import (
     MemoryAllocEffect,
     MemoryEffect,
     MemoryEffectKind,
+    MemoryReadEffect,
+    MemoryWriteEffect,
     RecursiveMemoryEffect,
 )
 from xdsl.utils.exceptions import VerifyException
@@ -347,6 +349,33 @@ class WatchOp(IRDLOperation):
     values = var_operand_def(MemRefType | IndexType)
 
 
+@irdl_op_definition
+class RunHotOp(IRDLOperation):
+    """Runs what was compiled for a fusion at exactly these sizes, if there is such, and says whether it did.
+
+    fusion   its name
+    reads, writes  its arrays
+    numbers  what else decides sizes and indices in it, as integers
+    """
+
+    name = "lmhlo.run_hot"
+
+    fusion = prop_def(StringAttr)
+    reads = var_operand_def(MemRefType)
+    writes = var_operand_def(MemRefType)
+    numbers = var_operand_def()
+    has_run = result_def(i1)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(self, fusion: str, reads: Sequence[SSAValue], writes: Sequence[SSAValue], numbers: Sequence[SSAValue]):
+        super().__init__(
+            operands=[reads, writes, numbers], properties={"fusion": StringAttr(fusion)}, result_types=[i1]
+        )
+
+
 LMHLO = Dialect(
-    "lmhlo", [*BUFFER_OPS.values(), FusionOp, WhileOp, CaseOp, ConditionOp, TerminatorOp, IncRefOp, WatchOp], []
+    "lmhlo",
+    [*BUFFER_OPS.values(), FusionOp, RunHotOp, WhileOp, CaseOp, ConditionOp, TerminatorOp, IncRefOp, WatchOp],
+    [],
 )

@@ -3,6 +3,8 @@
     code = HostCode(module)                      O3 for this CPU, with all its vector instructions
     code.address("main_kLoop_add_0")             of a function: pointers, numbers, begin, end, scratch
     host_object(text, {"ral_main": "gelu_main"})     the same as an object file, for a linker
+    data = object_code(text)                     the same in two halves, for a process that compiles ...
+    LoadedCode(data).address(...)                ... and one that runs
 
 What kernels call is in `host_functions`, or in the C library. Code is kept by its text: a program that is compiled again finds it.
 Source: llvmlite 0.50, "LLVM binding layer".
@@ -38,6 +40,13 @@ def describe_cpu() -> str:
     """LLVM's name of this CPU. raises ToolError where llvmlite is not installed"""
     binding, _ = _machine()
     return binding.get_host_cpu_name()
+
+
+def cpu_fingerprint() -> str:
+    """Changes whenever machine code for this CPU may. raises ToolError where llvmlite is not installed"""
+    binding, _ = _machine()
+    features = binding.get_host_cpu_features().flatten()
+    return f"{binding.llvm_version_info} {binding.get_process_triple()} {binding.get_host_cpu_name()} {features}"
 
 
 def host_ir(module: ModuleOp) -> str:
@@ -106,6 +115,41 @@ def host_object(text: str, names: Mapping[str, str]) -> bytes:
     _, make = _machine()
     machine = make(reloc="pic", codemodel="default")
     return machine.emit_object(_optimized(text, machine, names))
+
+
+def object_code(text: str) -> bytes:
+    """Machine code of this CPU as an object file, for `LoadedCode` in a process of the same machine. raises ToolError as `HostCode`"""
+    _, make = _machine()
+    machine = make(jit=True)
+    return machine.emit_object(_optimized(text, machine))
+
+
+class LoadedCode:
+    """Functions of an object file that `object_code` made. The code is there as long as this.
+
+    raises  ToolError where llvmlite is not installed, or the bytes are no object file
+    """
+
+    def __init__(self, data: bytes) -> None:
+        binding, make = _machine()
+        if data[:4] not in OBJECT_FILES:
+            raise ToolError("this is no object file", stage=STAGE)
+        machine = make(jit=True)
+        holder = binding.parse_assembly("")
+        holder.triple, holder.data_layout = binding.get_process_triple(), str(machine.target_data)
+        self._engine = binding.create_mcjit_compiler(holder, machine)
+        self._engine.add_object_file(binding.ObjectFileRef.from_data(data))
+        self._engine.finalize_object()
+
+    def address(self, name: str) -> int:
+        """Where a function begins. raises ToolError for one that is not there"""
+        if not (found := self._engine.get_function_address(name)):
+            raise ToolError(f"the object file has no function '{name}'", stage=STAGE)
+        return found
+
+
+OBJECT_FILES = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"d\x86\x00\x00")
+"""How object files begin: ELF, Mach-O, COFF."""
 
 
 def _engine(text: str) -> Any:

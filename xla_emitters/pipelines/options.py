@@ -29,6 +29,7 @@ class CompileKeywords(TypedDict, total=False):
     line_info: bool
     constants: str
     jobs: int
+    heat: str
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class CompileOptions:
     constants   of a program with unknown sizes: the .npz file that its constants are written into, and read from when a run needs them;
                 "": they stay in the program
     jobs        processes that compile the kernels of a module; what they make is the same whatever their number
+    heat        of a program with unknown sizes: when fusions get kernels for sizes that come again, "on", "off", or limits as in
+                docs/programs.md, "calls=20,kernels=8"; "": what XLA_EMITTERS_HEAT says, which is off where it is not set
     raises      UsageError for a record, or a way with Triton's fusions, that there is not
     """
 
@@ -61,6 +64,7 @@ class CompileOptions:
     line_info: bool = False
     constants: str = ""
     jobs: int = field(default=1, repr=False)
+    heat: str = ""
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:

@@ -30,14 +30,16 @@ from xla_emitters.lowering.host_products import product_steps
 from xla_emitters.lowering.host_steps import ENTRY, STEPS, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.pipelines.collector import collector_at_rest
+from xla_emitters.pipelines.hot_fusions import HotFusions
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
-from xla_emitters.pipelines.program_passes import CPU_KERNEL, CPU_LOOPS
+from xla_emitters.pipelines.program_passes import CPU_KERNEL, CPU_LOOPS, PROGRAM_HEAT
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Accesses
+from xla_emitters.runtime.ral.heat import HeatLimits
 from xla_emitters.runtime.ral.host_kernels import C_TYPES, HostKernels
 from xla_emitters.runtime.ral.plans import Steps
 from xla_emitters.runtime.ral.program import LoadedProgram
@@ -108,7 +110,9 @@ class HostRoad:
     def __init__(self, name: str, fused: ModuleOp, options: CompileOptions) -> None:
         recorder = Recorder(name, "none", options.verify, None)
         context, self.host = make_context(), fused.clone()
-        for row in (*CPU_LOOPS, *rows_of("program-host")):
+        self._limits = HeatLimits.asked(options.heat)
+        self._hot = HotFusions(fused, "cpu", options) if self._limits else None
+        for row in (*(PROGRAM_HEAT if self._hot else ()), *CPU_LOOPS, *rows_of("program-host")):
             recorder.run(row.make(options), row.stage, context, self.host)
         modules, self.accesses = list[ModuleOp](), dict[str, Accesses]()
         for found in [op for op in self.host.walk() if isinstance(op, gpu.ModuleOp)]:
@@ -144,9 +148,13 @@ class HostRoad:
         products = {element: shared(f"product.{element}") for element in ("f32", "f64")}
         kernels = HostKernels(self.parameters, self.accesses, address, products)
         replay = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(shared("replay"))
-        steps = Steps(replay, shared("copy"), lambda name: address(f"{name}{ENTRY}"))
+        # A plan does what was recorded: it would neither count fusions nor take the kernels of hot ones.
+        steps = None if self._hot else Steps(replay, shared("copy"), lambda name: address(f"{name}{ENTRY}"))
         constants = Constants(constants_of(self.host))
-        return LoadedProgram(made.source, made.functions, made.dtypes, constants, kernels, made.donated, steps)
+        loaded = LoadedProgram(made.source, made.functions, made.dtypes, constants, kernels, made.donated, steps)
+        if self._hot is not None and self._limits is not None:
+            loaded.context.heat = self._hot.heat(self._limits)
+        return loaded
 
 
 def _accesses(kernel: gpu.FuncOp) -> Accesses:

@@ -32,13 +32,16 @@ from xla_emitters.kernels.kernel_entry import shared_bytes
 from xla_emitters.loops.schedule import SCHEDULE
 from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.pipelines.collector import collector_at_rest
+from xla_emitters.pipelines.hot_fusions import HotFusions
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS
+from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_HEAT
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Kernels
+from xla_emitters.runtime.ral.heat import HeatLimits
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.trace import Trace
@@ -102,9 +105,12 @@ class KernelRoad:
         self._stages = dict[str, ModuleOp]()
         self._loaded = dict[str, LoadedProgram]()
         context, module = make_context(), fused.clone()
+        self._limits = HeatLimits.asked(options.heat)
+        self._fused = fused
         # Who watches a run does so in the program that the loops' passes left: those on the host know no such op.
         is_watched = any(isinstance(op, WatchOp) for op in module.walk())
-        for row in (*rows_of("program-loops"), *(() if is_watched else rows_of("program-host"))):
+        hot = PROGRAM_HEAT if self._limits and not is_watched else ()
+        for row in (*hot, *rows_of("program-loops"), *(() if is_watched else rows_of("program-host"))):
             self._recorder.run(row.make(options), row.stage, context, module)
             if row.stage:
                 self._stages[row.stage] = module.clone()
@@ -205,7 +211,11 @@ class KernelRoad:
     def loaded(self, stage: str) -> LoadedProgram:
         """The host program with its context: kernels as that stage has them."""
         if stage not in self._loaded:
-            self._loaded[stage] = self._load(self.at(stage if stage in ("loops", "kernels") else "host"), stage)
+            loaded = self._load(self.at(stage if stage in ("loops", "kernels") else "host"), stage)
+            if self._limits is not None and stage == ON_KERNELS[-2]:
+                hot = HotFusions(self._fused, "simt", self.options, lambda name: print_ir(self.lowered(name)))
+                loaded.context.heat = hot.heat(self._limits)
+            self._loaded[stage] = loaded
         return self._loaded[stage]
 
     def watched(self, stage: str, watch: Callable[..., None], kernels: Callable[[Kernels], Kernels]) -> LoadedProgram:

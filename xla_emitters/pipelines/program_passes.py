@@ -21,6 +21,7 @@ from xla_emitters.buffers.disc_localize_small_cpu_buffer import DiscLocalizeSmal
 from xla_emitters.buffers.disc_lower_to_buffer_alias import DiscLowerToBufferAliasPass
 from xla_emitters.buffers.disc_placement_fixer import DiscPlacementFixerPass
 from xla_emitters.buffers.disc_remove_dead_buffer import DiscRemoveDeadBufferPass
+from xla_emitters.buffers.disc_specialize_fusion_on_heat import DiscSpecializeFusionOnHeatPass
 from xla_emitters.buffers.disc_specialize_fusion_with_speculation import DiscSpecializeFusionWithSpeculationPass
 from xla_emitters.buffers.disc_unify_sizes import DiscUnifySizesPass
 from xla_emitters.buffers.disc_update_in_place import DiscUpdateInPlacePass
@@ -118,6 +119,11 @@ PROGRAM_FUSED: tuple[Row, ...] = (
     _row(DiscBufferOptimizationPass, "uses are final, names of one buffer known: each lives as short as can be"),
     _row(DiscRemoveDeadBufferPass, "buffers that aliases and fusions left without a use"),
     _row(DiscDeadTempBufferRemovalPass, "and those that are written but never read", "fused"),
+)
+
+# Where hot fusions get kernels of their own (`runtime/ral/heat`), before fusions become kernels.
+PROGRAM_HEAT: tuple[Row, ...] = (
+    _row(DiscSpecializeFusionOnHeatPass, "fusions are final, and one choice is before all that variants add"),
 )
 
 # Fusions to kernels. The host program of the CPU's fast road goes without: there a fusion is its ops, each by NumPy.

@@ -31,6 +31,7 @@ from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
 from xla_emitters.pipelines.program_listing import LIBRARY, ProgramListing, list_program, result_types
 from xla_emitters.pipelines.program_llvm import asked_host
 from xla_emitters.pipelines.program_passes import ON_TENSORS
+from xla_emitters.runtime.ral.heat import Heat
 from xla_emitters.runtime.ral.memory import Memory
 from xla_emitters.trace import Remark, Trace
 
@@ -50,6 +51,8 @@ class Compiled(Described, Protocol):
     def donated(self) -> tuple[int, ...]: ...
     @property
     def overwritten(self) -> tuple[int, ...]: ...
+    @property
+    def heat(self) -> Heat | None: ...
     def at(self, stage: str) -> ModuleOp: ...
     def memory(self, inputs: Sequence[Any]) -> Memory: ...
 
@@ -65,6 +68,8 @@ def report(program: Compiled, values: Mapping[str, int] | None = None) -> str:
     lines += _fusions(program)
     lines += _donations(program)
     lines += ["on the CPU", f"  {program.cpu.name}: {program.cpu.reason}", f"  host program: {asked_host()}"]
+    if program.heat is not None and program.heat.spots:
+        lines += ["hot fusions", *(f"  {line}" for line in program.heat.report())]
     if values or not program.symbols:
         lines += _memory(program, values or {})
     lines += [str(remark) for remark in _remarks(program)]
@@ -105,6 +110,7 @@ def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> d
             {"argument": number, "is_overwritten": number in program.overwritten} for number in program.donated
         ],
         "cpu": {"computed_by": program.cpu.name, "reason": program.cpu.reason, "host": asked_host()},
+        "heat": [spot.to_json() for spot in program.heat.spots] if program.heat is not None else [],
         "remarks": [{"pass": r.pass_name, "text": r.text, "place": r.place} for r in _remarks(program)],
     }
     if values or not program.symbols:

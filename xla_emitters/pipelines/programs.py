@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Counters
 from xla_emitters.runtime.ral.dispatch_log import Dispatch, DispatchLog
+from xla_emitters.runtime.ral.heat import Heat
 from xla_emitters.runtime.ral.memory import Memory
 from xla_emitters.runtime.ral.native_program import NativeProgram
 from xla_emitters.runtime.ral.program import LoadedProgram
@@ -69,6 +71,8 @@ class Compilations:
 
 
 COMPILATIONS = Compilations()
+_LOADING = RLock()
+"""Held while a program is loaded: threads that call it first at once share one context."""
 
 
 @dataclass(frozen=True)
@@ -313,7 +317,13 @@ class DynamicProgram:
     @cached_property
     def loaded(self) -> LoadedProgram:
         """The host program with its context. raises UsageError at a stage on tensors, which has none; as `cpu`, ToolError of LLVM"""
-        return self.cpu.road.loaded if self.cpu.road else load(self.module)
+        with _LOADING:
+            return self.__dict__.get("loaded") or (self.cpu.road.loaded if self.cpu.road else load(self.module))
+
+    @property
+    def heat(self) -> Heat | None:
+        """Which fusions were called at which sizes, and what was replaced; None where nothing counts. raises as `cpu`"""
+        return self.loaded.context.heat if self.cpu.road is not None else None
 
     @cached_property
     def host(self) -> LoadedProgram | NativeProgram:

@@ -4,9 +4,7 @@
         5c0e41...                                                        sha256 of the rest of the file
         {"program": {...}, "traces": [...]}
 
-An entry is written beside its place and renamed into it, so that a reader sees all of it or none; processes may share the directory.
-Whatever is not what was written (cut short, changed, of another schema) is a miss and goes away. Beyond `limit` bytes the entries
-that were not used for longest go first. A directory that cannot be written is no error: then nothing is kept on disk.
+An entry of another schema is a miss and goes away, as one that is not what was written (`entry_cache`).
 Source: docs/reference/contracts "Cache".
 """
 
@@ -15,15 +13,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
 from xla_emitters.program import Program
+from xla_emitters.runtime.entry_cache import EntryCache
 from xla_emitters.trace import SCHEMA, Trace
 
 DIRECTORY = "XLA_EMITTERS_CACHE_DIR"
@@ -76,17 +73,10 @@ class ProgramCache:
             if (held := self._held.get(key)) is not None:
                 self._held.move_to_end(key)
                 return held
-        path = self._path(key)
-        try:
-            digest, _, data = path.read_bytes().partition(b"\n")
-        except OSError:
-            return None
-        program = _read(data) if hashlib.sha256(data).hexdigest().encode() == digest else None
-        with suppress(OSError):
-            if program is None:
-                path.unlink()
-            else:
-                os.utime(path)  # used now: the last to go
+        data = self._entries.get(key)
+        program = None if data is None else _read(data)
+        if data is not None and program is None:
+            self._entries.drop(key)
         if program is not None:
             self._hold(key, program)
         return program
@@ -96,46 +86,28 @@ class ProgramCache:
         self._hold(key, program)
         traces = [trace.to_json() for trace in program.traces]
         content = {"program": program.to_json(), "graph": program.graph.to_json(), "traces": traces}
-        data = json.dumps(content).encode()
-        path = self._path(key)
-        with suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(hashlib.sha256(data).hexdigest().encode() + b"\n" + data)
-                os.replace(name, path)
-            except OSError:
-                os.unlink(name)
-                raise
-            self._shrink()
+        self._entries.put(key, json.dumps(content).encode())
 
     def entries(self) -> Iterator[Path]:
         """The files of all entries, also those that a process was writing when it died."""
-        return (path for path in self._programs.glob("??/*") if path.is_file())
+        return self._entries.entries()
 
     def size(self) -> tuple[int, int]:
         """(entries, bytes) on disk."""
-        sizes = [size for _, size, _ in self._by_use()]
-        return len(sizes), sum(sizes)
+        return self._entries.size()
 
     def clear(self) -> int:
         """Lets go of everything; returns how many entries were on disk."""
         with self._lock:
             self._held.clear()
-        count = 0
-        for path in list(self.entries()):
-            with suppress(OSError):
-                path.unlink()
-                count += 1
-        return count
+        return self._entries.clear()
 
     @property
-    def _programs(self) -> Path:
-        return self.directory / "programs"
+    def _entries(self) -> EntryCache:
+        return EntryCache(self.directory / "programs", self.limit)
 
     def _path(self, key: str) -> Path:
-        return self._programs / key[:2] / key
+        return self._entries.path(key)
 
     def _hold(self, key: str, program: Program) -> None:
         with self._lock:
@@ -143,25 +115,6 @@ class ProgramCache:
             self._held.move_to_end(key)
             while len(self._held) > IN_MEMORY:
                 self._held.popitem(last=False)
-
-    def _by_use(self) -> list[tuple[float, int, Path]]:
-        """(time of last use, bytes, file) of every entry, the longest unused first."""
-        found = list[tuple[float, int, Path]]()
-        for path in self.entries():
-            with suppress(OSError):  # another process may take it away
-                status = path.stat()
-                found.append((status.st_mtime, status.st_size, path))
-        return sorted(found)
-
-    def _shrink(self) -> None:
-        entries = self._by_use()
-        total = sum(size for _, size, _ in entries)
-        for _, size, path in entries:
-            if total <= self.limit:
-                return
-            with suppress(OSError):
-                path.unlink()
-            total -= size
 
 
 def _read(data: bytes) -> Program | None:

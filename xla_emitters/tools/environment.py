@@ -36,6 +36,9 @@ VARIABLES = (
     ),
     Variable("XLA_EMITTERS_CPU", "--cpu", "WAY", "what computes programs on the CPU: auto (default), llvm, numpy"),
     Variable("XLA_EMITTERS_HOST", "--host", "WAY", "what runs programs' host code: python (default), llvm"),
+    Variable(
+        "XLA_EMITTERS_HEAT", "--heat", "LIMITS", "kernels for hot fusions of programs: off (default), on, calls=100,..."
+    ),
     Variable("XLA_EMITTERS_LIBLLVM", "--libllvm", "FILE", "LLVM 22's shared library, which makes PTX"),
     Variable("XLA_EMITTERS_MLIR_OPT", "--mlir-opt", "PATH", "the mlir-opt of LLVM 22, which then makes PTX"),
     Variable("XLA_EMITTERS_MLIR_TRANSLATE", "--mlir-translate", "PATH", "for --keep-intermediates"),

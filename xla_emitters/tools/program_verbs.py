@@ -118,10 +118,12 @@ def compiled(
     stage: str | None = None,
     record: str = "stages",
     constants: str = "",
+    heat: str = "",
 ) -> DynamicProgram:
     """The program, compiled up to `stage`; None: the last one. raises UsageError for a stage that programs have not.
 
     constants  the file for its constants; "": they stay in the program
+    heat       as in `CompileOptions`
     """
     from xla_emitters.explore.programs import compile_text
     from xla_emitters.pipelines.options import CompileOptions
@@ -130,7 +132,7 @@ def compiled(
 
     chosen = known_stage(stage, options.verb) if stage is not None else PROGRAM_STAGES[-1]
     refuse(options, fusion="--fusion")
-    wanted = CompileOptions(target=options.target, stage=chosen, record=record, constants=constants)
+    wanted = CompileOptions(target=options.target, stage=chosen, record=record, constants=constants, heat=heat)
     with progress(f"compiling {name}"):
         return compile_text(text, name, wanted)
 
@@ -214,13 +216,28 @@ def _kernels_of(program: DynamicProgram) -> tuple[Sequence[SizedKernel], str]:
 
 
 def explain_program(options: argparse.Namespace, text: str, name: str) -> int:
-    """Prints symbols, guards, what runs where and why, and, at given sizes, the memory over a run."""
+    """Prints symbols, guards, what runs where and why, and, at given sizes, the memory over a run, or what is hot."""
     from xla_emitters.pipelines.program_report import report, report_json
 
+    if options.runtime:
+        return _explain_runtime(options, text, name)
     program = compiled(options, text, name)
     values = sizes_given(options.sizes)
     data = report_json(program, values) if options.json else report(program, values)
     print(json.dumps(data, indent=2) if options.json else data)
+    return 0
+
+
+def _explain_runtime(options: argparse.Namespace, text: str, name: str) -> int:
+    """Runs the program at the given sizes until its hot fusions have kernels for them, and prints what these gain."""
+    from xla_emitters.pipelines.program_heat import measure_heat
+    from xla_emitters.pipelines.program_inputs import drawn_inputs
+
+    program = compiled(options, text, name, heat="on")
+    inputs = drawn_inputs(program, sizes_given(options.sizes), options.seed)
+    with progress(f"running {program.name}"):
+        found = measure_heat(program, inputs)
+    print(json.dumps(found.to_json(), indent=2) if options.json else "\n".join(found.lines()))
     return 0
 
 

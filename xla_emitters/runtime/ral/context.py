@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from threading import Lock
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -24,6 +25,7 @@ import numpy as np
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, InternalError
 from xla_emitters.runtime.arrays import memory_bytes
+from xla_emitters.runtime.ral.heat import Heat, Watch
 
 STAGE = "run"
 
@@ -88,14 +90,17 @@ class Kernels(Protocol):
 
 
 class Context:
-    """What a loaded program keeps.
+    """What a loaded program keeps. Threads may call the program at once: what a call changes is its own, and counted under a lock.
 
     kernels  those that it launches; None for a program without any
+    heat     what counts fusions, and runs those that are hot; None: nothing does
     """
 
-    def __init__(self, kernels: Kernels | None = None) -> None:
+    def __init__(self, kernels: Kernels | None = None, heat: Heat | None = None) -> None:
         self.kernels = kernels
+        self.heat = heat
         self._runs = self._allocations = self._peak_bytes = 0
+        self._lock = Lock()
         self._going_on = set[Call]()
 
     @property
@@ -114,10 +119,11 @@ class Context:
 
     def count(self, allocations: int, peak_bytes: int, runs: int = 1) -> None:
         """Counts what calls did."""
-        self._runs += runs
-        self._allocations += allocations
-        if peak_bytes > self._peak_bytes:
-            self._peak_bytes = peak_bytes
+        with self._lock:
+            self._runs += runs
+            self._allocations += allocations
+            if peak_bytes > self._peak_bytes:
+                self._peak_bytes = peak_bytes
 
 
 @dataclass(slots=True)
@@ -148,6 +154,7 @@ class Call:
         "_bytes",
         "_names",
         "_shared",
+        "_watch",
         "allocations",
         "context",
         "inputs",
@@ -167,6 +174,7 @@ class Call:
         self._bytes = sum(array.nbytes for array in self._names.values())
         self.peak_bytes = self._bytes
         self._shared = dict[int, _Memory]()
+        self._watch: Watch | None = None
         context.begun(self)
 
     @property
@@ -194,6 +202,17 @@ class Call:
             raise InternalError(f"no kernel '{name}': the program was loaded without kernels", stage=STAGE)
         if all(grid):
             self.context.kernels.launch(name, grid, block, shared_bytes, arguments)
+            if self._watch is not None:
+                self._watch.launched(name, grid, block, shared_bytes, arguments)
+
+    def run_hot(self, fusion: str, values: Sequence[Any]) -> bool:
+        """Runs what was compiled for a fusion at exactly these sizes, if there is such; returns whether it did."""
+        if self.context.heat is None:
+            return False
+        if self._watch is not None:
+            self._watch.ended()
+        has_run, self._watch = self.context.heat.run(fusion, values)
+        return has_run
 
     # --------------------------------------------------------------------------------------------- inputs and outputs
 
@@ -297,4 +316,6 @@ class Call:
             left = [buffer.shape for buffer in self._names.values()]
             self.drop_all()
             raise InternalError(f"{len(left)} buffers were not freed, the first of {list(left[0])}", stage=STAGE)
+        if self._watch is not None:
+            self._watch.ended()
         self.context.ended(self, well=True)

@@ -10,6 +10,7 @@ Buffers of both devices are NumPy arrays here, so copies between them are copies
     sync_on_stream                   waits for the device                      ral_conv       convolutions
     topk, ral_rng                    the largest elements; random bits
     ral_kernel_launch                a kernel of the program, by its name
+    ral_run_hot                      what was compiled for a fusion at these sizes
 
 Products and convolutions are those of room `library`: of f16 and bf16 they add in f32, and round once.
 Source: docs/reference/4 4.5.
@@ -123,6 +124,14 @@ def _launch(name: RalName, constants: Constants) -> Function:
         x, y, z, *rest = arguments
         threads_x, threads_y, threads_z, shared, *values, kernel = rest
         ctx.launch(kernel, (x, y, z), (threads_x, threads_y, threads_z), shared, values)
+
+    return run
+
+
+def _run_hot(name: RalName, constants: Constants) -> Function:
+    def run(ctx: Call, stream: None, *arguments: Any) -> bool:
+        *values, fusion = arguments
+        return ctx.run_hot(fusion, values)
 
     return run
 
@@ -242,6 +251,7 @@ MAKERS: Mapping[str, Maker] = {
     "ral_gemm": _gemm,
     "ral_kernel_launch": _launch,
     "ral_rng": _rng,
+    "ral_run_hot": _run_hot,
     "sync_on_stream": _sync,
     "topk": _top_k,
 }

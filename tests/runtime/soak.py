@@ -1,0 +1,166 @@
+"""One program under load: threads call it with random sizes for minutes; memory stays where it was after the first, and no number is wrong.
+
+    python -m runtime.soak                              8 threads for 600 seconds, 100 calls a second in all, kernels for hot sizes
+    python -m runtime.soak --seconds 5 --rate 400       exit code 1 for a wrong number, a buffer that is left, or memory that grows
+
+The program is the BERT-like layer of the corpus, at sizes that are drawn once, each with its expected values from the NumPy reference. Half
+of the calls are at a few of the sizes, which become hot. Every result is compared, within the program's tolerance. A row of the table is
+of one period: calls, the resident set of this process, the same after the allocator gave back what it keeps of freed arrays (`malloc_trim`,
+by which growth is judged), buffers that are alive, kernels for hot sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, TypeAlias
+
+import numpy as np
+from runtime.programs_table import difference, programs
+
+from xla_emitters.explore.programs import reference_of
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.program_inputs import drawn_inputs
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.stablehlo_text import parse_stablehlo
+
+NAME = "layer"
+THREADS = 8
+SIZES, HOT = 48, 4
+GROWTH = 0.03
+"""Of the trimmed resident set after the first minute: pages that a few live objects keep, tables of Python that grow once."""
+STATUS = Path("/proc/self/status")
+
+
+Row: TypeAlias = tuple[float, int, float, float, int, int]
+
+
+@dataclass
+class Soak:
+    """What happened.
+
+    calls  that ended, wrong  of them, errors  that were raised
+    rows   seconds, calls, resident MiB, and after the allocator was trimmed, live buffers, kernels
+    """
+
+    calls: int = 0
+    wrong: list[str] = field(default_factory=list[str])
+    errors: list[str] = field(default_factory=list[str])
+    rows: list[Row] = field(default_factory=list[Any])
+
+    def growth(self, settled: float) -> float:
+        """How much larger the resident set became at most, as a share, after `settled` seconds."""
+        later = [row[3] for row in self.rows if row[0] >= settled]
+        return max(later) / later[0] - 1 if later else 0.0
+
+
+def resident_mib() -> float:
+    """Memory of this process that is in RAM."""
+    line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmRSS:"))
+    return int(line.split()[1]) / 1024
+
+
+def trimmed_mib() -> float:
+    """The same after the allocator gave back what it keeps."""
+    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
+    return resident_mib()
+
+
+def soak(seconds: float, rate: float, period: float, say: Callable[[str], None] = lambda line: None) -> Soak:
+    """Calls the program for so long.
+
+    rate    calls a second of all threads together, at most
+    period  seconds between two rows
+    """
+    program, cases = _program()
+    tolerance, found, stop = programs()[NAME].case.tolerance, Soak(), Event()
+    counts = [0] * THREADS
+
+    def work(number: int) -> None:
+        draw, due = np.random.default_rng(number), time.perf_counter()
+        while not stop.is_set():
+            case = draw.integers(HOT) if draw.random() < 0.5 else draw.integers(len(cases))
+            inputs, wanted = cases[case]
+            try:
+                worst = max(difference(a, b) for a, b in zip(program.run(inputs), wanted, strict=True))
+            except Exception as error:
+                found.errors.append(f"{type(error).__name__}: {error}")
+                continue
+            if not worst <= tolerance:
+                found.wrong.append(f"{[array.shape for array in inputs[:1]]}: {worst}")
+            counts[number] += 1
+            due += THREADS / rate
+            stop.wait(max(0.0, due - time.perf_counter()))
+
+    threads = [Thread(target=work, args=(number,), daemon=True) for number in range(THREADS)]
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    while (now := time.perf_counter() - start) < seconds:
+        stop.wait(min(period, seconds - now))
+        gc.collect()
+        spots = program.heat.spots if program.heat is not None else []
+        row = (
+            time.perf_counter() - start,
+            sum(counts),
+            resident_mib(),
+            trimmed_mib(),
+            program.counters.live,
+            sum(s.is_replaced for s in spots),
+        )
+        found.rows.append(row)
+        counted = f"{row[0]:8.0f} {row[1]:9d} {row[2]:10.1f} {row[3]:9.1f} {row[4]:8d} {row[5]:9d}"
+        say(f"{counted} {len(found.wrong):7d} {len(found.errors):7d}")
+    stop.set()
+    for thread in threads:
+        thread.join()
+    found.calls = sum(counts)
+    if program.counters.live:
+        found.errors.append(f"{program.counters.live} buffers are left")
+    return found
+
+
+def _program() -> tuple[DynamicProgram, list[tuple[list[Any], list[Any]]]]:
+    """The program, and arguments with their results at all sizes."""
+    listed = programs()[NAME]
+    options = CompileOptions(record="none", heat="calls=50")
+    program = compile_program(parse_stablehlo(listed.text(), NAME), options)
+    draw = np.random.default_rng(0)
+    cases = list[tuple[list[Any], list[Any]]]()
+    for number in range(SIZES):
+        sizes = {"b": int(draw.integers(1, 9)), "s": int(draw.integers(1, 49))}
+        inputs = drawn_inputs(program, sizes, number)
+        cases.append((list(inputs), reference_of(program, inputs).values))
+    return program, cases
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--rate", type=float, default=100.0, help="calls a second")
+    parser.add_argument("--period", type=float, default=30.0, help="seconds between two rows")
+    given = parser.parse_args()
+    print(
+        f"{THREADS} threads, {NAME}.mlir at {SIZES} sizes, at most {given.rate:g} calls a second, {given.seconds:g} s"
+    )
+    print(" seconds     calls   resident   trimmed     live   kernels   wrong  errors", flush=True)
+    found = soak(given.seconds, given.rate, given.period, lambda line: print(line, flush=True))
+    growth = found.growth(min(60.0, given.seconds / 2))
+    print(
+        f"{found.calls} calls, {len(found.wrong)} wrong, {len(found.errors)} errors; after the first minute +{growth:.1%}"
+    )
+    for line in (*found.wrong[:5], *found.errors[:5]):
+        print(f"  {line}")
+    return int(bool(found.wrong or found.errors) or growth > GROWTH)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

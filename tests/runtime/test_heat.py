@@ -1,0 +1,270 @@
+"""Programs whose hot fusions get kernels for their sizes in the background, whole: no wrong number while they are put in, no wait, limits.
+
+The values of all programs of the corpus with such kernels: `make heat`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+from runtime.programs_table import programs
+
+from xla_emitters.errors import DataError, UsageError
+from xla_emitters.pipelines.compiler import compile as compile_hlo
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.program_host import CPU
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.runtime.program_cache import DIRECTORY
+from xla_emitters.runtime.ral import hot_kernels
+from xla_emitters.runtime.ral.heat import Heat
+from xla_emitters.runtime.ral.hot_compiler import HotCompiler
+from xla_emitters.stablehlo_text import parse_stablehlo
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed")
+
+Array = np.ndarray[Any, Any]
+ROWS = """module @m { func.func public @main(%x: tensor<?x?xi32>, %y: tensor<?x?xi32>) -> (tensor<?x?xi32>, tensor<?xi32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %p = stablehlo.multiply %x, %y : tensor<?x?xi32>
+  %q = stablehlo.add %p, %x : tensor<?x?xi32>
+  %s = stablehlo.reduce(%q init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<?x?xi32>, tensor<i32>) -> tensor<?xi32>
+  return %q, %s : tensor<?x?xi32>, tensor<?xi32> } }"""
+WAIT = 120.0
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def surroundings(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CPU, "llvm")
+    monkeypatch.setenv(DIRECTORY, str(directory))
+    monkeypatch.delenv("XLA_EMITTERS_DISABLE_CACHE", raising=False)
+
+
+@pytest.fixture
+def own_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The command of the background process, for a test to change before the first program is loaded."""
+    made = HotCompiler()
+    monkeypatch.setattr(HotCompiler, "_of_process", made)
+    command = list(made.command)
+    made.command = command  # pyright: ignore[reportAttributeAccessIssue]
+    yield command
+    made.abandon()
+
+
+def compiled(heat: str, text: str = ROWS) -> DynamicProgram:
+    return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none", heat=heat))
+
+
+def arrays_of(shape: tuple[int, ...], seed: int = 0) -> list[Array]:
+    draw = np.random.default_rng(seed)
+    return [draw.integers(-1000, 1000, shape, np.int32) for _ in range(2)]
+
+
+def wanted_of(x: Array, y: Array) -> list[Array]:
+    q = x * y + x
+    return [q, q.sum(1, dtype=np.int32)]
+
+
+def assert_right(program: DynamicProgram, arrays: list[Array], stage: str | None = None) -> None:
+    for found, wanted in zip(program.run(arrays, stage), wanted_of(*arrays), strict=True):
+        assert np.array_equal(found, wanted)
+
+
+def heat_of(program: DynamicProgram) -> Heat:
+    assert program.heat is not None
+    return program.heat
+
+
+def answered() -> None:
+    assert HotCompiler.of_process().wait(WAIT)
+
+
+SHAPES = [(1, 1), (3, 5), (4, 64), (7, 31), (16, 16), (2, 257), (33, 8), (5, 100), (64, 3), (9, 9)]
+
+
+def test_kernels_are_put_in_while_threads_call_with_changing_sizes() -> None:
+    program = compiled("calls=20")
+    cases = [arrays_of(shape, seed) for seed, shape in enumerate(SHAPES)]
+    faults = list[BaseException]()
+
+    def call(seed: int) -> None:
+        try:
+            for number in np.random.default_rng(seed).integers(len(cases), size=2500):
+                assert_right(program, cases[number])
+        except BaseException as error:
+            faults.append(error)
+
+    threads = [Thread(target=call, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+    answered()
+    heat = heat_of(program)
+    for arrays in cases:
+        assert_right(program, arrays)
+    assert sum(spot.calls for spot in heat.spots) >= 10_000
+    assert all(spot.what for spot in heat.spots)  # each had a kernel of its own
+    assert sum(spot.runs for spot in heat.spots) > 0
+    assert all(spot.runs < spot.calls for spot in heat.spots)
+
+
+def test_a_second_process_starts_with_what_the_first_compiled(directory: Path) -> None:
+    arrays = arrays_of((6, 7))
+    program = compiled("calls=2")
+    for _ in range(3):
+        program.run(arrays)
+    answered()
+    code = f"""if True:
+        import numpy
+        from xla_emitters.pipelines.options import CompileOptions
+        from xla_emitters.pipelines.programs import compile_program
+        from xla_emitters.runtime.ral.hot_compiler import HotCompiler
+        from xla_emitters.stablehlo_text import parse_stablehlo
+        module = parse_stablehlo({ROWS!r}, "<test>")
+        program = compile_program(module, CompileOptions(record="none", heat="calls=1000000"))
+        x, compiler = numpy.arange(42, dtype="i4").reshape(6, 7), HotCompiler.of_process()
+        program(x, x)
+        assert compiler.wait({WAIT})
+        q, s = program(x, x)
+        assert numpy.array_equal(q, x * x + x) and numpy.array_equal(s, q.sum(1))
+        print(compiler.found, compiler.compiled, sum(spot.runs for spot in program.heat.spots))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    found, made, runs = map(int, done.stdout.split())
+    assert found == len(heat_of(program).spots)
+    assert (made, runs) == (0, found)
+
+
+def test_calls_do_not_wait_for_a_compiler_that_never_answers(own_compiler: list[str]) -> None:
+    own_compiler[1:] = ["-c", "import time; time.sleep(600)"]
+    program = compiled("calls=3")
+    for number in range(300):
+        assert_right(program, arrays_of((number % 5 + 1, 8)))
+    assert {spot.state for spot in heat_of(program).spots} == {"asked"}
+
+
+def test_a_compiler_that_is_killed_leaves_the_kernels_for_all_sizes(own_compiler: list[str]) -> None:
+    own_compiler[1:] = ["-c", "import os; os.kill(os.getpid(), 9)"]
+    program = compiled("calls=2")
+    for _ in range(3):
+        assert_right(program, arrays_of((11, 13)))
+    answered()
+    assert_right(program, arrays_of((11, 13)))
+    assert all(
+        "it ended with status -9" in spot.state or "Broken pipe" in spot.state for spot in heat_of(program).spots
+    )
+
+
+def test_what_is_no_object_file_is_not_run(own_compiler: list[str]) -> None:
+    answer = '{"what": "?", "launches": [], "temporaries": [], "code": {"object": "bm8=", "parameters": {}}}'
+    own_compiler[1:] = ["-c", f"import sys\nfor line in sys.stdin: print({answer!r}, flush=True)"]
+    program = compiled("calls=1")
+    arrays = arrays_of((12, 13))
+    for _ in range(2):
+        assert_right(program, arrays)
+        answered()
+    assert all("this is no object file" in spot.state for spot in heat_of(program).spots)
+
+
+def test_memory_that_cannot_be_had_ends_in_the_kernels_for_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    program, arrays = compiled("calls=1"), arrays_of((6, 7))
+    program.run(arrays)
+    answered()
+
+    def full(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(hot_kernels.PlannedLaunches, "__call__", full)
+    assert_right(program, arrays)
+    assert all("it failed" in spot.state for spot in heat_of(program).spots)
+
+
+def test_a_call_without_memory_is_a_message_and_the_next_one_works() -> None:
+    text = ELEMENT.format("tensor<?x1000000x1000000xf64>")
+    program = compiled("calls=1", text)
+    with pytest.raises(DataError, match="out of memory"):
+        program(np.zeros((9_000_000,), np.float64))
+    np.testing.assert_array_equal(program(np.zeros(0)), np.zeros((0, 1000000, 1000000)))
+    assert program.counters.live == 0
+
+
+ELEMENT = """module @m {{ func.func public @main(%x: tensor<?xf64>) -> {0} {{
+  %c = stablehlo.constant dense<1000000> : tensor<1xi64>
+  %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf64>) -> tensor<i32>
+  %m = stablehlo.convert %n : (tensor<i32>) -> tensor<i64>
+  %l = stablehlo.reshape %m : (tensor<i64>) -> tensor<1xi64>
+  %s = stablehlo.concatenate %l, %c, %c, dim = 0 : (tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<3xi64>
+  %y = stablehlo.dynamic_broadcast_in_dim %x, %s, dims = [0] : (tensor<?xf64>, tensor<3xi64>) -> {0}
+  return %y : {0} }} }}"""
+
+
+def test_arrays_that_are_not_aligned_give_the_same() -> None:
+    program, arrays = compiled("calls=1"), arrays_of((6, 7))
+    program.run(arrays)
+    answered()
+    held = np.zeros(43, np.int32)
+    odd = held[1:].reshape(6, 7)
+    odd[...] = arrays[0]
+    assert_right(program, [odd, arrays[1]])
+
+
+@pytest.mark.parametrize("name", ["masked_softmax", "padded", "update_slice"])
+def test_programs_have_the_values_that_jax_gave(name: str) -> None:
+    program = programs()[name]
+    found = compile_program(parse_stablehlo(program.text(), name), CompileOptions(record="none", heat="calls=1"))
+    program.differences(found)
+    answered()
+    for spot in heat_of(found).spots:
+        spot.fastest = [None, None]  # none is let go for its time
+    assert max(program.differences(found)) <= program.case.tolerance
+    assert sum(spot.runs for spot in heat_of(found).spots) > 0
+
+
+# ------------------------------------------------------------------------------------------------------- kernels of a GPU
+
+
+def test_the_emitters_kernels_run_in_the_place_of_those_for_all_sizes() -> None:
+    program, stage = compiled("calls=1", TRANSPOSED), "llvm-dialect"
+    x = np.random.default_rng(0).standard_normal((64, 33, 8)).astype(np.float32)
+    wanted = np.abs(x).transpose(2, 0, 1)
+    for _ in range(2):
+        np.testing.assert_array_equal(program.run([x], stage)[0], wanted)
+        answered()
+    heat = program.road.loaded(stage).context.heat
+    assert heat is not None
+    (spot,) = (spot for spot in heat.spots if "transpose" in spot.fusion)
+    assert (spot.what, spot.runs, spot.calls) == ("emitters", 1, 2)
+    before, after = spot.gain.instructions or (0, 0)
+    assert 0 < after < before
+
+
+TRANSPOSED = """module @m { func.func public @main(%x: tensor<?x?x?xf32>) -> tensor<?x?x?xf32> {
+  %y = stablehlo.abs %x : tensor<?x?x?xf32>
+  %z = stablehlo.transpose %y, dims = [2, 0, 1] : (tensor<?x?x?xf32>) -> tensor<?x?x?xf32>
+  return %z : tensor<?x?x?xf32> } }"""
+
+
+def test_both_platforms_agree_and_other_sizes_take_the_other_kernels() -> None:
+    program, stage = compiled("calls=1"), "llvm-dialect"
+    assert_right(program, arrays_of((5, 70)), stage)
+    answered()
+    assert_right(program, arrays_of((5, 70)), stage)
+    assert_right(program, arrays_of((5, 71)), stage)
+
+
+def test_heat_is_for_programs() -> None:
+    with pytest.raises(UsageError, match="heat is for programs"):
+        compile_hlo("HloModule m\nENTRY e { ROOT %x = f32[2] parameter(0) }", heat="on")

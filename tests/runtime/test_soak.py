@@ -1,0 +1,20 @@
+"""Five seconds of the load that `make soak` puts on a program for ten minutes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from runtime.soak import STATUS, soak
+
+from xla_emitters.runtime.program_cache import DIRECTORY
+
+
+@pytest.mark.skipif(not STATUS.exists(), reason="this system does not say how much memory a process has")
+def test_threads_call_a_program_at_random_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DIRECTORY, str(tmp_path))
+    found = soak(seconds=5, rate=200, period=1)
+    assert not found.wrong
+    assert not found.errors
+    assert found.calls > 100
+    assert found.growth(2.0) < 0.2

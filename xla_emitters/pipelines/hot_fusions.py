@@ -1,0 +1,169 @@
+"""The fusions of a program that may get kernels for fixed sizes: counted by `Heat`, compiled by `HotCompiler`.
+
+    hot = HotFusions(fused, "cpu", options)         the module at the stage `fused`
+    context.heat = hot.heat(HeatLimits())
+
+A kernel is kept on disk under what it depends on: the fusion's text, the sizes, the platform, the device, this package's files, plugins,
+the tools or the CPU. Which kernels of a fusion are on disk is looked up in the background once, when the program is loaded; a fusion that
+is met at such sizes gets its kernel before it is hot.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters import plugins
+from xla_emitters.buffers.fusion_alone import Interface, fusion_alone
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.lmhlo import FusionOp
+from xla_emitters.dialects.printer import print_ir
+from xla_emitters.errors import ToolError
+from xla_emitters.lowering.host_code import LoadedCode, cpu_fingerprint
+from xla_emitters.lowering.toolchain import tools_fingerprint
+from xla_emitters.pipelines.compiler import own_fingerprint
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.runtime.program_cache import key_of
+from xla_emitters.runtime.ral.heat import Heat, HeatLimits, HotKernel, Spot
+from xla_emitters.runtime.ral.host_kernels import HostKernels
+from xla_emitters.runtime.ral.hot_compiler import HotCompiler, kernel_cache
+from xla_emitters.runtime.ral.hot_kernels import planned_launches
+from xla_emitters.runtime.ral.simt_kernels import SimtKernels
+
+ALIGNMENT = 16
+"""Of a GPU's kernels. Those of the CPU get a copy of what is not aligned, from `HostKernels`."""
+FUSION_LETTERS = SIZES_LETTERS = 32
+"""Of a key: how many say which fusion it is, and how many at which sizes."""
+
+
+class HotFusions:
+    """See the file's head.
+
+    fused     which is left as it was, and not changed later
+    platform  one of `LOADERS`
+    kernel    text of a kernel for all sizes, by its name, where launches are recorded to count what they do
+    """
+
+    def __init__(
+        self, fused: ModuleOp, platform: str, options: CompileOptions, kernel: Callable[[str], str] | None = None
+    ) -> None:
+        self.kernel = kernel
+        self.platform = platform
+        self.options = options
+        self._fusions = {
+            op.fusion_name.data: op for op in fused.walk() if isinstance(op, FusionOp) and op.fusion_name is not None
+        }
+        self._texts = dict[str, str]()
+        self._known = set[tuple[str, str]]()
+
+    def heat(self, limits: HeatLimits) -> Heat:
+        """What counts the fusions of one loaded program."""
+        compiler = HotCompiler.of_process()
+        heat = Heat(limits, self.ask, self.is_known, is_timed=self.platform == "cpu")
+        compiler.do(lambda: self._look_up(heat))
+        return heat
+
+    def ask(self, heat: Heat, spot: Spot) -> None:
+        """Has kernels for a spot compiled, or found; returns at once."""
+        HotCompiler.of_process().ask(HotFusion(self, heat, spot))
+
+    def is_known(self, spot: Spot) -> bool:
+        """Whether kernels for a spot are on disk."""
+        return bool(self._known) and (spot.fusion, _sizes_key(spot)) in self._known
+
+    def text(self, fusion: str) -> str:
+        """The fusion alone, as text."""
+        if fusion not in self._texts:
+            op = self._fusions[fusion]
+            found = Interface.of(op)
+            assert isinstance(found, Interface)
+            self._texts[fusion] = print_ir(fusion_alone(op, found))
+        return self._texts[fusion]
+
+    def fusion_key(self, fusion: str) -> str | None:
+        """Of a fusion at any sizes; None where it cannot be said what its kernels depend on."""
+        if self._surroundings is None:
+            return None
+        return key_of(self.text(fusion), *self._surroundings)[:FUSION_LETTERS]
+
+    @cached_property
+    def _surroundings(self) -> tuple[str, ...] | None:
+        """What kernels depend on besides their fusion."""
+        if (outside := plugins.sources()) is None:
+            return None
+        added = ["".join((str(path), hashlib.sha256(path.read_bytes()).hexdigest())) for path in outside]
+        try:
+            tools = cpu_fingerprint() if self.platform == "cpu" else tools_fingerprint()
+        except ToolError:
+            return None
+        return self.platform, self.options.target, repr(self.options.device), own_fingerprint(), tools, *added
+
+    def _look_up(self, heat: Heat) -> None:
+        """Finds which kernels are on disk."""
+        if (cache := kernel_cache()) is None:
+            return
+        for fusion, op in self._fusions.items():
+            if isinstance(Interface.of(op), Interface) and (key := self.fusion_key(fusion)) is not None:
+                self._known |= {(fusion, found[len(key) :]) for found in cache.keys(key)}
+        heat.look_again()
+
+
+@dataclass(frozen=True)
+class HotFusion:
+    """A job of `HotCompiler`: a fusion at sizes, for one program."""
+
+    hot: HotFusions
+    heat: Heat
+    spot: Spot
+
+    def key(self) -> str | None:
+        found = self.hot.fusion_key(self.spot.fusion)
+        return None if found is None else found + _sizes_key(self.spot)
+
+    def request(self) -> Mapping[str, Any]:
+        kernels = dict.fromkeys(launch["kernel"] for launch in self.spot.launches)
+        return {
+            "now": self.spot.launches,
+            "modules": {name: self.hot.kernel(name) for name in kernels} if self.hot.kernel else {},
+            "platform": self.hot.platform,
+            "fusion": self.hot.text(self.spot.fusion),
+            "shapes": self.spot.shapes,
+            "numbers": self.spot.numbers,
+            "target": self.hot.options.target,
+        }
+
+    def answered(self, answer: Mapping[str, Any]) -> None:
+        if "declined" in answer:
+            self.heat.keep(self.spot, answer["declined"])
+        else:
+            self.heat.replace(self.spot, LOADERS[self.hot.platform](answer))
+
+
+def _sizes_key(spot: Spot) -> str:
+    return hashlib.sha256(repr((spot.shapes, spot.numbers)).encode()).hexdigest()[:SIZES_LETTERS]
+
+
+def _for_cpu(answer: Mapping[str, Any]) -> HotKernel:
+    """Machine code of this CPU. raises ToolError for what is no such code"""
+    data = b64decode(answer["code"]["object"])
+    kernels = HostKernels(answer["code"]["parameters"], {}, LoadedCode(data).address)
+    return planned_launches(answer, len(data), kernels)
+
+
+def _for_simt(answer: Mapping[str, Any]) -> HotKernel:
+    """IR for the CPU executor."""
+    texts: Mapping[str, str] = answer["code"]["modules"]
+    modules = {name: parse_ir(text, f"<{name}>") for name, text in texts.items()}
+    return planned_launches(
+        answer, sum(map(len, texts.values())), SimtKernels(lambda name, _: modules[name]), ALIGNMENT
+    )
+
+
+LOADERS: Mapping[str, Callable[[Mapping[str, Any]], HotKernel]] = {"cpu": _for_cpu, "simt": _for_simt}
+"""How an answer for a platform becomes a kernel."""

@@ -1,0 +1,87 @@
+"""What becomes of a program's fusions at sizes that come again: it runs until they have kernels of their own, or will not get one.
+
+    program = compile_program(module, CompileOptions(heat="on"))
+    print("\\n".join(heat_report(program, inputs, "b = 2, s = 16")))
+
+On the CPU the program is called, and the kernels are timed. For a GPU it is executed once, and what its kernels do is counted: instructions
+and bytes of all threads, with the kernels for all sizes and with those for these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import Unsupported
+from xla_emitters.pipelines.program_kernels import KernelRoad
+from xla_emitters.runtime.ral.heat import TIMED, Heat
+from xla_emitters.runtime.ral.hot_compiler import HotCompiler
+
+STAGE = "llvm-dialect"
+WAIT_SECONDS = 600.0
+
+
+class Heated(Protocol):
+    """What is asked here of a `DynamicProgram`, compiled with `heat`."""
+
+    @property
+    def target(self) -> str: ...
+    @property
+    def heat(self) -> Heat | None: ...
+    @property
+    def road(self) -> KernelRoad: ...
+    def run(self, inputs: Sequence[Any], stage: str | None = None, *, donate: bool = False) -> list[Array]: ...
+
+
+@dataclass(frozen=True)
+class ProgramHeat:
+    """What was counted.
+
+    cpu      by calls; None where NumPy computes the program
+    kernels  for a GPU; None where something has no kernel, which `reason` says
+    """
+
+    target: str
+    cpu: Heat | None
+    kernels: Heat | None
+    reason: str = ""
+
+    def lines(self) -> list[str]:
+        """For `explain --runtime`."""
+        lines = ["hot fusions on the CPU"]
+        lines += (
+            [f"  {line}" for line in self.cpu.report()] if self.cpu else ["  NumPy computes them: none are kernels"]
+        )
+        lines.append(f"hot fusions as kernels for {self.target}: instructions and bytes of all threads of one run")
+        lines += [f"  {line}" for line in self.kernels.report()] if self.kernels else [f"  {self.reason}"]
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as docs/json.md says."""
+        return {
+            name: [spot.to_json() for spot in heat.spots] if heat else []
+            for name, heat in (("cpu", self.cpu), ("kernels", self.kernels))
+        }
+
+
+def measure_heat(program: Heated, inputs: Sequence[Array]) -> ProgramHeat:
+    """Calls a program on these arrays until what is hot has kernels of its own, and as often again as it takes to time them."""
+    compiler = HotCompiler.of_process()
+    if program.heat is not None:
+        for _ in range(program.heat.limits.calls):
+            program.run(inputs)
+        compiler.wait(WAIT_SECONDS)
+        for _ in range(TIMED + 1):
+            program.run(inputs)
+    try:
+        kernels = program.road.loaded(STAGE).context.heat
+        assert kernels is not None
+        kernels.limits = replace(kernels.limits, calls=1)
+        program.run(inputs, STAGE)
+        compiler.wait(WAIT_SECONDS)
+        program.run(inputs, STAGE)
+    except Unsupported as error:
+        return ProgramHeat(program.target, program.heat, None, error.message)
+    return ProgramHeat(program.target, program.heat, kernels)

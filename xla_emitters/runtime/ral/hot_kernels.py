@@ -1,0 +1,89 @@
+"""What the background process compiled for a fusion at fixed sizes, ready to run.
+
+    kernel = planned_launches(answer, len(code), kernels)          see `pipelines/hot_kernels` for what an answer is
+    kernel([x, y])
+
+Temporaries between its launches are allocated for each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.runtime.ral.context import Kernels
+from xla_emitters.runtime.ral.heat import Gain
+
+Grid = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class PlannedLaunches:
+    """A fusion's launches at fixed sizes.
+
+    what         how it was made
+    bytes        that its code takes
+    gain         as counted
+    launches     kernel, grid, block, bytes of shared memory, and the numbers of its arrays
+    temporaries  the types and shapes of the arrays behind the fusion's own
+    kernels      by name
+    alignment    of addresses, which they take for granted; 0: of none
+    """
+
+    what: str
+    bytes: int
+    gain: Gain
+    launches: tuple[tuple[str, Grid, Grid, int, tuple[int, ...]], ...]
+    temporaries: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
+    kernels: Kernels = field(repr=False)
+    alignment: int = 0
+
+    def __call__(self, arrays: Sequence[Array]) -> bool:
+        for array in arrays if self.alignment else ():
+            if array.__array_interface__["data"][0] % self.alignment:
+                return False
+        held = arrays
+        if self.temporaries:
+            held = [*arrays, *(np.empty(shape, element) for element, shape in self.temporaries)]
+        for name, grid, block, shared_bytes, numbers in self.launches:
+            self.kernels.launch(name, grid, block, shared_bytes, [held[number] for number in numbers])
+        return True
+
+
+def planned_launches(
+    answer: Mapping[str, Any], code_bytes: int, kernels: Kernels, alignment: int = 0
+) -> PlannedLaunches:
+    """The launches that an answer says.
+
+    code_bytes  that the code of `kernels` takes
+    alignment   of addresses, which `kernels` take for granted; 0: of none
+    """
+    launches = tuple(
+        (
+            launch["kernel"],
+            _grid(launch["grid"]),
+            _grid(launch["block"]),
+            launch["shared_bytes"],
+            tuple(launch["arguments"]),
+        )
+        for launch in answer["launches"]
+    )
+    temporaries = tuple((dtype(name).numpy, tuple(shape)) for name, shape in answer["temporaries"])
+    gain = Gain(*(_pair(answer.get("gain", {}), name) for name in ("instructions", "bytes")))
+    return PlannedLaunches(answer["what"], code_bytes, gain, launches, temporaries, kernels, alignment)
+
+
+def _grid(numbers: Sequence[int]) -> Grid:
+    x, y, z = numbers
+    return x, y, z
+
+
+def _pair(gain: Mapping[str, Any], name: str) -> tuple[int, int] | None:
+    if name not in gain:
+        return None
+    before, after = gain[name]
+    return before, after
