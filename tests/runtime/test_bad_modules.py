@@ -179,6 +179,8 @@ LARGE: dict[str, tuple[Callable[[], str], int]] = {
 # Reads and plans each text within the limits; one JSON row each: kernels, seconds of the processor.
 UNDER_LIMITS = """
 import json, resource, sys, time
+from xla_emitters.tools.cold_start import begin
+begin()  # as a command does
 from xla_emitters.pipelines.compiler import plan_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[1]),) * 2)

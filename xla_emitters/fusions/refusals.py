@@ -69,7 +69,10 @@ def _for_other_compiler(view: FusionView, kind: str) -> Unsupported:
 
 def refuse_values(view: FusionView) -> None:
     """raises Unsupported, with its place, for types of values that no emitter takes."""
-    for op in (*view.instructions, *(parameter for parameter in view.parameters if parameter not in view.users)):
+    needed = frozenset(view.instructions)
+    for op in (*view.instructions, *(parameter for parameter in view.parameters if parameter not in needed)):
+        if is_array(op.result.type) and not has_dynamic_dims(op.result.type):
+            continue
         leaves = leaf_types(op.result.type)
         if not leaves or not all(map(is_array, leaves)):
             raise op.unsupported(f"no code for {type_text(op.result.type)}")

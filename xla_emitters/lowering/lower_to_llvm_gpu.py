@@ -61,11 +61,12 @@ from xla_emitters.device import Device
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
-from xla_emitters.dialects.mlir.nvvm import GridDepActionAttr, GridDepActionKind, ShflKind, ShflOp
+from xla_emitters.dialects.mlir.nvvm import ShflKind, ShflOp
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.functions import BY_OP, Size
 from xla_emitters.kernels.kernel_entry import ENTRY, GRID, KERNEL, REQUIRED_BLOCK, known_block, known_grid
+from xla_emitters.lowering.grid_dependency import griddepcontrol
 from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
 from xla_emitters.rewrite.data_layout import index_width
@@ -610,8 +611,7 @@ def _shuffle(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 
 def _wait(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    kind = GridDepActionKind.Wait if op.name == "xla_gpu.pdl_wait" else GridDepActionKind.LaunchDependents
-    return lowering.make("nvvm.griddepcontrol", properties={"kind": GridDepActionAttr(kind)}).results
+    return lowering.make("nvvm.griddepcontrol", properties=griddepcontrol(op).properties).results
 
 
 # Control flow

@@ -34,9 +34,8 @@ MLIR_NAMES = {
     "convert-scf-to-cf": "xla-convert-scf-to-cf",
     "xla-gpu-lower-xla-shared": "xla-from-upstream-spelling",
 }
-# XLA's passes that would change nothing here: our integer types have no sign, and our kernels do not wait for others
-# (docs/decisions/01; a wait in the input is lowered by xla-lower-to-llvm-gpu).
-NOTHING_TO_DO = frozenset({"stablehlo-convert-to-signless", "xla-gpu-insert-pdl", "xla-lower-pdl-wait"})
+# XLA's passes that would change nothing here: our integer types have no sign.
+NOTHING_TO_DO = frozenset({"stablehlo-convert-to-signless"})
 # XLA's pipelines for tests -> the pass of ours that each begins with.
 PIPELINES = {
     "xla-test-optimize": "xla-simplify-arith",

@@ -360,4 +360,6 @@ def _commas(numbers: Sequence[int]) -> str:
 
 def has_dynamic_dims(ir_type: Attribute) -> bool:
     """Whether some array in `ir_type` has a dimension whose size is known only at run time."""
+    if isinstance(ir_type, TensorType):
+        return UNBOUNDED in ir_type.get_shape()
     return any(isinstance(leaf, TensorType) and UNBOUNDED in leaf.get_shape() for leaf in leaf_types(ir_type))

@@ -1,0 +1,34 @@
+"""Dependent launches become PTX's instruction for them.
+
+    "xla_gpu.pdl_wait"() : () -> ()                    ->   nvvm.griddepcontrol wait
+    "xla_gpu.pdl_launch_dependents"() : () -> ()       ->   nvvm.griddepcontrol launch_dependents
+
+In XLA's order this is after xla-lower-tensors. The list of passes goes without, since none of its kernels waits (docs/decisions/17);
+xla-lower-to-llvm-gpu writes the same instruction for a wait that IR from elsewhere still has.
+Source: docs/reference/2 3.3 "xla-lower-pdl-wait".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.dialects.xla_gpu.tensors import PdlLaunchDependentsOp, PdlWaitOp
+from xla_emitters.lowering.grid_dependency import griddepcontrol
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.locations import located_builder
+
+
+@dataclass(frozen=True)
+class LowerPdlWaitPass(KernelPass):
+    """See the head of the file."""
+
+    name = "xla-lower-pdl-wait"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for wait in [inner for inner in op.walk() if isinstance(inner, PdlWaitOp | PdlLaunchDependentsOp)]:
+            located_builder(InsertPoint.before(wait), wait).insert(griddepcontrol(wait))
+            Rewriter.erase_op(wait)

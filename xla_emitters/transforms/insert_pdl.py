@@ -1,0 +1,48 @@
+"""A kernel waits for the kernels before it: the device's half of programmatic dependent launch (PDL).
+
+    func.func @fusion(%x: tensor<128xf32>, ...) {          func.func @fusion(%x: tensor<128xf32>, ...) {
+      ...                                            ->      "xla_gpu.pdl_wait"() : () -> ()
+                                                             ...
+
+A kernel that is launched with the attribute for it may start before the kernel ahead of it in the stream has ended; the wait, first in
+every public function with a body, ends when that one's memory is written. Launched without the attribute, the wait does nothing. What
+comes before it could overlap with the kernel ahead; nothing does here, as in XLA, so only the start of the blocks is hidden.
+
+For GPUs from Hopper (9.0) on: an older one has no such instruction. The pass is not in the list of passes (docs/decisions/17): it is
+there by its name, as `--pipeline` takes it, between xla-cse at the end of stage `unrolled` and xla-convert-pure-call-ops.
+Source: docs/reference/2 3.3 "xla-gpu-insert-pdl"; PTX ISA, "griddepcontrol".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import InsertPoint
+
+from xla_emitters.dialects.xla_gpu.tensors import PdlWaitOp
+from xla_emitters.rewrite.kernel_pass import DevicePass
+from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.rewrite.symbols import functions, is_private
+
+SINCE = (9, 0)
+
+
+@dataclass(frozen=True)
+class InsertPdlPass(DevicePass):
+    """See the head of the file."""
+
+    name = "xla-gpu-insert-pdl"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in functions(op).values():
+            if is_private(function) or not function.body.blocks:
+                continue
+            entry = function.body.blocks[0]
+            if self.device.compute_capability < SINCE:
+                self.skip(function, f"{self.device.architecture} has no griddepcontrol, which sm_90 brought")
+            elif isinstance(entry.first_op, PdlWaitOp):
+                self.skip(function, "it waits already")
+            else:
+                located_builder(InsertPoint.at_start(entry), function).insert(PdlWaitOp())
