@@ -253,11 +253,11 @@ class Call:
 
     def dealloc(self, buffer: Array) -> None:
         """Ends a name of a buffer; the last one frees it. raises InternalError for what is no buffer of this call."""
-        if self._end(buffer):
+        if self.end_name(buffer):
             self.freed(buffer)
 
-    def _end(self, buffer: Array) -> bool:
-        """Ends a name of a buffer; whether it was the last."""
+    def end_name(self, buffer: Array) -> bool:
+        """Ends a name of a buffer; whether it was the last. raises as `dealloc`"""
         if self._names.pop(id(buffer), None) is None:
             raise InternalError("a buffer is freed that the call does not own", stage=STAGE)
         if (memory := self._shared.pop(id(buffer), None)) is None:
@@ -275,7 +275,7 @@ class Call:
         is_shared = memory is not None and (memory.references != 1 or not memory.is_counted)
         if id(buffer) not in self._names or is_shared:
             raise InternalError("a result is not a buffer of its own", stage=STAGE)
-        self._end(buffer)
+        self.end_name(buffer)
 
     def drop_all(self) -> None:
         """Frees every buffer: the call failed."""

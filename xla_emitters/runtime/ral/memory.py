@@ -194,15 +194,14 @@ class WatchedCall(Call):
             self._names_of[made] += 1
         return view
 
-    def dealloc(self, buffer: Array) -> None:
-        super().dealloc(buffer)
-        made = self._of.pop(id(buffer), None)
-        if made is None:
-            return
-        self._names_of[made] -= 1
-        if not self._names_of[made]:
-            self._live -= made.bytes
-            self._events.append(Event(_line(), "freed", made, self._live))
+    def end_name(self, buffer: Array) -> bool:
+        is_last = super().end_name(buffer)
+        if (made := self._of.pop(id(buffer), None)) is not None:
+            self._names_of[made] -= 1
+            if not self._names_of[made]:
+                self._live -= made.bytes
+                self._events.append(Event(_line(), "freed", made, self._live))
+        return is_last
 
     def release(self, buffer: Array) -> None:
         made = self._of.get(id(buffer))
