@@ -3,6 +3,7 @@
     python -m runtime.cpu_table                 all programs of both corpora, at the last of their sizes
     python -m runtime.cpu_table rope layer      these
     python -m runtime.cpu_table --random        beside that the layer at 200 new shapes, first calls: what compiling once is for
+    python -m runtime.cpu_table --large         instead, programs at larger sizes, without NumPy
 
 A row: milliseconds of a call, the median of blocks of calls that take turns (LLVM, JAX, NumPy, LLVM, ...), the least median of three; the
 quotient of LLVM's and JAX's. The last line is their geometric mean. It needs JAX.
@@ -14,7 +15,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -27,6 +28,19 @@ from xla_emitters.pipelines.programs import DynamicProgram
 
 CALLS, TURNS = 15, 3
 SHAPES = 200
+LARGE = (
+    ("layer", {"b": 8, "s": 128}),
+    ("layer", {"b": 16, "s": 512}),
+    ("masked_softmax", {"b": 4, "s": 512}),
+    ("causal_attention", {"b": 8, "s": 128}),
+    ("rope", {"b": 8, "s": 512}),
+    ("cross_entropy", {"b": 64, "s": 512}),
+    ("half_norm", {"b": 64, "s": 512}),
+    ("embedding", {"b": 64, "s": 512}),
+    ("cumulative", {"b": 64, "s": 512}),
+    ("scatter_add", {"b": 512, "s": 512}),
+    ("sorted", {"b": 64, "s": 512}),
+)
 
 
 def median_of(run: Callable[[], Any], calls: int = CALLS) -> float:
@@ -62,6 +76,21 @@ def row(program: Program, jitted: Any) -> tuple[float, str]:
     return llvm / theirs, line
 
 
+def large_row(program: Program, sizes: Mapping[str, int], jitted: Any) -> tuple[float, str]:
+    """As `row`, at these sizes."""
+    jax: Any = import_module("jax")
+    inputs = program.inputs(sizes)
+    ours = compiled(program, "auto", inputs)
+    runs = (lambda: ours.run(inputs), lambda: jax.block_until_ready(jitted(*inputs)))
+    for run in (*runs, *runs):
+        run()
+    llvm, theirs = (
+        min(column) for column in zip(*([median_of(run, 5) for run in runs] for _ in range(TURNS)), strict=True)
+    )
+    said = ",".join(f"{name}={size}" for name, size in sizes.items())
+    return llvm / theirs, f"{program.name + ' ' + said:30} {llvm:9.3f} {theirs:9.3f} {llvm / theirs:9.2f}"
+
+
 def layer_at_random(jitted: Any) -> str:
     """The layer at SHAPES shapes, each once: compiling and all calls."""
     jax: Any = import_module("jax")
@@ -89,6 +118,11 @@ def main(arguments: Sequence[str]) -> int:
     functions = {**stablehlo_programs.functions(), **dynamic_programs.functions()}
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     print(f"JAX {jax.__version__}, NumPy {np.__version__}, {os.cpu_count()} cores, load {load}")
+    if "--large" in arguments:
+        rows = [large_row(known[name], sizes, jax.jit(functions[name])) for name, sizes in LARGE]
+        print(f"{'program':30} {'ours ms':>9} {'JAX ms':>9} {'ours/JAX':>9}", *(line for _, line in rows), sep="\n")
+        print(f"geometric mean of ours/JAX {statistics.geometric_mean(quotient for quotient, _ in rows):.2f}")
+        return 0
     print(f"{'program':24} {'by':6} {'ours ms':>9} {'JAX ms':>9} {'NumPy ms':>9} {'ours/JAX':>9}")
     found = list[float]()
     for name in names or known:

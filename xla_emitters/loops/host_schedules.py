@@ -91,16 +91,21 @@ def _fill(fusion: FusionLoops, source: int, *, is_scalar: bool) -> None:
 def _one_after_the_other(
     fusion: FusionLoops, visited: SSAValue, visit: Callable[[KernelCode, list[SSAValue]], None]
 ) -> None:
-    """A loop of one block, which visits all indices of a buffer in row-major order."""
+    """Loops of one block, which visit all indices of a buffer in row-major order."""
+    sizes = fusion.numbers.sizes(visited)
 
-    def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
-        def step(inner: KernelCode, linear: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            visit(inner, inner.index.delinearize(linear, fusion.numbers.sizes(visited)))
+    def nest(code: KernelCode, at: list[SSAValue]) -> None:
+        if len(at) == len(sizes):
+            return visit(code, at)
+
+        def step(inner: KernelCode, index: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            nest(inner, [*at, index])
             return ()
 
-        code.loop(0, fusion.numbers.count(visited), 1, (), step)
+        code.loop(0, sizes[len(at)], 1, (), step)
+        return None
 
-    fusion.parallel(NAME, [1], [1], body)
+    fusion.parallel(NAME, [1], [1], lambda code, _: nest(code, []))
 
 
 def _emit_scatter(fusion: FusionLoops) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 LANES = {"float": 16, "double": 8}
 NAMES = {"float": "f32", "double": "f64"}
+IR_TYPES = {name: ir_type for ir_type, name in NAMES.items()}
 SIZES = {"float": 4, "double": 8}
 ROWS = 4
 ARRAYS = 3
@@ -27,9 +28,9 @@ MOST_TERMS = 2048
 """Terms of a sum that a panel has memory for."""
 
 
-def product_steps() -> str:
-    """LLVM IR of the steps `product.f32` and `product.f64`."""
-    return "\n".join(line for ir_type in LANES for line in _product(ir_type))
+def product_step(element: str) -> str:
+    """LLVM IR of the step `product.f32`, or `product.f64`."""
+    return "\n".join(_product(IR_TYPES[element]))
 
 
 def _product(t: str) -> Iterator[str]:

@@ -26,7 +26,7 @@ from xla_emitters.errors import ToolError, Unsupported, UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed
-from xla_emitters.lowering.host_products import product_steps
+from xla_emitters.lowering.host_products import product_step
 from xla_emitters.lowering.host_steps import ENTRY, STEPS, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.pipelines.collector import collector_at_rest
@@ -144,9 +144,13 @@ class HostRoad:
         """The host program with its context and kernels. raises ToolError as `HostCode`"""
         made = python_program(self.host)
         address = HostCode(self.ir).address
-        shared = HostCode(STEPS + product_steps()).address
-        products = {element: shared(f"product.{element}") for element in ("f32", "f64")}
-        kernels = HostKernels(self.parameters, self.accesses, address, products)
+        shared = HostCode(STEPS).address
+        kernels = HostKernels(
+            self.parameters,
+            self.accesses,
+            address,
+            lambda element: HostCode(product_step(element)).address(f"product.{element}"),
+        )
         replay = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(shared("replay"))
         # A plan does what was recorded: it would neither count fusions nor take the kernels of hot ones.
         steps = None if self._hot else Steps(replay, shared("copy"), lambda name: address(f"{name}{ENTRY}"))

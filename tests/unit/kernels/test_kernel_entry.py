@@ -142,6 +142,14 @@ def test_every_pass_keeps_the_launch() -> None:
             llvm.mlir.global private constant @table(dense<0> : tensor<9xi8>) {addr_space = 0 : i32} : !llvm.array<9 x i8>""",
             4224 + 48 + 56,
         ),
+        (
+            """gpu.module @m {
+              gpu.func @k(%x: memref<?xf32, "gpu">) workgroup(%a: memref<64xf32, 3 : i64>, %b: memref<3xi1, 3 : i64>) kernel {
+                gpu.return
+              }
+            }""",
+            256 + 3,
+        ),
     ],
 )
 def test_shared_bytes(text: str, wanted: int) -> None:

@@ -53,7 +53,7 @@ class HostKernels(Kernels):
     parameters  of each kernel, the types as LLVM names them, without the last three
     accesses    of each kernel, which arguments it reads, and which it writes
     address_of  where the code of a kernel begins
-    products    by element type, the step that multiplies matrices
+    product_of  where the step begins that multiplies matrices of an element type; None: there is none
     """
 
     def __init__(
@@ -61,12 +61,13 @@ class HostKernels(Kernels):
         parameters: Mapping[str, Sequence[str]],
         accesses: Mapping[str, Accesses],
         address_of: Callable[[str], int],
-        products: Mapping[str, int] | None = None,
+        product_of: Callable[[str], int] | None = None,
     ) -> None:
         self.parameters = parameters
         self.accesses = accesses
         self.address_of = address_of
-        self.products: Mapping[str, int] = products or {}
+        self._product_of = product_of
+        self._products = dict[str, int]()
         self._ready = dict[str, Callable[..., None]]()
 
     def launch(
@@ -95,10 +96,16 @@ class HostKernels(Kernels):
         parts = parts_of(count, total)
         _share(lambda first, last: _run(function, values, first, last, shared_bytes), count, parts)
 
+    def product(self, element: str) -> int | None:
+        """Where the step begins that multiplies matrices of an element type, compiled when it is first asked for."""
+        if element not in self._products and self._product_of is not None:
+            self._products[element] = self._product_of(element)
+        return self._products.get(element)
+
     def multiply(
         self, element: str, arrays: tuple[Array, Array, Array], matrices: Matrices, *, is_shared: bool
     ) -> bool:
-        if (address := self.products.get(element)) is None:
+        if (address := self.product(element)) is None:
             return False
         step = STEP(address)
 

@@ -197,8 +197,8 @@ class WatchedCall(Call):
         return view
 
     def end_name(self, buffer: Array) -> bool:
-        is_last, made = super().end_name(buffer), self._of.pop(id(buffer), None)
-        if made is not None:
+        is_last = super().end_name(buffer)
+        if (made := self._of.pop(id(buffer), None)) is not None:
             self._names_of[made] -= 1
             if not self._names_of[made]:
                 self._live -= made.bytes

@@ -281,7 +281,7 @@ class SegmentCode:
             factors = event.function.factors(left.array(), right.array(), out.array(), *transposed)
             addresses = [array.ctypes.data for array in factors]
             are_views = addresses == [place.slot.memory.ctypes.data for place in (left, right, out)]
-            step = self._kernels.products.get(event.function.plain)
+            step = self._kernels.product(event.function.plain)
             if step is not None and factors.is_small and not factors.is_shared and are_views:
                 self._pending.append((step, [out.slot, left.slot, right.slot, *factors.matrices]))
                 return

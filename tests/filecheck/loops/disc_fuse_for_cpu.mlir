@@ -1,0 +1,34 @@
+// RUN: xla-emitters-opt -p disc-fuse-for-cpu %s | filecheck %s
+// What a CPU's loops do well is a fusion of one op. Others stay: a scatter whose updates are not known to fit, what is in a fusion already.
+hlo.computation @add {
+  %a = hlo.parameter 0 {name = "a"} : tensor<f32>
+  %b = hlo.parameter 1 {name = "b"} : tensor<f32>
+  %s = hlo.add %a, %b {name = "s"} : tensor<f32>
+  hlo.return %s : tensor<f32>
+}
+func.func @main(%x: memref<5xf32, "gpu">, %i: memref<?x1xi32, "gpu"> {disc.sizes = ["n", "1"]}, %u: memref<?xf32, "gpu"> {disc.sizes = ["n"]}, %v: memref<?xf32, "gpu"> {disc.sizes = ["m"]}, %zero: memref<f32, "gpu">) {
+  %w = memref.alloc() : memref<4xf32, "gpu">
+  lmhlo.reduce_window %x, %zero -> %w {name = "w", to_apply = @add, window = #hlo.window<size = [2]>} : (memref<5xf32, "gpu">, memref<f32, "gpu">) -> memref<4xf32, "gpu">
+  %y = memref.alloc() : memref<5xf32, "gpu">
+  lmhlo.scatter %x, %i, %u -> %y {name = "y", to_apply = @add, update_window_dims = array<i64>, inserted_window_dims = array<i64: 0>, scatter_dims_to_operand_dims = array<i64: 0>, index_vector_dim = 1 : i64} : (memref<5xf32, "gpu">, memref<?x1xi32, "gpu">, memref<?xf32, "gpu">) -> memref<5xf32, "gpu">
+  %z = memref.alloc() : memref<5xf32, "gpu">
+  lmhlo.scatter %x, %i, %v -> %z {name = "z", to_apply = @add, update_window_dims = array<i64>, inserted_window_dims = array<i64: 0>, scatter_dims_to_operand_dims = array<i64: 0>, index_vector_dim = 1 : i64} : (memref<5xf32, "gpu">, memref<?x1xi32, "gpu">, memref<?xf32, "gpu">) -> memref<5xf32, "gpu">
+  %n = memref.alloc() : memref<5xf32, "gpu">
+  "lmhlo.fusion"() <{fusion_name = "k", kind = "kLoop"}> ({
+    lmhlo.negate %x -> %n {name = "n"} : (memref<5xf32, "gpu">) -> memref<5xf32, "gpu">
+    lmhlo.terminator
+  }) : () -> ()
+  return
+}
+// CHECK-LABEL: func.func @main
+// CHECK:         "lmhlo.fusion"() <{fusion_name = "main_kLoop_reduce_window_cpu_0", kind = "kLoop"}> ({
+// CHECK-NEXT:      lmhlo.reduce_window %x, %zero -> %w
+// CHECK-NEXT:      lmhlo.terminator
+// CHECK-NEXT:    }) {disc.device = "gpu"} : () -> ()
+// CHECK:         "lmhlo.fusion"() <{fusion_name = "main_kLoop_scatter_cpu_1", kind = "kLoop"}> ({
+// CHECK-NEXT:      lmhlo.scatter %x, %i, %u -> %y
+// CHECK-NEXT:      lmhlo.terminator
+// CHECK:         %z = memref.alloc()
+// CHECK-NEXT:    lmhlo.scatter %x, %i, %v -> %z
+// CHECK:         "lmhlo.fusion"() <{fusion_name = "k", kind = "kLoop"}> ({
+// CHECK-NEXT:      lmhlo.negate
