@@ -13,6 +13,7 @@ from xla_emitters.errors import UsageError
 
 RECORDS = ("none", "stages", "passes")
 TRITON = ("split", "refuse")
+PRECISIONS = ("f16", "bf16")
 
 
 class CompileKeywords(TypedDict, total=False):
@@ -28,6 +29,7 @@ class CompileKeywords(TypedDict, total=False):
     pipeline: tuple[ModulePass, ...] | None
     line_info: bool
     constants: str
+    mixed_precision: str
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class CompileOptions:
     line_info   PTX with `.loc`, and in traces which op and HLO instruction each line of PTX and SASS is from; the code is the same
     constants   of a program with unknown sizes: the .npz file that its constants are written into, and read from when a run needs them;
                 "": they stay in the program
+    mixed_precision   of a program with unknown sizes: "f16" or "bf16", the type in which products and convolutions of f32 are computed,
+                with sums in f32; "": they stay as they are
     raises      UsageError for a record, or a way with Triton's fusions, that there is not
     """
 
@@ -58,12 +62,15 @@ class CompileOptions:
     pipeline: tuple[ModulePass, ...] | None = None
     line_info: bool = False
     constants: str = ""
+    mixed_precision: str = ""
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:
             raise UsageError(f"unknown record '{self.record}'", help=f"one of: {', '.join(RECORDS)}")
         if self.triton not in TRITON:
             raise UsageError(f"unknown way with Triton's fusions '{self.triton}'", help=f"one of: {', '.join(TRITON)}")
+        if self.mixed_precision not in ("", *PRECISIONS):
+            raise UsageError(f"no mixed precision in '{self.mixed_precision}'", help=f"one of: {', '.join(PRECISIONS)}")
 
     def as_keywords(self) -> CompileKeywords:
         """The fields by name, as `compile` takes them."""

@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.pipelines.fusion_listing import ListedFusion, list_fusions
+from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import ON_TENSORS
 from xla_emitters.pipelines.program_host import CpuWay
 from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
@@ -49,7 +50,10 @@ class Compiled(Described, Protocol):
     def donated(self) -> tuple[int, ...]: ...
     @property
     def overwritten(self) -> tuple[int, ...]: ...
+    @property
+    def options(self) -> CompileOptions: ...
     def at(self, stage: str) -> ModuleOp: ...
+    def deviations(self, inputs: Sequence[Any]) -> Sequence[Any]: ...
     def memory(self, inputs: Sequence[Any]) -> Memory: ...
 
 
@@ -66,6 +70,7 @@ def report(program: Compiled, values: Mapping[str, int] | None = None) -> str:
     lines += ["on the CPU", f"  {program.cpu.name}: {program.cpu.reason}"]
     if values or not program.symbols:
         lines += _memory(program, values or {})
+        lines += _precision(program, values or {})
     lines += [str(remark) for remark in _remarks(program)]
     return "\n".join(lines)
 
@@ -109,6 +114,12 @@ def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> d
     if values or not program.symbols:
         sums, memory = _measured(program, values or {})
         data["memory"] = {**sums, **memory.to_json()}
+        if program.options.mixed_precision:
+            deviations = program.deviations(drawn_inputs(program, values or {}, 0))
+            data["mixed_precision"] = {
+                "to": program.options.mixed_precision,
+                "deviations": [asdict(deviation) for deviation in deviations],
+            }
     return data
 
 
@@ -160,6 +171,17 @@ def _donations(program: Compiled) -> list[str]:
         fate = "written into, or returned" if number in program.overwritten else "freed after its last use"
         lines.append(f"  argument {number} (p{number}): {fate}")
     return lines
+
+
+def _precision(program: Compiled, values: Mapping[str, int]) -> list[str]:
+    """How far mixed precision is from the program in its own types, on arrays drawn at these sizes."""
+    if not program.options.mixed_precision:
+        return []
+    deviations = program.deviations(drawn_inputs(program, values, 0))
+    return [
+        f"mixed precision ({program.options.mixed_precision}), against the program in its own types",
+        *(f"  {deviation}" for deviation in deviations),
+    ]
 
 
 def _measured(program: Compiled, values: Mapping[str, int]) -> tuple[dict[str, Any], Memory]:

@@ -7,7 +7,14 @@ import json
 from dataclasses import replace
 
 from xla_emitters.tools.common import add_compilation, add_input, compile_options, read_source
-from xla_emitters.tools.program_verbs import add_sizes, explain_program, program_text, refuse_sizes
+from xla_emitters.tools.program_verbs import (
+    add_mixed_precision,
+    add_sizes,
+    explain_program,
+    program_text,
+    refuse_mixed_precision,
+    refuse_sizes,
+)
 from xla_emitters.trace.explain import explained_json, remarks_json
 
 
@@ -15,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
     add_compilation(parser)
     add_sizes(parser)
+    add_mixed_precision(parser)
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 
@@ -25,6 +33,7 @@ def run(options: argparse.Namespace) -> int:
     if program := program_text(source):
         return explain_program(options, *program)
     refuse_sizes(options)
+    refuse_mixed_precision(options)
     module = read_module(source)
     program = compile_module(module, replace(compile_options(options), stage="llvm-dialect", record="none"))
     if options.json:
