@@ -38,6 +38,11 @@ CASES: dict[str, Case] = {
     "constants_around": Case(("f32[b,s]",), BS),
     "constant_carried": Case(("f32[b,s]",), BS),
     "index_from_data": Case(("f32[b,s]", "s32[]<100"), BS),
+    "reshaped_argument": Case(("f32[b,s]",), BS),
+    "read_under_another_name": Case(("f32[b,s]",), BS),
+    "chosen_beside_another_name": Case(("f32[b,s]", "s32[]<100"), BS),
+    "captured_and_chosen": Case(("f32[b,s]", "f32[b*s]"), BS),
+    "donated_under_two_names": Case(("f32[b,s]",), BS, donated=(0,)),
     "donated_step": Case(("f32[b,s,4]", "f32[b,4]", "s32[]<100"), BS, donated=(0,)),
     "donated_moments": Case(("f32[b,s]", "f32[b,s]"), BS, donated=(0, 1)),
     "donated_and_not_read": Case(("f32[b,s]", "f32[b,s]"), BS, donated=(0,)),
@@ -187,6 +192,33 @@ def functions() -> dict[str, Callable[..., Any]]:
             return x + lax.dynamic_slice(x, (0, j), (x.shape[0], 1)) * 0.1, j
 
         return lax.fori_loop(0, 5, step, (x, jnp.int32(0)))
+
+    def fill_flat(c: Any, count: Any) -> Any:
+        return lax.fori_loop(0, count, lambda i, c: put(c, c[:1] + 1, (i,)), c)
+
+    def reshaped_argument(x: Any) -> Any:
+        return fill_flat(x.reshape(-1), x.shape[1]), x.sum()
+
+    def read_under_another_name(x: Any) -> Any:
+        a = jnp.tanh(x)
+        flat = a.reshape(-1)
+        return lax.fori_loop(0, x.shape[1], lambda i, c: put(c, c[:1, :1] + 1, (0, i)), a), flat * 2, fill_flat(flat, 1)
+
+    def chosen_beside_another_name(x: Any, n: Any) -> Any:
+        a = jnp.sort(jnp.tanh(x), 1)
+        flat = a.reshape(-1)
+        chosen = lax.cond(n > 40, lambda a: a, lambda a: a.at[0, 0].set(3.0), a)
+        return put(chosen, chosen[:1, :1] + 1, (0, 0)), flat + 1
+
+    def captured_and_chosen(x: Any, w: Any) -> Any:
+        def step(i: Any, c: Any) -> Any:
+            return lax.cond(i == 2, lambda c: w.reshape(-1) * 1.0, lambda c: c, put(c, c[:1] * 2, (i,)))
+
+        return lax.fori_loop(0, 5, step, x.reshape(-1)), w
+
+    def donated_under_two_names(x: Any) -> Any:
+        flat = x.reshape(-1)
+        return put(x, x[:1, :1] + 1, (0, 0)), flat * 3, put(flat, flat[:1] - 1, (0,))
 
     def donated_step(kept: Any, x: Any, i: Any) -> Any:
         kept = put(kept, jnp.tanh(x)[:, None, :], (0, i % kept.shape[1], 0))

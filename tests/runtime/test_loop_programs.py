@@ -12,9 +12,11 @@ from runtime.programs_table import difference, programs
 from runtime.stablehlo_programs import inputs_of
 
 import xla_emitters as xe
+from xla_emitters.errors import DataError
 from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.runtime.ral.dispatch_log import copied
+from xla_emitters.stablehlo_text import parse_stablehlo
 
 SIZES = {"b": 3, "s": 8}
 ON_KERNELS = ("cache_of_two", "two_choices_deep", "scan_of_layers", "donated_to_a_loop")
@@ -125,6 +127,29 @@ def test_what_every_iteration_reads_is_copied_before_the_loop() -> None:
         log = compiled("two_choices_deep").dispatches([x, np.int32(trips)])
         to_host = [entry.arguments[0] for entry in log if entry.call == "d2h"]
         assert to_host == ["s32[]", *["pred[]"] * -(-trips // 2)]
+
+
+SEED = """module @m { func.func public @main(%x: tensor<?x4xf32> {jax.buffer_donor = true}, %i: tensor<i32>) -> tensor<?x4xf32> {
+  %c = stablehlo.constant dense<0> : tensor<i32>
+  %u = stablehlo.constant dense<7.0> : tensor<2x4xf32>
+  %y = stablehlo.dynamic_update_slice %x, %u, %i, %c : (tensor<?x4xf32>, tensor<2x4xf32>, tensor<i32>, tensor<i32>) -> tensor<?x4xf32>
+  return %y : tensor<?x4xf32> } }"""
+
+
+@pytest.mark.parametrize("way", ["numpy", "llvm"])
+def test_an_update_that_is_larger_than_its_array_is_refused_before_it_is_written(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "llvm":
+        pytest.importorskip("llvmlite", reason="llvmlite is not installed")
+    monkeypatch.setenv(CPU, way)
+    program = compile_program(parse_stablehlo(SEED, "<test>"))
+    x = np.zeros((3, 4), np.float32)
+    np.testing.assert_array_equal(program(x, 99, donate=True)[:, 0], [0, 7, 7])
+    np.testing.assert_array_equal(x[:, 0], [0, 7, 7])
+    for rows in (0, 1):
+        with pytest.raises(DataError, match="the range from 0 to 2 is 0 to 2, not inside an axis of size"):
+            program(np.zeros((rows, 4), np.float32), 0, donate=True)
 
 
 # -------------------------------------------------------------------------------------------------------------- donation

@@ -8,9 +8,10 @@
 
 A buffer is written once and read afterwards, so two names of it hold the same. It becomes one if the op runs on its own (in no fusion),
 in one memory; if everything but the op itself takes %o behind the op, and nothing else writes %o, or %a behind it. What is given away
-(returned, yielded, carried by a loop) must be a buffer of its own: there a copy is left out only if nothing but the deallocation uses %a
-afterwards, in the same block, so that %a itself can be given; and a reshape only if %a is freed in the same block, and no other name of
-it is given. Arguments and constants are therefore never returned, and no two results share a buffer.
+(returned, yielded, carried by a loop) must be a buffer of its own, as a loop may update it in place: there a copy is left out only if
+nothing but the deallocation uses %a afterwards, in the same block, and %a is the only name of its memory, so that %a itself can be given;
+and a reshape only if %a is freed in the same block, and no other name of it is given. Arguments (but for those that the caller donates) and
+constants are therefore never returned, and no two results share a buffer.
 Source: seed document, "DhloLowerToBufferAlias"; docs/reference/4 1.3.
 """
 
@@ -83,6 +84,10 @@ class DiscLowerToBufferAliasPass(KernelPass):
         is_last = len(later) == 1 and isinstance(later[0], memref.DeallocOp) and later[0].parent is op.parent
         if not is_last or tensor_of(source.type) != tensor_of(result.type):
             return self.skip(op, "its result is given away, and its operand is not free to be")
+        if isinstance(source.owner, lmhlo.IncRefOp) or any(
+            isinstance(use.operation, lmhlo.IncRefOp) for use in uses_of(source)
+        ):
+            return self.skip(op, "its result is given away, and its operand has another name")
         Rewriter.erase_op(later[0])
         result.replace_all_uses_with(source)
         _erase(op, alloc)

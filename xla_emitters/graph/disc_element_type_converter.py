@@ -6,8 +6,10 @@ Always: reductions of matrices (after `disc-canonicalize-reduction`) of pred and
 unsigned and pred u32, so that order is kept; a sum is cut to the narrow type, which is the sum that wraps around there. Of pred, `and`
 and `multiply` are the minimum, `or` and `add` the maximum. Only bodies of one op of the two arguments are known: others are left.
 
-    fp16_dot, fp16_convolution   dot, convolution of f32 in f16 (sums in f32), and back: less exact, so an option
-    sensitive                    rsqrt, tanh and reductions of f16 in f32, and back
+    to=f16, to=bf16       mixed precision: products and convolutions of f32 take that type, and add in f32; less exact, so an option. A
+                          product gives f32; a convolution, for which libraries want one type, gives the narrow one, and is converted back
+    dot, convolution      =false leaves the one or the other alone
+    sensitive             rsqrt, tanh and reductions of f16 in f32, and back
 
 A second run finds nothing more to do.
 Source: seed document, "DhloElementTypeConverterPass"; BladeDISC element_type_converter.cc.
@@ -31,12 +33,14 @@ from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of
 from xla_emitters.dtypes import DType, Kind, dtype
+from xla_emitters.errors import UsageError
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.shape_code import ShapeCode
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 OF_PRED = {"and": "minimum", "multiply": "minimum", "or": "maximum", "add": "maximum", "xor": "xor"}
 OF_INTEGERS = frozenset(("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
+NARROW = ("f16", "bf16")
 _SENSITIVE = frozenset(("rsqrt", "tanh"))
 
 
@@ -46,25 +50,40 @@ class DiscElementTypeConverterPass(KernelPass):
 
     name = "disc-element-type-converter"
 
-    fp16_dot: bool = False
-    fp16_convolution: bool = False
+    to: str = ""
+    dot: bool = True
+    convolution: bool = True
     sensitive: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.to not in ("", *NARROW):
+            raise UsageError(f"{self.name}: no mixed precision in '{self.to}'", help=f"one of: {', '.join(NARROW)}")
         names = Names(op)
         for inner in list(op.walk()):
             match inner:
                 case ReduceOp():
                     self._reduction(inner, names)
                 case ContractingOp() | DynamicConvOp():
-                    wanted = self.fp16_dot if isinstance(inner, DotOp) else self.fp16_convolution
-                    if wanted and all(element_of(value).name == "f32" for value in (*inner.operands[:2], inner.result)):
-                        _between(inner, names, dtype("f16"), 2)
+                    wanted = self.dot if isinstance(inner, DotOp) else self.convolution
+                    if self.to and wanted:
+                        self._narrow(inner, names)
                 case ElementwiseOp() if self.sensitive and inner.opcode in _SENSITIVE:
                     if element_of(inner.result).name == "f16":
                         _between(inner, names, dtype("f32"), 1)
                 case _:
                     pass
+
+    def _narrow(self, op: HloOp, names: Names) -> None:
+        """A product or a convolution in mixed precision."""
+        if any(element_of(value).name != "f32" for value in (*op.operands[:2], op.result)):
+            return
+        if op.properties.get("algorithm") is not None:
+            return self.skip(op, "the program says how it is computed")
+        if not isinstance(op, DotOp):
+            return _between(op, names, dtype(self.to), 2)
+        code = ShapeCode(names, op)
+        op.operands = [_converted(code, value, dtype(self.to)) for value in op.operands]
+        return None
 
     def _reduction(self, reduction: ReduceOp, names: Names) -> None:
         element = element_of(reduction.operands[0])

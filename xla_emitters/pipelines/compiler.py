@@ -73,6 +73,8 @@ def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKe
         raise UsageError("constants are written for programs (StableHLO); a kernel holds its own", stage="compile")
     if options.heat:
         raise UsageError("heat is for programs (StableHLO); the sizes of HLO text are known", stage="compile")
+    if options.mixed_precision:
+        raise UsageError("mixed precision is for programs (StableHLO): a fusion has XLA's types", stage="compile")
     text, name = read_text(source)
     store = open_cache() if cache and not options.verify else None
     key = _cache_key(text, name, options) if store else None

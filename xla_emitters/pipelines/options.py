@@ -13,6 +13,7 @@ from xla_emitters.errors import UsageError
 
 RECORDS = ("none", "stages", "passes")
 TRITON = ("split", "refuse")
+PRECISIONS = ("f16", "bf16")
 
 
 class CompileKeywords(TypedDict, total=False):
@@ -30,6 +31,7 @@ class CompileKeywords(TypedDict, total=False):
     constants: str
     jobs: int
     heat: str
+    mixed_precision: str
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class CompileOptions:
     jobs        processes that compile the kernels of a module; what they make is the same whatever their number
     heat        of a program with unknown sizes: when fusions get kernels for sizes that come again, "on", "off", or limits as in
                 docs/programs.md, "calls=20,kernels=8"; "": what XLA_EMITTERS_HEAT says, which is off where it is not set
+    mixed_precision   of a program with unknown sizes: "f16" or "bf16", the type in which products and convolutions of f32 are computed,
+                with sums in f32; "": they stay as they are
     raises      UsageError for a record, or a way with Triton's fusions, that there is not
     """
 
@@ -65,6 +69,7 @@ class CompileOptions:
     constants: str = ""
     jobs: int = field(default=1, repr=False)
     heat: str = ""
+    mixed_precision: str = ""
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:
@@ -73,6 +78,8 @@ class CompileOptions:
             raise UsageError(f"unknown way with Triton's fusions '{self.triton}'", help=f"one of: {', '.join(TRITON)}")
         if self.jobs < 1:
             raise UsageError(f"{self.jobs} processes cannot compile anything", help="jobs=1 or more")
+        if self.mixed_precision not in ("", *PRECISIONS):
+            raise UsageError(f"no mixed precision in '{self.mixed_precision}'", help=f"one of: {', '.join(PRECISIONS)}")
 
     def as_keywords(self) -> CompileKeywords:
         """The fields by name, as `compile` takes them."""

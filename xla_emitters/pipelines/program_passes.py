@@ -81,6 +81,14 @@ from xla_emitters.transforms.simplify_arith import SimplifyArithPass
 
 _row = Row.plain
 
+# Mixed precision, where it is asked for: before all others, so that the reference computes what is compiled.
+PROGRAM_PRECISION: tuple[Row, ...] = (
+    Row(
+        lambda o: DiscElementTypeConverterPass(o.mixed_precision),
+        "the program that the rest is about is the one with these types",
+    ),
+)
+
 # A program (StableHLO, sizes unknown): HLO to HLO, up to what runs where. Stages of a program are named by its own rows.
 PROGRAM_GRAPH: tuple[Row, ...] = (
     _row(DiscInlinerPass, "JAX exports a function for each jit; passes that follow see one function"),

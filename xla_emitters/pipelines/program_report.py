@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.pipelines.fusion_listing import ListedFusion, list_fusions
+from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CpuWay
 from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
 from xla_emitters.pipelines.program_listing import LIBRARY, ProgramListing, list_program, result_types
@@ -53,7 +54,10 @@ class Compiled(Described, Protocol):
     def overwritten(self) -> tuple[int, ...]: ...
     @property
     def heat(self) -> Heat | None: ...
+    @property
+    def options(self) -> CompileOptions: ...
     def at(self, stage: str) -> ModuleOp: ...
+    def deviations(self, inputs: Sequence[Any]) -> Sequence[Any]: ...
     def memory(self, inputs: Sequence[Any]) -> Memory: ...
 
 
@@ -72,6 +76,7 @@ def report(program: Compiled, values: Mapping[str, int] | None = None) -> str:
         lines += ["hot fusions", *(f"  {line}" for line in program.heat.report())]
     if values or not program.symbols:
         lines += _memory(program, values or {})
+        lines += _precision(program, values or {})
     lines += [str(remark) for remark in _remarks(program)]
     return "\n".join(lines)
 
@@ -116,6 +121,12 @@ def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> d
     if values or not program.symbols:
         sums, memory = _measured(program, values or {})
         data["memory"] = {**sums, **memory.to_json()}
+        if program.options.mixed_precision:
+            deviations = program.deviations(drawn_inputs(program, values or {}, 0))
+            data["mixed_precision"] = {
+                "to": program.options.mixed_precision,
+                "deviations": [asdict(deviation) for deviation in deviations],
+            }
     return data
 
 
@@ -167,6 +178,17 @@ def _donations(program: Compiled) -> list[str]:
         fate = "written into, or returned" if number in program.overwritten else "freed after its last use"
         lines.append(f"  argument {number} (p{number}): {fate}")
     return lines
+
+
+def _precision(program: Compiled, values: Mapping[str, int]) -> list[str]:
+    """How far mixed precision is from the program in its own types, on arrays drawn at these sizes."""
+    if not program.options.mixed_precision:
+        return []
+    deviations = program.deviations(drawn_inputs(program, values, 0))
+    return [
+        f"mixed precision ({program.options.mixed_precision}), against the program in its own types",
+        *(f"  {deviation}" for deviation in deviations),
+    ]
 
 
 def _measured(program: Compiled, values: Mapping[str, int]) -> tuple[dict[str, Any], Memory]:

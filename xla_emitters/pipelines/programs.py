@@ -18,7 +18,7 @@ Source: seed document, "DHLO2Executable"; docs/reference/4 1.1.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import RLock
 from typing import Any
@@ -44,7 +44,7 @@ from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.program_host import CpuWay, choose_way
 from xla_emitters.pipelines.program_kernels import KernelRoad, SizedKernel
 from xla_emitters.pipelines.program_llvm import PYTHON, LlvmHost, asked_host
-from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_OPS, PROGRAM_STAGES
+from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_OPS, PROGRAM_PRECISION, PROGRAM_STAGES
 from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.recorder import Observer, Recorder
@@ -76,6 +76,35 @@ _LOADING = RLock()
 
 
 @dataclass(frozen=True)
+class Deviation:
+    """How far a result in mixed precision is from the program in its own types.
+
+    result     its number
+    largest    the largest difference of two elements; inf where one of them is not finite and the other is another number
+    magnitude  of the largest finite element
+    """
+
+    result: int
+    largest: float
+    magnitude: float
+
+    @classmethod
+    def of(cls, number: int, found: Array, wanted: Array) -> Deviation:
+        """Of two arrays of one shape."""
+        wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
+        a, b = found.astype(wide), wanted.astype(wide)
+        finite = np.isfinite(a) & np.isfinite(b)
+        largest = float(np.abs(a[finite] - b[finite]).max(initial=0.0))
+        if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+            largest = float("inf")
+        return cls(number, largest, float(np.abs(b[np.isfinite(b)]).max(initial=0.0)))
+
+    def __str__(self) -> str:
+        part = f" ({self.largest / self.magnitude:.1e} of the largest element)" if self.magnitude else ""
+        return f"r{self.result} differs by at most {self.largest:.1e}{part}"
+
+
+@dataclass(frozen=True)
 class DynamicProgram:
     """A compiled program with unknown sizes.
 
@@ -89,6 +118,7 @@ class DynamicProgram:
     fused    buffers and fusions, where the roads part; None where compilation stopped before
     passes   what each pass did until then, with the IR of each stage
     options  of the compilation
+    plain    the module before mixed precision, where that was asked for
     """
 
     name: str
@@ -101,6 +131,7 @@ class DynamicProgram:
     fused: ModuleOp | None = field(repr=False, compare=False)
     passes: Trace = field(repr=False, compare=False)
     options: CompileOptions = field(repr=False, compare=False)
+    plain: ModuleOp | None = field(default=None, repr=False, compare=False)
 
     def __call__(self, *inputs: Any, donate: bool = False) -> Any:
         """Runs the program on the CPU, on NumPy arrays of any sizes that fit it.
@@ -243,6 +274,19 @@ class DynamicProgram:
         self.loaded.run_seen(self._owned(self.checked(inputs), donate=donate), log.watch)
         return log.entries
 
+    def deviations(self, inputs: Sequence[Any], results: Sequence[Array] | None = None) -> list[Deviation]:
+        """How far mixed precision is from the program in its own types on these arguments, for each result; none without it.
+
+        results  of a run on them, if there was one
+        raises   as `run`
+        """
+        if self.plain is None:
+            return []
+        options = replace(self.options, mixed_precision="", record="none")
+        wanted = compile_program(self.plain, options).run(inputs)
+        found = self.run(inputs) if results is None else results
+        return [Deviation.of(number, *pair) for number, pair in enumerate(zip(found, wanted, strict=True))]
+
     @property
     def donated(self) -> tuple[int, ...]:
         """Numbers of the arguments that the caller donates, as the text says."""
@@ -361,7 +405,12 @@ def compile_program(
     stage = known_stage(options.stage, "compile")
     name = module.sym_name.data if module.sym_name else "program"
     recorder = Recorder(name, options.record, options.verify, observe)
-    copy, context = module.clone(), make_context()
+    context, plain = make_context(), module if options.mixed_precision else None
+    if plain is not None:
+        module, precision = plain.clone(), Recorder(name, "none", options.verify, None)
+        for row in PROGRAM_PRECISION:
+            precision.run(row.make(options), row.stage, context, module)
+    copy = module.clone()
     entry = entry_of(copy)
     _refuse_other_than_arrays(entry)
     results = tuple(
@@ -378,7 +427,9 @@ def compile_program(
         for row in (*PROGRAM_OPS, *rows_of("program-host")):
             host.run(row.make(options), row.stage, context, copy)
     COMPILATIONS.made += 1
-    return DynamicProgram(name, options.target, module, sizes, results, stage, copy, fused, recorder.trace, options)
+    return DynamicProgram(
+        name, options.target, module, sizes, results, stage, copy, fused, recorder.trace, options, plain
+    )
 
 
 def known_stage(stage: str, where: str) -> str:
@@ -418,7 +469,8 @@ def run_module(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
     """The results of a program as any pass left it, on tensors or on buffers, for arguments that fit. raises DataError, ExecutionError"""
     if any(isinstance(op, ComputationOp) and op.is_entry for op in module.ops):
         return evaluate(entry_of(module), arrays, value_of=value_of)
-    return load(module).run(arrays)
+    loaded = load(module)
+    return loaded.run([array.copy() if number in loaded.donated else array for number, array in enumerate(arrays)])
 
 
 def load(module: ModuleOp) -> LoadedProgram:

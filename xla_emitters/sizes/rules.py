@@ -54,6 +54,10 @@ class Known(Protocol):
         """`op` needs 0 <= start <= limit <= the axis's size."""
         ...
 
+    def fits(self, window: Size | None, key: AxisKey, op: HloOp) -> None:
+        """`op` needs window <= the axis's size, whether it runs or not."""
+        ...
+
 
 Rule: TypeAlias = Callable[[HloOp, Sequence[Leaf], Known], Sequence[Shape]]
 """(op, its operands, the walk) -> the sizes of each array of the result."""
@@ -379,7 +383,16 @@ def _dynamic_rng(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[
 
 
 def _dynamic_slice(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
-    return [[Size.constant(size) for size in integers(op.properties["dynamic_slice_sizes"])]]  # type: ignore[arg-type]
+    window = [Size.constant(size) for size in integers(op.properties["dynamic_slice_sizes"])]  # type: ignore[arg-type]
+    for axis, size in enumerate(window):
+        known.fits(size, operands[0].axis(axis), op)
+    return [window]
+
+
+def _dynamic_update_slice(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
+    for axis in range(operands[0].rank):
+        known.fits(known.size(operands[1].axis(axis)), operands[0].axis(axis), op)
+    return [operands[0].axes]
 
 
 RULES: dict[str, Rule] = {
@@ -396,7 +409,7 @@ RULES: dict[str, Rule] = {
     "dynamic-broadcast-in-dim": _dynamic_broadcast,
     "dynamic-iota": _from_shape_operand(0),
     "dynamic-slice": _dynamic_slice,
-    "dynamic-update-slice": _as_operand(0),
+    "dynamic-update-slice": _dynamic_update_slice,
     "set-dimension-size": _set_size,
     "reduce": _reduce,
     "reduce-window": _reduce_window,

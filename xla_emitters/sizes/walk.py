@@ -352,6 +352,12 @@ class Walk:
         if self._is_certain and size is not None and not any(map(is_data, (start, limit, size))):
             self.ranges.append((start, limit, size, op))
 
+    def fits(self, window: Size | None, key: AxisKey, op: HloOp) -> None:
+        """Also where `op` may not run: at known sizes no HLO has a window that is larger than its array, and no kernel checks it."""
+        size = self.size(key)
+        if window is not None and size is not None and not self._is_trial and not any(map(is_data, (window, size))):
+            self.ranges.append((Size.constant(0), window, size, op))
+
     def _join(self, a: AxisKey, b: AxisKey, source: Source, op: HloOp | None) -> None:
         left, right = self.size(a), self.size(b)
         if left is not None and right is not None and not self._meet(left, right, source, op):

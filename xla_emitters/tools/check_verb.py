@@ -41,7 +41,14 @@ from xla_emitters.tools.common import (
 )
 from xla_emitters.tools.crashes import reduced_crash
 from xla_emitters.tools.failures import INTERRUPTED, reported
-from xla_emitters.tools.program_verbs import add_sizes, check_program, program_text, refuse_sizes
+from xla_emitters.tools.program_verbs import (
+    add_mixed_precision,
+    add_sizes,
+    check_program,
+    program_text,
+    refuse_mixed_precision,
+    refuse_sizes,
+)
 from xla_emitters.tools.terminal import marked_error, progress
 from xla_emitters.tools.workers import Job, run_jobs
 
@@ -88,6 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_arrays(parser)
     add_sizes(parser)
+    add_mixed_precision(parser)
     parser.add_argument(
         "--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all"
     )
@@ -196,6 +204,7 @@ def _check(options: argparse.Namespace, name: str, row: Row) -> int:
             print(f"    {detail}", file=sys.stderr)
         return 0 if verdict.ok else NumbersDiffer.exit_code
     refuse_sizes(options)
+    refuse_mixed_precision(options)
     report = check(
         source,
         stages=options.stages,

@@ -26,7 +26,7 @@ from xla_emitters.tools.common import (
     write_file,
 )
 from xla_emitters.tools.kernel_files import is_directory, write_kernel_files
-from xla_emitters.tools.program_verbs import compile_program, program_text
+from xla_emitters.tools.program_verbs import add_mixed_precision, compile_program, program_text, refuse_mixed_precision
 from xla_emitters.tools.terminal import coloured, progress
 from xla_emitters.trace.annotate import annotated
 
@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compilation(parser)
     add_dumps(parser)
     add_keep_going(parser)
+    add_mixed_precision(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -98,6 +99,7 @@ def run(options: argparse.Namespace) -> int:
     source = read_source(options.file)
     if found := program_text(source):
         return compile_program(options, *found)
+    refuse_mixed_precision(options)
     options.stage = options.stage or "ptx"
     if options.annotate and (options.stage not in ANNOTATED or options.json or options.diff):
         raise UsageError(

@@ -8,7 +8,14 @@ from dataclasses import replace
 
 from xla_emitters.errors import UsageError
 from xla_emitters.tools.common import add_compilation, add_input, compile_options, read_source
-from xla_emitters.tools.program_verbs import add_sizes, explain_program, program_text, refuse_sizes
+from xla_emitters.tools.program_verbs import (
+    add_mixed_precision,
+    add_sizes,
+    explain_program,
+    program_text,
+    refuse_mixed_precision,
+    refuse_sizes,
+)
 from xla_emitters.trace.explain import explained_json, remarks_json
 
 
@@ -20,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runtime", action="store_true", help="of a program: run it at --sizes until hot fusions have kernels for them"
     )
+    add_mixed_precision(parser)
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 
@@ -32,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
     refuse_sizes(options)
     if options.runtime:
         raise UsageError("--runtime is for programs (StableHLO); the sizes of HLO text are known", stage="explain")
+    refuse_mixed_precision(options)
     module = read_module(source)
     program = compile_module(module, replace(compile_options(options), stage="llvm-dialect", record="none"))
     if options.json:

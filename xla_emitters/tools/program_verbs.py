@@ -49,6 +49,15 @@ def add_sizes(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_mixed_precision(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--mixed-precision",
+        metavar="f16|bf16",
+        default="",
+        help="of a program: products and convolutions of f32 are computed in this type, sums in f32; run and explain say the deviation",
+    )
+
+
 def program_text(source: str | Path) -> tuple[str, str] | None:
     """The text of a program and its name; None for what is no StableHLO, or cannot be read, about which the verb itself will speak."""
     from xla_emitters.stablehlo_text import is_stablehlo
@@ -60,6 +69,12 @@ def program_text(source: str | Path) -> tuple[str, str] | None:
     except (OSError, UnicodeDecodeError):
         return None
     return (text, str(source)) if is_stablehlo(text) else None
+
+
+def refuse_mixed_precision(options: argparse.Namespace) -> None:
+    """raises UsageError for --mixed-precision with HLO text, whose types are XLA's choice"""
+    if options.mixed_precision:
+        raise UsageError("--mixed-precision is for programs (StableHLO)", stage=options.verb)
 
 
 def refuse_sizes(options: argparse.Namespace) -> None:
@@ -132,7 +147,10 @@ def compiled(
 
     chosen = known_stage(stage, options.verb) if stage is not None else PROGRAM_STAGES[-1]
     refuse(options, fusion="--fusion")
-    wanted = CompileOptions(target=options.target, stage=chosen, record=record, constants=constants, heat=heat)
+    mixed: str = getattr(options, "mixed_precision", "")  # `list` has no such option
+    wanted = CompileOptions(
+        target=options.target, stage=chosen, record=record, constants=constants, heat=heat, mixed_precision=mixed
+    )
     with progress(f"compiling {name}"):
         return compile_text(text, name, wanted)
 
@@ -381,6 +399,9 @@ def _run_once(
             raise UsageError(f"cannot write {target}: {error.strerror}", stage="run") from error
         said.append(f"results: {target}")
     row: dict[str, Any] = {"sizes": values, "results": [asdict(spec) for spec in specs], "seconds": seconds}
+    if deviations := program.deviations(arrays, results):
+        said += [f"mixed precision ({program.options.mixed_precision}): {deviation}" for deviation in deviations]
+        row["deviations"] = [asdict(deviation) for deviation in deviations]
     if options.stage is None:
         row["cpu"] = program.cpu.name
     different = ""

@@ -27,7 +27,14 @@ from xla_emitters.tools.common import (
     record_wanted,
     refuse_second_reader,
 )
-from xla_emitters.tools.program_verbs import add_sizes, program_text, refuse_sizes, run_program
+from xla_emitters.tools.program_verbs import (
+    add_mixed_precision,
+    add_sizes,
+    program_text,
+    refuse_mixed_precision,
+    refuse_sizes,
+    run_program,
+)
 from xla_emitters.tools.terminal import progress
 from xla_emitters.trace.text import stage_table
 
@@ -53,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stage", help="run the IR of this stage on the CPU; default llvm-dialect")
     add_arrays(parser, several=True)
     add_sizes(parser)
+    add_mixed_precision(parser)
     parser.add_argument(
         "--outputs",
         metavar="OUT.npz",
@@ -83,6 +91,7 @@ def run(options: argparse.Namespace) -> int:
     if program := program_text(source):
         return run_program(options, *program)
     refuse_sizes(options)
+    refuse_mixed_precision(options)
     if options.json:
         raise UsageError("--json is for programs (StableHLO)", stage="run")
     for name in ("inputs", "outputs"):

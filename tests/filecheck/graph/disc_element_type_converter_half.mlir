@@ -1,11 +1,10 @@
-// RUN: xla-emitters-opt -p "disc-element-type-converter{fp16-dot=true sensitive=true}" %s | filecheck %s
+// RUN: xla-emitters-opt -p "disc-element-type-converter{to=f16 sensitive=true}" %s | filecheck %s
 
-// The two options: products of f32 in f16 and back; tanh of f16 in f32 and back.
+// The two options: products of f16 for those of f32, with sums and result in f32; tanh of f16 in f32 and back.
 // CHECK-LABEL: hlo.computation @main entry {
 // CHECK:         %[[A:.*]] = hlo.convert %a {{.*}} -> tensor<?x4xf16>
 // CHECK-NEXT:    %[[B:.*]] = hlo.convert %b {{.*}} -> tensor<4x8xf16>
-// CHECK-NEXT:    %[[D:.*]] = hlo.dot %[[A]], %[[B]] {{.*}} -> tensor<?x8xf16>
-// CHECK-NEXT:    hlo.convert %[[D]] {{.*}} -> tensor<?x8xf32>
+// CHECK-NEXT:    hlo.dot %[[A]], %[[B]] {{.*}} -> tensor<?x8xf32>
 // CHECK-NEXT:    %[[H:.*]] = hlo.convert %h {{.*}} -> tensor<?xf32>
 // CHECK-NEXT:    %[[T:.*]] = hlo.tanh %[[H]]
 // CHECK-NEXT:    hlo.convert %[[T]] {{.*}} -> tensor<?xf16>
