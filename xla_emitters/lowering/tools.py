@@ -210,8 +210,14 @@ def _places(row: _Row) -> list[str]:
 def _named_places(row: _Row) -> list[str]:
     """Those of LLVM's tools whose version is in the name."""
     if row.files:
-        return [path for pattern in row.files for path in sorted(glob.glob(pattern)) or [pattern]]
+        return list(_matching(row.files))
     return [f"{row.name}-{LLVM_MAJOR}", f"/usr/lib/llvm-{LLVM_MAJOR}/bin/{row.name}"]
+
+
+@lru_cache
+def _matching(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """The files of the patterns, and the patterns that have none. Looked for once: it takes as long as half of a small kernel's passes."""
+    return tuple(path for pattern in patterns for path in sorted(glob.glob(pattern)) or [pattern])
 
 
 def _inside(roots: Sequence[str], row: _Row) -> list[str]:
