@@ -346,6 +346,11 @@ class ResidentTool:
         """Whether it can be asked: it runs, and it is this process that started it, not the one that this is a fork of."""
         return self._process_id == os.getpid() and self._process.poll() is None
 
+    @property
+    def process(self) -> int:
+        """Its number, as the system has it."""
+        return self._process.pid
+
     def ask(self, job: dict[str, Any], timeout_seconds: float = TIMEOUT_SECONDS) -> tuple[dict[str, Any], str]:
         """The answer to a job, and what the tool said beside it. raises ToolError as `RunningTool.finish`"""
         assert self._process.stdin is not None
@@ -423,6 +428,12 @@ def borrow_tool(command: Sequence[str], name: str) -> ResidentTool:
                 _IDLE.remove(tool)
                 return tool
     return ResidentTool(command, name)
+
+
+def idle_processes() -> tuple[int, ...]:
+    """The processes that stay, for whoever counts what they take."""
+    with _IDLE_LOCK:
+        return tuple(tool.process for tool in _IDLE)
 
 
 def end_idle_tools() -> None:
