@@ -4,9 +4,8 @@
     python -m benchmarks.corpus_compile_time loop --every 10       of one kind, every tenth
 
 Each file is compiled by both in turn, in one process with the cache off, and the better of the rounds counts. Ours is HLO text to PTX, and
-again with our ptxas behind it; XLA's is HLO text to an executable without dumps and includes its own ptxas run. Two clocks, of which each
-has its ratio: `wall`, and `CPU`, the processor time of this process and of its children, which other work on the machine disturbs less. Needs
-the extra [xla].
+again with our ptxas behind it; XLA's is HLO text to an executable without dumps and includes its own ptxas run. Two clocks: `wall`, and
+`CPU`, the processor time of this process and of its children, which other work on the machine disturbs less. Needs the extra [xla].
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import geometric_mean
 
@@ -67,12 +67,9 @@ def measured(files: list[Path], rounds: int, shares: dict[str, float]) -> Iterat
         made: list[Program] = []
         try:
             for _ in range(rounds):
-                theirs = better(theirs, milliseconds(lambda text=text: xla.compile(text)))
-                ours = better(
-                    ours, milliseconds(lambda text=text: made.append(compile(text, record="none", cache=False)))
-                )
-                program = made[-1]
-                ptxas = better(ptxas, milliseconds(lambda ptx=program.code: assemble(ptx, "sm_90")))
+                theirs = better(theirs, milliseconds(partial(xla.compile, text)))
+                ours = better(ours, milliseconds(partial(_compiled, text, made)))
+                ptxas = better(ptxas, milliseconds(partial(assemble, made[-1].code, "sm_90")))
         except XlaEmittersError as error:
             print(f"{path.name}: {error.message}", file=sys.stderr)
             continue
@@ -82,6 +79,10 @@ def measured(files: list[Path], rounds: int, shares: dict[str, float]) -> Iterat
                 shares[step.name if trace is not fastest.graph else "passes on HLO"] += step.seconds * 1e3
         shares["all"] += ours[0]
         yield Row(path, ours, ptxas, theirs)
+
+
+def _compiled(text: str, made: list[Program]) -> None:
+    made.append(compile(text, record="none", cache=False))
 
 
 def print_means(rows: list[Row]) -> None:
