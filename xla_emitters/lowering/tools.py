@@ -331,6 +331,7 @@ class ResidentTool:
         self.command = tuple(command)
         self.name = name
         self._process_id = os.getpid()
+        self._is_asked = False
         # A file: what it says is read when it has answered, and a pipe that nobody reads would stop it.
         self._said = tempfile.TemporaryFile()
         self._read = 0
@@ -355,6 +356,8 @@ class ResidentTool:
         """The answer to a job, and what the tool said beside it. raises ToolError as `RunningTool.finish`"""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        # An answer that nobody waits for any more would be taken for that to the next job.
+        self._is_asked = True
         late = threading.Event()
         timer = threading.Timer(timeout_seconds, lambda: (late.set(), self._process.kill()))
         timer.start()
@@ -366,7 +369,8 @@ class ResidentTool:
             line = b""
         finally:
             timer.cancel()
-        if line:
+        if line.endswith(b"\n"):
+            self._is_asked = False
             return json.loads(line), self._heard()
         code = self._process.wait()
         self.end()
@@ -380,7 +384,7 @@ class ResidentTool:
 
     def stop(self) -> None:
         """Gives it back, or ends it if it cannot be asked again. Can be called more than once."""
-        if not self.is_alive:
+        if self._is_asked or not self.is_alive:
             self.end()
             return
         with _IDLE_LOCK:
