@@ -35,7 +35,6 @@ from typing import Any, Self
 
 from xla_emitters.errors import ToolError
 from xla_emitters.extras import install_command
-from xla_emitters.lowering import llvm_process
 
 LLVM_MAJOR = 22
 _SYSTEM_HAS_APT = sys.platform == "linux"
@@ -46,6 +45,8 @@ LLVMLITE = "0.50"
 LLVMLITE_HELP = install_command(extras="llvm")
 _SYSTEM_HAS_WHEELS = sys.platform in ("linux", "win32")
 NVIDIA_HELP = install_command(extras="ptxas") if _SYSTEM_HAS_WHEELS else "NVIDIA has no packages for this system"
+LLVM_PROCESS = str(Path(__file__).with_name("llvm_process.py"))
+"""What a Python of its own runs for LLVM as a library; to import it here would load ctypes."""
 STAGE = "toolchain"
 """What messages about tools, and about what they make, begin with."""
 
@@ -117,7 +118,7 @@ class Tool:
             return metadata.version(self.name)
         if self.name == "libdevice":
             return ""
-        command = (sys.executable, "-I", "-S", llvm_process.__file__) if self.name == "libLLVM" else ()
+        command = (sys.executable, "-I", "-S", LLVM_PROCESS) if self.name == "libLLVM" else ()
         return _version_of((*command, self.path), self.name, os.stat(self.path).st_mtime_ns)
 
 
