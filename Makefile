@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny bounds corpus modules programs models hosts cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs notebook bench code-quality clean
+.PHONY: help run install tools test tiny bounds corpus modules programs models hosts cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs notebook bench code-quality compile-time clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -99,7 +99,7 @@ digests: install $(TESTS_STAMP)  ## is the PTX of the corpus what it was? (DIGES
 provenance: install $(TESTS_STAMP)  ## how much of the corpus's PTX and SASS says which HLO it is from; is it the same code? (PROVENANCE="--every 10")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.provenance $(PROVENANCE)
 
-toolchains: install $(TESTS_STAMP)  ## do mlir-opt and llvmlite make the same PTX of the corpus? (TOOLCHAINS="--target sm_100")
+toolchains: install $(TESTS_STAMP)  ## do LLVM's library, llvmlite and mlir-opt make the same PTX of the corpus? (TOOLCHAINS="--target sm_100")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.toolchains $(TOOLCHAINS)
 
 fuzz: install $(TESTS_STAMP)  ## 2,000 random fusions: numbers at every stage, PTX through ptxas for two architectures (FUZZ="--first 5000 --cases 100")
@@ -137,6 +137,9 @@ notebook: install $(TESTS_STAMP)  ## open a notebook in a browser: NOTEBOOK=02 a
 
 bench: install  ## all tables: compile time (against the real XLA's where the extra 'xla' is installed), growth, maps, executor
 	@for table in compile_time growth indexing executor; do $(BIN)/python -m benchmarks.$$table || exit; echo; done
+
+compile-time: install  ## warm compile time over the corpus against the real XLA's, by kind, and the share of each pass (needs the extra 'xla'; TIMES="loop --every 10")
+	@$(BIN)/python -m benchmarks.corpus_compile_time $(TIMES)
 
 KINDS ?= loop
 code-quality: install  ## machine code against the real XLA's over KINDS of the corpus (needs the extra 'xla')

@@ -41,10 +41,10 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import InternalError, ToolError, UsageError
 from xla_emitters.kernels.id_functions import IdFunction, declared_by
-from xla_emitters.lowering import llvm_process
 from xla_emitters.lowering.llvm_ir.debug_nodes import subprogram_of
 from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
 from xla_emitters.lowering.tools import (
+    LLVM_PROCESS,
     NVIDIA_HELP,
     STAGE,
     TIMEOUT_SECONDS,
@@ -282,7 +282,7 @@ def _borrow_llvm(way: Way) -> ResidentTool:
     (name,) = tools_of(way)
     # Not beside this file: -P keeps its directory from hiding other modules; a shared library needs no packages.
     flags, library = (("-I", "-S"), find_tool(name).path) if way is Way.LLVM else (("-P",), find_tool(name).name)
-    return borrow_tool((sys.executable, *flags, llvm_process.__file__, library, *LLVM_OPTIONS, *LINE_OPTIONS), name)
+    return borrow_tool((sys.executable, *flags, LLVM_PROCESS, library, *LLVM_OPTIONS, *LINE_OPTIONS), name)
 
 
 def _job(module: ModuleOp, architecture: str, wanted: str, directory: str | Path | None = None) -> dict[str, Any]:

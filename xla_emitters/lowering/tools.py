@@ -34,7 +34,6 @@ from typing import Any, Self
 
 from xla_emitters.errors import ToolError
 from xla_emitters.extras import install_command
-from xla_emitters.lowering import llvm_process
 
 LLVM_MAJOR = 22
 _SYSTEM_HAS_APT = sys.platform == "linux"
@@ -45,6 +44,8 @@ LLVMLITE = "0.50"
 LLVMLITE_HELP = install_command(extras="llvm")
 _SYSTEM_HAS_WHEELS = sys.platform in ("linux", "win32")
 NVIDIA_HELP = install_command(extras="ptxas") if _SYSTEM_HAS_WHEELS else "NVIDIA has no packages for this system"
+LLVM_PROCESS = str(Path(__file__).with_name("llvm_process.py"))
+"""What a Python of its own runs for LLVM as a library; to import it here would load ctypes."""
 STAGE = "toolchain"
 """What messages about tools, and about what they make, begin with."""
 
@@ -118,7 +119,7 @@ class Tool:
             return version(self.name)
         if self.name == "libdevice":
             return ""
-        command = (sys.executable, "-I", "-S", llvm_process.__file__) if self.name == "libLLVM" else ()
+        command = (sys.executable, "-I", "-S", LLVM_PROCESS) if self.name == "libLLVM" else ()
         return _version_of((*command, self.path), self.name, os.stat(self.path).st_mtime_ns)
 
 
@@ -211,8 +212,14 @@ def _places(row: _Row) -> list[str]:
 def _named_places(row: _Row) -> list[str]:
     """Those of LLVM's tools whose version is in the name."""
     if row.files:
-        return [path for pattern in row.files for path in sorted(glob.glob(pattern)) or [pattern]]
+        return list(_matching(row.files))
     return [f"{row.name}-{LLVM_MAJOR}", f"/usr/lib/llvm-{LLVM_MAJOR}/bin/{row.name}"]
+
+
+@lru_cache
+def _matching(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """The files of the patterns, and the patterns that have none. Looked for once: it takes as long as half of a small kernel's passes."""
+    return tuple(path for pattern in patterns for path in sorted(glob.glob(pattern)) or [pattern])
 
 
 def _inside(roots: Sequence[str], row: _Row) -> list[str]:
@@ -326,6 +333,7 @@ class ResidentTool:
         self.command = tuple(command)
         self.name = name
         self._process_id = os.getpid()
+        self._is_asked = False
         # A file: what it says is read when it has answered, and a pipe that nobody reads would stop it.
         self._said = tempfile.TemporaryFile()
         self._read = 0
@@ -341,10 +349,17 @@ class ResidentTool:
         """Whether it can be asked: it runs, and it is this process that started it, not the one that this is a fork of."""
         return self._process_id == os.getpid() and self._process.poll() is None
 
+    @property
+    def process(self) -> int:
+        """Its number, as the system has it."""
+        return self._process.pid
+
     def ask(self, job: dict[str, Any], timeout_seconds: float = TIMEOUT_SECONDS) -> tuple[dict[str, Any], str]:
         """The answer to a job, and what the tool said beside it. raises ToolError as `RunningTool.finish`"""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        # An answer that nobody waits for any more would be taken for that to the next job.
+        self._is_asked = True
         late = threading.Event()
         timer = threading.Timer(timeout_seconds, lambda: (late.set(), self._process.kill()))
         timer.start()
@@ -356,7 +371,8 @@ class ResidentTool:
             line = b""
         finally:
             timer.cancel()
-        if line:
+        if line.endswith(b"\n"):
+            self._is_asked = False
             return json.loads(line), self._heard()
         code = self._process.wait()
         self.end()
@@ -370,7 +386,7 @@ class ResidentTool:
 
     def stop(self) -> None:
         """Gives it back, or ends it if it cannot be asked again. Can be called more than once."""
-        if not self.is_alive:
+        if self._is_asked or not self.is_alive:
             self.end()
             return
         with _IDLE_LOCK:
@@ -418,6 +434,12 @@ def borrow_tool(command: Sequence[str], name: str) -> ResidentTool:
                 _IDLE.remove(tool)
                 return tool
     return ResidentTool(command, name)
+
+
+def idle_processes() -> tuple[int, ...]:
+    """The processes that stay, for whoever counts what they take."""
+    with _IDLE_LOCK:
+        return tuple(tool.process for tool in _IDLE)
 
 
 def end_idle_tools() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.runtime.ral.heat import TIMED, Heat

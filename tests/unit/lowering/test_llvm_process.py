@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from tools_here import needs
@@ -24,7 +25,7 @@ from xla_emitters.lowering.toolchain import (
     compile_to_ptx_by_steps,
     start_compile,
 )
-from xla_emitters.lowering.tools import ResidentTool, end_idle_tools
+from xla_emitters.lowering.tools import ResidentTool, borrow_tool, end_idle_tools
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -213,6 +214,28 @@ def test_one_that_does_not_answer_is_ended_in_time() -> None:
     with pytest.raises(ToolError, match=r"sleeper did not end within 0\.3 s"), tool:
         tool.ask({}, timeout_seconds=0.3)
     assert not tool.is_alive
+
+
+def test_one_that_was_interrupted_is_not_asked_again() -> None:
+    """Its answer to the job that nobody waits for would be the next one's."""
+
+    class Interrupted:
+        def readline(self) -> bytes:
+            raise KeyboardInterrupt
+
+        def close(self) -> None: ...
+
+    with start_compile("sm_90") as compiler:
+        tool = compiler._tool
+        assert isinstance(tool, ResidentTool)
+    job = {"text": "a", "wanted": "ptx", "chip": "sm_90", "features": "", "ids": "", "called": [], "keep": None}
+    with borrow_tool(tool.command, tool.name) as again:
+        assert again is tool
+        again._process.stdout = cast(Any, Interrupted())
+        with pytest.raises(KeyboardInterrupt):
+            again.ask(job)
+    assert not tool.is_alive
+    assert ".entry plain(" in compile_to_ptx(parse_ir(PLAIN), "sm_90")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
