@@ -42,7 +42,7 @@ class Kernels(NamedTuple):
     occupancy     least of a kernel
     """
 
-    count: int
+    kernels: int
     per_element: float
     widest: tuple[int, int]
     registers: int
@@ -50,7 +50,7 @@ class Kernels(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.count} x  {self.per_element:6.2f}  {self.widest[0]:2}/{self.widest[1]:<2}  "
+            f"{self.kernels} x  {self.per_element:6.2f}  {self.widest[0]:2}/{self.widest[1]:<2}  "
             f"{self.registers:3}  {self.occupancy:4.0%}"
         )
 
@@ -316,7 +316,7 @@ def static(case: Case, element: str) -> Kernels:
         launches = [(k.name, k.launch.at({}), [object()] * 8, [POINTER_BYTES] * 8, 0) for k in program.kernels]
         found.append(counted(launches, code))
     return Kernels(
-        sum(each.count for each in found),
+        sum(each.kernels for each in found),
         sum(each.per_element for each in found),
         (max(each.widest[0] for each in found), max(each.widest[1] for each in found)),
         max(each.registers for each in found),
