@@ -1,17 +1,16 @@
-"""Machine code of a program's kernels beside that of the static middle, for the same fusions at the same sizes: instructions for each element.
+"""Machine code of a program's kernels beside that of the static middle, for the same fusions and sizes: instructions an element.
 
     python -m runtime.kernel_instructions                       the table, at 4096 x 1024
     python -m runtime.kernel_instructions softmax rms_norm      of these
 
-Dynamic: StableHLO with both sizes unknown (norms: an unknown number of rows), the kernels that the host launches. Static: HLO of known sizes.
-One fusion of HLO has one reduction, so the static middle makes several kernels of what is stitched here, each reading the rows again;
-they are added. What a thread executes is counted by `pricing/sass_thread` on both sides, as instructions of warps times 32.
+Dynamic: StableHLO with both sizes unknown (norms: an unknown number of rows), the kernels that the host launches. Static: HLO of known
+sizes. One fusion of HLO has one reduction, so the static middle makes several kernels of what is stitched here, each reading the rows
+again; they are added. What a thread executes is counted by `pricing/sass_thread` on both sides, as instructions of warps times 32.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -43,7 +42,7 @@ class Kernels(NamedTuple):
     occupancy     least of a kernel
     """
 
-    count: int
+    kernels: int
     per_element: float
     widest: tuple[int, int]
     registers: int
@@ -51,7 +50,7 @@ class Kernels(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.count} x  {self.per_element:6.2f}  {self.widest[0]:2}/{self.widest[1]:<2}  "
+            f"{self.kernels} x  {self.per_element:6.2f}  {self.widest[0]:2}/{self.widest[1]:<2}  "
             f"{self.registers:3}  {self.occupancy:4.0%}"
         )
 
@@ -72,7 +71,8 @@ class Case(NamedTuple):
 
 
 def _add(name: str, value: str, into: str, dim: int) -> str:
-    return f"%{name} = stablehlo.reduce(%{value} init: %zero) applies stablehlo.add across dimensions = [{dim}] : (W, tensor<f32>) -> {into}\n"
+    types = f"(W, tensor<f32>) -> {into}"
+    return f"%{name} = stablehlo.reduce(%{value} init: %zero) applies stablehlo.add across dimensions = [{dim}] : {types}\n"
 
 
 def _spread(name: str, value: str, dim: int, from_type: str) -> str:
@@ -253,11 +253,6 @@ def hlo(case: Case, element: str) -> Iterator[str]:
     }
     for result, operands, body in case.static:
         kinds = [("M" if name == "x" else "V" if name[0] == "b" else "S", name) for name in operands.split()]
-        text = " ".join(
-            (f"= {shapes[word]}" if word in shapes else f"= {word}")
-            for word in body.replace("\n", " \n ").split(" = ")
-            for word in [word]
-        )
         text = body
         for name, spelled in shapes.items():
             text = text.replace(f" = {name} ", f" = {spelled} ")
@@ -282,17 +277,15 @@ ROOT out = {shapes[result]} fusion({inside}), kind={"kInput" if " reduce(" in te
 def counted(launches: Sequence[tuple[str, Launch, Sequence[object], Sequence[int], int]], code: MachineCode) -> Kernels:
     """launches: (kernel, launch, arguments, bytes of each, dynamic shared memory)."""
     chip, total = device(TARGET), 0.0
-    loads, stores, registers, shares = Counter[int](), Counter[int](), list[int](), list[float]()
+    loads, stores, registers, shares = set[int](), set[int](), list[int](), list[float]()
     for name, launch, values, widths, shared in launches:
         run = run_threads(code.sass[name], chip.architecture, launch, values, widths)
         total += run.warp_instructions * WARP * launch.blocks
-        loads += run.executed.loads
-        stores += run.executed.stores
+        loads |= run.executed.loads.keys()
+        stores |= run.executed.stores.keys()
         resources = code.resources[name]
         registers.append(resources.registers)
-        shares.append(
-            occupancy(chip, launch.threads, resources.registers, resources.shared_bytes + shared).share
-        )
+        shares.append(occupancy(chip, launch.threads, resources.registers, resources.shared_bytes + shared).share)
     widest = (max(loads, default=0), max(stores, default=0))
     return Kernels(len(launches), total / (ROWS * COLUMNS), widest, max(registers), min(shares))
 
@@ -320,10 +313,10 @@ def static(case: Case, element: str) -> Kernels:
     for text in hlo(case, element):
         program = compile_module(parse_hlo(text, "m.hlo"), CompileOptions(target=TARGET, record="none"))
         code = machine_code_of(program.code, device(TARGET).architecture)
-        launches = [(k.name, k.launch, [object()] * 8, [POINTER_BYTES] * 8, 0) for k in program.kernels]
+        launches = [(k.name, k.launch.at({}), [object()] * 8, [POINTER_BYTES] * 8, 0) for k in program.kernels]
         found.append(counted(launches, code))
     return Kernels(
-        sum(each.count for each in found),
+        sum(each.kernels for each in found),
         sum(each.per_element for each in found),
         (max(each.widest[0] for each in found), max(each.widest[1] for each in found)),
         max(each.registers for each in found),
@@ -333,12 +326,16 @@ def static(case: Case, element: str) -> Kernels:
 
 def main() -> int:
     asked = sys.argv[1:] or list(CASES)
-    print(f"{ROWS} x {COLUMNS} on {TARGET}: kernels, instructions an element, widest load/store in bytes, registers, occupancy")
+    print(
+        f"{ROWS} x {COLUMNS} on {TARGET}: kernels, instructions an element, widest load/store in bytes, registers, occupancy"
+    )
     print(f"{'':18} {'dynamic':32} {'static':32} ratio of instructions")
     for name in asked:
         for element in ("f32", "bf16"):
             one, other = dynamic(CASES[name], element), static(CASES[name], element)
-            print(f"{name:12} {element:5} {one!s:32} {other!s:32} {one.per_element / other.per_element:.2f}", flush=True)
+            print(
+                f"{name:12} {element:5} {one!s:32} {other!s:32} {one.per_element / other.per_element:.2f}", flush=True
+            )
     return 0
 
 

@@ -19,7 +19,9 @@ from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dtypes import Array
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program, load
+from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.ral.program import LoadedProgram
+from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.runtime.simt.access_counts import AccessCounter
 from xla_emitters.runtime.simt.loops import Loops
 from xla_emitters.runtime.simt.memory import Watcher
@@ -101,6 +103,33 @@ def test_norms_read_their_rows_once(name: str, watched: list[Watcher]) -> None:
     """The vectors that all rows read are counted apart: a cache has them."""
     whole, _ = bytes_moved(name, {"b": 64, "s": 10}, watched)
     assert whole <= 1.05
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("softmax", {"b": 40, "s": 64}),
+        ("softmax", {"b": 9, "s": 1000}),
+        ("softmax_gradient", {"b": 33, "s": 128}),
+        ("layer_norm", {"b": 64, "s": 10}),
+        ("rms_norm", {"b": 5, "s": 13}),
+    ],
+)
+@pytest.mark.parametrize("stage", ["kernels", "llvm-dialect"])
+def test_all_that_kernels_move_is_hardly_more_than_the_least(name: str, sizes: dict[str, int], stage: str) -> None:
+    """Sectors of each request, weights too: a block reads them once for 32 rows. What several lanes read together counts once."""
+    program = compile_program(parse_stablehlo((CORPUS / f"{name}.mlir").read_text(), name))
+    arrays = program.checked(inputs_of(name, sizes, CASES[name][0]))
+    counter = AccessCounter()
+
+    def counted(kernels: Kernels) -> Kernels:
+        assert isinstance(kernels, SimtKernels)
+        return kernels.watched_by(counter)
+
+    results = program.road.watched(stage, print, counted).run(arrays)
+    assert_close(results, program.run(arrays))
+    moved = sum(count.requests * count.sectors * 32 for count in counter.counts() if count.space == "global")
+    assert moved <= 1.05 * sum(array.nbytes for array in (*arrays, *results))
 
 
 def test_rows_that_do_not_fit_are_read_again(watched: list[Watcher]) -> None:

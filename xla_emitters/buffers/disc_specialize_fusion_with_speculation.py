@@ -7,13 +7,13 @@ In this order, each on all variants that the ones before made:
   * broadcasts: where operand and result of a broadcast agree in all that their types say, and run time may make them equal, the first
     variant is without it, for the case that all such sizes of the fusion are equal. The results of a fusion, and kStitch, keep theirs.
   * rows: a reduction of many columns takes a block for each row (`disc.row_schedule = 1`), of few a warp (2).
-  * vectors: a kLoop whose elements, or a kRowReduction or kStitch whose columns, are a multiple of the number that fit into one access
+  * vectors: a kLoop whose elements, or a reduction or kStitch whose columns, are a multiple of the number that fit into one access
     computes as many at once (`disc.vector`). Concatenations are left out: neighbours may be of different operands.
 What the sizes decide before the program runs (`disc.sizes`: 32*b elements are a multiple of 4) needs no variant: the fusion gets
 the attribute.
 
 The numbers are in one table, `LIMITS`: the simple rule of the source. They were never measured.
-Not here: variants of column reductions and kStitch, whose schedules look at the sizes themselves.
+Not here: other variants of column reductions and kStitch, whose schedules look at the sizes themselves.
 Source: seed document, "DhloSpecializeFusionWithSpeculation"; docs/reference/4 3.4.
 """
 
@@ -32,7 +32,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
-from xla_emitters.buffers.fusion_rules import COLUMN, ROW, VECTOR, Group, Part
+from xla_emitters.buffers.fusion_rules import ROW, VECTOR, Group, Part
 from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
@@ -179,8 +179,6 @@ def _by_columns(choice: _Choice) -> str | None:
 
 def _by_vectors(choice: _Choice) -> str | None:
     """Several elements at once."""
-    if choice.kind == COLUMN:
-        return "sums of columns take single elements"
     if any(part.opcode == "concatenate" for part in choice.parts):
         return "it concatenates: neighbours may be of different operands"
     results = [buffer for part in choice.group.results for buffer in part.writes]

@@ -85,7 +85,7 @@ def check_program(
     rtol: float | None = None,
     most_iterations: int = MOST_ITERATIONS,
 ) -> Verdict:
-    """Every stage against the NumPy reference; each kernel against NumPy on what reaches it, at the last stage that has kernels, or a wrong one.
+    """Every stage against the NumPy reference, and each kernel against NumPy on what reaches it: at the last stage, or a wrong one.
 
     stages  by default all after `stablehlo`, which is the reference
     raises  DataError for arguments that do not fit; UsageError for a stage that is not recorded

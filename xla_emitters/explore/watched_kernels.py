@@ -5,11 +5,12 @@
       main_kLoop_add_1         r[3, 5] of %add.53 is 2.5, not 2.25
 
 Before each fusion of the program a `lmhlo.watch` op hands over what the fusion reads, after it another one what it wrote. In between the
-program runs its own kernels, as the stage has them. The same ops then run by NumPy on copies of what was handed over, so a kernel is judged by
-what it made of its inputs, whatever kernels before it did.
+program runs its own kernels, as the stage has them. The same ops then run by NumPy on copies of what was handed over, so a kernel is
+judged by what it made of its inputs, whatever kernels before it did.
 
-Floats are compared with the coarse tolerance below: this finds the kernel that is wrong, while the results of the whole program are compared
-within the bounds of the ops. Integers and truth values must be equal. Results of a fusion are compared, not what is between its ops.
+Floats are compared with the coarse tolerance below: this finds the kernel that is wrong, while the results of the whole program are
+compared within the bounds of the ops. Integers and truth values must be equal. Results of a fusion are compared, not what is between its
+ops.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.explore.check import Verdict
 from xla_emitters.explore.program_cost import RecordedKernels
 from xla_emitters.kernels.captures import captured_by
+from xla_emitters.loops.combine import WIDENED, Reducer, reduced_dims
 from xla_emitters.loops.roots import roots_of
 from xla_emitters.pipelines.program_kernels import KernelRoad
 from xla_emitters.pipelines.programs import DynamicProgram
@@ -92,8 +94,23 @@ class Watched:
     def compute(self, arrays: dict[SSAValue, Array]) -> None:
         """Runs the ops by NumPy."""
         for op in self.fusion.body.block.ops:
-            if isinstance(op, BufferOp):
+            if isinstance(op, BufferOp) and not _sum_in_f32(op, arrays):
                 function_of(op, call_beside(op))(*(arrays[value] for value in op.operands))
+
+
+def _sum_in_f32(op: BufferOp, arrays: dict[SSAValue, Array]) -> bool:
+    """Computes a sum or product of 16-bit floats as kernels do, rounded once; False, and nothing, for another op."""
+    if not reduced_dims(op) or len(op.inputs) != 2:
+        return False
+    value, start, result = (arrays[buffer] for buffer in op.operands)
+    reducer = Reducer.of(op, by_row=True)
+    (opcode,) = reducer.opcodes
+    if opcode not in WIDENED or reducer.carried == reducer.elements:
+        return False
+    combine = np.add if opcode == "add" else np.multiply
+    whole = combine.reduce(value.astype(np.float32), axis=reduced_dims(op))
+    result[...] = combine(start.astype(np.float32), whole).astype(result.dtype)
+    return True
 
 
 def _allocation(buffer: SSAValue) -> memref.AllocOp:

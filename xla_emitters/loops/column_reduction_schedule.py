@@ -15,7 +15,8 @@
 Two passes are the default: the order is fixed, so equal inputs give equal bits. They cost a buffer of at most 1024 rows, allocated on the
 host, that is written and read once: under a hundredth of the input's bytes where it has 256 rows or more a tile. `disc.atomics` on the
 fusion asks for atomic updates where one instruction has the reduction's meaning; others keep two passes. A matrix of few columns, known
-when it is compiled, has narrower and taller tiles: one column, 256 rows of threads.
+when it is compiled, has narrower and taller tiles: one column, 256 rows of threads. With `disc.vector = 4` a thread takes four columns
+beside each other, so a tile has 128.
 
 Partial results begin without an element, so that the initial value counts once: it is added by the second pass, or written by the loop
 that runs before atomic updates. No row: no tile, and the second pass gives the initial value. No column: no block.
@@ -123,7 +124,8 @@ def _emit_columns(fusion: FusionLoops, reducers: Sequence[Reducer], others: Sequ
     def finish(code: KernelCode, totals: Sequence[Sequence[SSAValue]], tile: SSAValue, column: SSAValue) -> None:
         store_results(code, ordered, totals, column)
 
-    last = Tiles(tiles.columns, fusion.numbers.code.maximum(tiles.count, 1), (tiles.count, sizes[1]), 1)
+    height = fusion.numbers.code.maximum(tiles.count, 1)
+    last = Tiles(tiles.columns, height, (tiles.count, sizes[1]), 1, tiles.width)
     last.emit(fusion, ordered, partial, finish)
 
 
@@ -137,25 +139,29 @@ Store = Callable[[KernelCode, Sequence[Sequence[SSAValue]], SSAValue, SSAValue],
 class Tiles:
     """A matrix in tiles, a block each.
 
-    columns   of a tile, a power of two up to 32; threads are THREADS / columns rows of them
+    columns   threads beside each other, a power of two up to 32; there are THREADS / columns rows of them
     height    rows of a tile
     shape     of the matrix
     count     tiles above each other
+    width     columns that a thread takes; it divides those of the matrix
     """
 
     columns: int
     height: Number
     shape: tuple[Number, Number]
     count: Number
+    width: int = 1
 
     @staticmethod
     def of(fusion: FusionLoops, sizes: tuple[Number, Number]) -> Tiles:
         """Tiles for the first pass over a matrix."""
         host, (rows, cols) = fusion.numbers.code, sizes
-        columns = WARP if not isinstance(cols, int) else min(WARP, 1 << max(0, cols - 1).bit_length())
+        width = fusion.vector if cols != 1 else 1
+        threads = -(-cols // width) if isinstance(cols, int) else WARP
+        columns = min(WARP, 1 << max(0, threads - 1).bit_length())
         least = THREADS // columns * ROWS_A_THREAD
         height = host.maximum(least, _over(fusion, rows, MOST_TILES))
-        return Tiles(columns, height, (rows, cols), _over(fusion, rows, height))
+        return Tiles(columns, height, (rows, cols), _over(fusion, rows, height), width)
 
     @staticmethod
     def alone(fusion: FusionLoops, sizes: tuple[Number, Number]) -> Tiles:
@@ -171,7 +177,7 @@ class Tiles:
 
     def emit(self, fusion: FusionLoops, reducers: Sequence[Reducer], element: Element, store: Store) -> None:
         """A parallel loop that reduces each column of each tile."""
-        across = _over(fusion, self.shape[1], self.columns)
+        across = _over(fusion, self.shape[1], self.columns * self.width)
         threads = 1 if fusion.is_cpu else THREADS
 
         def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
@@ -253,24 +259,48 @@ class Tiles:
         lane, place = (
             index.delinearize(thread, (self.lanes, self.columns)) if self.columns > 1 else (thread, index.value(0))
         )
-        column = index.value(index.add(index.multiply(left, self.columns), place))
+        first_column = index.add(index.multiply(left, self.columns), place)
+        column = index.value(index.multiply(index.value(first_column), self.width))
         first = index.multiply(tile, self.height)
-        is_column = code.insert(arith.CmpiOp(column, index.value(cols), "ult")).result
+        limit = index.value(index.multiple(cols, self.width))
+        is_column = code.insert(arith.CmpiOp(column, limit, "ult")).result
         end = code.insert(arith.MinUIOp(index.value(index.add(first, self.height)), index.value(rows))).result
         # A thread beyond the last column has no rows, but takes part in what follows.
         end = code.insert(arith.SelectOp(is_column, end, index.value(0))).result
 
-        def step(inner: KernelCode, row: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            return element(inner, carried, row, column)
+        # The partial results of each of a thread's columns, one after the other.
+        beside = [reducer for _ in range(self.width) for reducer in reducers]
+        count = sum(len(reducer.types) for reducer in reducers)
 
-        found = strided_loop(
-            code, index.value(index.add(first, lane)), end, self.lanes, starts_of(code, reducers), step
-        )
-        totals = self._combined(code, thread, reducers, found)
+        def place_of(inner: KernelCode, number: int) -> SSAValue:
+            return inner.index.value(inner.index.add(column, number))
+
+        def step(inner: KernelCode, row: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            if self.width == 1:
+                return element(inner, carried, row, column)
+
+            def each(innermost: KernelCode, _: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                found = list[SSAValue]()
+                for number in range(self.width):
+                    own = values[number * count : (number + 1) * count]
+                    found += element(innermost, own, row, place_of(innermost, number))
+                return found
+
+            return inner.neighbours(1, carried, each)
+
+        found = strided_loop(code, index.value(index.add(first, lane)), end, self.lanes, starts_of(code, beside), step)
+        totals = parts_of(beside, self._combined(code, thread, beside, found))
 
         def write(inner: KernelCode) -> Sequence[SSAValue]:
-            store(inner, parts_of(reducers, totals), tile, column)
-            return ()
+            def each(innermost: KernelCode, _: SSAValue, __: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                for number in range(self.width):
+                    own = totals[number * len(reducers) : (number + 1) * len(reducers)]
+                    store(innermost, own, tile, place_of(innermost, number))
+                return ()
+
+            if self.width == 1:
+                return each(inner, column, ())
+            return inner.neighbours(1, (), each)
 
         is_first = code.insert(arith.CmpiOp(thread, index.value(self.columns), "ult")).result
         code.branch(code.insert(arith.AndIOp(is_first, is_column)).result, (), write)

@@ -38,6 +38,10 @@ class SimtKernels(Kernels):
         self._watchers = watchers
         self._ready = dict[tuple[str, bool], SizedKernel]()
 
+    def watched_by(self, *watchers: Watcher) -> SimtKernels:
+        """The same kernels, of whose accesses to memory these are told too."""
+        return SimtKernels(self._module_of, self._needs_wide, (*self._watchers, *watchers))
+
     def launch(
         self,
         name: str,

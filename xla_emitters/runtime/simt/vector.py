@@ -594,9 +594,23 @@ def _row(indices: Sequence[Array], shape: Sequence[int]) -> Iterator[list[Array]
         yield moved
 
 
+def is_one_access(op: vector.LoadOp | vector.StoreOp, shape: Sequence[int]) -> bool:
+    """Whether an op says that its elements lie at a multiple of their bytes: they are accessed together."""
+    return len(shape) == 1 and "alignment" in op.properties
+
+
 @RULES.op(vector.LoadOp)
 def load(op: vector.LoadOp) -> Kernel:
     shape = shape_of(op.result.type)
+    if is_one_access(op, shape):
+        (count,) = shape
+
+        def together(machine: Machine, source: Tensor, *indices: Array) -> Value:
+            index = row_index(machine, op, source, count, indices)
+            rows = machine.memory.view(source.buffer, source.element.storage, count)
+            return columns(source.element, machine.memory.gather(op, source.buffer, index, rows, machine.active))
+
+        return together
 
     def run(machine: Machine, source: Tensor, *indices: Array) -> Value:
         return tuple(element_of(machine, op, source, place) for place in _row(indices, shape))
@@ -607,6 +621,15 @@ def load(op: vector.LoadOp) -> Kernel:
 @RULES.op(vector.StoreOp)
 def store_row(op: vector.StoreOp) -> Kernel:
     shape = shape_of(op.vector.type)
+    if is_one_access(op, shape):
+        (count,) = shape
+
+        def together(machine: Machine, value: Elements, target: Tensor, *indices: Array) -> None:
+            index = row_index(machine, op, target, count, indices)
+            rows = machine.memory.view(target.buffer, target.element.storage, count)
+            machine.memory.scatter(op, target.buffer, index, rows, rows_of(target.element, value), machine.active)
+
+        return together
 
     def run(machine: Machine, value: Elements, target: Tensor, *indices: Array) -> None:
         for place, element in zip(_row(indices, shape), value, strict=True):
