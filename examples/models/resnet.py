@@ -26,7 +26,7 @@ class Config:
 
 SMALL = Config(widths=(2, 4, 6), blocks=1, classes=5)
 SHAPES = ("...", "b, h, w, 3")
-SIZES = tuple({"b": b, "h": h, "w": w} for b, h, w in ((1, 32, 32), (2, 65, 47), (1, 224, 224), (4, 96, 128)))
+SIZES = tuple({"b": b, "h": h, "w": w} for b, h, w in ((1, 32, 32), (2, 65, 47), (1, 224, 224)))
 SMALL_SIZES = tuple({"b": b, "h": h, "w": w} for b, h, w in ((1, 1, 1), (2, 33, 20), (1, 16, 37)))
 
 

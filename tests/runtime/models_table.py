@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ import xla_emitters as xe
 from benchmarks.table import header
 from xla_emitters.dialects.disc_ral import DispatchOp
 from xla_emitters.dialects.lmhlo import FusionOp
+from xla_emitters.extras import install_command
 from xla_emitters.pipelines.programs import COMPILATIONS
 
 MOST_SECONDS = 30
@@ -106,6 +108,11 @@ def library_calls(host: ModuleOp) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
+    if find_spec("jax") is None:
+        print(
+            f"error: this compares with JAX, which is not installed: {install_command(extras='jax')}", file=sys.stderr
+        )
+        return 4
     jax: Any = import_module("jax")
     jax.config.update("jax_platforms", "cpu")
     sys.path.insert(0, str(EXAMPLES))

@@ -35,12 +35,16 @@ def test_a_model_compiled_once_gives_what_jax_gives_at_all_its_sizes(name: str) 
     assert made.counters.live == 0
 
 
+SCALARS = 512
+"""Bytes of constants of one number, which live as long as the call."""
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_takes_little_more_memory_than_its_order_needs(name: str) -> None:
     for inputs, wanted in runs(name):
         made, results = program(name), sum(result.nbytes for result in wanted)
         least = live_set(made, inputs)
-        assert results <= least <= made.memory(inputs).peak <= 1.1 * least
+        assert results <= least <= made.memory(inputs).peak <= 1.1 * least + SCALARS
 
 
 def test_layers_share_their_kernels() -> None:

@@ -10,8 +10,9 @@ Buffers stay outside. What is written and used outside is a result of the kernel
 In each block, over and over until nothing changes, last ops first: an op joins the cluster of one that it reads, if the rules allow it
 (`fusion_rules`, `stitch_rules`) and nothing must run between them (`fusion_graph`). Last ops first, because what is cheap to compute
 again, such as a broadcast, is best in the kernel that reads it. Then clusters that do not depend on each other join if the rules
-allow it ("horizontal"). A fusion is then where all that it needs has run. Ops that give one number everywhere are copied into each
-fusion that reads them, with a buffer of their own.
+allow it ("horizontal") and they are not known to be large. A fusion is then where all that it needs has run; one that reads arguments
+only, such as a filter in another layout, is where it is needed first, so that its buffer lives shorter. Ops that give one number
+everywhere are copied into each fusion that reads them, with a buffer of their own.
 
 An op that joined none is a fusion of itself alone: on the device everything but library calls needs a kernel. (The seed drops these, and
 its loop pass takes single ops too.) A reshape or a copy that is alone, or that only makes a second result of what another op gives, stays
@@ -38,7 +39,7 @@ from itertools import combinations
 from xdsl.context import Context
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
@@ -71,6 +72,8 @@ SHARED = "disc.shared"
 """Of a fusion of kind kStitch: the names of the reductions that a block keeps the results of."""
 NOT_ASKED = frozenset(("constant", "copy", "d2h", "dot", "dynamic-conv", "convolution", "h2d"))
 """Ops of the device that are known to need no kernel of ours."""
+LARGE = 1 << 16
+"""Elements that are known to be so many are worth a launch: such clusters join no others that they do not depend on."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +251,8 @@ class _BlockFusion:
         if self.fuse.horizontal:
             self._join_unrelated()
         ordered = list[Operation]()
-        for cluster in list(self.graph.in_order()):
+        late = {cluster for cluster in self.graph.in_order() if self._is_of_arguments(cluster)}
+        for cluster in list(self.graph.in_late_order(late)):
             members = self.graph.members[cluster]
             if cluster in self.parts:
                 ordered += self._made([self.parts[number] for number in members])
@@ -258,6 +262,14 @@ class _BlockFusion:
             if op.parent is not None:
                 op.detach()
         Rewriter.insert_op(ordered, InsertPoint.before(self.terminator))
+
+    def _is_of_arguments(self, cluster: int) -> bool:
+        """Whether a cluster reads arguments only, and writes none: what it gives may as well be made where it is needed first."""
+        parts = [self.parts[number] for number in self.graph.members[cluster]] if cluster in self.parts else []
+        given = {buffer for part in parts for buffer in part.writes}
+        read = {buffer for part in parts for buffer in part.reads} - given
+        arguments = {buffer for buffer in read | given if isinstance(buffer, BlockArgument)}
+        return bool(read) and arguments == read
 
     # --------------------------------------------------------------------------------------------------------- clusters
 
@@ -293,13 +305,14 @@ class _BlockFusion:
         return None if self.graph.can_join(a, b) else between
 
     def _join_unrelated(self) -> None:
-        """Clusters with as many elements each, in one kernel."""
+        """Clusters with as many elements each, in one kernel; not large ones, which would only take their memory at the same time."""
         alike = dict[Size, list[int]]()
         for cluster in list(self.graph.in_order()):
             if cluster in self.parts:
                 group = self._group(cluster)
-                if any(part.opcode not in RESHAPES for part in group.parts):
-                    alike.setdefault(group.count(group.dominant()), []).append(cluster)
+                count = group.count(group.dominant())
+                if any(part.opcode not in RESHAPES for part in group.parts) and (count.value or 0) < LARGE:
+                    alike.setdefault(count, []).append(cluster)
         for clusters in alike.values():
             for first, second in combinations(clusters, 2):
                 self._try(first, second, connected=False)

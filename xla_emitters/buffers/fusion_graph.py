@@ -11,8 +11,9 @@ Source: Pearce and Kelly, "A dynamic topological sort algorithm for directed acy
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue, Use
 
@@ -72,6 +73,20 @@ class FusionGraph:
     def in_order(self) -> Iterator[int]:
         """The clusters, each behind all that it depends on."""
         return (cluster for cluster in self._order if cluster is not None)
+
+    def in_late_order(self, late: Collection[int]) -> Iterator[int]:
+        """The same, but each of `late`, none of which depends on another, just before the first cluster that depends on it.
+
+        One whose buffers are only freed stays: nothing in the block needs it.
+        """
+        waiting = dict[int, list[int]]()
+        for cluster in self.in_order():
+            after = self._after[cluster]
+            if cluster in late and not all(isinstance(self.ops[other], memref.DeallocOp) for other in after):
+                waiting.setdefault(min(after, key=self._rank.__getitem__), []).append(cluster)
+            else:
+                yield from waiting.pop(cluster, ())
+                yield cluster
 
     def _place(self, start: int, clusters: Sequence[int], end: int) -> None:
         """Sets the order from `start` to `end`, with nothing where none is left."""

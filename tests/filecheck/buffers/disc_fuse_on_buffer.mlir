@@ -288,3 +288,40 @@ func.func @main(%x: memref<4x4xf32, "gpu">) -> memref<2x8xf32, "gpu"> {
 // CHECK-LABEL: func.func @main
 // CHECK:         fusion_name = "main_kLoop_reshape_0"
 // CHECK-NEXT:      lmhlo.reshape %x -> %r
+
+// -----
+
+// What reads arguments only is where it is needed first: the second filter does not live beside the first. What is returned stays.
+func.func @main(%f: memref<2x3xf32, "gpu">, %g: memref<4x2xf32, "gpu">, %x: memref<?x3xf32, "gpu">, %n: index) -> (memref<?x4xf32, "gpu">, memref<5xf32, "gpu">, memref<5xf32, "gpu">) {
+  %z = memref.alloc() : memref<5xf32, "gpu">
+  lmhlo.iota -> %z {name = "z", iota_dimension = 0 : i64} : () -> memref<5xf32, "gpu">
+  %a = memref.alloc() : memref<3x2xf32, "gpu">
+  lmhlo.transpose %f -> %a {name = "a", dimensions = array<i64: 1, 0>} : (memref<2x3xf32, "gpu">) -> memref<3x2xf32, "gpu">
+  %b = memref.alloc() : memref<2x4xf32, "gpu">
+  lmhlo.transpose %g -> %b {name = "b", dimensions = array<i64: 1, 0>} : (memref<4x2xf32, "gpu">) -> memref<2x4xf32, "gpu">
+  %p = memref.alloc(%n) : memref<?x2xf32, "gpu">
+  lmhlo.dot %x, %a -> %p {name = "p", lhs_contracting_dims = array<i64: 1>, rhs_contracting_dims = array<i64: 0>} : (memref<?x3xf32, "gpu">, memref<3x2xf32, "gpu">) -> memref<?x2xf32, "gpu">
+  %q = memref.alloc(%n) : memref<?x4xf32, "gpu">
+  lmhlo.dot %p, %b -> %q {name = "q", lhs_contracting_dims = array<i64: 1>, rhs_contracting_dims = array<i64: 0>} : (memref<?x2xf32, "gpu">, memref<2x4xf32, "gpu">) -> memref<?x4xf32, "gpu">
+  return %q, %z, %z : memref<?x4xf32, "gpu">, memref<5xf32, "gpu">, memref<5xf32, "gpu">
+}
+// CHECK-LABEL: func.func @main
+// CHECK:         lmhlo.transpose %f -> %a
+// CHECK-NOT:     lmhlo.transpose
+// CHECK:         lmhlo.dot %x, %a -> %p
+// CHECK:         lmhlo.transpose %g -> %b
+// CHECK:         lmhlo.dot %p, %b -> %q
+
+// -----
+
+// Ops that have nothing to do with each other stay two kernels where they are known to be large: in one, both would need their memory at once.
+func.func @main(%x: memref<256x256xf32, "gpu">, %y: memref<256x256xf32, "gpu">) -> (memref<256x256xf32, "gpu">, memref<256x256xf32, "gpu">) {
+  %a = memref.alloc() : memref<256x256xf32, "gpu">
+  lmhlo.abs %x -> %a {name = "a"} : (memref<256x256xf32, "gpu">) -> memref<256x256xf32, "gpu">
+  %b = memref.alloc() : memref<256x256xf32, "gpu">
+  lmhlo.negate %y -> %b {name = "b"} : (memref<256x256xf32, "gpu">) -> memref<256x256xf32, "gpu">
+  return %a, %b : memref<256x256xf32, "gpu">, memref<256x256xf32, "gpu">
+}
+// CHECK-LABEL: func.func @main
+// CHECK:         fusion_name = "main_kLoop_abs_0"
+// CHECK:         fusion_name = "main_kLoop_negate_1"
