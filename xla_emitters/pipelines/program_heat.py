@@ -11,28 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
-from xla_emitters.pipelines.program_kernels import KernelRoad
+from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.runtime.ral.heat import TIMED, Heat
 from xla_emitters.runtime.ral.hot_compiler import HotCompiler
 
 STAGE = "llvm-dialect"
 WAIT_SECONDS = 600.0
-
-
-class Heated(Protocol):
-    """What is asked here of a `DynamicProgram`, compiled with `heat`."""
-
-    @property
-    def target(self) -> str: ...
-    @property
-    def heat(self) -> Heat | None: ...
-    @property
-    def road(self) -> KernelRoad: ...
-    def run(self, inputs: Sequence[Any], stage: str | None = None) -> list[Array]: ...
 
 
 @dataclass(frozen=True)
@@ -66,7 +54,7 @@ class ProgramHeat:
         }
 
 
-def measure_heat(program: Heated, inputs: Sequence[Array]) -> ProgramHeat:
+def measure_heat(program: DynamicProgram, inputs: Sequence[Array]) -> ProgramHeat:
     """Calls a program on these arrays until what is hot has kernels of its own, and as often again as it takes to time them."""
     compiler = HotCompiler.of_process()
     if program.heat is not None:
