@@ -100,7 +100,7 @@ def test_kernels_are_put_in_while_threads_call_with_changing_sizes() -> None:
 
     def call(seed: int) -> None:
         try:
-            for number in np.random.default_rng(seed).integers(len(cases), size=2500):
+            for number in np.random.default_rng(seed).integers(len(cases), size=2500).tolist():
                 assert_right(program, cases[number])
         except BaseException as error:
             faults.append(error)
