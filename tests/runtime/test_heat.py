@@ -100,8 +100,9 @@ def test_kernels_are_put_in_while_threads_call_with_changing_sizes() -> None:
 
     def call(seed: int) -> None:
         try:
-            for number in np.random.default_rng(seed).integers(len(cases), size=2500).tolist():
-                assert_right(program, cases[number])
+            draw = np.random.default_rng(seed)
+            for _ in range(2500):
+                assert_right(program, cases[int(draw.integers(len(cases)))])
         except BaseException as error:
             faults.append(error)
 
