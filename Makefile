@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny bounds corpus modules programs models hosts cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs notebook bench code-quality compile-time clean
+.PHONY: help run install tools test tiny bounds corpus modules programs models hosts cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs notebook bench code-quality compile-time heat soak clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -83,6 +83,12 @@ hosts: install $(TESTS_STAMP)  ## their host programs by Python and as machine c
 
 cpu: install $(TESTS_STAMP)  ## the 82 programs on the CPU, warm, by LLVM, JAX and NumPy in turns; needs JAX (CPU="rope --random")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.cpu_table $(CPU)
+
+heat: install $(TESTS_STAMP)  ## the 82 programs with kernels for each of their sizes, against JAX's values; ten minutes (HEAT="--kernels rope")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.heat_table $(HEAT)
+
+soak: install $(TESTS_STAMP)  ## eight threads call one program at random sizes for ten minutes (SOAK="--seconds 60 --rate 400")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.soak $(SOAK)
 
 kernels: install $(TESTS_STAMP)  ## the kernels of the 82 programs at every stage, assembled for four chips; ten minutes (KERNELS="rope --no-ptx")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.kernels_table $(KERNELS)

@@ -250,8 +250,9 @@ def _explain_runtime(options: argparse.Namespace, text: str, name: str) -> int:
     """Runs the program at the given sizes until its hot fusions have kernels for them, and prints what these gain."""
     from xla_emitters.pipelines.program_heat import measure_heat
     from xla_emitters.pipelines.program_inputs import drawn_inputs
+    from xla_emitters.runtime.ral.heat import HeatLimits
 
-    program = compiled(options, text, name, heat="on")
+    program = compiled(options, text, name, heat="" if HeatLimits.asked() else "on")
     inputs = drawn_inputs(program, sizes_given(options.sizes), options.seed)
     with progress(f"running {program.name}"):
         found = measure_heat(program, inputs)

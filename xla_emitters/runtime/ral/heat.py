@@ -371,6 +371,9 @@ class Heat:
 
     # -------------------------------------------------------------------------------------------------------- report
 
+    def __str__(self) -> str:
+        return "\n".join(self.report())
+
     @property
     def spots(self) -> list[Spot]:
         """All that are counted, the hottest first."""

@@ -111,7 +111,15 @@ class HotCompiler:
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until all that was asked for is answered; returns whether it is. For reports and tests: calls of programs never wait."""
         done = threading.Event()
-        self.do(done.set)
+
+        def settle() -> None:
+            # What is done may have asked for more.
+            if self._jobs.empty():
+                done.set()
+            else:
+                self._jobs.put(settle)
+
+        self.do(settle)
         return done.wait(timeout)
 
     def close(self) -> None:
