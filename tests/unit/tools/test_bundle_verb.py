@@ -150,3 +150,19 @@ def test_no_output_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["bundle", str(NEGATE)])
     assert stopped.value.code == 2
+
+
+def test_for_c_the_output_is_a_directory(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
+    attention = str(EXAMPLES / "causal_attention.mlir")
+    assert main(["bundle", attention, "--abi", "c", "-o", str(tmp_path / "c")]) == 0
+    names = {"causal_attention.bin", "causal_attention.c", "causal_attention.h", "causal_attention.o", "ral.c", "ral.h"}
+    assert {path.name for path in (tmp_path / "c").iterdir()} == names
+    assert "include causal_attention.h" in capsys.readouterr().out
+    assert main(["bundle", attention, "--abi", "c", "-o", "-"]) == 2
+    assert "--abi c writes several files" in capsys.readouterr().err
+
+
+def test_for_c_hlo_text_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["bundle", str(NEGATE), "--abi", "c", "-o", str(tmp_path)]) == 1
+    assert "is HLO text: --abi c takes programs in StableHLO" in capsys.readouterr().err
