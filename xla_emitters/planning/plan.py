@@ -61,10 +61,7 @@ def plan_program(module: ModuleOp) -> ProgramPlan:
     for parameter in entry.parameters:
         if isinstance(parameter.result.type, TupleType):
             raise parameter.unsupported("no buffer for a tuple")
-    for op in (*entry.parameters, entry.root.owner):
-        assert isinstance(op, HloOp)
-        if without := [leaf for leaf in leaf_types(op.result.type) if not is_array(leaf)]:
-            raise op.unsupported(f"no buffer for {type_text(without[0])}")
+        refuse_without_buffer(parameter, (parameter.result.type,))
     planner, results = Planner(), leaf_types(entry.root.type)
     given = [Slot("parameter", parameter.number.value.data) for parameter in entry.parameters]
     wanted = [Slot("result", number) for number in range(len(results))]
@@ -77,8 +74,17 @@ def plan_program(module: ModuleOp) -> ProgramPlan:
             planner.values.of(called_by(op)[1], is_state=True)
         with _deep_enough(len(computations)):
             steps = planner.steps_of(planner.values.of(entry), given, wanted)
+    root = entry.root.owner
+    assert isinstance(root, HloOp)
+    refuse_without_buffer(root, results)
     types = tuple(parameter.result.type for parameter in entry.parameters)
     return ProgramPlan(types, results, tuple(planner.temporaries), tuple(planner.kernels), steps)
+
+
+def refuse_without_buffer(op: HloOp, types: Sequence[Attribute]) -> None:
+    """raises Unsupported where one of the types is no array: a token, say."""
+    if without := [ir_type for ir_type in types if not is_array(ir_type)]:
+        raise op.unsupported(f"no buffer for {type_text(without[0])}")
 
 
 _FRAMES_PER_COMPUTATION = 10

@@ -14,7 +14,8 @@ from xdsl.dialects.builtin import FloatAttr, ModuleOp, f32
 
 from xla_emitters.explore.programs import check_program, compile_text
 from xla_emitters.explore.watched_kernels import check_kernels, first_difference
-from xla_emitters.pipelines.passes import LISTS, Row
+from xla_emitters.pipelines.pass_lists import LISTS
+from xla_emitters.pipelines.passes import Row
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.rewrite.kernel_pass import KernelPass

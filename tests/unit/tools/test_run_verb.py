@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -22,7 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.extras import install_command
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
-from xla_emitters.program import ArraySpec
+from xla_emitters.program import ArraySpec, Kernel
 from xla_emitters.runtime.arrays import load_arrays, save_arrays
 from xla_emitters.tools.main import main
 
@@ -300,14 +299,14 @@ def test_a_race_ends_the_run(capsys: pytest.CaptureFixture[str], monkeypatch: py
     """An emitter that forgets to wait."""
     from xla_emitters.runtime import cpu_launcher
 
-    right = cpu_launcher.run_kernel
+    right = cpu_launcher.ExecutableKernel.of
 
-    def without_barriers(module: ModuleOp, *words: Any, **options: Any) -> Any:
+    def without_barriers(module: ModuleOp, kernel: Kernel) -> cpu_launcher.ExecutableKernel:
         for op in [op for op in module.walk() if op.name == "nvvm.barrier0"]:
             op.detach()
-        return right(module, *words, **options)
+        return right(module, kernel)
 
-    monkeypatch.setattr(cpu_launcher, "run_kernel", without_barriers)
+    monkeypatch.setattr(cpu_launcher.ExecutableKernel, "of", staticmethod(without_barriers))
     assert run(capsys, TRANSPOSE, "--platform", "cpu")[0] == 0
     code, _, err = run(capsys, TRANSPOSE, "--platform", "cpu", "--sanitize")
     assert code != 0
