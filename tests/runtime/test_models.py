@@ -11,7 +11,7 @@ from runtime.models import CORPUS, NAMES, TOLERANCE, compiled, runs, worst_diffe
 
 from xla_emitters.dialects.disc_ral import DispatchOp
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import HostRoad
+from xla_emitters.pipelines.program_host import CPU, HostRoad
 from xla_emitters.pipelines.programs import COMPILATIONS, DynamicProgram, compile_program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
@@ -33,6 +33,15 @@ def test_a_model_compiled_once_gives_what_jax_gives_at_all_its_sizes(name: str) 
     assert max(differences) <= TOLERANCE
     assert COMPILATIONS.made == before
     assert made.counters.live == 0
+
+
+def test_the_decoder_runs_by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its kernels of many rows have barriers, for which no CPU has an instruction; calls are repeated too."""
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed")
+    monkeypatch.setenv(CPU, "llvm")
+    made, known = compiled("decoder"), list(runs("decoder"))
+    for inputs, wanted in known[:1] * 3 + known[1:]:
+        assert worst_difference(made.run(inputs), wanted) <= TOLERANCE
 
 
 SCALARS = 512

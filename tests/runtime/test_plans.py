@@ -137,3 +137,18 @@ def test_a_program_goes_on_beyond_what_is_kept(monkeypatch: pytest.MonkeyPatch) 
     program = compiled(DOUBLED)
     for size in (1, 2, 3, 4, 4000, 1, 4000) * 3:
         np.testing.assert_array_equal(program(np.ones(size, np.float32)), np.full(size, 2, np.float32))
+
+
+@pytest.mark.parametrize("donate", [False, True])
+def test_a_donated_argument_is_returned_as_it_is(donate: bool) -> None:
+    program = compiled(
+        """module @m { func.func public @main(%x: tensor<?xf32> {tf.aliasing_output = 1 : i32}, %y: tensor<?xf32> {jax.buffer_donor = true})
+          -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>) {
+        %z = stablehlo.negate %y : tensor<?xf32>
+        return %z, %x, %x : tensor<?xf32>, tensor<?xf32>, tensor<?xf32> } }"""
+    )
+    for call in range(5):
+        x, y = np.arange(6, dtype=np.float32) + call, np.full(6, call, np.float32)
+        found = program(x.copy(), y.copy(), donate=donate)
+        for result, wanted in zip(found, (-y, x, x), strict=True):
+            np.testing.assert_array_equal(result, wanted)

@@ -6,6 +6,7 @@
       ...                                                           }
 
 Memory that a block allocates is allocated once, before the loop: no block reads what another one left there, which on a GPU is not set.
+Barriers go.
 Source: docs/reference/4 3.5; Stratton et al., "MCUDA" (2008), for kernels on CPUs.
 """
 
@@ -59,6 +60,8 @@ class BlocksToLoopPass(KernelPass):
                     Rewriter.replace_op(found, [], [inner.args[0] if is_x else zero])
                 case gpu.ThreadIdOp():
                     Rewriter.replace_op(found, [], [zero])
+                case gpu.BarrierOp():
+                    Rewriter.erase_op(found)  # one thread has nobody to wait for
                 case memref.AllocOp() | memref.AllocaOp():
                     found.detach()
                     builder.insert(found)

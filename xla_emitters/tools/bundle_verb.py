@@ -90,7 +90,7 @@ def _for_c(options: argparse.Namespace) -> int:
     from xla_emitters.pipelines.programs import compile_program
     from xla_emitters.stablehlo_text import parse_stablehlo
 
-    directory = Path(options.output)
+    directory, files = Path(options.output), dict[str, str]()
     if options.output == "-":
         raise UsageError("--abi c writes several files", stage="bundle", help="-o DIR")
     for name in options.files:
@@ -104,6 +104,10 @@ def _for_c(options: argparse.Namespace) -> int:
         with progress(f"compiling {file}"):
             program = compile_program(parse_stablehlo(text, file), replace(compile_options(options), record="none"))
             called = c_name(Path(file).stem if name != "-" else program.name)
+            if (other := files.setdefault(called, name)) != name:
+                raise UsageError(
+                    f"{other} and {name} would both be {called}.o", stage="bundle", help="a directory for each"
+                )
             made = c_bundle(program, called)
         try:
             directory.mkdir(parents=True, exist_ok=True)

@@ -59,13 +59,18 @@ def add_mixed_precision(parser: argparse.ArgumentParser) -> None:
 
 
 def program_text(source: str | Path) -> tuple[str, str] | None:
-    """The text of a program and its name; None for what is no StableHLO, or cannot be read, about which the verb itself will speak."""
+    """The text of a program and its name; None for what is no StableHLO, or no text, about which the verb itself will speak.
+
+    raises  FileNotFoundError: options that are for programs say nothing about a file that is not there
+    """
     from xla_emitters.stablehlo_text import is_stablehlo
 
     if isinstance(source, str):
         return (source, "<stdin>") if is_stablehlo(source) else None
     try:
         text = source.read_bytes().decode()
+    except FileNotFoundError:
+        raise
     except (OSError, UnicodeDecodeError):
         return None
     return (text, str(source)) if is_stablehlo(text) else None

@@ -1,5 +1,5 @@
 // RUN: xla-emitters-opt -p disc-blocks-to-loop %s | filecheck %s
-// A block is one thread: its number is the loop's variable, that of the thread 0, and its memory is allocated once.
+// A block is one thread: its number is the loop's variable, that of the thread 0, and its memory is allocated once, and barriers go.
 gpu.module @k {
   gpu.func @k(%x: memref<?xf32, "gpu"> {llvm.noalias}, %n: index) kernel attributes {known_block_size = array<i32: 1, 1, 1>} {
     %b = gpu.block_id x
@@ -8,6 +8,7 @@ gpu.module @k {
     %i = arith.addi %b, %t : index
     %v = memref.load %x[%i] : memref<?xf32, "gpu">
     memref.store %v, %s[%t] : memref<?xf32, #gpu.address_space<workgroup>>
+    gpu.barrier
     gpu.return
   }
 }

@@ -166,3 +166,14 @@ def test_for_c_the_output_is_a_directory(capsys: pytest.CaptureFixture[str], tmp
 def test_for_c_hlo_text_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["bundle", str(NEGATE), "--abi", "c", "-o", str(tmp_path)]) == 1
     assert "is HLO text: --abi c takes programs in StableHLO" in capsys.readouterr().err
+
+
+def test_two_programs_for_c_do_not_overwrite_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        text = "module @m { func.func public @main(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> } }"
+        (tmp_path / folder / "same.mlir").write_text(text)
+    files = [str(tmp_path / folder / "same.mlir") for folder in ("a", "b")]
+    assert main(["bundle", *files, "--abi", "c", "-o", str(tmp_path / "c")]) == 2
+    assert f"{files[0]} and {files[1]} would both be same.o" in capsys.readouterr().err

@@ -201,3 +201,17 @@ def test_explain_runtime_says_what_kernels_for_these_sizes_gain(
     assert {spot["state"] for spot in data["kernels"]} == {"replaced"}
     assert all(spot["instructions"]["these_sizes"] < spot["instructions"]["all_sizes"] for spot in data["kernels"])
     assert all(spot["calls"] > 2 for spot in data["cpu"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "nowhere.mlir", "--sizes", "b=2"],
+        ["cost", "nowhere.mlir", "--sizes", "b=2"],
+        ["explain", "nowhere.mlir", "--runtime"],
+        ["bundle", "nowhere.mlir", "--abi", "c", "-o", "nowhere"],
+    ],
+)
+def test_a_file_that_is_not_there_is_not_called_hlo_text(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 1
+    assert "error: [file] nowhere.mlir: No such file or directory" in capsys.readouterr().err

@@ -195,9 +195,8 @@ class SegmentCode:
         self._kept = list[Any]()
         self._parts = list[int | tuple[Callable[..., None], tuple[Any, ...]]]()
         self._pending = list[tuple[int, list[int | Slot]]]()
-        self._returned = {
-            place.slot: number for number, place in enumerate(segment.results) if place.slot.segment is segment
-        }
+        made = set(segment.slots)  # not arguments, which are the caller's, nor constants
+        self._returned = {place.slot: number for number, place in enumerate(segment.results) if place.slot in made}
         self.results = [(place.shape, place.dtype) for place in segment.results]
         self.objects = bytearray(8 * (inputs + len(self.results)))
         self.pack = struct.Struct(f"<{inputs + len(self.results)}q").pack_into
