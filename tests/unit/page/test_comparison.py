@@ -56,8 +56,9 @@ def test_rows_are_those_of_the_report(found: Comparison, page: tuple[dict[str, A
         (line,) = [line for line in printed if line.split()[:1] == [str(number)]]
         assert line.endswith(row["verdict"])
         state = kernel.passes[number]
-        if row["texts"]:
-            assert [texts[n].split("\n") for n in row["texts"]] == [state.lines()[1], state.lines()[0]]
+        numbers: list[int] | None = row["texts"]
+        if numbers:
+            assert [texts[n].split("\n") for n in numbers] == [state.lines()[1], state.lines()[0]]
         else:
             assert state.found is None
     assert ["registers", "23", "29"] in unit["xla"]["numbers"]
