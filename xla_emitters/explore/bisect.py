@@ -31,6 +31,7 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import InternalError
 from xla_emitters.explore.blame import Blame, Computed, blamed, blamed_emission, diff_of_texts
 from xla_emitters.explore.check import Comparison, KernelComparison, StageComparison, Verdict, may_change_bits
+from xla_emitters.explore.overwriting import evaluate_overwriting, says_overwrites
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import print_hlo
 from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of
@@ -178,6 +179,7 @@ class _Bisection(StageComparison):
     executed = 0
     kernels = 0
     _graph_passes = 0
+    _overwrites_well = True
     _before: ModuleOp | None = None
     _now: _KernelBisection | None = None
 
@@ -192,7 +194,7 @@ class _Bisection(StageComparison):
     def graph_observer(self, name: str, stage: str | None, module: ModuleOp) -> None:
         self._graph_passes += 1
         super().graph_observer(name, stage, module)
-        if (problem := self.problem_in_hlo) is not None:
+        if (problem := self.problem_in_hlo or self._problem_in_buffers(module)) is not None:
             before, number = self._before, self._graph_passes
             blame, element = _blamed_hlo(before, module, self.reference.inputs, self.reference.values)
             summary = problem.summary
@@ -201,6 +203,22 @@ class _Bisection(StageComparison):
             )
             raise _Found(replace(culprit, executed=self.executed + self.evaluated))
         self._before = module.clone()
+
+    def _problem_in_buffers(self, module: ModuleOp) -> Verdict | None:
+        """Where a pass lets an instruction write over an array that is still needed. Modules that say so from the start are not judged:
+        a later pass inserts copies."""
+        entry = entry_of(module)
+        if self.program.fusion is not None or not self._overwrites_well or not says_overwrites(entry):
+            return None
+        limit = self.how.most_iterations
+        self.executed += 1
+        verdict = self.reference.compare(evaluate_overwriting(entry, self.reference.inputs, most_iterations=limit))
+        if verdict.ok:
+            return None
+        if self._before is None:
+            self._overwrites_well = False
+            return None
+        return Verdict(False, f"an array is written over that is still needed: {verdict.summary}", verdict.details)
 
     def observer(self, planned: PlannedKernel) -> Observer:
         number = self.kernels

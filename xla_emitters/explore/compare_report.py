@@ -43,7 +43,7 @@ def kernel_text(kernel: KernelComparison, target: str) -> str:
         lines += [*_table(_pass_cells(kernel.passes), "rllrrl"), *_footnotes(kernel.passes)]
     else:
         lines.append("XLA's kernel is not of its emitters: there is no log of passes")
-    return "\n".join([*lines, "", *_table(_code_cells(kernel.ours, kernel.xla), "lrr")])
+    return "\n".join([*lines, "", *_table([["", "ours", "XLA"], *number_rows(kernel.ours, kernel.xla)], "lrr")])
 
 
 def _pass_cells(rows: Sequence[PassRow]) -> list[list[str]]:
@@ -52,12 +52,13 @@ def _pass_cells(rows: Sequence[PassRow]) -> list[list[str]]:
     for number, row in enumerate(rows):
         if row.changed:
             ops = ["" if count is None else str(count) for count in (row.xla_ops, row.ours_ops)]
-            cells.append([str(number), row.xla or "-", row.ours or "-", *ops, _verdict(row.found, before)])
+            cells.append([str(number), row.xla or "-", row.ours or "-", *ops, verdict_text(row.found, before)])
             before = row.found
     return cells
 
 
-def _verdict(found: Difference | None, before: Difference | None) -> str:
+def verdict_text(found: Difference | None, before: Difference | None) -> str:
+    """What is between two states, in one line; `before` is what was between them in the row above."""
     if found is None:
         return "not in XLA's log"
     cited = ", ".join(sorted({file[:2] for file, _ in found.decisions}))
@@ -75,17 +76,20 @@ def _footnotes(rows: Sequence[PassRow]) -> list[str]:
     """Passes without a row, and what is cited."""
     silent = [row.xla or row.ours for row in rows if not row.changed]
     lines = [f"changed nothing: {', '.join(dict.fromkeys(silent))}"] if silent else []
+    return [*lines, *(f"[{file[:2]}] docs/decisions/{file}: {text}" for file, text in decisions_of(rows).items())]
+
+
+def decisions_of(rows: Sequence[PassRow]) -> dict[str, str]:
+    """Files of docs/decisions that are cited, in order, and what of each."""
     cited: dict[str, dict[str, None]] = {}
     for row in rows:
         for file, what in row.found.decisions if row.found else ():
             cited.setdefault(file, {})[what] = None
-    return [
-        *lines,
-        *(f"[{file[:2]}] docs/decisions/{file}: {'; '.join(words)}" for file, words in sorted(cited.items())),
-    ]
+    return {file: "; ".join(words) for file, words in sorted(cited.items())}
 
 
-def _code_cells(ours: Code, xla: Code) -> list[list[str]]:
+def number_rows(ours: Code, xla: Code) -> list[list[str]]:
+    """Launch and machine code: (what, ours, XLA's), as text."""
     rows = {
         "grid": [_sizes(code.grid) for code in (ours, xla)],
         "block": [_sizes(code.block) for code in (ours, xla)],
@@ -99,7 +103,7 @@ def _code_cells(ours: Code, xla: Code) -> list[list[str]]:
         "PTX instructions": [str(code.ptx_instructions) for code in (ours, xla)],
     }
     kept = {name: both for name, both in rows.items() if name != "atomic updates" or both != ["-", "-"]}
-    return [["", "ours", "XLA"], *([name, *both] for name, both in kept.items())]
+    return [[name, *both] for name, both in kept.items()]
 
 
 def _sizes(sizes: Sequence[int]) -> str:

@@ -1,12 +1,12 @@
 "use strict";
 // Line differences of two texts: common ends are cut off, lines that are unique in both are anchors, Myers between them.
-// diffRows(a, b, key) -> [{kind: "same" | "gone" | "come", text, a, b}] with line numbers from 1; lines are equal where key(line) is.
+// diffRows(a, b, key) -> [{kind: "same" | "gone" | "come", text, a, b}] with line numbers from 1, and `textBefore` of "same"; lines are equal where key(line) is.
 
 const MOST_EDITS = 1500; // of one gap between anchors; a larger gap is shown as replaced
 
 function diffRows(a, b, key) {
   const ka = a.map(key), kb = b.map(key), rows = [];
-  const same = (i, j) => rows.push({ kind: "same", text: b[j], a: i + 1, b: j + 1 });
+  const same = (i, j) => rows.push({ kind: "same", text: b[j], textBefore: a[i], a: i + 1, b: j + 1 });
   const gone = (i) => rows.push({ kind: "gone", text: a[i], a: i + 1, b: 0 });
   const come = (j) => rows.push({ kind: "come", text: b[j], a: 0, b: j + 1 });
 
@@ -130,4 +130,23 @@ function folded(rows, context, open) {
   return found;
 }
 
-if (typeof module !== "undefined") module.exports = { diffRows, folded };
+// Rows of a difference in two columns: [left, right] of {line, text, kind}, null where that side has no line; what is gone is beside what came.
+function paired(rows) {
+  const found = [];
+  for (let i = 0; i < rows.length; ) {
+    if (rows[i].kind === "same") {
+      const { a, b, text, textBefore } = rows[i++];
+      found.push([{ line: a, text: textBefore, kind: "same" }, { line: b, text, kind: "same" }]);
+      continue;
+    }
+    const left = [], right = [];
+    for (; i < rows.length && rows[i].kind !== "same"; i++) {
+      const { kind, text, a, b } = rows[i];
+      (kind === "gone" ? left : right).push({ line: a || b, text, kind });
+    }
+    for (let n = 0; n < Math.max(left.length, right.length); n++) found.push([left[n] ?? null, right[n] ?? null]);
+  }
+  return found;
+}
+
+if (typeof module !== "undefined") module.exports = { diffRows, folded, paired };

@@ -1,11 +1,11 @@
 "use strict";
 // The page: one unit (a kernel, the passes on HLO, a program) in one of the views; what is chosen is kept in the address behind '#'.
 
-const VIEWS = { code: "Code", diff: "Diff", graph: "Graph", threads: "Threads", notes: "Notes", cost: "Cost" };
+const VIEWS = { code: "Code", diff: "Diff", graph: "Graph", threads: "Threads", notes: "Notes", cost: "Cost", xla: "XLA" };
 const LAST = ["hlo", "llvm-dialect", "ptx", "sass"]; // the panes of the first look, with `xla_gpu`
 const app = document.getElementById("app");
 const opened = new Map(); // number of a chunk -> promise of its text
-let index, unit, view, panes, active, chosen, diff, thread, listings = [];
+let index, unit, view, panes, active, chosen, diff, thread, point, listings = [];
 
 async function unpacked(id) {
   const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (one) => one.charCodeAt(0));
@@ -108,7 +108,8 @@ function open(number, asked) {
   diff = { before: changes.at(-2) ?? steps[0], after: changes.at(-1) ?? steps[0], plain: true, open: new Set() };
   const flat = stageAt("flat"), scf = stageAt("scf");
   if (flat >= 0 && scf >= 0) Object.assign(diff, { before: scf, after: flat });
-  view = asked in VIEWS ? asked : view || "code";
+  point = null;
+  view = asked in VIEWS && (asked !== "xla" || index.xla) ? asked : view || "code";
   frame();
 }
 
@@ -126,10 +127,11 @@ function frame() {
   }
   const tabs = el("nav", "tabs");
   Object.entries(VIEWS).forEach(([key, text], n) => {
+    if (key === "xla" && !index.xla) return;
     const tab = el("button", key === view ? "on" : "", text);
     tab.dataset.view = key;
     tab.title = `key ${n + 1}`;
-    const missing = { graph: !unit.graph?.length, threads: !unit.threads && unit.threads !== 0, cost: !unit.cost };
+    const missing = { graph: !unit.graph?.length, threads: !unit.threads && unit.threads !== 0, cost: !unit.cost, xla: !unit.xla };
     tab.classList.toggle("empty", Boolean(missing[key]));
     tab.onclick = () => show(key);
     tabs.append(tab);
@@ -197,7 +199,7 @@ function show(key) {
   const host = document.getElementById("view");
   host.className = `view-${key}`;
   host.textContent = "";
-  ({ code: drawCode, diff: drawDiff, graph: drawGraph, threads: drawThreads, notes: drawNotes, cost: drawCost })[key]();
+  ({ code: drawCode, diff: drawDiff, graph: drawGraph, threads: drawThreads, notes: drawNotes, cost: drawCost, xla: drawXla })[key]();
   markTimeline();
 }
 
@@ -577,13 +579,91 @@ function drawCost() {
   host.append(box);
 }
 
+// ---- beside XLA -----------------------------------------------------------------------------------------------------------------------
+
+// Left: machine code and passes as tables. Right: both texts at the point that is chosen, a row of `rows`, or "ptx".
+function drawXla() {
+  const host = document.getElementById("view");
+  const top = host.querySelector(".tables")?.scrollTop || 0;
+  closeListings();
+  host.textContent = "";
+  if (!unit.xla) {
+    const only = [["Only ours", index.xla.only_ours], ["Only XLA's", index.xla.only_xla]].filter(([, names]) => names.length);
+    const said = only.map(([side, names]) => `${side}: ${names.join(", ")}.`).join(" ");
+    return void host.append(el("p", "none", `XLA has no kernel of this name. ${said}`));
+  }
+  const { numbers, rows, decisions } = unit.xla, box = el("div", "beside"), side = el("div", "notes tables"), texts = el("div", "sides");
+  point ??= "ptx";
+  const table = (head, cells, keyOf) => {
+    const made = el("table"), title = el("tr");
+    head.forEach((text) => title.append(el("th", "", text)));
+    made.append(title);
+    cells.forEach((row, n) => {
+      const line = el("tr", keyOf ? `${keyOf(n) === point ? "on" : ""} ${rows[n].kind || ""}` : row[1] !== row[2] ? "differs" : "");
+      row.forEach((cell) => line.append(el("td", "", cell ?? "")));
+      if (keyOf && rows[n].texts) {
+        line.tabIndex = 0;
+        line.onclick = () => ((point = keyOf(n)), drawXla());
+        line.onkeydown = (event) => event.key === "Enter" && line.onclick();
+      }
+      made.append(line);
+    });
+    return made;
+  };
+  const ptx = el("button", point === "ptx" ? "on" : "", "PTX side by side");
+  ptx.onclick = () => ((point = "ptx"), drawXla());
+  const passes = rows.map((row) => [row.number, row.xla || "–", row.ours || "–", row.ops[0], row.ops[1], row.verdict]);
+  side.append(table(["", "ours", "XLA"], numbers), ptx);
+  if (rows.length) side.append(table(["", "XLA", "ours", "XLA's ops", "our ops", "IR after it"], passes, (n) => rows[n].number));
+  else side.append(el("p", "soft", "XLA's kernel is not of its emitters: there is no log of passes."));
+  decisions.forEach((each) => side.append(el("p", "soft", `[${each.file.slice(0, 2)}] docs/decisions/${each.file}: ${each.text}`)));
+  box.append(side, texts);
+  host.append(box);
+  side.scrollTop = top;
+  const row = rows.find((each) => each.number === point);
+  drawSides(texts, row ? `after ${row.ours || row.xla}` : "PTX", row ? row.texts : unit.xla.ptx);
+}
+
+const NUMBERED = /%[a-z]*\d+\b/g; // values and registers, but not %tid.x
+
+async function drawSides(host, what, numbers) {
+  const [xla, ours] = (await Promise.all(numbers.map(chunk))).map((text) => text.split("\n"));
+  if (!host.isConnected) return;
+  const pairs = paired(diffRows(xla, ours, (line) => line.replace(NUMBERED, "%").trim()));
+  const made = [["XLA", "gone", 0, xla], ["ours", "come", 1, ours]].map(([name, className, place, lines]) => {
+    const pane = el("section", "pane"), body = el("div");
+    body.tabIndex = 0;
+    pane.append(el("div", "head", `${name}, ${what}`), body);
+    host.append(pane);
+    const widest = lines.reduce((most, line) => Math.max(most, line.length), 0);
+    const listing = new Listing(
+      body,
+      pairs.length,
+      widest,
+      (n) => {
+        const cell = pairs[n][place];
+        return cell
+          ? { gutter: cell.line, className: cell.kind === "same" ? "" : className, title: "", html: coloured(cell.text) }
+          : { gutter: "", className: "fold", title: "", html: "" };
+      },
+      () => {},
+    );
+    listing.step = -1;
+    listing.relight = () => {};
+    listings.push(listing);
+    return body;
+  });
+  // Both scroll together; a place that is set already sends no event.
+  made.forEach((body, n) => body.addEventListener("scroll", () => (made[1 - n].scrollTop = body.scrollTop)));
+}
+
 // ---- keys -----------------------------------------------------------------------------------------------------------------------------
 
-const HELP = "1 to 6: views · ← →: panes · ↑ ↓: lines · [ ]: the pane's step before, after · /: find · Esc: nothing chosen · shift-click in Diff: the step before";
+const HELP = "1 to 7: views · ← →: panes · ↑ ↓: lines · [ ]: the pane's step before, after · /: find · Esc: nothing chosen · shift-click in Diff: the step before";
 
 document.addEventListener("keydown", async (event) => {
   if (event.target.matches("input, select") || event.ctrlKey || event.metaKey || event.altKey) return;
-  const keys = Object.keys(VIEWS), number = Number(event.key);
+  const keys = Object.keys(VIEWS).filter((key) => key !== "xla" || index.xla), number = Number(event.key);
   if (number >= 1 && number <= keys.length) return show(keys[number - 1]);
   if (event.key === "Escape") return (chosen = nothing()), relight(-1);
   if (event.key === "?") return void (document.getElementById("status").textContent = HELP);

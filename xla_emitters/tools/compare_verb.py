@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import ToolError, Unsupported, UsageError, XlaEmittersError
 from xla_emitters.tools.common import add_compilation, add_input, compile_options, read_source
 from xla_emitters.tools.program_verbs import program_text
+from xla_emitters.tools.show_verb import last_stage, module_index, write_page
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
+    from xla_emitters.explore.compare import Comparison
     from xla_emitters.pipelines.options import CompileOptions
 
 
@@ -24,6 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PASS",
         help="print how the IR after a pass differs, both in one form: its name, or its number in the table; or 'ptx'",
     )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PAGE.html",
+        help="write the page of `show` with XLA's states, numbers and PTX beside ours",
+    )
     parser.add_argument("--json", action="store_true", help="as JSON, with both PTX texts: see docs/json.md")
 
 
@@ -31,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.compare import compare
     from xla_emitters.explore.compare_report import FileRow, diff_text, files_text, report_text
 
+    _refuse_two_outputs(options)
     how = compile_options(options)
     if options.file != "-" and Path(options.file).is_dir():
         return _directory(options, how)
@@ -43,7 +53,9 @@ def run(options: argparse.Namespace) -> int:
         )
     with progress(f"comparing {options.file}"):
         found = compare(source, how)
-    if options.json:
+    if options.output is not None:
+        _page(options, how, source, found)
+    elif options.json:
         print(json.dumps(found.to_json(), indent=2))
     elif options.diff is not None:
         print(diff_text(found, options.diff))
@@ -54,13 +66,31 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _refuse_two_outputs(options: argparse.Namespace) -> None:
+    asked = {"-o": options.output is not None, "--diff": options.diff is not None, "--json": options.json}
+    given = [name for name, is_given in asked.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} are different outputs", stage="compare", help="one at a time")
+
+
+def _page(options: argparse.Namespace, how: CompileOptions, source: str | Path, found: Comparison) -> None:
+    from xla_emitters.page.comparison import with_comparison
+    from xla_emitters.page.data import Chunks
+    from xla_emitters.page.write import page_html
+    from xla_emitters.pipelines.compiler import read_module
+
+    chunks, how = Chunks(), replace(how, stage=last_stage(), record="passes", line_info=True)
+    index = with_comparison(module_index(read_module(source), how, options.file, chunks), found, chunks)
+    write_page(options.output, page_html(index, chunks.texts))
+
+
 def _directory(options: argparse.Namespace, how: CompileOptions) -> int:
     """A row for each file; the exit code of the first that cannot be compared."""
     from xla_emitters.explore.compare import compare
     from xla_emitters.explore.compare_report import FileRow, files_text
 
-    if options.diff is not None:
-        raise UsageError("--diff is for one file", stage="compare")
+    if options.diff is not None or options.output is not None:
+        raise UsageError(f"{'--diff' if options.diff is not None else '-o'} is for one file", stage="compare")
     rows, code = list[FileRow](), 0
     for path in sorted(Path(options.file).rglob("*.hlo")):
         name = str(path.relative_to(options.file))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import ToolError, UsageError
 from xla_emitters.tools.common import (
@@ -17,6 +18,13 @@ from xla_emitters.tools.common import (
 )
 from xla_emitters.tools.program_verbs import compiled, program_text
 from xla_emitters.tools.terminal import progress
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from xla_emitters.explore.check import Verdict
+    from xla_emitters.page.data import Chunks
+    from xla_emitters.pipelines.options import CompileOptions
 
 CHECKED_BLOCKS = 4
 
@@ -37,33 +45,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.check import check
-    from xla_emitters.explore.cost import cost
     from xla_emitters.explore.listing import LeftOut, compilable
-    from xla_emitters.page.data import Chunks, dynamic_data, program_data
+    from xla_emitters.page.data import Chunks, dynamic_data
     from xla_emitters.page.write import page_html
-    from xla_emitters.pipelines.compiler import compile_module, read_module
+    from xla_emitters.pipelines.compiler import read_module
 
     source, chunks = read_source(options.file), Chunks()
     if found := program_text(source):
         if options.check:
             raise UsageError("--check is for modules", stage="show", help="xla-emitters check FILE --sizes ...")
         program = compiled(options, *found, record="passes")
-        _write(options.output, page_html(dynamic_data(program, chunks), chunks.texts))
+        write_page(options.output, page_html(dynamic_data(program, chunks), chunks.texts))
         return 0
     how = replace(compile_options(options), stage=last_stage(), record="passes", line_info=True)
     module, left_out = read_module(source), tuple[LeftOut, ...]()
-    with progress(f"compiling {options.file}"):
-        if options.keep_going:
+    if options.keep_going:
+        with progress(f"compiling {options.file}"):
             module, left_out = compilable(module, how)
-        program = compile_module(module, how)
     verdict = None
     if options.check:
         with progress(f"checking {options.file}"):
             keywords = replace(how, verify=True, record="none", line_info=False).as_keywords()
             verdict = check(source, blocks=CHECKED_BLOCKS, keep_going=options.keep_going, **keywords)
+    write_page(options.output, page_html(module_index(module, how, options.file, chunks, verdict), chunks.texts))
+    return print_left_out(left_out)
+
+
+def module_index(
+    module: ModuleOp, how: CompileOptions, file: str, chunks: Chunks, verdict: Verdict | None = None
+) -> dict[str, Any]:
+    """The index of a module's page, its cost reports where the tools here make machine code; its texts go to `chunks`.
+
+    how   with its last stage, IR recorded and `line_info`
+    file  its name, for progress
+    """
+    from xla_emitters.explore.cost import cost
+    from xla_emitters.page.data import program_data
+    from xla_emitters.pipelines.compiler import compile_module
+
+    with progress(f"compiling {file}"):
+        program = compile_module(module, how)
     costs = None
     if how.stage == "sass":
-        with progress(f"pricing {options.file}"):
+        with progress(f"pricing {file}"):
             priced = cost(
                 module,
                 targets=[how.target],
@@ -73,8 +97,7 @@ def run(options: argparse.Namespace) -> int:
                 pipeline=how.pipeline,
             )
         costs = {kernel["name"]: kernel for target in priced.to_json()["targets"] for kernel in target["kernels"]}
-    _write(options.output, page_html(program_data(program, chunks, verdict=verdict, costs=costs), chunks.texts))
-    return print_left_out(left_out)
+    return program_data(program, chunks, verdict=verdict, costs=costs)
 
 
 def last_stage() -> str:
@@ -92,7 +115,7 @@ def last_stage() -> str:
     return "sass"
 
 
-def _write(output: str, page: str) -> None:
+def write_page(output: str, page: str) -> None:
     """Writes the page and says so. raises UsageError where it cannot be written."""
     write_file(output, page)
     if output != "-":

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import FloatAttr, ModuleOp
 from xla_emitters.dialects.hlo import elementwise
 from xla_emitters.errors import InternalError
 from xla_emitters.explore.bisect import Culprit, bisect
+from xla_emitters.graph import split_scatters
 from xla_emitters.graph.fuse_entry import FuseEntryPass
 from xla_emitters.pipelines.passes import KERNEL
 from xla_emitters.transforms.erase_dead_functions import EraseDeadFunctionsPass
@@ -112,6 +113,18 @@ def test_a_pass_on_hlo_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
     culprit = found(EVERY_PASS_ON_HLO)
     assert (culprit.name, culprit.kernel, culprit.stage) == ("xla-fuse-entry", "", "graph")
     assert culprit.element is not None
+
+
+def test_an_array_that_is_written_over_too_early_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Module and kernels are right, each by itself: only an evaluation with buffers sees it."""
+
+    def wrong(value: Any, fusion: Any, bodies: Any) -> bool:
+        return True
+
+    monkeypatch.setattr(split_scatters, "may_overwrite", wrong)
+    culprit = found(EVERY_PASS_ON_HLO)
+    assert (culprit.name, culprit.kernel, culprit.stage) == ("xla-split-scatters", "", "graph")
+    assert "written over" in culprit.summary
 
 
 def test_what_a_later_pass_hides_is_found_by_executing_after_each(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
 def run(script: str, expression: str, values: Any) -> Any:
     """The value of a JavaScript expression over `values`, with what `script` exports in scope."""
-    names = "{ diffRows, folded, placed, requestsOf, memoryRows, indexText }"
+    names = "{ diffRows, folded, paired, placed, requestsOf, memoryRows, indexText }"
     code = f"const {names} = require({json.dumps(str(ROOM / script))}); const values = {json.dumps(values)};"
     done = subprocess.run(
         [NODE or "node", "-e", f"{code} console.log(JSON.stringify({expression}))"], capture_output=True, text=True
@@ -57,6 +57,23 @@ def test_a_difference_is_both_texts() -> None:
         assert [row["text"] for row in rows if row["kind"] != "gone"] == after
         assert [row["a"] for row in rows if row["kind"] != "come"] == list(range(1, len(before) + 1))
         assert [row["b"] for row in rows if row["kind"] != "gone"] == list(range(1, len(after) + 1))
+
+
+def test_two_columns_are_both_texts() -> None:
+    """Each column read down is its text with its line numbers; equal lines are beside each other, though their names differ."""
+    texts, key = pairs_of_texts(), "(line) => line.replace(/line/, '')"
+    texts.append((["line 1", "x"], ["1", "x"]))
+    for sides, pairs in zip(
+        texts, run("diff.js", f"values.map(([a, b]) => paired(diffRows(a, b, {key})))", texts), strict=True
+    ):
+        for place, text in enumerate(sides):
+            column = [pair[place] for pair in pairs if pair[place] is not None]
+            assert [cell["text"] for cell in column] == list(text)
+            assert [cell["line"] for cell in column] == list(range(1, len(text) + 1))
+        for left, right in pairs:
+            if left and right:
+                assert (left["kind"], right["kind"]) in {("same", "same"), ("gone", "come")}
+                assert left["kind"] == "gone" or left["text"].replace("line", "") == right["text"].replace("line", "")
 
 
 def test_a_difference_is_no_longer_than_it_must_be() -> None:

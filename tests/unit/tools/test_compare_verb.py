@@ -57,9 +57,28 @@ def test_a_directory_is_compared_to_its_end(tmp_path: Path, capsys: pytest.Captu
 
 
 @pytest.mark.usefixtures("answered")
-@pytest.mark.parametrize("words", [("--diff", "ptx"), ()])
+@pytest.mark.parametrize("words", [("--diff", "ptx"), ("-o", "page.html"), ()])
 def test_a_directory_without_files_or_with_diff_is_a_usage_error(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert main(["compare", str(tmp_path), *words]) == 2
+
+
+@pytest.mark.parametrize(
+    "words", [("--diff", "ptx", "--json"), ("-o", "page.html", "--json"), ("-o", "p", "--diff", "3")]
+)
+def test_two_outputs_are_a_usage_error(
+    tmp_path: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.hlo").write_text(NEGATE)
+    assert main(["compare", str(tmp_path / "m.hlo"), *words]) == 2
+    assert "different outputs" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("answered")
+def test_a_page_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.hlo").write_text(NEGATE)
+    assert main(["compare", str(tmp_path / "m.hlo"), "-o", str(tmp_path / "page.html")]) == 0
+    assert "page.html: " in capsys.readouterr().out
+    assert (tmp_path / "page.html").read_text("utf-8").startswith("<!doctype html>")
 
 
 def test_a_program_is_refused_with_the_way_out(capsys: pytest.CaptureFixture[str]) -> None:

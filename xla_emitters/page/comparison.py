@@ -1,0 +1,57 @@
+"""XLA's column of the page: each state of a kernel beside ours, launch, registers, instructions, PTX.
+
+    unit["xla"]   {"numbers": [["registers", "23", "23"], ...], "rows": [{"xla": "cse", "ours": "xla-cse", "verdict": "renamed",
+                   "texts": [7, 8], ...}], "decisions": [...], "ptx": [9, 10]}
+    index["xla"]  {"only_ours": [...], "only_xla": [...]}
+
+Numbers in `texts` and `ptx` are chunks: XLA's text, then ours, both in the one form in which the states are compared. A row without
+`texts` is a state that XLA's log does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from xla_emitters.emitters.partitioner import sanitize
+from xla_emitters.explore.compare import Comparison, KernelComparison, PassRow
+from xla_emitters.explore.compare_report import decisions_of, number_rows, verdict_text
+from xla_emitters.explore.ir_difference import Difference
+from xla_emitters.page.data import Chunks
+
+
+def with_comparison(index: Mapping[str, Any], found: Comparison, chunks: Chunks) -> dict[str, Any]:
+    """The index of `data.program_data` with XLA's side of each kernel that both have."""
+    kernels = {kernel.name: kernel for kernel in found.kernels}
+    units = list[dict[str, Any]]()
+    for unit in index["units"]:
+        kernel = kernels.get(sanitize(unit["name"]))
+        units.append({**unit, "xla": kernel and kernel_data(kernel, chunks)})
+    return {**index, "units": units, "xla": {"only_ours": found.only_ours, "only_xla": found.only_xla}}
+
+
+def kernel_data(kernel: KernelComparison, chunks: Chunks) -> dict[str, Any]:
+    """One kernel: plain data, its texts in `chunks`."""
+    rows, before = list[dict[str, Any]](), None
+    for number, row in enumerate(kernel.passes):
+        if row.changed:
+            rows.append({"number": number, **_row(row, before, chunks)})
+            before = row.found
+    return {
+        "numbers": number_rows(kernel.ours, kernel.xla),
+        "rows": rows,
+        "decisions": [{"file": file, "text": text} for file, text in decisions_of(kernel.passes).items()],
+        "ptx": [chunks.add(kernel.xla.ptx), chunks.add(kernel.ours.ptx)],
+    }
+
+
+def _row(row: PassRow, before: Difference | None, chunks: Chunks) -> dict[str, Any]:
+    ours, xla = row.lines() if row.found else ([], [])
+    return {
+        "xla": row.xla,
+        "ours": row.ours,
+        "ops": [row.xla_ops, row.ours_ops],
+        "kind": row.found and row.found.verdict,
+        "verdict": verdict_text(row.found, before),
+        "texts": [chunks.add("\n".join(xla)), chunks.add("\n".join(ours))] if row.found else None,
+    }
