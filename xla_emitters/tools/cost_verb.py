@@ -65,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
             hero_rules=options.hero_rules,
             triton=options.triton,
             pipeline=pipeline_asked(options),
+            tune=options.tune or "xla",
         )
     print(json.dumps(report.to_json(), indent=2) if options.json else report)
     if options.access_report:
