@@ -80,8 +80,13 @@ def compile_options(options: argparse.Namespace) -> CompileOptions:
         hero_rules=options.hero_rules,
         triton=options.triton,
         pipeline=pipeline_asked(options),
-        tune=options.tune or "xla",
+        tune=tune_asked(options),
     )
+
+
+def tune_asked(options: argparse.Namespace) -> str:
+    """The value of `--tune`, which programs refuse where it was given."""
+    return options.tune or "xla"
 
 
 def pipeline_asked(options: argparse.Namespace) -> tuple[ModulePass, ...] | None:

@@ -71,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
                 hero_rules=how.hero_rules,
                 triton=how.triton,
                 pipeline=how.pipeline,
+                tune=how.tune,
             )
         costs = {kernel["name"]: kernel for target in priced.to_json()["targets"] for kernel in target["kernels"]}
     _write(options.output, page_html(program_data(program, chunks, verdict=verdict, costs=costs), chunks.texts))

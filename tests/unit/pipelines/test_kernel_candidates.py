@@ -62,7 +62,11 @@ def test_a_candidate_with_other_numbers_is_not_taken(monkeypatch: pytest.MonkeyP
     """Of the two cheapest the first is said to be wrong."""
     times(monkeypatch, 9, 8, 7, 6)
     answers = iter(["argument 1: 3 of 8 elements differ", None])
-    monkeypatch.setattr(kernel_candidates, "disagreement", lambda *_: next(answers))
+
+    def answer(*_: object) -> str | None:
+        return next(answers)
+
+    monkeypatch.setattr(kernel_candidates, "disagreement", answer)
     _, decision = tuned()
     assert decision is not None
     assert decision.data["chosen"] == "8 a thread"
