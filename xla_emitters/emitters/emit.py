@@ -8,8 +8,9 @@ Source: seed document, "Hero-based codegen"; docs/reference/2 1.3.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, runtime_checkable
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -49,6 +50,15 @@ class Emitter(Protocol):
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
         """The kernel module: the entry function first, then the functions it calls."""
+        ...
+
+
+@runtime_checkable
+class TunableEmitter(Emitter, Protocol):
+    """An emitter with several ways to make a fusion's kernel, which compute the same."""
+
+    def candidates(self, view: FusionView, device: Device) -> Sequence[tuple[str, Self]]:
+        """The ways, each with its name and as an emitter of its own; XLA's way is the first."""
         ...
 
 
@@ -106,16 +116,21 @@ def emitter_for(view: FusionView, device: Device, rules: str = "current") -> Emi
     raise Unsupported(f"no emitter takes fusion %{view.name}", stage="emit", place=view.place, details=tuple(reasons))
 
 
-def emit_fusion(view: FusionView, device: Device, rules: str = "current") -> ModuleOp:
+def emit_fusion(
+    view: FusionView, device: Device, rules: str = "current", choose: Callable[[TunableEmitter], Emitter] | None = None
+) -> ModuleOp:
     """The kernel module of a fusion.
 
     rules    as in `emitter_for`
+    choose   picks one of the candidates of an emitter that has several; None: XLA's choice
     raises   Unsupported, with its place, naming the op that has no code, or the reasons of all emitters
     """
     refuse_without_code(view)
     if device.assumed and (notes := notes_wanted()) is not None:
         notes.add(Remark("target", device.assumed))
     emitter = emitter_for(view, device, rules)
+    if choose is not None and isinstance(emitter, TunableEmitter):
+        emitter = choose(emitter)
     with _blamed(emitter):
         module = emitter.emit(view, device)
     if is_outside(type(emitter)):

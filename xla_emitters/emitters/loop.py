@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
@@ -33,15 +35,21 @@ from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_modu
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.fusions.launch import launch_for, work_item_map
 from xla_emitters.fusions.scatters import scatter_of
+from xla_emitters.fusions.thread_work import ThreadWork, thread_works
 from xla_emitters.fusions.unroll import elements_per_thread, unroll_reason
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.rewrite.notes import decide
 
 
+@dataclass(frozen=True)
 class LoopEmitter:
-    """See the file's head."""
+    """See the file's head.
 
+    work  of each thread; None: XLA's choice
+    """
+
+    work: ThreadWork | None = None
     name = "loop"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
@@ -56,16 +64,21 @@ class LoopEmitter:
         """The root's function, or one for the results of the first's size and one for those of one element; and their callees."""
         return partition(view.computation, epilogues=_ends(view))
 
+    def candidates(self, view: FusionView, device: Device) -> Sequence[tuple[str, Self]]:
+        """Emitters that differ in the work of a thread, each with a name for its work; XLA's choice is the first."""
+        return [(f"{work} a thread", replace(self, work=work)) for work in thread_works(view, device)]
+
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
         """The kernel module.
 
         raises   Unsupported, with its place, for an instruction without code
         """
         partitioned = self.partition(view, device)
-        unroll = elements_per_thread(view, device)
-        launch = launch_for(view.elements, unroll, device, view.place)
+        work = self.work or ThreadWork(elements_per_thread(view, device))
+        launch = launch_for(view.elements, work.total, device, view.place)
+        reason = unroll_reason(view, device) if self.work is None else "chosen among candidates"
         decide("launch", str(launch), grid=list(launch.grid), block=list(launch.block))
-        decide("unroll", f"{unroll} a thread: {unroll_reason(view, device)}", elements_per_thread=unroll)
+        decide("unroll", f"{work} a thread: {reason}", elements_per_thread=work.total)
         for op in view.with_opcode("scatter"):
             assert isinstance(op, ScatterOp)
             name, count, why = op.instruction_name.data, op.windows, scatter_of(view)
@@ -78,7 +91,7 @@ class LoopEmitter:
         for numbers, root in zip(_by_size(view), partitioned.epilogues or (partitioned.root,), strict=False):
             first = view.result_types[numbers[0]]
             is_first = not numbers[0]
-            visited = work_item_map(launch, dims_of(first), minor_to_major(first), unroll if is_first else 1)
+            visited = work_item_map(launch, dims_of(first), minor_to_major(first), work.elements if is_first else 1)
             for number, result in zip(numbers, _emit_loop(view, entry, visited, root, numbers), strict=True):
                 results[number] = result
         entry.finish(results)

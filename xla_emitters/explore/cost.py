@@ -93,13 +93,14 @@ def cost(
     triton: str = "split",
     pipeline: tuple[ModulePass, ...] | None = None,
     sizes: Mapping[str, int] | None = None,
+    tune: str = "xla",
 ) -> CostReport:
     """The cost of every kernel.
 
     source   path of an `.hlo` file, HLO text, a module that was read, or a compiled program: what it was compiled from is used
     targets  devices or architectures
     fusion   only the kernels of this fusion instruction
-    hero_rules, triton, pipeline  as in `CompileOptions`
+    hero_rules, triton, pipeline, tune  as in `CompileOptions`
     sizes    of a program with unknown ones: at which its launches are priced
     raises   what `compile` raises; ToolError without ptxas and nvdisasm; DataError for sizes that are missing or do not fit
     """
@@ -114,7 +115,13 @@ def cost(
     module = source if isinstance(source, ModuleOp) else read_module(source)
     options = [
         CompileOptions(
-            target=target, fusion=fusion, hero_rules=hero_rules, triton=triton, record="none", pipeline=pipeline
+            target=target,
+            fusion=fusion,
+            hero_rules=hero_rules,
+            triton=triton,
+            record="none",
+            pipeline=pipeline,
+            tune=tune,
         )
         for target in targets
     ]

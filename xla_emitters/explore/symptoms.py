@@ -48,6 +48,7 @@ class Wrong:
                 hero_rules=self.options.hero_rules,
                 triton=self.options.triton,
                 pipeline=self.options.pipeline,
+                tune=self.options.tune,
                 stages=self.stage,
                 blocks=self.blocks,
                 seed=self.seed,
@@ -70,6 +71,7 @@ def wrong_in(text: str, options: CompileOptions, blocks: int = 0, seed: int = 0)
         hero_rules=options.hero_rules,
         triton=options.triton,
         pipeline=options.pipeline,
+        tune=options.tune,
         blocks=blocks,
         seed=seed,
     )

@@ -62,7 +62,7 @@ def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKe
 
     source   path of an `.hlo` file, or HLO text (anything with a newline)
     cache    whether a program that was compiled before may be the answer; not where the verifier is to run
-    given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify, triton, line_info
+    given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify, triton, line_info, tune
     raises   ParseError, VerifyError, Unsupported with the place in the HLO text; ToolError from the toolchain
 
     >>> compile("examples/gelu.hlo", stage="xla_gpu").kernels[0].launch.grid
@@ -92,7 +92,9 @@ def _cache_key(text: str, name: str, options: CompileOptions) -> str | None:
         return None
     added = ["".join((str(path), hashlib.sha256(path.read_bytes()).hexdigest())) for path in outside]
     try:
-        tools = tools_fingerprint(with_sass=options.stage == "sass") if options.stage in TOOL_STAGES else ""
+        prices = options.tune == "price"
+        needs_tools = prices or options.stage in TOOL_STAGES
+        tools = tools_fingerprint(with_sass=prices or options.stage == "sass") if needs_tools else ""
     except ToolError:
         return None
     return key_of(text, name, repr(options), repr(options.device), own_fingerprint(), tools, *added)
@@ -272,7 +274,13 @@ def _compile_kernel(planned: PlannedKernel, options: CompileOptions, recorder: R
     if recorder.keeps_text:
         _record_partition(planned, options, recorder)
     try:
-        kernel = recorder.emission(lambda: emit_fusion(planned.view, options.device, options.hero_rules))
+        choose = None
+        if options.tune == "price":
+            # Imported here: kernels that are not priced do not load the cost model.
+            from xla_emitters.pipelines.kernel_candidates import cheapest_candidate
+
+            choose = partial(cheapest_candidate, planned, options)
+        kernel = recorder.emission(lambda: emit_fusion(planned.view, options.device, options.hero_rules, choose))
         for row in kernel_rows(options):
             recorder.run(row.make(options), row.stage, context, kernel)
     except InternalError as error:

@@ -14,6 +14,7 @@ from xla_emitters.errors import UsageError
 RECORDS = ("none", "stages", "passes")
 TRITON = ("split", "refuse")
 PRECISIONS = ("f16", "bf16")
+TUNE = ("xla", "price")
 
 
 class CompileKeywords(TypedDict, total=False):
@@ -32,6 +33,7 @@ class CompileKeywords(TypedDict, total=False):
     jobs: int
     heat: str
     mixed_precision: str
+    tune: str
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class CompileOptions:
                 docs/programs.md, "calls=20,kernels=8"; "": what XLA_EMITTERS_HEAT says, which is off where it is not set
     mixed_precision   of a program with unknown sizes: "f16" or "bf16", the type in which products and convolutions of f32 are computed,
                 with sums in f32; "": they stay as they are
-    raises      UsageError for a record, or a way with Triton's fusions, that there is not
+    tune        how the work of a thread is chosen: "xla" as XLA does, "price" by the cost model among candidates (docs/cost_model.md)
+    raises      UsageError for a record, a way with Triton's fusions, or a way to choose that there is not; for a price with a pipeline
     """
 
     target: str = DEFAULT_DEVICE
@@ -70,12 +73,17 @@ class CompileOptions:
     jobs: int = field(default=1, repr=False)
     heat: str = ""
     mixed_precision: str = ""
+    tune: str = TUNE[0]
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:
             raise UsageError(f"unknown record '{self.record}'", help=f"one of: {', '.join(RECORDS)}")
         if self.triton not in TRITON:
             raise UsageError(f"unknown way with Triton's fusions '{self.triton}'", help=f"one of: {', '.join(TRITON)}")
+        if self.tune not in TUNE:
+            raise UsageError(f"unknown way to choose a kernel '{self.tune}'", help=f"one of: {', '.join(TUNE)}")
+        if self.tune != TUNE[0] and self.pipeline is not None:
+            raise UsageError("kernels are priced as the list of passes makes them, not a pipeline", help="leave out --tune, or tune='xla'")
         if self.jobs < 1:
             raise UsageError(f"{self.jobs} processes cannot compile anything", help="jobs=1 or more")
         if self.mixed_precision not in ("", *PRECISIONS):

@@ -402,6 +402,12 @@ def compile_program(
     raises   UsageError for a stage that a program has not; Unsupported with the place in the text, VerifyError
     """
     options = options or CompileOptions()
+    if options.tune != "xla":
+        raise UsageError(
+            f"--tune {options.tune} is for modules of HLO text: a price needs known sizes",
+            stage="compile",
+            help="leave out --tune",
+        )
     stage = known_stage(options.stage, "compile")
     name = module.sym_name.data if module.sym_name else "program"
     recorder = Recorder(name, options.record, options.verify, observe)

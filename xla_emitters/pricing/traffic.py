@@ -228,9 +228,10 @@ def _runs(launch: Launch, wave: int) -> list[range]:
     return [range(first, first + length) for first in map(int, firsts)]
 
 
-def arrays_for(view: FusionView, arguments: Sequence[Argument]) -> list[Array]:
+def arrays_for(view: FusionView, arguments: Sequence[Argument], *, repeat: bool = False) -> list[Array]:
     """A flat buffer for each argument of the kernel: starts of windows drawn in range, small arrays drawn, others zeros.
 
+    repeat  large arrays repeat a drawn one instead of holding zeros
     raises  DataError for arrays that this machine's memory does not hold
     """
     places = places_said_by(view.computation)
@@ -239,12 +240,16 @@ def arrays_for(view: FusionView, arguments: Sequence[Argument]) -> list[Array]:
     for number, argument in enumerate(arguments):
         if argument.slice_index not in found:
             refuse_beyond_memory(argument.array.shape, dtype(argument.array.dtype), f"argument {number}")
-            found[argument.slice_index] = _array(number, argument.array, places)
+            found[argument.slice_index] = _array(number, argument.array, places, repeat=repeat)
         arrays.append(found[argument.slice_index])
     return arrays
 
 
-def _array(number: int, spec: ArraySpec, places: Mapping[int, Places]) -> Array:
+def _array(number: int, spec: ArraySpec, places: Mapping[int, Places], *, repeat: bool) -> Array:
     if number in places or spec.elements <= DRAWN_ELEMENTS:
         return random_array(replace(spec, shape=(spec.elements,), minor_to_major=(0,)), 0, number, places.get(number))
+    if repeat:
+        # An odd length: repeats are in step with no power of two.
+        few = replace(spec, shape=(DRAWN_ELEMENTS - 1,), minor_to_major=(0,))
+        return np.resize(random_array(few, 0, number), spec.elements)
     return np.zeros(spec.elements, dtype(spec.dtype).numpy)

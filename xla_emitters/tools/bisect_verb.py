@@ -30,6 +30,7 @@ from xla_emitters.tools.common import (
     pipeline_asked,
     read_source,
     refuse_second_reader,
+    tune_asked,
 )
 from xla_emitters.tools.program_verbs import program_text
 from xla_emitters.tools.terminal import progress
@@ -79,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
             hero_rules=options.hero_rules,
             triton=options.triton,
             pipeline=pipeline_asked(options),
+            tune=tune_asked(options),
             blocks=options.blocks,
             sanitize=options.sanitize,
             inputs=arrays_source(options.inputs),

@@ -58,6 +58,11 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
         help="fusions that XLA gives to Triton or cuDNN: split into fusions and dots (default), or refused",
     )
     parser.add_argument(
+        "--tune",
+        choices=("xla", "price"),
+        help="how a thread's work is chosen: as XLA does (default), or by the cost model's price among candidates (needs ptxas)",
+    )
+    parser.add_argument(
         "--pipeline",
         "--pass-pipeline",
         metavar="PASSES",
@@ -75,7 +80,13 @@ def compile_options(options: argparse.Namespace) -> CompileOptions:
         hero_rules=options.hero_rules,
         triton=options.triton,
         pipeline=pipeline_asked(options),
+        tune=tune_asked(options),
     )
+
+
+def tune_asked(options: argparse.Namespace) -> str:
+    """The value of `--tune`, which programs refuse where it was given."""
+    return options.tune or "xla"
 
 
 def pipeline_asked(options: argparse.Namespace) -> tuple[ModulePass, ...] | None:

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from xla_emitters.errors import NumbersDiffer, UsageError
-from xla_emitters.tools.common import add_compilation, add_input, pipeline_asked, read_source
+from xla_emitters.tools.common import add_compilation, add_input, pipeline_asked, read_source, tune_asked
 from xla_emitters.tools.program_verbs import add_sizes, program_text, refuse, refuse_sizes, sizes_given
 from xla_emitters.tools.terminal import progress
 
@@ -65,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
             hero_rules=options.hero_rules,
             triton=options.triton,
             pipeline=pipeline_asked(options),
+            tune=tune_asked(options),
         )
     print(json.dumps(report.to_json(), indent=2) if options.json else report)
     if options.access_report:

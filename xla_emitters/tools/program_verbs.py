@@ -89,8 +89,11 @@ def refuse_sizes(options: argparse.Namespace) -> None:
 
 
 def refuse(options: argparse.Namespace, **names: str) -> None:
-    """raises UsageError for an option of modules that was given with a program. names: field -> how the option is spelled"""
-    for field, spelled in names.items():
+    """raises UsageError for an option of modules that was given with a program, such as --tune
+
+    names  the others of this verb: field -> how the option is spelled
+    """
+    for field, spelled in {"tune": "--tune", **names}.items():
         if getattr(options, field, None):
             raise UsageError(
                 f"{spelled} is for modules of HLO text; {options_file(options)} is a program in StableHLO",

@@ -26,7 +26,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.tools.common import add_compilation, add_file, counted, pipeline_asked, read_source, write_file
+from xla_emitters.tools.common import (
+    add_compilation,
+    add_file,
+    counted,
+    pipeline_asked,
+    read_source,
+    tune_asked,
+    write_file,
+)
 from xla_emitters.tools.failures import INTERRUPTED
 from xla_emitters.tools.program_verbs import program_text
 from xla_emitters.tools.workers import isolated
@@ -91,6 +99,7 @@ def run(options: argparse.Namespace) -> int:
         hero_rules=options.hero_rules,
         triton=options.triton,
         pipeline=pipeline_asked(options),
+        tune=tune_asked(options),
     )
     best = _Best(text)
     try:

@@ -95,6 +95,7 @@ def module_index(
                 hero_rules=how.hero_rules,
                 triton=how.triton,
                 pipeline=how.pipeline,
+                tune=how.tune,
             )
         costs = {kernel["name"]: kernel for target in priced.to_json()["targets"] for kernel in target["kernels"]}
     return program_data(program, chunks, verdict=verdict, costs=costs)

@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from xla_emitters.errors import UsageError
-from xla_emitters.pipelines.options import RECORDS, TRITON, CompileKeywords, CompileOptions
+from xla_emitters.pipelines.options import RECORDS, TRITON, TUNE, CompileKeywords, CompileOptions
 
 
 def test_the_keywords_of_compile_are_the_fields() -> None:
@@ -30,6 +30,15 @@ def test_records() -> None:
     with pytest.raises(UsageError, match="unknown record 'all'") as raised:
         CompileOptions(record="all")
     assert raised.value.help == "one of: none, stages, passes"
+
+
+def test_ways_to_choose_kernels() -> None:
+    assert [CompileOptions(tune=way).tune for way in TUNE] == ["xla", "price"]
+    with pytest.raises(UsageError, match="unknown way to choose a kernel 'time'") as raised:
+        CompileOptions(tune="time")
+    assert raised.value.help == "one of: xla, price"
+    with pytest.raises(UsageError, match="not a pipeline"):
+        CompileOptions(tune="price", pipeline=())
 
 
 def test_the_device_is_the_targets() -> None:

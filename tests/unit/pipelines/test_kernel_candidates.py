@@ -1,0 +1,120 @@
+"""The choice by price: the cheapest candidate, unless it gains too little or computes something else; the default stays XLA's choice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tools_here import SASS, needs
+
+from xla_emitters.errors import UsageError
+from xla_emitters.explore.cost import cost
+from xla_emitters.pipelines import kernel_candidates
+from xla_emitters.pipelines.compiler import compile
+from xla_emitters.pipelines.kernel_candidates import Candidate
+from xla_emitters.program import Program
+from xla_emitters.trace import Decision
+
+GELU = Path(__file__).parents[3] / "examples" / "gelu.hlo"
+
+
+def tuned(source: str | Path = GELU) -> tuple[Program, Decision | None]:
+    program = compile(source, stage="xla_gpu", tune="price", cache=False)
+    found = [each for each in program.traces[0].decisions if each.topic == "tune"]
+    return program, found[0] if found else None
+
+
+def times(monkeypatch: pytest.MonkeyPatch, *given: float) -> None:
+    """The cost model's times in place of its own."""
+    priced = kernel_candidates.priced_candidates
+
+    def fixed(*arguments: object) -> list[Candidate]:
+        known = priced(*arguments)  # pyright: ignore[reportArgumentType]
+        return [replace(each, cost=replace(each.cost, time=time)) for each, time in zip(known, given, strict=True)]
+
+    monkeypatch.setattr(kernel_candidates, "priced_candidates", fixed)
+
+
+@needs(*SASS)
+@pytest.mark.parametrize(
+    ("given", "chosen", "blocks"),
+    [
+        ((9, 8, 7, 8), "8 a thread", 12288),
+        ((9, 8, 9, 7), "2 x 8 a thread", 6144),
+        ((9, 8.9, 8.9, 8.9), "4 a thread", 24576),  # 1.1 % is less than the model can tell
+        ((7, 8, 8, 8), "4 a thread", 24576),
+    ],
+)
+def test_the_cheapest_is_taken(
+    given: tuple[float, ...], chosen: str, blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times(monkeypatch, *given)
+    program, decision = tuned()
+    assert decision is not None
+    assert decision.data["chosen"] == chosen
+    assert [each["time"] for each in decision.data["candidates"]] == list(given)
+    assert program.kernels[0].launch.grid == (blocks, 1, 1)
+
+
+@needs(*SASS)
+def test_a_candidate_with_other_numbers_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the two cheapest the first is said to be wrong."""
+    times(monkeypatch, 9, 8, 7, 6)
+    answers = iter(["argument 1: 3 of 8 elements differ", None])
+
+    def answer(*_: object) -> str | None:
+        return next(answers)
+
+    monkeypatch.setattr(kernel_candidates, "disagreement", answer)
+    _, decision = tuned()
+    assert decision is not None
+    assert decision.data["chosen"] == "8 a thread"
+    assert [each["wrong"] for each in decision.data["candidates"]] == [
+        None,
+        None,
+        None,
+        "argument 1: 3 of 8 elements differ",
+    ]
+    assert "2 x 8 a thread: 6 us, memory, not taken: argument 1: 3 of 8 elements differ" in decision.text
+
+
+@needs(*SASS)
+def test_gelu_by_price() -> None:
+    """The figures of XLA's choice are those of `cost`; what is chosen is no slower, with twice the bytes under way or more."""
+    _, decision = tuned()
+    assert decision is not None
+    rows = {row["candidate"]: row for row in decision.data["candidates"]}
+    assert list(rows) == ["4 a thread", "2 x 4 a thread", "8 a thread", "2 x 8 a thread"]
+    (xlas,), (ours,) = cost(GELU).kernels, cost(GELU, tune="price").kernels
+    assert rows["4 a thread"]["time"] == pytest.approx(xlas.time, rel=0.01)
+    assert rows[decision.data["chosen"]]["time"] == pytest.approx(ours.time, rel=0.01)
+    assert ours.time < xlas.time
+    assert ours.bytes_in_flight >= 2 * xlas.bytes_in_flight
+
+
+def test_one_candidate_is_not_priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_candidates, "priced_candidates", None)
+    program, decision = tuned(GELU.with_name("negate_20.hlo"))
+    assert decision is not None
+    assert decision.text == "1 a thread, the only candidate"
+    assert program.code == compile(GELU.with_name("negate_20.hlo"), stage="xla_gpu").code
+
+
+def test_other_emitters_have_no_candidates() -> None:
+    assert tuned(GELU.with_name("transpose.hlo"))[1] is None
+
+
+def test_the_default_is_xlas_choice() -> None:
+    program = compile(GELU, stage="xla_gpu", cache=False)
+    assert [each.topic for each in program.traces[0].decisions if each.topic == "tune"] == []
+    assert program.kernels[0].launch.grid == (24576, 1, 1)
+
+
+def test_programs_with_unknown_sizes_have_no_price() -> None:
+    from xla_emitters.explore.programs import compile_text
+    from xla_emitters.pipelines.options import CompileOptions
+
+    text = GELU.with_name("softmax.mlir").read_text()
+    with pytest.raises(UsageError, match="--tune price is for modules of HLO text"):
+        compile_text(text, "softmax.mlir", CompileOptions(tune="price"))

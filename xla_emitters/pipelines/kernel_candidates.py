@@ -1,0 +1,128 @@
+"""`--tune price`: the candidate of an emitter whose kernel the cost model expects to be the fastest.
+
+    candidates ─emit, list "kernel"─> LLVM dialect ─all in one module─> PTX ─ptxas─> SASS ┐
+                            └─ some blocks on the CPU executor ─────────> accesses ───────┴─> expected time of each
+
+    GELU of bf16[6,512,4096] on h200:   4 a thread 16.4 us, 8 a thread 15.4 us ...   ->   the decision "tune", with every figure
+
+The first candidate is XLA's choice. Another one is taken only if it is expected to need `LEAST_GAIN` less time, since the model cannot
+tell smaller differences, and if the CPU executor finds the same bits in its first, middle and last blocks as in the kernel that XLA's
+choice makes. The times are expectations (docs/cost_model.md). All candidates together take one run of LLVM and one of ptxas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.dialects.context import make_context
+from xla_emitters.emitters.emit import Emitter, TunableEmitter
+from xla_emitters.emitters.partitioner import sanitize
+from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
+from xla_emitters.lowering.toolchain import compile_to_ptx
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.pass_lists import rows_of
+from xla_emitters.pipelines.passes import FOR_TOOLS, Row
+from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.pricing.agreement import disagreement
+from xla_emitters.pricing.model import KernelCost
+from xla_emitters.pricing.price import machine_code_of, price_kernel
+from xla_emitters.program import Kernel
+from xla_emitters.rewrite.kernel_pass import run_pass
+from xla_emitters.rewrite.merge import merge_modules
+from xla_emitters.rewrite.notes import decide, take_notes
+
+LEAST_GAIN = 0.02
+"""Of the expected time of XLA's choice."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way to make a kernel, and what the kernel is expected to cost.
+
+    module  the kernel in the LLVM dialect
+    """
+
+    name: str
+    emitter: Emitter
+    module: ModuleOp
+    cost: KernelCost
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        cost = self.cost
+        return {
+            "candidate": self.name,
+            "time": cost.time,
+            "bound": cost.bound,
+            "registers": cost.registers,
+            "instructions": cost.instructions,
+            "bytes_in_flight": cost.bytes_in_flight,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.cost.time:.4g} us, {self.cost.bound}"
+
+
+def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter: TunableEmitter) -> Emitter:
+    """The candidate of the least expected time, which the decision "tune" names with the figures of all.
+
+    raises   ToolError without LLVM or ptxas and nvdisasm; what the executor raises
+    """
+    ways = emitter.candidates(planned.view, options.device)
+    (first, xlas), *others = ways
+    if not others:
+        decide("tune", f"{first}, the only candidate", chosen=first, candidates=[])
+        return xlas
+    known = priced_candidates(planned, options, ways)
+    by_rule, wrong = known[0], dict[str, str]()
+    chosen = by_rule
+    for each in sorted(known, key=lambda candidate: candidate.cost.time):
+        if each is by_rule or each.cost.time > (1 - LEAST_GAIN) * by_rule.cost.time:
+            break
+        why = disagreement(each.module, by_rule.module, planned.view, planned.arguments)
+        if why is None:
+            chosen = each
+            break
+        wrong[each.name] = why
+    told = "; ".join(f"{each}{', not taken: ' + wrong[each.name] if each.name in wrong else ''}" for each in known)
+    decide(
+        "tune",
+        f"{chosen.name}, by expected times. {told}",
+        chosen=chosen.name,
+        candidates=[{**each.figures, "wrong": wrong.get(each.name)} for each in known],
+    )
+    return chosen.emitter
+
+
+def priced_candidates(
+    planned: PlannedKernel, options: CompileOptions, ways: Sequence[tuple[str, Emitter]]
+) -> Sequence[Candidate]:
+    """The ways, by name, with what the kernel of each is expected to cost. raises as `cheapest_candidate`"""
+    chip = options.device
+    with take_notes():  # of kernels that are not compiled in the end
+        lowered = [_lowered(planned, options, emitter) for _, emitter in ways]
+        launches = [(launch_of(module), shared_bytes(module)) for module in lowered]
+        whole, renamed = merge_modules([module.clone() for module in lowered])
+        _run(FOR_TOOLS, options, whole)
+    ptx, symbol = compile_to_ptx(whole, chip.architecture), sanitize(planned.name)
+    code, found = machine_code_of(ptx, chip.architecture), list[Candidate]()
+    for (name, emitter), module, symbols, (launch, shared) in zip(ways, lowered, renamed, launches, strict=True):
+        kernel = Kernel(symbols.get(symbol, symbol), ptx, chip.architecture, launch, shared, planned.arguments)
+        found.append(Candidate(name, emitter, module, price_kernel(kernel, planned.view, module, chip, code)))
+    return found
+
+
+def _lowered(planned: PlannedKernel, options: CompileOptions, emitter: Emitter) -> ModuleOp:
+    module = emitter.emit(planned.view, options.device)
+    _run(rows_of("kernel"), options, module)
+    return module
+
+
+def _run(rows: Sequence[Row], options: CompileOptions, module: ModuleOp) -> None:
+    context = make_context()
+    for row in rows:
+        run_pass(row.make(options), context, module)
