@@ -33,7 +33,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.disc_ral import (
     DispatchOp,
-    RalName,
     RecvInputOp,
     SendOutputOp,
     StreamOp,
@@ -45,6 +44,7 @@ from xla_emitters.dialects.lmhlo import DONATED, BufferOp, tensor_of
 from xla_emitters.dtypes import DTYPES, dtype_of
 from xla_emitters.errors import UsageError
 from xla_emitters.kernels.captures import captured_by, loops_of
+from xla_emitters.program.ral_name import RalName
 from xla_emitters.rewrite.kernel_pass import refusal
 
 STAGE = "host"

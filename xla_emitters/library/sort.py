@@ -53,6 +53,11 @@ def top_k(arguments: LibraryArguments) -> list[Array]:
     return [xp.take_along_axis(operand, order, axis=-1), arguments.result(1, order)]
 
 
+def top_key(*, largest: bool) -> Mapping[str, Any]:
+    """The key of the largest, or smallest, of one operand: NaN is larger than every number."""
+    return {"operand": 0, "part": None, "order": "total", "descending": largest}
+
+
 def _order(arguments: LibraryArguments, moved: Sequence[Array]) -> Array:
     """Positions along the last dimension, in order."""
     config, xp = arguments.config, arguments.xp

@@ -23,7 +23,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from xla_emitters.dialects.disc_ral import RalName
 from xla_emitters.dialects.hlo.dynamic_shape_ops import ShapeAssertionOp
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import DataError, Unsupported
@@ -33,6 +32,7 @@ from xla_emitters.pipelines.program_host import HostRoad
 from xla_emitters.pipelines.program_llvm import LlvmHost
 from xla_emitters.pipelines.program_report import signature
 from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.program.ral_name import RalName
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.native_program import DROP, FREE, MAIN
 from xla_emitters.shapes import Guard, Size

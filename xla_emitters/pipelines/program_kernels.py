@@ -37,6 +37,7 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS
 from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_HEAT
+from xla_emitters.program import Launch
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.ral.constants import Constants
@@ -149,6 +150,10 @@ class KernelRoad:
     def _bounds(self) -> dict[str, IndexBounds]:
         return {name: IndexBounds(function) for name, function in self._functions.items()}
 
+    def exceeds(self, name: str, launch: Launch, values: Sequence[Any]) -> bool:
+        """Whether 32 bits may be too few for the indices of a launch."""
+        return self._bounds[name].exceed_32_bits(launch, values)
+
     @cached_property
     def _code(self) -> dict[tuple[str, bool], ModuleOp]:
         return {}
@@ -242,7 +247,7 @@ class KernelRoad:
             return SimtKernels(lambda name, _: self._on_buffers(name))
         return SimtKernels(
             lambda name, is_wide: self.lowered(name, is_wide=is_wide),
-            lambda name, launch, values: self._bounds[name].exceed_32_bits(launch, values),
+            self.exceeds,
         )
 
     def run(self, arrays: Sequence[Array], stage: str) -> list[Array]:

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects import func
@@ -61,6 +61,9 @@ from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.sizes import Argument, Sizes, sizes_of
 from xla_emitters.trace import Trace
+
+if TYPE_CHECKING:
+    from xla_emitters.pipelines.program_gpu import GpuProgram
 
 
 @dataclass
@@ -145,6 +148,21 @@ class DynamicProgram:
     def run_cpu(self, *inputs: Any, stage: str | None = None) -> Any:
         """Runs the IR of a stage; results as `__call__`. raises as `run`"""
         return _one_or_all(self.run(inputs, stage))
+
+    def on(self, platform: str) -> DynamicProgram | GpuProgram:
+        """The program as a function of arrays on a platform: "cpu", or "gpu" through CuPy.
+
+        raises  UsageError for another; on "gpu" ToolError without CuPy or a device, later as `road`
+        """
+        if platform not in ("cpu", "gpu"):
+            raise UsageError(f"no platform '{platform}'", stage="program", help="cpu or gpu")
+        return self if platform == "cpu" else self._on_gpu
+
+    @cached_property
+    def _on_gpu(self) -> GpuProgram:
+        from xla_emitters.pipelines.program_gpu import GpuProgram
+
+        return GpuProgram(self)
 
     @property
     def symbols(self) -> tuple[str, ...]:

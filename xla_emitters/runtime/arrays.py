@@ -14,10 +14,8 @@ Source: docs/reference/contracts "Arrays" and "Arrays on disk".
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
@@ -28,6 +26,7 @@ from xla_emitters.dtypes import DTYPES, Array, DType, dtype
 from xla_emitters.errors import DataError
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.draws import Places, draw
+from xla_emitters.runtime.memory_size import memory_bytes
 from xla_emitters.runtime.npz import Archive, Header, opened
 
 LONGEST_DTYPE_NAME = 4 * 32
@@ -103,12 +102,6 @@ def refuse_beyond_memory(shape: Sequence[int], element: DType, what: str) -> Non
             f"{what} is {element.name}[{extents}], {size} bytes; this machine has {memory} bytes of memory",
             stage="arrays",
         )
-
-
-@cache
-def memory_bytes() -> int:
-    """What this machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def bit_pattern(array: Array) -> Array:

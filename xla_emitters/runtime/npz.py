@@ -25,8 +25,8 @@ from zipfile import ZipFile, ZipInfo
 import numpy as np
 from numpy.lib import format as npy
 
-from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
+from xla_emitters.library.arguments import Array
 
 LONGEST_HEADER = 10_000
 """Bytes. NumPy refuses longer ones too, but unpacks them first."""

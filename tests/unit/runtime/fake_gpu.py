@@ -10,7 +10,11 @@ from pathlib import Path
 from types import ModuleType
 from unittest import mock
 
+import xla_emitters as xe
+from xla_emitters.dialects.printer import print_ir
 from xla_emitters.pipelines.compiler import compile
+from xla_emitters.pipelines.program_kernels import KernelRoad
+from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.program import Program
 from xla_emitters.runtime import cupy_platform
 
@@ -29,6 +33,22 @@ def fake_cupy() -> Iterator[ModuleType]:
     with mock.patch.dict(sys.modules, {"cupy": module}):
         yield module
     cupy_platform.load_module.cache_clear()
+
+
+class _FakeRoad(KernelRoad):
+    """Its "PTX" is the LLVM dialect of all kernels."""
+
+    def _ptx(self, *, is_wide: bool) -> str:
+        return print_ir(self._together(is_wide=is_wide))
+
+
+def program_for_fake(source: Path) -> DynamicProgram:
+    """A program with unknown sizes whose "PTX" the fake takes."""
+    program = xe.compile(source)
+    assert isinstance(program, DynamicProgram)
+    assert program.fused is not None
+    program.__dict__["road"] = _FakeRoad(program.name, program.fused, program.options)
+    return program
 
 
 def for_fake(source: str | Path, target: str = "t4", fusion: str | None = None) -> Program:

@@ -44,6 +44,7 @@ from xla_emitters.dtypes import Kind
 from xla_emitters.library.arguments import Array, LibraryArguments
 from xla_emitters.library.functions import FUNCTIONS, LibraryFunction
 from xla_emitters.library.gemm import EPILOGUES
+from xla_emitters.library.sort import top_key
 from xla_emitters.plugins import blamed, load, note, refuse_double
 
 Config: TypeAlias = dict[str, Any]
@@ -307,11 +308,6 @@ def _top_k(op: RuleOp) -> Config:
     if keys is None or [key["operand"] for key in keys] != [0]:
         raise op.unsupported("no library function for the first k by this comparator")
     return {"keys": keys}
-
-
-def top_key(*, largest: bool) -> Config:
-    """The key of the largest, or smallest, of one operand: NaN is larger than every number."""
-    return {"operand": 0, "part": None, "order": "total", "descending": largest}
 
 
 def _radix_sort(op: RuleOp) -> Config:

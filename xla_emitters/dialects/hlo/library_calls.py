@@ -29,7 +29,6 @@ from xla_emitters.dialects.hlo.custom_calls import (
     custom_call,
     dot_config,
     is_marker,
-    top_key,
     window_config,
 )
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
@@ -37,6 +36,7 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.library import call as call_library
+from xla_emitters.library.sort import top_key
 
 _TALKS = (
     ({"all", "ragged", "collective", "partition", "replica"}, "it needs the other devices that a program runs on"),

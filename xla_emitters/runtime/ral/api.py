@@ -28,9 +28,9 @@ from typing import Annotated, Any, Protocol, TypeVar, cast, get_args, get_origin
 
 import numpy as np
 
-from xla_emitters.dialects.disc_ral import RalName
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import UsageError
+from xla_emitters.program.ral_name import RalName
 from xla_emitters.runtime.ral.context import Call
 from xla_emitters.runtime.ral.functions import Function, element_name
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
+from xla_emitters.library.arguments import Array
 from xla_emitters.runtime.npz import opened
 
 STAGE = "ral"

@@ -14,18 +14,21 @@ Source: docs/reference/4 4.1; BladeDISC's runtime abstraction layer (https://git
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from threading import Lock
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, InternalError
-from xla_emitters.runtime.arrays import memory_bytes
-from xla_emitters.runtime.ral.heat import Heat, Watch
+from xla_emitters.library import call as call_library
+from xla_emitters.library.arguments import Array
+from xla_emitters.runtime.memory_size import memory_bytes
+
+if TYPE_CHECKING:
+    from xla_emitters.runtime.ral.heat import Heat, Watch
 
 STAGE = "run"
 
@@ -126,6 +129,15 @@ class Context:
                 self._peak_bytes = peak_bytes
 
 
+def compute_by_library(
+    outputs: Sequence[Array], function: str, config: Mapping[str, Any], operands: Sequence[Array], names: Sequence[str]
+) -> None:
+    """Writes what a function of `library` returns into NumPy buffers. names: HLO's of their element types"""
+    results = [(name, output.shape) for name, output in zip(names, outputs, strict=True)]
+    for value, output in zip(call_library(function, config, operands, results), outputs, strict=True):
+        output[...] = value
+
+
 @dataclass(slots=True)
 class _Memory:
     """What several names of a buffer share.
@@ -148,6 +160,9 @@ class Call:
     stream       the order of what a device does: on the CPU there is none to say
     allocations  buffers made, peak_bytes the most that they took at once
     """
+
+    is_on_host = True
+    """Whether the buffers of a device are NumPy arrays too."""
 
     __slots__ = (
         "__weakref__",
@@ -214,6 +229,33 @@ class Call:
         has_run, self._watch = self.context.heat.run(fusion, values)
         return has_run
 
+    def compute(
+        self,
+        outputs: Sequence[Array],
+        function: str,
+        config: Mapping[str, Any],
+        operands: Sequence[Array],
+        names: Sequence[str],
+    ) -> None:
+        """As `compute_by_library`."""
+        compute_by_library(outputs, function, config, operands, names)
+
+    def carry_out(self, main: Callable[..., Any], *, takes_arguments: bool) -> list[Array]:
+        """The results of the host program `main`; a call that fails drops its buffers.
+
+        takes_arguments  whether `main` takes and returns arrays; with a context in the IR it receives and sends them
+        """
+        try:
+            with np.errstate(all="ignore"):
+                returned = main(self, *self.inputs) if takes_arguments else main(self)
+            for number, buffer in enumerate(returned):
+                self.send_output(number, buffer)
+        except BaseException:
+            self.drop_all()
+            raise
+        self.end()
+        return [self.outputs[number] for number in range(len(self.outputs))]
+
     # --------------------------------------------------------------------------------------------- inputs and outputs
 
     def recv_input(self, number: int) -> Array:
@@ -233,6 +275,10 @@ class Call:
             buffer = self.empty(shape, dtype)
         except (ValueError, MemoryError) as error:
             raise self._no_buffer(shape, dtype) from error
+        return self.owned(buffer)
+
+    def owned(self, buffer: Array) -> Array:
+        """A new buffer as one of this call, with one reference."""
         self._names[id(buffer)] = buffer
         self.allocations += 1
         self._bytes += buffer.nbytes

@@ -21,29 +21,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from xla_emitters.dialects.disc_ral import RalName
-from xla_emitters.dialects.hlo.custom_calls import top_key
-from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError, Unsupported
+from xla_emitters.library.arguments import Array, numpy_type
+from xla_emitters.library.sort import top_key
+from xla_emitters.program.ral_name import RalName
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import STAGE, Call
-from xla_emitters.runtime.ral.gemm import Gemm, check_result, into
+from xla_emitters.runtime.ral.gemm import Gemm, check_result
 
 Function: TypeAlias = Callable[..., Any]
 Maker: TypeAlias = Callable[[RalName, Constants], Function]
-
-
-def function_named(text: str, constants: Constants) -> Function:
-    """The function of that full name.
-
-    constants  those of the program
-    raises     Unsupported for a name that the runtime does not have, UsageError for what is no name
-    """
-    name = RalName.parse(text)
-    maker = MAKERS.get(name.call)
-    if maker is None:
-        raise Unsupported(f"the runtime has no function '{name.call}'", stage=STAGE, help=", ".join(sorted(MAKERS)))
-    return maker(name, constants)
 
 
 def element_name(code: str) -> str:
@@ -69,7 +56,7 @@ def _buffers(name: RalName) -> list[str]:
 
 
 def _alloc(name: RalName, constants: Constants) -> Function:
-    held = dtype(element_name(name.outs[0])).numpy
+    held = numpy_type(element_name(name.outs[0]))
 
     def run(ctx: Call, *shape: int) -> Array:
         return ctx.alloc(shape, held)
@@ -108,7 +95,7 @@ def _sync(name: RalName, constants: Constants) -> Function:
 
 
 def _const(name: RalName, constants: Constants) -> Function:
-    held = dtype(element_name(name.outs[0])).numpy
+    held = numpy_type(element_name(name.outs[0]))
     loaded = dict[int, Array]()
 
     def run(ctx: Call, stream: None, index: int, text: str) -> Array:
@@ -188,7 +175,7 @@ def _conv(name: RalName, constants: Constants) -> Function:
             "feature_groups": groups,
             "batch_groups": batch_groups,
         }
-        into([out], "convolution", config, [image, kernel], types[3:])
+        ctx.compute([out], "convolution", config, [image, kernel], types[3:])
 
     return run
 
@@ -223,7 +210,9 @@ def _top_k(name: RalName, constants: Constants) -> Function:
     def run(ctx: Call, stream: None, array: Array, values: Array, places: Array) -> None:
         if values.shape != (*array.shape[:-1], values.shape[-1]) or values.shape[-1] > array.shape[-1]:
             raise DataError(f"no {values.shape[-1]} largest of {list(array.shape)}", stage=STAGE)
-        into([values, places], "top_k", {"keys": [top_key(largest=True)], "types": types[:1]}, [array], types[1:])
+        ctx.compute(
+            [values, places], "top_k", {"keys": [top_key(largest=True)], "types": types[:1]}, [array], types[1:]
+        )
 
     return run
 
@@ -233,7 +222,7 @@ def _rng(name: RalName, constants: Constants) -> Function:
 
     def run(ctx: Call, stream: None, state: Array, new_state: Array, random: Array, algorithm: str) -> None:
         config = {"algorithm": "threefry" if algorithm == "rng_three_fry" else "philox", "types": types[:1]}
-        into([new_state, random], "random_bits", config, [state], types[1:])
+        ctx.compute([new_state, random], "random_bits", config, [state], types[1:])
 
     return run
 
@@ -256,6 +245,21 @@ MAKERS: Mapping[str, Maker] = {
     "topk": _top_k,
 }
 """What is called -> how the function is made for the types that its name says."""
+
+
+def function_named(text: str, constants: Constants, makers: Mapping[str, Maker] = MAKERS) -> Function:
+    """The function of that full name.
+
+    constants  those of the program
+    makers     of the platform
+    raises     Unsupported for a name that the runtime does not have, UsageError for what is no name
+    """
+    name = RalName.parse(text)
+    maker = makers.get(name.call)
+    if maker is None:
+        raise Unsupported(f"the runtime has no function '{name.call}'", stage=STAGE, help=", ".join(sorted(makers)))
+    return maker(name, constants)
+
 
 OF_THE_CALL = frozenset(("alloc", "dealloc", "inc_ref", "ral_const", "ral_kernel_launch", "sync_on_stream"))
 """Functions that only ask the call to do something."""

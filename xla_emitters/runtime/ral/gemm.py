@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
-from xla_emitters.library import call as call_library
-from xla_emitters.runtime.ral.context import STAGE, Call, Matrices
+from xla_emitters.library.arguments import Array
+from xla_emitters.runtime.ral.context import STAGE, Call, Matrices, compute_by_library
 
 SMALL = 1 << 22
 """Products of numbers up to which a library's threads are not worth waiting for."""
@@ -90,7 +89,7 @@ class Gemm:
                 stage=STAGE,
             )
         check_result(out, (*free, columns))
-        if self.plain is not None:
+        if self.plain is not None and (ctx is None or ctx.is_on_host):
             factors = self.factors(lhs, rhs, out, lhs_transposed, rhs_transposed)
             kernels = ctx.context.kernels if ctx is not None else None
             if (
@@ -106,7 +105,8 @@ class Gemm:
             return
         config = {**GEMM, "lhs_contracting": [summed[0]], "rhs_contracting": [summed[1]]}
         config["lhs_batch"] = config["rhs_batch"] = list(range(batch))
-        into([out], "gemm", {**config, "types": self._types[:2]}, [lhs, rhs], self._types[2:])
+        compute = compute_by_library if ctx is None else ctx.compute
+        compute([out], "gemm", {**config, "types": self._types[:2]}, [lhs, rhs], self._types[2:])
 
     def factors(self, lhs: Array, rhs: Array, out: Array, lhs_transposed: bool, rhs_transposed: bool) -> Factors:
         """The product as batches of matrices: views, but for a transposed `lhs` with several free dimensions."""
@@ -135,12 +135,3 @@ def check_result(out: Array, wanted: tuple[int, ...]) -> None:
     """raises DataError where a buffer has not the sizes of what is written into it"""
     if out.shape != wanted:
         raise DataError(f"a result of {list(wanted)} does not fit its buffer of {list(out.shape)}", stage=STAGE)
-
-
-def into(
-    outputs: Sequence[Array], function: str, config: Mapping[str, Any], operands: Sequence[Array], names: Sequence[str]
-) -> None:
-    """Writes what a function of `library` returns into buffers."""
-    results = [(name, output.shape) for name, output in zip(names, outputs, strict=True)]
-    for value, output in zip(call_library(function, config, operands, results), outputs, strict=True):
-        output[...] = value

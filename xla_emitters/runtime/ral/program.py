@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from xla_emitters.dialects.disc_ral import RalName
 from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dtypes import Array, dtype
+from xla_emitters.program.ral_name import RalName
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Call, Context, Kernels
@@ -160,17 +160,7 @@ class LoadedProgram:
         return self._loaded(empty, functions, ral)
 
     def _run(self, call: Call, main: Callable[..., Any]) -> list[Array]:
-        try:
-            with np.errstate(all="ignore"):
-                # With a context in the IR the program receives and sends; before, it takes and returns.
-                returned = main(call, *call.inputs) if self._takes_arguments else main(call)
-            for number, buffer in enumerate(returned):
-                call.send_output(number, buffer)
-        except BaseException:
-            call.drop_all()
-            raise
-        call.end()
-        return [call.outputs[number] for number in range(len(call.outputs))]
+        return call.carry_out(main, takes_arguments=self._takes_arguments)
 
 
 def _function(op: BufferOp | FusionOp) -> Callable[..., None]:

@@ -32,7 +32,7 @@ from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.rewrite.effects import is_pure, is_read_only, is_terminator
-from xla_emitters.runtime.arrays import memory_bytes
+from xla_emitters.runtime.memory_size import memory_bytes
 
 FunctionOp: TypeAlias = func.FuncOp | llvm.FuncOp
 

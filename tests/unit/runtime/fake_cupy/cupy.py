@@ -51,6 +51,7 @@ with whole_package():
     from xla_emitters.program import Launch
     from xla_emitters.runtime.simt.execute import execute
     from xla_emitters.runtime.simt.shared_calls import FunctionOp
+    from xla_emitters.runtime.simt.sized_kernels import SizedKernel
 
 __version__ = "0-fake"
 launches: list[str] = []
@@ -92,6 +93,10 @@ class ndarray:
         return self.host.size
 
     @property
+    def nbytes(self) -> int:
+        return self.host.nbytes
+
+    @property
     def ndim(self) -> int:
         return self.host.ndim
 
@@ -99,8 +104,8 @@ class ndarray:
     def data(self) -> SimpleNamespace:
         return SimpleNamespace(ptr=self.host.ctypes.data)
 
-    def view(self, dtype: Any) -> ndarray:
-        return ndarray(self.host.view(dtype))
+    def view(self, dtype: Any = None) -> ndarray:
+        return ndarray(self.host.view() if dtype is None else self.host.view(dtype))
 
     def astype(self, dtype: Any, copy: bool = True) -> ndarray:
         return ndarray(self.host.astype(dtype, copy=copy))
@@ -219,13 +224,33 @@ class RawModule:
             if op.sym_name.data != name:
                 op.detach()
 
-        def launch(grid: tuple[int, int, int], block: tuple[int, int, int], pointers: tuple[ndarray, ...]) -> None:
+        sized: list[SizedKernel] = []
+
+        def launch(
+            grid: tuple[int, int, int], block: tuple[int, int, int], pointers: tuple[Any, ...], shared_mem: int = 0
+        ) -> None:
             launches.append(name)
-            arrays = [pointer.host.view(np.uint8) for pointer in pointers]
+            given = Launch(tuple(grid), tuple(block))
             with whole_package():
-                execute(module, arrays, results=1, launch=Launch(tuple(grid), tuple(block)))
+                if shared_mem == 0 and all(isinstance(pointer, ndarray) and pointer.ndim == 1 for pointer in pointers):
+                    arrays = [pointer.host.view(np.uint8) for pointer in pointers]
+                    execute(module, arrays, results=1, launch=given)
+                    return
+                if not sized:
+                    sized.append(SizedKernel.of(module))
+                values = [_passed(value, wanted) for value, wanted in zip(pointers, sized[0].types, strict=True)]
+                sized[0](given, values, shared_mem)
 
         return launch
+
+
+def _passed(value: Any, wanted: Any) -> Any:
+    """An argument of a kernel: memory, or a number. raises TypeError where its width is not the parameter's, which a GPU would not see."""
+    if isinstance(value, ndarray):
+        return value.host
+    if not isinstance(value, np.generic) or str(wanted) not in (f"i{8 * value.nbytes}", f"f{8 * value.nbytes}", "i1"):
+        raise TypeError(f"{value!r} ({type(value).__name__}) is passed for {wanted}")
+    return value.item()
 
 
 def _entries(module: Any) -> list[Any]:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xla_emitters.dialects.disc_ral import RalName
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import UsageError
+from xla_emitters.program.ral_name import RalName
 from xla_emitters.runtime.ral.api import RUNNING, Erased, MemRef, Registry, name_of, serve
 from xla_emitters.runtime.ral.context import Call, Context
 from xla_emitters.runtime.ral.functions import element_name

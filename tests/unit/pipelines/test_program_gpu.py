@@ -1,0 +1,70 @@
+"""Programs with unknown sizes through CuPy: on the fake one, whose device is the CPU executor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from unit.runtime.fake_gpu import fake_cupy, program_for_fake
+
+import xla_emitters as xe
+from xla_emitters.errors import DataError, ToolError, UsageError
+from xla_emitters.pipelines.program_inputs import drawn_inputs
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+FILES = {
+    "softmax": "fusions/softmax",
+    "products": "programs/causal_attention",
+    "loop": "programs/given_trips",
+    "sort": "library/sorts",
+    "scatter": "stablehlo/scatter_add",
+}
+
+
+@pytest.fixture
+def cupy() -> Iterator[ModuleType]:
+    with fake_cupy() as module:
+        yield module
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_one_compilation_has_the_reference_s_numbers_at_several_sizes(name: str, cupy: ModuleType) -> None:
+    program = program_for_fake(CORPUS / f"{FILES[name]}.mlir")
+    on_gpu = program.on("gpu")
+    for first in (1, 4):
+        inputs = drawn_inputs(program, {symbol: first + i for i, symbol in enumerate(program.symbols)}, 0)
+        for found, wanted in zip(on_gpu.run(inputs), program.run(inputs, stage="hlo"), strict=True):
+            assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    assert len(cupy.loads) <= 1  # one module, whatever the sizes
+    assert cupy.launches or name == "sort"
+
+
+def test_what_no_kernel_and_no_library_computes_is_done_on_the_host_and_said(cupy: ModuleType) -> None:
+    program = program_for_fake(CORPUS / "stablehlo/scatter_add.mlir")
+    on_gpu = program.on("gpu")
+    on_gpu.run(drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0))
+    assert on_gpu.log
+    assert all("no kernel computes it" in reason for reason in on_gpu.log.values())
+
+
+def test_arrays_of_the_device_give_arrays_of_the_device(cupy: ModuleType) -> None:
+    program = program_for_fake(CORPUS / "fusions/softmax.mlir")
+    inputs = drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0)
+    (found,) = program.on("gpu").run([cupy.asarray(array) for array in inputs])
+    assert isinstance(found, cupy.ndarray)
+    np.testing.assert_allclose(cupy.asnumpy(found), program.run(inputs, stage="hlo")[0], rtol=1e-5)
+    with pytest.raises(DataError):
+        program.on("gpu").run([cupy.asarray(array.astype(np.int32)) for array in inputs])
+
+
+def test_without_cupy_it_is_said_with_a_way_out() -> None:
+    program = xe.compile(CORPUS / "fusions/softmax.mlir")
+    with pytest.raises(ToolError, match="CuPy"):
+        program.on("gpu")
+    with pytest.raises(UsageError, match="cpu or gpu"):
+        program.on("tpu")
+    assert program.on("cpu") is program

@@ -1,0 +1,170 @@
+"""A program with unknown sizes on an NVIDIA GPU: kernels by the driver, library calls by CuPy, the host program in Python.
+
+    on_gpu = program.on("gpu")
+    y = on_gpu(x)                       NumPy arrays in and out; CuPy or DLPack arrays in, CuPy arrays out
+    on_gpu.log                          what was computed on the host instead, and why
+
+An op that has no kernel here is a function of `library` on CuPy; what CuPy lacks is computed by NumPy on copies. Compiled once.
+Source: docs/reference/4 4.1, 4.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xdsl.dialects.builtin import MemRefType, StringAttr
+
+from xla_emitters.dialects.disc_ral import RecvInputOp
+from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
+from xla_emitters.dtypes import dtype_of
+from xla_emitters.errors import ToolError, Unsupported
+from xla_emitters.host.disc_convert_const_to_ral import constants_of
+from xla_emitters.host.python_program import PythonProgram, python_program
+from xla_emitters.library.arguments import numpy_type, pattern_type
+from xla_emitters.pipelines.program_kernels import KernelRoad
+from xla_emitters.program import Launch
+from xla_emitters.runtime.arrays import element_name
+from xla_emitters.runtime.cupy_launcher import HELP
+from xla_emitters.runtime.cupy_platform import find_cupy
+from xla_emitters.runtime.ral.buffer_ops import function_of
+from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.cupy_kernels import CupyKernels, KernelForm
+from xla_emitters.runtime.ral.cupy_program import BufferFunction, CupyProgram
+from xla_emitters.runtime.reference import call_beside
+from xla_emitters.sizes import Argument
+
+if TYPE_CHECKING:
+    from xla_emitters.pipelines.programs import DynamicProgram
+
+DEVICE = "gpu"
+
+
+class GpuProgram:
+    """See the file's head. raises ToolError without CuPy or a device, Unsupported for what no kernel computes"""
+
+    def __init__(self, program: DynamicProgram) -> None:
+        cupy, reason = find_cupy()
+        if cupy is None:
+            raise ToolError(reason, stage="launch", help=HELP)
+        self.program = program
+        self._cupy = cupy
+
+    @cached_property
+    def loaded(self) -> CupyProgram:
+        """The host program with its context."""
+        road = self.program.road
+        made = python_program(road.at("host"))
+        return CupyProgram(
+            self._cupy,
+            made.source,
+            buffer_functions(made),
+            made.dtypes,
+            Constants(constants_of(road.at("host"))),
+            self.kernels,
+            device_arguments(road),
+            [element for element, _ in self.program.results],
+            made.donated,
+        )
+
+    @cached_property
+    def kernels(self) -> CupyKernels:
+        """Its kernels on the device, with what was launched."""
+        road = self.program.road
+        return CupyKernels(
+            self._cupy,
+            kernel_forms(road),
+            lambda is_wide: road.wide_ptx if is_wide else road.ptx,
+            road.options.device.architecture,
+            lambda name, grid, block, values: road.exceeds(name, Launch(grid, block), values),
+        )
+
+    @property
+    def log(self) -> Mapping[str, str]:
+        """What was computed on the host so far, and why."""
+        return self.loaded.log
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The result, or a tuple of them when there are several. raises as `run`"""
+        results = self.run(inputs)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """The results for these arguments: NumPy arrays, or arrays of the device, and then those of CuPy.
+
+        raises  DataError for arguments that do not fit the program, ExecutionError, ToolError where the driver refuses
+        """
+        if all(isinstance(array, np.ndarray | bool | int | float | complex) for array in inputs):
+            return self.loaded.run(self.program.checked(inputs))
+        return self.loaded.run(self._checked(inputs))
+
+    def _checked(self, inputs: Sequence[Any]) -> list[Any]:
+        """Arrays of the device, in C order; copies of those that the program overwrites."""
+        cupy, types = self._cupy, self.program.sizes.guards.types
+        arrays = [
+            array if isinstance(array, cupy.ndarray | np.ndarray) else cupy.from_dlpack(array) for array in inputs
+        ]
+        said = [
+            Argument(types[number] if _holds(array, types, number) else element_name(array.dtype), tuple(array.shape))
+            for number, array in enumerate(arrays)
+        ]
+        self.program.sizes.guards.check(said)
+        placed = [
+            np.ascontiguousarray(array).reshape(array.shape)
+            if isinstance(array, np.ndarray)
+            else cupy.ascontiguousarray(array).reshape(array.shape)
+            for array in arrays
+        ]
+        for number in self.program.overwritten:
+            placed[number] = placed[number].copy()
+        return placed
+
+
+def _holds(array: Any, types: Sequence[str], number: int) -> bool:
+    """Whether an array of CuPy's may be the argument: of a type that CuPy lacks, its bit patterns."""
+    return number < len(types) and array.dtype in (pattern_type(types[number]), numpy_type(types[number]))
+
+
+def device_arguments(road: KernelRoad) -> tuple[int, ...]:
+    """Numbers of the arguments that the host program takes in the device's memory."""
+    received = (op for op in road.at("host").walk() if isinstance(op, RecvInputOp))
+    return tuple(sorted({op.number.value.data for op in received if _is_on_device(op)}))
+
+
+def _is_on_device(op: RecvInputOp) -> bool:
+    ir_type = op.buffer.type
+    return isinstance(ir_type, MemRefType) and ir_type.memory_space == StringAttr(DEVICE)
+
+
+def kernel_forms(road: KernelRoad) -> dict[str, KernelForm]:
+    return {kernel.name: KernelForm(kernel.parameters) for kernel in road.kernels}
+
+
+def buffer_functions(made: PythonProgram) -> dict[str, BufferFunction]:
+    """What carries out each op of a host program, on the host and, where there is such, by a library on the device."""
+    return {name: _buffer_function(op) for name, op in made.functions.items()}
+
+
+def _buffer_function(op: BufferOp | FusionOp) -> BufferFunction:
+    if isinstance(op, FusionOp):
+        name = op.fusion_name.data if op.fusion_name else op.name
+        raise Unsupported(f"fusion '{name}' is no kernel", stage="gpu")
+    types = tuple(dtype_of(tensor_of(operand.type).element_type).name for operand in op.operands)
+    return BufferFunction(
+        op.instruction_name, types, len(op.outputs), function_of(op, call_beside(op)), library_function(op)
+    )
+
+
+def library_function(op: BufferOp) -> tuple[str, Mapping[str, Any]] | None:
+    """The function of `library` that computes an op at any sizes, and its configuration; None where there is none."""
+    made = op.as_hlo()
+    if not is_library_call(made):
+        return None
+    try:
+        name, config = library_call_of(made)
+    except Unsupported:
+        return None
+    return None if config.get("comparator") else (name, config)

@@ -1,0 +1,303 @@
+"""A program with unknown sizes on an NVIDIA GPU, through CuPy: its host program in Python, with buffers of the device.
+
+    program = CupyProgram(cupy, source, ops, dtypes, constants, kernels, on_device, result_types)
+    program.run([x])               NumPy arrays in and out; CuPy arrays in, CuPy arrays out
+    program.log                    what was computed on the host, and why: {"convolution": "CuPy has no cuDNN"}
+
+    alloc___gpu___...   memory of CuPy's pool               ral_kernel_launch   functions of the PTX (`cupy_kernels`)
+    h2d, d2h, d2d       copies                              ral_gemm, topk ...  `library` on CuPy; what CuPy lacks, by NumPy on copies
+
+Memory of the host stays NumPy's. A device buffer of a type that CuPy lacks (bf16, f8 ...) holds bit patterns. All work is on the current
+stream, in order; a copy to the host waits for it. A bundle holds this file: only NumPy, ml_dtypes and what needs no more are imported.
+Source: CuPy's documentation; docs/reference/4 4.1, 4.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from xla_emitters import library
+from xla_emitters.errors import DataError, ToolError, Unsupported
+from xla_emitters.library.arguments import Array, numpy_type, pattern_type
+from xla_emitters.program.ral_name import RalName
+from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES
+from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.context import STAGE, Call, Context, Kernels
+from xla_emitters.runtime.ral.functions import MAKERS, Function, Maker, element_name, function_named
+
+DEVICE = "gpu"
+HOST_PROGRAM = "<host program>"
+
+
+@dataclass(frozen=True)
+class BufferFunction:
+    """What carries out one op of the host program on its buffers, inputs first.
+
+    name     of the op, for messages
+    types    HLO's names of its buffers' element types
+    outputs  how many of the last buffers it writes
+    run      does it on NumPy arrays
+    library  the function of `library` that computes it, and its configuration; None: there is none
+    """
+
+    name: str
+    types: tuple[str, ...]
+    outputs: int
+    run: Callable[..., None]
+    library: tuple[str, Mapping[str, Any]] | None = None
+
+
+class CupyProgram:
+    """See the file's head.
+
+    source     Python that defines `main(ctx)`
+    ops        what its globals carry out
+    dtypes     name of a global -> HLO's name of the element type that it is
+    on_device  numbers of the arguments that are in the device's memory
+    results    HLO's names of the results' element types
+    donated    numbers of the arguments that a run owns
+    raises     Unsupported for element types below eight bits, whose buffers have another form on a GPU
+    """
+
+    def __init__(
+        self,
+        cupy: Any,
+        source: str,
+        ops: Mapping[str, BufferFunction],
+        dtypes: Mapping[str, str],
+        constants: Constants,
+        kernels: Kernels,
+        on_device: Sequence[int],
+        results: Sequence[str],
+        donated: frozenset[int] = frozenset(),
+    ) -> None:
+        self.source = source
+        self.log = dict[str, str]()
+        self._cupy = cupy
+        self._on_device = frozenset(on_device)
+        self._results = tuple(results)
+        self._donated = donated
+        self._context = Context(kernels)
+        self._constants = constants
+        refuse_packed((*dtypes.values(), *results))
+        scope: dict[str, Any] = {name: numpy_type(wanted) for name, wanted in dtypes.items()}
+        scope |= {name: self._carried_out(op) for name, op in ops.items()}
+        scope |= {"empty": np.empty, "ral": self._function}
+        exec(compile(source, HOST_PROGRAM, "exec"), scope)
+        self._main = scope["main"]
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """The results for these arguments, which fit the program's parameters.
+
+        inputs  in C order; those of CuPy's, if any, make all results CuPy's. The program overwrites the arrays of the device that it
+                donates: the caller gives it copies
+        raises  DataError, ExecutionError, ToolError where the driver or a library of NVIDIA's refuses
+        """
+        is_host = all(isinstance(array, np.ndarray) for array in inputs)
+        arrays = [self._placed(array, at_device=number in self._on_device) for number, array in enumerate(inputs)]
+        call = DeviceCall(self._context, arrays, self._donated, self._cupy, self.log)
+        made = call.carry_out(self._main, takes_arguments=self._main.__code__.co_argcount > 1)
+        self._cupy.cuda.Device().synchronize()
+        return [
+            to_numpy(self._cupy, array, name) if is_host else array
+            for array, name in zip(made, self._results, strict=True)
+        ]
+
+    def _placed(self, array: Any, *, at_device: bool) -> Any:
+        """An argument where the program wants it, aligned as its kernels assume."""
+        if not at_device:
+            return array if isinstance(array, np.ndarray) else self._cupy.asnumpy(array)
+        if isinstance(array, np.ndarray):
+            return to_cupy(self._cupy, array)
+        return array if array.data.ptr % ALIGNMENT == 0 else array.copy()
+
+    def _function(self, text: str) -> Function:
+        """What the host program asks for by a full name. raises Unsupported as `function_named`"""
+        refuse_packed(element_name(code) for name in (RalName.parse(text),) for code in (*name.ins, *name.outs))
+        return function_named(text, self._constants, DEVICE_MAKERS)
+
+    def _carried_out(self, op: BufferFunction) -> Callable[..., None]:
+        """The op on buffers of the host, or of the device."""
+        refuse_packed(op.types)
+
+        def run(*buffers: Any) -> None:
+            if all(isinstance(buffer, np.ndarray) for buffer in buffers):
+                op.run(*buffers)
+                return
+            count = len(buffers) - op.outputs
+            inputs, outputs = buffers[:count], buffers[count:]
+            if op.library is not None:
+                name, config = op.library
+                if computed_on_device(self._cupy, outputs, name, config, inputs, op.types[count:], self.log):
+                    return
+                reason = self.log[name]
+            else:
+                reason = "the library has no such function, and no kernel computes it"
+            self.log[op.name] = reason
+            on_host = [to_numpy(self._cupy, buffer, name) for buffer, name in zip(buffers, op.types, strict=True)]
+            op.run(*on_host)
+            for made, output in zip(on_host[count:], outputs, strict=True):
+                assign(self._cupy, output, made)
+
+        return run
+
+
+ALIGNMENT = 16
+"""What kernels promise of a buffer's address."""
+
+
+def refuse_packed(names: Any) -> None:
+    """raises Unsupported for an element type of which several are in a byte"""
+    if packed := next((name for name in names if name in BITS_IN_SHARED_BYTES), None):
+        raise Unsupported(
+            f"no buffers of {packed} on a GPU: several of its elements are in a byte there",
+            stage=STAGE,
+            help="--platform cpu",
+        )
+
+
+def to_cupy(cupy: Any, array: Array) -> Any:
+    """A copy on the device: bit patterns of a type that CuPy lacks."""
+    return cupy.asarray(_pattern(array))
+
+
+def to_numpy(cupy: Any, array: Any, name: str) -> Array:
+    """An array of HLO's type `name` on the host: itself, or a copy."""
+    return array if isinstance(array, np.ndarray) else cupy.asnumpy(array).view(numpy_type(name))
+
+
+def assign(cupy: Any, target: Any, source: Any) -> None:
+    """Copies between arrays of any two memories, bit by bit."""
+    if isinstance(target, np.ndarray):
+        held: Array = target
+        held[...] = source if isinstance(source, np.ndarray) else cupy.asnumpy(source).view(held.dtype)
+    else:
+        target[...] = to_cupy(cupy, source) if isinstance(source, np.ndarray) else source
+
+
+def _pattern(array: Array) -> Array:
+    """What CuPy can hold of an array: NumPy's own types."""
+    is_of_numpy = array.dtype.type.__module__ == "numpy"
+    return array.view(array.dtype.type if is_of_numpy else np.dtype(f"u{array.dtype.itemsize}"))
+
+
+class DeviceCall(Call):
+    """One call of a program whose device has a memory of its own."""
+
+    is_on_host = False
+    __slots__ = ("_cupy", "_log")
+
+    def __init__(
+        self, context: Context, inputs: Sequence[Any], donated: frozenset[int], cupy: Any, log: dict[str, str]
+    ) -> None:
+        super().__init__(context, inputs, donated)
+        self._cupy = cupy
+        self._log = log
+
+    def alloc_on_device(self, shape: tuple[int, ...], held: np.dtype[Any]) -> Any:
+        """As `alloc`, in the device's memory."""
+        if any(size < 0 for size in shape):
+            raise DataError(f"a size of {list(shape)} is negative", stage=STAGE)
+        return self.owned(self._cupy.empty(shape, held))
+
+    def to_device(self, array: Array) -> Any:
+        return to_cupy(self._cupy, array)
+
+    def assign(self, target: Any, source: Any) -> None:
+        assign(self._cupy, target, source)
+
+    def compute(
+        self,
+        outputs: Sequence[Any],
+        function: str,
+        config: Mapping[str, Any],
+        operands: Sequence[Any],
+        names: Sequence[str],
+    ) -> None:
+        if computed_on_device(self._cupy, outputs, function, config, operands, names, self._log):
+            return
+        arrays = [to_numpy(self._cupy, array, name) for array, name in zip(operands, config["types"], strict=True)]
+        wanted = [(name, output.shape) for name, output in zip(names, outputs, strict=True)]
+        for made, output in zip(library.call(function, config, arrays, wanted), outputs, strict=True):
+            assign(self._cupy, output, made)
+
+
+def computed_on_device(
+    cupy: Any,
+    outputs: Sequence[Any],
+    function: str,
+    config: Mapping[str, Any],
+    operands: Sequence[Any],
+    names: Sequence[str],
+    log: dict[str, str],
+) -> bool:
+    """Whether CuPy has computed what a function of `library` returns into buffers of the device; `log` says why it has not.
+
+    raises  ToolError where a library of NVIDIA's is missing
+    """
+    row = library.FUNCTIONS[function]
+    if not row.runs_on_gpu:
+        log[function] = row.lacks
+        return False
+    wanted = [(name, output.shape) for name, output in zip(names, outputs, strict=True)]
+    on_device = [to_cupy(cupy, array) if isinstance(array, np.ndarray) else array for array in operands]
+    try:
+        made = library.call(function, config, on_device, wanted, cupy)
+    except ImportError as error:
+        raise ToolError(
+            f"'{function}' needs {row.library}: {error}",
+            stage=STAGE,
+            help="CuPy's wheels find NVIDIA's libraries in the CUDA toolkit, or in NVIDIA's own wheels",
+        ) from error
+    for value, output in zip(made, outputs, strict=True):
+        output[...] = value
+    return True
+
+
+# ------------------------------------------------------------------------------------------------------------- functions
+
+
+def _alloc(name: RalName, constants: Constants) -> Function:
+    if name.device != DEVICE:
+        return MAKERS["alloc"](name, constants)
+    held = pattern_type(element_name(name.outs[0]))
+    return lambda ctx, *shape: ctx.alloc_on_device(shape, held)
+
+
+def _copy(name: RalName, constants: Constants) -> Function:
+    def run(ctx: DeviceCall, stream: None, source: Any, target: Any) -> None:
+        if source.shape != target.shape:
+            raise DataError(f"{name.call} of {list(source.shape)} into {list(target.shape)}", stage=STAGE)
+        ctx.assign(target, source)
+
+    return run
+
+
+def _const(name: RalName, constants: Constants) -> Function:
+    on_host = MAKERS["ral_const"](name, constants)
+    if name.device != DEVICE:
+        return on_host
+    loaded = dict[int, Any]()
+
+    def run(ctx: DeviceCall, stream: None, index: int, text: str) -> Any:
+        if (found := loaded.get(index)) is None:
+            found = loaded[index] = ctx.to_device(on_host(ctx, stream, index, text))
+        return found
+
+    return run
+
+
+DEVICE_MAKERS: Mapping[str, Maker] = {
+    **MAKERS,
+    "alloc": _alloc,
+    "d2d": _copy,
+    "d2h": _copy,
+    "h2d": _copy,
+    "h2h": _copy,
+    "ral_const": _const,
+}
+"""As `functions.MAKERS`, where a device has a memory of its own."""
