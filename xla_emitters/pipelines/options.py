@@ -83,7 +83,10 @@ class CompileOptions:
         if self.tune not in TUNE:
             raise UsageError(f"unknown way to choose a kernel '{self.tune}'", help=f"one of: {', '.join(TUNE)}")
         if self.tune != TUNE[0] and self.pipeline is not None:
-            raise UsageError("kernels are priced as the list of passes makes them, not a pipeline", help="leave out --tune, or tune='xla'")
+            raise UsageError(
+                "kernels are priced as the list of passes makes them, not a pipeline",
+                help="leave out --tune, or tune='xla'",
+            )
         if self.jobs < 1:
             raise UsageError(f"{self.jobs} processes cannot compile anything", help="jobs=1 or more")
         if self.mixed_precision not in ("", *PRECISIONS):
