@@ -24,7 +24,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.errors import ToolError
+from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.lowering.host_functions import definition
 from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
 
@@ -50,8 +50,14 @@ def cpu_fingerprint() -> str:
 
 
 def host_ir(module: ModuleOp) -> str:
-    """The module as LLVM IR, with what it calls. raises Unsupported for a function that no CPU has here"""
+    """The module as LLVM IR, with what it calls. raises Unsupported for a function or an op that no CPU has here"""
     copy = module.clone()
+    for op in copy.walk():
+        if op.name.startswith("nvvm.") or (
+            isinstance(op, llvm.CallIntrinsicOp) and op.intrin.data.startswith("llvm.nvvm.")
+        ):
+            # LLVM would end the process.
+            raise Unsupported(f"a GPU's {op.name} has no code on a CPU", stage=STAGE)
     definitions = list[str]()
     for op in list(copy.ops):
         if isinstance(op, llvm.FuncOp) and not op.body.blocks:
