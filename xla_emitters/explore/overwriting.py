@@ -1,4 +1,4 @@
-"""Evaluates HLO with its buffers: a fusion that says it writes over an operand does so, and later readers of that operand get the new values.
+"""Evaluates HLO with its buffers: what a fusion says it writes over is gone, and later readers of that operand get the new values.
 
     s = fusion(a, ...), output_to_operand_aliasing={{}: (0, {})}
     r = add(a, s)                                                   add(s, s): the array a is gone
