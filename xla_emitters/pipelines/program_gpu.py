@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
-from xdsl.dialects.builtin import MemRefType, StringAttr
+from xdsl.dialects.builtin import StringAttr
 
 from xla_emitters.dialects.disc_ral import RecvInputOp
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
-from xla_emitters.dtypes import dtype_of
+from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import PythonProgram, python_program
@@ -35,18 +35,29 @@ from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.cupy_kernels import CupyKernels, KernelForm
 from xla_emitters.runtime.ral.cupy_program import BufferFunction, CupyProgram
 from xla_emitters.runtime.reference import call_beside
-from xla_emitters.sizes import Argument
-
-if TYPE_CHECKING:
-    from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.sizes import Argument, Sizes
 
 DEVICE = "gpu"
+
+
+class OnKernels(Protocol):
+    """What is asked here of a `DynamicProgram`."""
+
+    @property
+    def road(self) -> KernelRoad: ...
+    @property
+    def sizes(self) -> Sizes: ...
+    @property
+    def results(self) -> tuple[tuple[str, tuple[int, ...]], ...]: ...
+    @property
+    def overwritten(self) -> tuple[int, ...]: ...
+    def checked(self, inputs: Sequence[Any]) -> list[Array]: ...
 
 
 class GpuProgram:
     """See the file's head. raises ToolError without CuPy or a device, Unsupported for what no kernel computes"""
 
-    def __init__(self, program: DynamicProgram) -> None:
+    def __init__(self, program: OnKernels) -> None:
         cupy, reason = find_cupy()
         if cupy is None:
             raise ToolError(reason, stage="launch", help=HELP)
@@ -112,7 +123,7 @@ class GpuProgram:
             for number, array in enumerate(arrays)
         ]
         self.program.sizes.guards.check(said)
-        placed = [
+        placed: list[Any] = [
             np.ascontiguousarray(array).reshape(array.shape)
             if isinstance(array, np.ndarray)
             else cupy.ascontiguousarray(array).reshape(array.shape)
@@ -135,8 +146,7 @@ def device_arguments(road: KernelRoad) -> tuple[int, ...]:
 
 
 def _is_on_device(op: RecvInputOp) -> bool:
-    ir_type = op.buffer.type
-    return isinstance(ir_type, MemRefType) and ir_type.memory_space == StringAttr(DEVICE)
+    return op.buffer.type.memory_space == StringAttr(DEVICE)
 
 
 def kernel_forms(road: KernelRoad) -> dict[str, KernelForm]:
