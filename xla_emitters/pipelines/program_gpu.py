@@ -10,7 +10,7 @@ Source: docs/reference/4 4.1, 4.5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -33,7 +33,7 @@ from xla_emitters.runtime.cupy_platform import find_cupy
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.cupy_kernels import CupyKernels, KernelForm
-from xla_emitters.runtime.ral.cupy_program import BufferFunction, CupyProgram
+from xla_emitters.runtime.ral.cupy_program import BufferFunction, CupyProgram, is_numpy
 from xla_emitters.runtime.reference import call_beside
 from xla_emitters.sizes import Argument, Sizes
 
@@ -44,8 +44,6 @@ class OnKernels(Protocol):
     """What is asked here of a `DynamicProgram`."""
 
     @property
-    def road(self) -> KernelRoad: ...
-    @property
     def sizes(self) -> Sizes: ...
     @property
     def results(self) -> tuple[tuple[str, tuple[int, ...]], ...]: ...
@@ -55,19 +53,24 @@ class OnKernels(Protocol):
 
 
 class GpuProgram:
-    """See the file's head. raises ToolError without CuPy or a device, Unsupported for what no kernel computes"""
+    """See the file's head.
 
-    def __init__(self, program: OnKernels) -> None:
+    road    makes the kernels when they are needed first
+    raises  ToolError without CuPy or a device
+    """
+
+    def __init__(self, program: OnKernels, road: Callable[[], KernelRoad]) -> None:
         cupy, reason = find_cupy()
         if cupy is None:
             raise ToolError(reason, stage="launch", help=HELP)
         self.program = program
+        self._road = road
         self._cupy = cupy
 
     @cached_property
     def loaded(self) -> CupyProgram:
         """The host program with its context."""
-        road = self.program.road
+        road = self._road()
         made = python_program(road.at("host"))
         return CupyProgram(
             self._cupy,
@@ -84,7 +87,7 @@ class GpuProgram:
     @cached_property
     def kernels(self) -> CupyKernels:
         """Its kernels on the device, with what was launched."""
-        road = self.program.road
+        road = self._road()
         return CupyKernels(
             self._cupy,
             kernel_forms(road),
@@ -124,9 +127,7 @@ class GpuProgram:
         ]
         self.program.sizes.guards.check(said)
         placed: list[Any] = [
-            np.ascontiguousarray(array).reshape(array.shape)
-            if isinstance(array, np.ndarray)
-            else cupy.ascontiguousarray(array).reshape(array.shape)
+            np.asarray(array, order="C") if is_numpy(array) else cupy.ascontiguousarray(array).reshape(array.shape)
             for array in arrays
         ]
         for number in self.program.overwritten:

@@ -162,7 +162,7 @@ class DynamicProgram:
 
     @cached_property
     def _on_gpu(self) -> GpuProgram:
-        return GpuProgram(self)
+        return GpuProgram(self, lambda: self.road)
 
     @property
     def symbols(self) -> tuple[str, ...]:
