@@ -25,7 +25,7 @@ from tools_here import PTX, needs
 import xla_emitters as xe
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.explore.bisect import bisect
-from xla_emitters.pipelines.passes import ON_KERNELS
+from xla_emitters.pipelines.program_passes import ON_KERNELS
 from xla_emitters.tools.bisect_verb import told
 
 ROOT = Path(__file__).parents[2]
