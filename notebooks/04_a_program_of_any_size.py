@@ -161,5 +161,48 @@ def _(attention, inputs, program, xe):
     return
 
 
+@app.cell(hide_code=True)
+def _(mo):
+    mo.md("""
+    ## Kernels
+
+    A fusion becomes loops over sizes that the host computes. Which of its kernels is launched depends on the sizes: here, on whether
+    vectors divide the columns, and on how long a row is.
+    """)
+    return
+
+
+@app.cell
+def _(mo, program):
+    mo.plain_text("\n".join(map(str, program.kernels)))
+    return
+
+
+@app.cell
+def _(mo, program):
+    mo.plain_text(str(program.at("loops")))
+    return
+
+
+@app.cell
+def _(mo, program):
+    mo.plain_text(program.road.code("host"))
+    return
+
+
+@app.cell(hide_code=True)
+def _(mo):
+    mo.md("""
+    All kernels are one PTX module. `program.on("gpu")` runs it through CuPy.
+    """)
+    return
+
+
+@app.cell
+def _(mo, program):
+    mo.plain_text(program.ptx)
+    return
+
+
 if __name__ == "__main__":
     app.run()

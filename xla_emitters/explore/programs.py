@@ -11,8 +11,9 @@ Source: docs/reference/contracts "Passes" and "Numbers".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import ml_dtypes
 import numpy as np
 
 from xla_emitters.dialects.context import parse_ir
@@ -22,10 +23,15 @@ from xla_emitters.explore.check import TOLERANT, Reference, Verdict
 from xla_emitters.explore.watched_kernels import check_kernels
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.program_bundle import bundled_program
+from xla_emitters.pipelines.program_inputs import drawn_inputs, result_specs
 from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program, executable_stage, run_module
+from xla_emitters.program import ArraySpec
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import differing
+from xla_emitters.runtime.bundle import ProgramCase, Shape
+from xla_emitters.runtime.inputs import places_said_by
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
 from xla_emitters.runtime.steps import MOST_ITERATIONS
@@ -54,6 +60,47 @@ def reference_of(
     """The NumPy reference of the module as it was read, on arguments that fit; products are those of the runtime's library."""
     values = evaluate(entry_of(program.source), inputs, most_iterations=most_iterations, value_of=value_of)
     return ProgramReference(program, inputs, atol, rtol, values, most_iterations=most_iterations)
+
+
+def bundle_program(
+    program: DynamicProgram, text: str, sizes: Sequence[Mapping[str, int]], *, name: str, seed: int = 0
+) -> ProgramCase:
+    """A program with drawn inputs at each of these sizes, and what is admissible for its results, ready for `write_bundle`.
+
+    raises  DataError for sizes that the program has not, or refuses; Unsupported for what no kernel computes
+    """
+    shapes = [_shape(program, values, seed) for values in sizes]
+    return ProgramCase(name, text, bundled_program(program), shapes)
+
+
+def _shape(program: DynamicProgram, values: Mapping[str, int], seed: int) -> Shape:
+    inputs = drawn_inputs(program, values, seed)
+    reference = reference_of(program, inputs)
+    types = program.sizes.guards.types
+    parameters = [
+        ArraySpec(element, array.shape, tuple(reversed(range(array.ndim))))
+        for element, array in zip(types, inputs, strict=True)
+    ]
+    places = places_said_by(entry_of(specialize(program.source, values, program.sizes)))
+    bounds = [_known(*pair) for pair in zip(reference.bounds, reference.values, strict=True)]
+    return Shape(values, seed, parameters, inputs, result_specs(program, reference.values), bounds, places)
+
+
+ROUNDINGS = 64
+"""How many roundings of the largest element are allowed where the ops' bounds say nothing."""
+
+
+def _known(bounds: Bounds, value: Array) -> Bounds:
+    """The bounds of a result; where those are infinite around a finite number, some roundings around the reference's number."""
+    if value.dtype.kind in "biuc" or "int" in value.dtype.name:
+        return bounds
+    low, high, exact = (array.astype(np.float64) for array in (bounds.low, bounds.high, value))
+    finite = np.isfinite(exact)
+    room = ROUNDINGS * float(ml_dtypes.finfo(value.dtype).eps) * float(np.abs(exact[finite]).max(initial=0.0))
+    unknown = finite & ~np.isfinite(low) & ~np.isfinite(high)
+    low, high = np.where(unknown, exact - room, low), np.where(unknown, exact + room, high)
+    with np.errstate(over="ignore"):
+        return Bounds(low.astype(value.dtype), high.astype(value.dtype))
 
 
 class ProgramReference(Reference):

@@ -50,11 +50,27 @@ class IndexBounds:
             answer = self._answers[key] = self._exceed(*key)
         return answer
 
+    def safe_up_to(self, block: tuple[int, int, int]) -> int:
+        """A number n: 32 bits are enough where all numbers, and the blocks along each dimension, are from 0 to n; 0 if none is found.
+
+        Rough, where `exceed_32_bits` knows a launch: for who has not the kernel's IR. The rules only grow with their intervals.
+        block  threads of a block
+        """
+        arguments = self._function.body.blocks[0].args
+        for bits in range(31, 0, -1):
+            most = (1 << bits) - 1
+            if not self._exceed_within(Launch((most, most, most), block), [(0, most)] * len(arguments)):
+                return most
+        return 0
+
     def _exceed(self, launch: Launch, numbers: Sequence[int]) -> bool:
         if max(numbers, default=0) >= LIMIT:
             return True
+        return self._exceed_within(launch, [(number, number) for number in numbers])
+
+    def _exceed_within(self, launch: Launch, numbers: Sequence[Bounds]) -> bool:
         arguments = zip(self._function.body.blocks[0].args, numbers, strict=False)
-        visit = _Visit(launch, {argument: (number, number) for argument, number in arguments})
+        visit = _Visit(launch, dict(arguments))
         for block in self._function.body.blocks:
             for op in block.ops:
                 visit.op(op)
@@ -177,6 +193,12 @@ def _same(a: Bounds) -> Bounds:
     return a
 
 
+def _masked(a: Bounds, b: Bounds) -> Bounds:
+    """A number that is not negative keeps some of its bits."""
+    ends = [high for low, high in (a, b) if low >= 0]
+    return (0, min(ends)) if ends else ANYTHING
+
+
 def _larger(a: Bounds, b: Bounds) -> Bounds:
     return max(a[0], b[0]), max(a[1], b[1])
 
@@ -199,6 +221,7 @@ def _difference(a: Bounds, b: Bounds) -> Bounds:
 
 RULES: Mapping[type[Operation], Callable[..., Bounds]] = {
     arith.AddiOp: _sum,
+    arith.AndIOp: _masked,
     arith.DivSIOp: _quotient,
     arith.DivUIOp: _quotient,
     arith.FloorDivSIOp: _quotient,

@@ -10,17 +10,17 @@ Source: docs/reference/4 4.1, 4.5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
-from xdsl.dialects.builtin import MemRefType, StringAttr
+from xdsl.dialects.builtin import StringAttr
 
 from xla_emitters.dialects.disc_ral import RecvInputOp
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
-from xla_emitters.dtypes import dtype_of
+from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import PythonProgram, python_program
@@ -33,30 +33,44 @@ from xla_emitters.runtime.cupy_platform import find_cupy
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.cupy_kernels import CupyKernels, KernelForm
-from xla_emitters.runtime.ral.cupy_program import BufferFunction, CupyProgram
+from xla_emitters.runtime.ral.cupy_program import BufferFunction, CupyProgram, is_numpy
 from xla_emitters.runtime.reference import call_beside
-from xla_emitters.sizes import Argument
-
-if TYPE_CHECKING:
-    from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.sizes import Argument, Sizes
 
 DEVICE = "gpu"
 
 
-class GpuProgram:
-    """See the file's head. raises ToolError without CuPy or a device, Unsupported for what no kernel computes"""
+class OnKernels(Protocol):
+    """What is asked here of a `DynamicProgram`."""
 
-    def __init__(self, program: DynamicProgram) -> None:
+    @property
+    def sizes(self) -> Sizes: ...
+    @property
+    def results(self) -> tuple[tuple[str, tuple[int, ...]], ...]: ...
+    @property
+    def overwritten(self) -> tuple[int, ...]: ...
+    def checked(self, inputs: Sequence[Any]) -> list[Array]: ...
+
+
+class GpuProgram:
+    """See the file's head.
+
+    road    makes the kernels when they are needed first
+    raises  ToolError without CuPy or a device
+    """
+
+    def __init__(self, program: OnKernels, road: Callable[[], KernelRoad]) -> None:
         cupy, reason = find_cupy()
         if cupy is None:
             raise ToolError(reason, stage="launch", help=HELP)
         self.program = program
+        self._road = road
         self._cupy = cupy
 
     @cached_property
     def loaded(self) -> CupyProgram:
         """The host program with its context."""
-        road = self.program.road
+        road = self._road()
         made = python_program(road.at("host"))
         return CupyProgram(
             self._cupy,
@@ -73,7 +87,7 @@ class GpuProgram:
     @cached_property
     def kernels(self) -> CupyKernels:
         """Its kernels on the device, with what was launched."""
-        road = self.program.road
+        road = self._road()
         return CupyKernels(
             self._cupy,
             kernel_forms(road),
@@ -112,10 +126,8 @@ class GpuProgram:
             for number, array in enumerate(arrays)
         ]
         self.program.sizes.guards.check(said)
-        placed = [
-            np.ascontiguousarray(array).reshape(array.shape)
-            if isinstance(array, np.ndarray)
-            else cupy.ascontiguousarray(array).reshape(array.shape)
+        placed: list[Any] = [
+            np.asarray(array, order="C") if is_numpy(array) else cupy.ascontiguousarray(array).reshape(array.shape)
             for array in arrays
         ]
         for number in self.program.overwritten:
@@ -135,8 +147,7 @@ def device_arguments(road: KernelRoad) -> tuple[int, ...]:
 
 
 def _is_on_device(op: RecvInputOp) -> bool:
-    ir_type = op.buffer.type
-    return isinstance(ir_type, MemRefType) and ir_type.memory_space == StringAttr(DEVICE)
+    return op.buffer.type.memory_space == StringAttr(DEVICE)
 
 
 def kernel_forms(road: KernelRoad) -> dict[str, KernelForm]:

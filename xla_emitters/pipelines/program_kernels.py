@@ -154,6 +154,10 @@ class KernelRoad:
         """Whether 32 bits may be too few for the indices of a launch."""
         return self._bounds[name].exceed_32_bits(launch, values)
 
+    def safe_up_to(self, kernel: SizedKernel) -> int:
+        """Numbers of a launch, of blocks too, up to which 32 bits are enough for indices: `IndexBounds.safe_up_to`."""
+        return self._bounds[kernel.name].safe_up_to(kernel.block)
+
     @cached_property
     def _code(self) -> dict[tuple[str, bool], ModuleOp]:
         return {}

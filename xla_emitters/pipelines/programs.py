@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from xdsl.dialects import func
@@ -41,6 +41,7 @@ from xla_emitters.host.python_program import python_program
 from xla_emitters.pipelines.collector import collector_at_rest
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
+from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.program_host import CpuWay, choose_way
 from xla_emitters.pipelines.program_kernels import KernelRoad, SizedKernel
 from xla_emitters.pipelines.program_llvm import PYTHON, LlvmHost, asked_host
@@ -61,9 +62,6 @@ from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.sizes import Argument, Sizes, sizes_of
 from xla_emitters.trace import Trace
-
-if TYPE_CHECKING:
-    from xla_emitters.pipelines.program_gpu import GpuProgram
 
 
 @dataclass
@@ -149,6 +147,10 @@ class DynamicProgram:
         """Runs the IR of a stage; results as `__call__`. raises as `run`"""
         return _one_or_all(self.run(inputs, stage))
 
+    @overload
+    def on(self, platform: Literal["cpu"]) -> DynamicProgram: ...
+    @overload
+    def on(self, platform: Literal["gpu"]) -> GpuProgram: ...
     def on(self, platform: str) -> DynamicProgram | GpuProgram:
         """The program as a function of arrays on a platform: "cpu", or "gpu" through CuPy.
 
@@ -160,9 +162,7 @@ class DynamicProgram:
 
     @cached_property
     def _on_gpu(self) -> GpuProgram:
-        from xla_emitters.pipelines.program_gpu import GpuProgram
-
-        return GpuProgram(self)
+        return GpuProgram(self, lambda: self.road)
 
     @property
     def symbols(self) -> tuple[str, ...]:

@@ -6,6 +6,8 @@
       manifest.json               cases: parameters with the recipe and checksum of their draw, results, temporaries, kernels and steps
       gelu/hlo.txt                the HLO text that was compiled
       gelu/ours-0.ptx             one per code ("ours", or a rival such as XLA's own PTX) and PTX module
+      layer/host.py               of a program with unknown sizes: its host program, PTX with indices of 32 and 64 bits, constants,
+      layer/kernels-32.ptx ...    expected results for each of its shapes
       gelu/expected.npz           r0.positions, r0.low, r0.high: the compared positions of result 0 and the bounds there
 
 Steps are as in `Program.to_json`: loops, branches, library calls, copies. A program that calls a function which CuPy lacks is there
@@ -51,14 +53,23 @@ from xla_emitters.runtime.draws import Places
 from xla_emitters.runtime.tolerance import Bounds
 
 PACKAGE = Path(xla_emitters.__file__).parent
-FACES = ("program", "runtime")
+FACES = ("program", "runtime", "runtime/ral")
 """Packages whose `__init__.py` is empty in a bundle: theirs import more than a bundle has."""
 FILES = (
     "__init__.py",
     "errors.py",
     *sorted(f"{room}/{path.name}" for room in ("library", "shapes") for path in (PACKAGE / room).glob("*.py")),
-    *(f"program/{stem}.py" for stem in ("arrays", "as_json", "steps")),
-    *(f"runtime/{stem}.py" for stem in ("cupy_platform", "draws", "packing", "steps")),
+    *(f"program/{stem}.py" for stem in ("arrays", "as_json", "ral_name", "steps")),
+    *(
+        f"runtime/{stem}.py"
+        for stem in ("bundle_numbers", "bundle_programs", "cupy_platform", "draws", "memory_size", "npz")
+    ),
+    *(f"runtime/{stem}.py" for stem in ("packing", "steps")),
+    *(
+        f"runtime/ral/{stem}.py"
+        for stem in ("constants", "context", "cupy_kernels", "cupy_program", "functions", "gemm")
+    ),
+    "runtime/ral/plain_ops.py",
 )
 """The files of `xla_emitters` that a bundle holds: with NumPy and ml_dtypes, all that its script imports."""
 
@@ -91,22 +102,67 @@ class Case:
     places: Mapping[int, Places] = field(default_factory=dict[int, Places])
 
 
-def write_bundle(path: str | Path | IO[bytes], cases: Sequence[Case]) -> None:
+@dataclass(frozen=True)
+class BundledProgram:
+    """A program with unknown sizes as text and plain data.
+
+    host       the host program
+    ptx        of all kernels, with indices of 32 and of 64 bits
+    constants  bytes by name
+    rows       plain data for the manifest
+    """
+
+    host: str
+    ptx: tuple[str, str]
+    constants: Mapping[str, bytes]
+    rows: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes at which a program is run, with arguments and what is admissible for its results; fields as of `Case`."""
+
+    sizes: Mapping[str, int]
+    seed: int
+    parameters: Sequence[ArraySpec]
+    inputs: Sequence[Array]
+    results: Sequence[ArraySpec]
+    bounds: Sequence[Bounds]
+    places: Mapping[int, Places] = field(default_factory=dict[int, Places])
+
+
+@dataclass(frozen=True)
+class ProgramCase:
+    """A program with unknown sizes, and the shapes at which it is run.
+
+    text  the StableHLO that was compiled
+    """
+
+    name: str
+    text: str
+    program: BundledProgram
+    shapes: Sequence[Shape]
+
+
+def write_bundle(path: str | Path | IO[bytes], cases: Sequence[Case], programs: Sequence[ProgramCase] = ()) -> None:
     """Writes the zip. raises OSError where the file cannot be written; UsageError for rivals of a program of more than kernels;
     Unsupported for library functions of plugins."""
     for case in cases:
         _refuse_plugins(case.program)
         if case.rivals and not all(isinstance(step, Kernel | Allocation | Release) for step in case.program.steps):
             raise UsageError(f"{case.name} is more than kernels: it has no rivals", stage="bundle")
-    manifest: dict[str, Any] = {"format": bundle_main.FORMAT, "cases": []}
+    manifest: dict[str, Any] = {"format": bundle_main.FORMAT, "cases": [], "programs": []}
+    names = _unique([case.name for case in (*cases, *programs)])
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("__main__.py", Path(bundle_main.__file__).read_text("utf-8"))
         for face in FACES:
             archive.writestr(f"xla_emitters/{face}/__init__.py", "")
         for name in FILES:
             archive.writestr(f"xla_emitters/{name}", (PACKAGE / name).read_text("utf-8"))
-        for case, name in zip(cases, _unique([case.name for case in cases]), strict=True):
+        for case, name in zip(cases, names, strict=False):
             manifest["cases"].append(_write_case(archive, case, name))
+        for program, name in zip(programs, names[len(cases) :], strict=True):
+            manifest["programs"].append(_write_program(archive, program, name))
         archive.writestr("manifest.json", json.dumps(manifest, indent=1))
 
 
@@ -138,16 +194,7 @@ def positions_to_compare(spec: ArraySpec, seed: int) -> Array:
 def _write_case(archive: zipfile.ZipFile, case: Case, name: str) -> dict[str, Any]:
     program = case.program
     archive.writestr(f"{name}/hlo.txt", case.hlo)
-    expected: dict[str, Array] = {}
-    for number, (spec, bounds) in enumerate(zip(program.results, case.bounds, strict=True)):
-        positions = positions_to_compare(spec, case.seed)
-        expected[f"r{number}.positions"] = positions
-        for end, array in (("low", bounds.low), ("high", bounds.high)):
-            picked = array.reshape(-1)[positions]
-            expected[f"r{number}.{end}"] = picked if picked.dtype.isbuiltin == 1 else bit_pattern(picked)
-    stream = io.BytesIO()
-    np.savez(stream, allow_pickle=False, **expected)
-    archive.writestr(f"{name}/expected.npz", stream.getvalue())
+    _write_expected(archive, f"{name}/expected.npz", program.results, case.bounds, case.seed)
     temporaries = [Allocation(Slot("temporary", number)) for number in range(len(program.temporaries))]
     codes = [_write_code(archive, f"{name}/ours", "ours", program.kernels, program.steps)]
     codes += [
@@ -160,19 +207,71 @@ def _write_case(archive: zipfile.ZipFile, case: Case, name: str) -> dict[str, An
         "seed": case.seed,
         "target": program.target,
         "expected": f"{name}/expected.npz",
-        "parameters": [
-            {
-                **_recipe(spec),
-                "places": asdict(case.places[number]) if number in case.places else None,
-                "sha256": hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).data).hexdigest(),
-            }
-            for number, (spec, array) in enumerate(zip(program.parameters, case.inputs, strict=True))
-        ],
+        "parameters": _drawn(program.parameters, case.inputs, case.places),
         "results": [asdict(spec) for spec in program.results],
         "temporaries": [asdict(spec) for spec in program.temporaries],
         "refused": refused_on_gpu(program),
         "codes": codes,
     }
+
+
+def _write_program(archive: zipfile.ZipFile, case: ProgramCase, name: str) -> dict[str, Any]:
+    """Writes the files of a program with unknown sizes. Returns its entry in the manifest."""
+    program = case.program
+    archive.writestr(f"{name}/program.mlir", case.text)
+    archive.writestr(f"{name}/host.py", program.host)
+    ptx = [f"{name}/kernels-{bits}.ptx" for bits in (32, 64)]
+    for entry, text in zip(ptx, program.ptx, strict=True):
+        archive.writestr(entry, text)
+    constants = f"{name}/constants.npz" if program.constants else ""
+    if constants:
+        stream = io.BytesIO()
+        held = {key: np.frombuffer(data, np.uint8) for key, data in program.constants.items()}
+        np.savez(stream, allow_pickle=False, **held)
+        archive.writestr(constants, stream.getvalue())
+    shapes = list[dict[str, Any]]()
+    for number, shape in enumerate(case.shapes):
+        expected = f"{name}/expected-{number}.npz"
+        _write_expected(archive, expected, shape.results, shape.bounds, shape.seed)
+        shapes.append(
+            {
+                "sizes": dict(shape.sizes),
+                "seed": shape.seed,
+                "parameters": _drawn(shape.parameters, shape.inputs, shape.places),
+                "results": [asdict(spec) for spec in shape.results],
+                "expected": expected,
+            }
+        )
+    files = {"source": f"{name}/program.mlir", "host": f"{name}/host.py", "ptx": ptx, "constants": constants}
+    return {"name": name, **files, **program.rows, "shapes": shapes}
+
+
+def _write_expected(
+    archive: zipfile.ZipFile, entry: str, results: Sequence[ArraySpec], bounds: Sequence[Bounds], seed: int
+) -> None:
+    """Writes the compared positions of each result, and the bounds there."""
+    expected: dict[str, Array] = {}
+    for number, (spec, allowed) in enumerate(zip(results, bounds, strict=True)):
+        positions = positions_to_compare(spec, seed)
+        expected[f"r{number}.positions"] = positions
+        for end, array in (("low", allowed.low), ("high", allowed.high)):
+            picked = array.reshape(-1)[positions]
+            expected[f"r{number}.{end}"] = picked if picked.dtype.isbuiltin == 1 else bit_pattern(picked)
+    stream = io.BytesIO()
+    np.savez(stream, allow_pickle=False, **expected)
+    archive.writestr(entry, stream.getvalue())
+
+
+def _drawn(specs: Sequence[ArraySpec], inputs: Sequence[Array], places: Mapping[int, Places]) -> list[dict[str, Any]]:
+    """The recipe and the checksum of each argument."""
+    return [
+        {
+            **_recipe(spec),
+            "places": asdict(places[number]) if number in places else None,
+            "sha256": hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).data).hexdigest(),
+        }
+        for number, (spec, array) in enumerate(zip(specs, inputs, strict=True))
+    ]
 
 
 def _write_code(

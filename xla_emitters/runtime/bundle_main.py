@@ -13,8 +13,6 @@ imports are too. Nothing else in a bundle is executed, but the PTX.
 """
 
 import argparse
-import hashlib
-import io
 import json
 import platform
 import statistics
@@ -28,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 try:
-    import ml_dtypes
+    import ml_dtypes  # noqa: F401  # pyright: ignore[reportUnusedImport]
     import numpy as np
 except ModuleNotFoundError as missing:
     print(f"error: {sys.executable} has no {missing.name}: pip install numpy ml_dtypes", file=sys.stderr)
@@ -39,6 +37,8 @@ from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.program.arrays import ArraySpec, Slot
 from xla_emitters.program.as_json import array_from_json, kernel_from_json, steps_from_json
 from xla_emitters.program.steps import Allocation, Kernel, LibraryCall, Release, Step, kernels_in
+from xla_emitters.runtime.bundle_numbers import admitted, load_expected, redraw
+from xla_emitters.runtime.bundle_programs import run_programs
 from xla_emitters.runtime.cupy_platform import (
     Buffers,
     CupyPlatform,
@@ -49,10 +49,9 @@ from xla_emitters.runtime.cupy_platform import (
     to_device,
     to_host,
 )
-from xla_emitters.runtime.draws import Places, draw
 from xla_emitters.runtime.steps import MOST_ITERATIONS, run_steps
 
-FORMAT = 4
+FORMAT = 5
 EXIT_CODES = {"ok": 0, "not run": 0, "differs": 3, "refused": 4}
 
 
@@ -124,6 +123,11 @@ def main(argv: list[str] | None = None) -> int:
             else:
                 row = run_code(cupy, case, code, inputs, load_expected(archive, case.row), options)
             rows.append({"case": case.name, "code": code.label, **row})
+    try:
+        rows += run_programs(cupy, archive, manifest.get("programs", []), options.repeat)
+    except (LookupError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        print(f"error: {options.bundle} is damaged: {error}", file=sys.stderr)
+        return 1
     print_table(rows, "not run: " + reason if cupy is None else describe(cupy))
     if options.json:
         report = {"device": None if cupy is None else describe(cupy), "reason": reason, "rows": rows}
@@ -145,7 +149,13 @@ def manifest_problem(manifest: dict[str, Any], names: set[str]) -> str | None:
         for wanted in [case["expected"], case["hlo"], *(kernel["ptx"] for kernel in kernels)]:
             if wanted not in names:
                 return f"'{wanted}' of case '{case['name']}' is missing"
-    return None if manifest.get("cases") else "it has no cases"
+    for program in manifest.get("programs", []):
+        constants = [program["constants"]] if program["constants"] else []
+        shapes = [shape["expected"] for shape in program["shapes"]]
+        for wanted in [program["source"], program["host"], *program["ptx"], *constants, *shapes]:
+            if wanted not in names:
+                return f"'{wanted}' of program '{program['name']}' is missing"
+    return None if manifest.get("cases") or manifest.get("programs") else "it has no cases"
 
 
 def read_case(archive: zipfile.ZipFile, row: dict[str, Any]) -> BundledCase:
@@ -159,33 +169,6 @@ def read_case(archive: zipfile.ZipFile, row: dict[str, Any]) -> BundledCase:
         kernels = [kernel_from_json(kernel, texts[kernel["ptx"]]) for kernel in code["kernels"]]
         codes.append(Code(code["label"], steps_from_json(code["steps"], kernels)))
     return BundledCase(row["name"], row, arrays, codes, row["refused"])
-
-
-def redraw(case: dict[str, Any]) -> list[Array]:
-    """The inputs, in the order of the parameters; raises ValueError when they are not those of the reference."""
-    inputs: list[Array] = []
-    for number, spec in enumerate(case["parameters"]):
-        array = draw(
-            spec["kind"],
-            spec["bits"],
-            numpy_type(spec["dtype"]),
-            tuple(spec["shape"]),
-            seed=case["seed"],
-            number=number,
-            places=None if spec["places"] is None else Places(**spec["places"]),
-        )
-        digest = hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).data).hexdigest()
-        if digest != spec["sha256"]:
-            raise ValueError(
-                f"parameter {number} as drawn by this NumPy ({np.__version__}) differs from the reference's input"
-            )
-        inputs.append(array)
-    return inputs
-
-
-def load_expected(archive: zipfile.ZipFile, case: dict[str, Any]) -> dict[str, Array]:
-    with np.load(io.BytesIO(archive.read(case["expected"])), allow_pickle=False) as entries:
-        return {key: entries[key] for key in entries.files}
 
 
 def describe(cupy: Any) -> str:
@@ -370,37 +353,14 @@ def compare(cupy: Any, case: BundledCase, buffers: Buffers, expected: dict[str, 
     return wrong
 
 
-def admitted(got: np.ndarray[Any, Any], low: np.ndarray[Any, Any], high: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Mask of low <= got <= high, for complex numbers of both parts; NaN is admitted where a bound is NaN, or where nothing is known."""
-    if got.dtype.kind == "c":
-        return admitted(got.real, low.real, high.real) & admitted(got.imag, low.imag, high.imag)
-    with np.errstate(invalid="ignore"):
-        inside = (got >= low) & (got <= high)
-        if "float" not in got.dtype.name:
-            return inside
-        least, most = extremes(got.dtype)
-        is_unknown = (low == least) & (high == most)
-        return inside | ((got != got) & ((low != low) | (high != high) | is_unknown))
-
-
-def extremes(kind: np.dtype[Any]) -> Array:
-    """The least and the greatest value of a float type: infinities, where it has them."""
-    infinities = np.array([-np.inf, np.inf]).astype(kind)
-    finfo: Any = ml_dtypes.finfo
-    limits = finfo(kind)
-    return np.where(infinities != infinities, np.array([float(limits.min), float(limits.max)]).astype(kind), infinities)
-
-
 def print_table(rows: list[dict[str, Any]], headline: str) -> None:
     print(headline)
     width = max(len(row["case"]) for row in rows)
     print(f"{'case':<{width}}  {'code':<12} {'verdict':<8} {'us':>10} {'GB/s':>8}")
     for row in rows:
-        timing = (
-            f"{row['microseconds']:>10.2f} {row['gigabytes_per_second']:>8.0f}"
-            if "microseconds" in row
-            else f"{'-':>10} {'-':>8}"
-        )
+        time_one = f"{row['microseconds']:.2f}" if "microseconds" in row else "-"
+        rate = f"{row['gigabytes_per_second']:.0f}" if "gigabytes_per_second" in row else "-"
+        timing = f"{time_one:>10} {rate:>8}"
         note = row.get("reason") or row.get("timed", "").removeprefix("events")
         line = f"{row['case']:<{width}}  {row['code']:<12} {row['verdict']:<8} {timing}  {note}"
         print(line.rstrip())

@@ -10,6 +10,7 @@ import io
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.tools.common import (
@@ -22,8 +23,11 @@ from xla_emitters.tools.common import (
     read_source,
     refuse_second_reader,
 )
-from xla_emitters.tools.program_verbs import program_text, refuse_programs
+from xla_emitters.tools.program_verbs import program_text, sizes_given
 from xla_emitters.tools.terminal import progress
+
+if TYPE_CHECKING:
+    from xla_emitters.runtime.bundle import ProgramCase
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="who calls it: Python and CuPy on a GPU (default), or C on this machine's CPU, a program with unknown sizes",
     )
     add_keep_going(parser)
+    parser.add_argument(
+        "--sizes",
+        metavar="b=2,s=16",
+        action="append",
+        help="of programs: sizes at which the bundle runs them; may be given several times. Of several files, each takes those that it has",
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the random inputs; default 0")
 
 
@@ -50,16 +60,20 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.check import bundle_case
     from xla_emitters.explore.listing import LeftOut, compilable
     from xla_emitters.pipelines.compiler import read_module
-    from xla_emitters.runtime.bundle import Case, refused_on_gpu, write_bundle
+    from xla_emitters.runtime.bundle import Case, ProgramCase, refused_on_gpu, write_bundle
 
     refuse_second_reader("bundle", *options.files)
     if options.abi == "c":
         return _for_c(options)
-    cases, left_out = list[Case](), list[LeftOut]()
+    cases, programs, left_out = list[Case](), list[ProgramCase](), list[LeftOut]()
     with progress(f"compiling {len(options.files)} files"):
         for name in options.files:
             source = read_source(name)
-            refuse_programs(source, "bundle", "a bundle holds kernels, and it has none of its own yet")
+            if found := program_text(source):
+                programs.append(_program_case(options, *found))
+                continue
+            if options.sizes and len(options.files) == 1:
+                raise UsageError("--sizes is for programs (StableHLO); the sizes of HLO text are known", stage="bundle")
             module, chosen = read_module(source), compile_options(options)
             if options.keep_going:
                 module, left = compilable(module, chosen)
@@ -69,19 +83,35 @@ def run(options: argparse.Namespace) -> int:
     for made in cases:
         if reason := refused_on_gpu(made.program):
             print(f"note: {made.name} will be refused where it is run: {reason}", file=sys.stderr)
+    for program in programs:
+        if reason := program.program.rows["refused"]:
+            print(f"note: {program.name} will be refused where it is run: {reason}", file=sys.stderr)
     if options.output == "-":
         archive = io.BytesIO()
-        write_bundle(archive, cases)
+        write_bundle(archive, cases, programs)
         sys.stdout.buffer.write(archive.getvalue())
         return print_left_out(left_out)
     try:
-        write_bundle(options.output, cases)
+        write_bundle(options.output, cases, programs)
     except OSError as error:
         raise UsageError(f"cannot write {options.output}: {error.strerror}", stage="bundle") from error
     kernels = sum(len(case.program.kernels) for case in cases)
-    held = f"{counted(len(cases), 'program')}, {counted(kernels, 'kernel')} for {options.target}"
+    kernels += sum(len(program.program.rows["kernels"]) for program in programs)
+    held = f"{counted(len(cases) + len(programs), 'program')}, {counted(kernels, 'kernel')} for {options.target}"
     print(f"{options.output}: {held}; run it with: python {options.output}")
     return print_left_out(left_out)
+
+
+def _program_case(options: argparse.Namespace, text: str, name: str) -> ProgramCase:
+    """A program with unknown sizes, at all sizes that are given; without any, one whose sizes are known."""
+    from xla_emitters.explore.programs import bundle_program, compile_text
+
+    program = compile_text(text, name, replace(compile_options(options), record="none"))
+    given = [sizes_given(sizes) for sizes in options.sizes or [None]]
+    if len(options.files) > 1:
+        given = [{symbol: value for symbol, value in sizes.items() if symbol in program.symbols} for sizes in given]
+    stem = Path(name).stem if name != "<stdin>" else "stdin"
+    return bundle_program(program, text, given, name=stem, seed=options.seed)
 
 
 def _for_c(options: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from xla_emitters.errors import NumbersDiffer, Unsupported, UsageError
+from xla_emitters.errors import NumbersDiffer, ToolError, Unsupported, UsageError
 from xla_emitters.tools.common import (
     arrays_source,
     counted,
@@ -312,11 +312,7 @@ def run_program(options: argparse.Namespace, text: str, name: str) -> int:
         )
     refuse(options, sanitize="--sanitize", access_report="--access-report")
     if options.platform == "cuda":
-        raise UsageError(
-            "programs run on the CPU: from here, their kernels are not launched on a GPU yet",
-            stage="run",
-            help="--platform cpu",
-        )
+        _refuse_without_gpu(options)
     if inputs:
         refuse_sizes_with_inputs(options)
     if options.stage is not None:
@@ -336,6 +332,17 @@ def run_program(options: argparse.Namespace, text: str, name: str) -> int:
         finally:
             if written := results.getvalue():
                 standard.buffer.write(written)
+
+
+def _refuse_without_gpu(options: argparse.Namespace) -> None:
+    """Says so before anything is compiled. raises UsageError with a stage, ToolError without CuPy or a device"""
+    from xla_emitters.runtime.cupy_launcher import HELP, cuda_reason_missing, device_architecture
+
+    if options.stage:
+        raise UsageError("--platform cuda runs PTX only; stages run on the CPU", stage="run", help="--platform cpu")
+    if reason := cuda_reason_missing():
+        raise ToolError(f"--platform cuda: {reason}", stage="run", help=HELP)
+    options.target = device_architecture()
 
 
 def _compile_and_run(
@@ -393,14 +400,14 @@ def _run_once(
     arrays, values = program.checked_with_sizes(given)
     start = time.perf_counter()
     with progress(f"running {program.name}"):
-        results = program.run(arrays)
+        results = program.run(arrays) if options.platform != "cuda" else program.on("gpu").run(arrays)
     seconds = time.perf_counter() - start
     specs = result_specs(program, results)
     said: list[str] = [f"r{number} = {spec}" for number, spec in enumerate(specs)]
     sizes = ", ".join(f"{name} = {value}" for name, value in values.items())
-    # Without a stage the fusions are run by LLVM or NumPy, not the code that is for a GPU.
-    way = f"by {program.cpu.name}" if options.stage is None else f"at stage {program.stage}"
-    said.append(f"ran on the CPU {way}{f' with {sizes}' if sizes else ''} in {seconds:.3f} s")
+    said.append(f"ran {_way(options, program)}{f' with {sizes}' if sizes else ''} in {seconds:.3f} s")
+    on_host = program.on("gpu").log if options.platform == "cuda" else dict[str, str]()
+    said += [f"on the host: {name}: {reason}" for name, reason in on_host.items()]
     if target:
         try:
             save_arrays(stream if target == "-" else target, "r", results, specs)
@@ -411,7 +418,9 @@ def _run_once(
     if deviations := program.deviations(arrays, results):
         said += [f"mixed precision ({program.options.mixed_precision}): {deviation}" for deviation in deviations]
         row["deviations"] = [asdict(deviation) for deviation in deviations]
-    if options.stage is None:
+    if options.platform == "cuda":
+        row["on_host"] = dict(on_host)
+    elif options.stage is None:
         row["cpu"] = program.cpu.name
     different = ""
     if not options.no_reference:
@@ -425,3 +434,10 @@ def _run_once(
     if different:
         raise NumbersDiffer(f"{program.name}: {different}", stage="run")
     return row
+
+
+def _way(options: argparse.Namespace, program: DynamicProgram) -> str:
+    """Where and how a program ran: without a stage the fusions are run by LLVM or NumPy on the CPU, not the code that is for a GPU."""
+    if options.platform == "cuda":
+        return "on the GPU"
+    return f"on the CPU by {program.cpu.name}" if options.stage is None else f"on the CPU at stage {program.stage}"

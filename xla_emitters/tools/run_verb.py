@@ -53,9 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_dumps(parser)
     parser.add_argument(
         "--platform",
-        choices=("auto", "cuda", "cpu"),
+        choices=("auto", "cuda", "gpu", "cpu"),
         default="auto",
-        help="auto: the GPU if there is one, else the CPU",
+        help="auto: the GPU if there is one, else the CPU; programs (StableHLO) run on the CPU then; gpu is cuda",
     )
     parser.add_argument("--stage", help="run the IR of this stage on the CPU; default llvm-dialect")
     add_arrays(parser, several=True)
@@ -87,6 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     refuse_second_reader("run", options.file, *(options.inputs or ()))
+    options.platform = {"gpu": "cuda"}.get(options.platform, options.platform)
     source = read_source(options.file)
     if program := program_text(source):
         return run_program(options, *program)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -134,7 +135,7 @@ def test_code_of_all_kernels_is_one_text(capsys: pytest.CaptureFixture[str]) -> 
     [
         (["run", OUTER, "--fusion", "f"], "--fusion is for modules of HLO text"),
         (["run", OUTER, "--sanitize"], "--sanitize is for modules of HLO text"),
-        (["run", OUTER, "--platform", "cuda"], "programs run on the CPU"),
+        (["run", OUTER, "--platform", "cuda", "--stage", "host"], "--platform cuda runs PTX only"),
         (["run", OUTER, "--inputs", "a.npz", "--sizes", "b=1"], "the arrays have sizes"),
         (["run", OUTER, "--stage", "scf"], "a program has no stage 'scf'"),
         (["run", OUTER, "--sizes", "b=1,s=1", "--stage", "ptx"], "no CPU runs the stage 'ptx'"),
@@ -157,7 +158,6 @@ def test_options_of_the_other_system_are_usage_errors(
     ("arguments", "message"),
     [
         (["maps", OUTER], "indexing maps are of the fusions of HLO text"),
-        (["bundle", OUTER, "-o", "k.zip"], "a bundle holds kernels, and it has none of its own yet"),
     ],
 )
 def test_verbs_of_modules_refuse_a_program_and_say_which_take_it(
@@ -167,6 +167,15 @@ def test_verbs_of_modules_refuse_a_program_and_say_which_take_it(
     said = capsys.readouterr().err
     assert f"{OUTER} is a program in StableHLO: {message}" in said
     assert "help: run, check, compile, explain and list take programs" in said
+
+
+@pytest.mark.parametrize("platform", ["cuda", "gpu"])
+def test_without_a_gpu_a_program_says_so_before_it_is_compiled(
+    platform: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert main(["run", OUTER, "--platform", platform, "--sizes", "m=2,n=3"]) == 4
+    assert "--platform cuda: CuPy is not installed" in capsys.readouterr().err
 
 
 def test_optimize_wants_static_sizes_and_says_what_takes_others(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -97,7 +97,7 @@ class CupyProgram:
                 donates: the caller gives it copies
         raises  DataError, ExecutionError, ToolError where the driver or a library of NVIDIA's refuses
         """
-        is_host = all(isinstance(array, np.ndarray) for array in inputs)
+        is_host = all(is_numpy(array) for array in inputs)
         arrays = [self._placed(array, at_device=number in self._on_device) for number, array in enumerate(inputs)]
         call = DeviceCall(self._context, arrays, self._donated, self._cupy, self.log)
         made = call.carry_out(self._main, takes_arguments=self._main.__code__.co_argcount > 1)
@@ -110,8 +110,8 @@ class CupyProgram:
     def _placed(self, array: Any, *, at_device: bool) -> Any:
         """An argument where the program wants it, aligned as its kernels assume."""
         if not at_device:
-            return array if isinstance(array, np.ndarray) else self._cupy.asnumpy(array)
-        if isinstance(array, np.ndarray):
+            return array if is_numpy(array) else self._cupy.asnumpy(array)
+        if is_numpy(array):
             return to_cupy(self._cupy, array)
         return array if array.data.ptr % ALIGNMENT == 0 else array.copy()
 
@@ -125,7 +125,7 @@ class CupyProgram:
         refuse_packed(op.types)
 
         def run(*buffers: Any) -> None:
-            if all(isinstance(buffer, np.ndarray) for buffer in buffers):
+            if all(is_numpy(buffer) for buffer in buffers):
                 op.run(*buffers)
                 return
             count = len(buffers) - op.outputs
@@ -160,6 +160,11 @@ def refuse_packed(names: Any) -> None:
         )
 
 
+def is_numpy(array: Any) -> TypeGuard[Array]:
+    """Whether an array is in the host's memory."""
+    return isinstance(array, np.ndarray)
+
+
 def to_cupy(cupy: Any, array: Array) -> Any:
     """A copy on the device: bit patterns of a type that CuPy lacks."""
     return cupy.asarray(_pattern(array))
@@ -167,16 +172,16 @@ def to_cupy(cupy: Any, array: Array) -> Any:
 
 def to_numpy(cupy: Any, array: Any, name: str) -> Array:
     """An array of HLO's type `name` on the host: itself, or a copy."""
-    return array if isinstance(array, np.ndarray) else cupy.asnumpy(array).view(numpy_type(name))
+    return array if is_numpy(array) else cupy.asnumpy(array).view(numpy_type(name))
 
 
 def assign(cupy: Any, target: Any, source: Any) -> None:
     """Copies between arrays of any two memories, bit by bit."""
-    if isinstance(target, np.ndarray):
+    if is_numpy(target):
         held: Array = target
-        held[...] = source if isinstance(source, np.ndarray) else cupy.asnumpy(source).view(held.dtype)
+        held[...] = source if is_numpy(source) else cupy.asnumpy(source).view(held.dtype)
     else:
-        target[...] = to_cupy(cupy, source) if isinstance(source, np.ndarray) else source
+        target[...] = to_cupy(cupy, source) if is_numpy(source) else source
 
 
 def _pattern(array: Array) -> Array:
@@ -244,7 +249,7 @@ def computed_on_device(
         log[function] = row.lacks
         return False
     wanted = [(name, output.shape) for name, output in zip(names, outputs, strict=True)]
-    on_device = [to_cupy(cupy, array) if isinstance(array, np.ndarray) else array for array in operands]
+    on_device = [to_cupy(cupy, array) if is_numpy(array) else array for array in operands]
     try:
         made = library.call(function, config, on_device, wanted, cupy)
     except ImportError as error:
@@ -265,7 +270,11 @@ def _alloc(name: RalName, constants: Constants) -> Function:
     if name.device != DEVICE:
         return MAKERS["alloc"](name, constants)
     held = pattern_type(element_name(name.outs[0]))
-    return lambda ctx, *shape: ctx.alloc_on_device(shape, held)
+
+    def run(ctx: DeviceCall, *shape: int) -> Any:
+        return ctx.alloc_on_device(shape, held)
+
+    return run
 
 
 def _copy(name: RalName, constants: Constants) -> Function:

@@ -1,0 +1,99 @@
+"""Programs with unknown sizes in a bundle: run at every shape by the script, in a process that has the files of the zip alone."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from unit.runtime.fake_gpu import fake_cupy, program_for_fake
+from unit.runtime.test_bundle import manifest_of, plain_python, rewritten, with_manifest
+
+from xla_emitters.explore.programs import bundle_program
+from xla_emitters.runtime import bundle_programs
+from xla_emitters.runtime.bundle import write_bundle
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+RUN = {"softmax": "fusions/softmax", "loop": "programs/given_trips"}
+REFUSED = "stablehlo/scatter_add"
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bundle") / "programs.zip"
+    made = []
+    for name, file in (*RUN.items(), ("scatter", REFUSED)):
+        source = CORPUS / f"{file}.mlir"
+        program = program_for_fake(source)
+        sizes = [{symbol: first + i for i, symbol in enumerate(program.symbols)} for first in (1, 4)]
+        made.append(bundle_program(program, source.read_text(), sizes, name=name))
+    write_bundle(path, [], made)
+    return path
+
+
+def test_every_shape_is_run_and_compared(bundle: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    done = plain_python(bundle, "--json", str(report), "--repeat", "1", cupy="fake")
+    assert done.stderr == ""
+    rows = json.loads(report.read_text())["rows"]
+    assert done.returncode == 4  # the scatter
+    assert [(row["case"], row["verdict"]) for row in rows] == [
+        *((name, "ok") for name in RUN for _ in range(2)),
+        ("scatter", "refused"),
+        ("scatter", "refused"),
+    ]
+    assert {row["code"] for row in rows if row["case"] == "loop"} == {"b=1 s=2", "b=4 s=5"}
+    assert "scatter" in rows[-1]["reason"]
+
+
+def test_without_a_gpu_nothing_runs_and_the_reason_is_said(bundle: Path) -> None:
+    done = plain_python(bundle)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("not run: CuPy is not installed")
+    assert done.stdout.count("not run") == 1 + 2 * len(RUN) + 2
+
+
+def rows_of(path: Path, name: str) -> list[dict[str, Any]]:
+    """What the script says of one program, in this process."""
+    rows = [row for row in manifest_of(path)["programs"] if row["name"] == name]
+    with fake_cupy() as cupy, zipfile.ZipFile(path) as archive:
+        return bundle_programs.run_programs(cupy, archive, rows, 1)
+
+
+def test_wrong_numbers_are_found(bundle: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(bundle) as archive:
+        text = archive.read("softmax/kernels-32.ptx").decode()
+    assert "llvm.fdiv" in text
+    changed = {"softmax/kernels-32.ptx": text.replace("llvm.fdiv", "llvm.fmul").encode()}
+    assert rows_of(rewritten(bundle, tmp_path / "b.zip", changed), "softmax")[1]["verdict"] == "differs"
+
+
+def test_a_missing_file_is_damage(bundle: Path, tmp_path: Path) -> None:
+    done = plain_python(rewritten(bundle, tmp_path / "b.zip", {"loop/kernels-64.ptx": None}))
+    assert done.returncode == 1
+    assert "'loop/kernels-64.ptx' of program 'loop' is missing" in done.stderr
+
+
+def test_another_constant_is_refused_by_its_digest(bundle: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(bundle) as archive, archive.open("loop/constants.npz") as held, np.load(held) as entries:
+        changed = {key: entries[key] ^ 1 for key in entries.files}
+    np.savez(tmp_path / "c.npz", **changed)
+    broken = rewritten(bundle, tmp_path / "b.zip", {"loop/constants.npz": (tmp_path / "c.npz").read_bytes()})
+    assert "its data have the digest" in rows_of(broken, "loop")[0]["reason"]
+
+
+def test_large_numbers_take_indices_of_64_bits(bundle: Path, tmp_path: Path) -> None:
+    """As if 32 bits were enough for numbers up to 0 alone: the module of 64 bits is loaded, and gives the same."""
+    manifest = manifest_of(bundle)
+    manifest["programs"] = [row for row in manifest["programs"] if row["name"] == "softmax"]
+    (row,) = manifest["programs"]
+    assert all(kernel["narrow_up_to"] >= 2**14 - 1 for kernel in row["kernels"].values())
+    for kernel in row["kernels"].values():
+        kernel["narrow_up_to"] = 0
+    wide = with_manifest(bundle, tmp_path / "wide.zip", manifest)
+    assert [row["verdict"] for row in rows_of(wide, "softmax")] == ["ok", "ok"]
+    empty = rewritten(wide, tmp_path / "empty.zip", {"softmax/kernels-32.ptx": b""})
+    assert rows_of(empty, "softmax")[0]["verdict"] == "ok"

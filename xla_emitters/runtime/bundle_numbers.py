@@ -1,0 +1,62 @@
+"""What the script of a bundle does with numbers: inputs drawn again from their recipe, results compared with their bounds."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from xla_emitters.library.arguments import Array, numpy_type
+from xla_emitters.runtime.draws import Places, draw
+
+
+def redraw(case: dict[str, Any]) -> list[Array]:
+    """The inputs, in the order of the parameters; raises ValueError when they are not those of the reference."""
+    inputs: list[Array] = []
+    for number, spec in enumerate(case["parameters"]):
+        array = draw(
+            spec["kind"],
+            spec["bits"],
+            numpy_type(spec["dtype"]),
+            tuple(spec["shape"]),
+            seed=case["seed"],
+            number=number,
+            places=None if spec["places"] is None else Places(**spec["places"]),
+        )
+        digest = hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).data).hexdigest()
+        if digest != spec["sha256"]:
+            raise ValueError(
+                f"parameter {number} as drawn by this NumPy ({np.__version__}) differs from the reference's input"
+            )
+        inputs.append(array)
+    return inputs
+
+
+def load_expected(archive: zipfile.ZipFile, case: dict[str, Any]) -> dict[str, Array]:
+    with np.load(io.BytesIO(archive.read(case["expected"])), allow_pickle=False) as entries:
+        return {key: entries[key] for key in entries.files}
+
+
+def admitted(got: np.ndarray[Any, Any], low: np.ndarray[Any, Any], high: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Mask of low <= got <= high, for complex numbers of both parts; NaN is admitted where a bound is NaN, or where nothing is known."""
+    if got.dtype.kind == "c":
+        return admitted(got.real, low.real, high.real) & admitted(got.imag, low.imag, high.imag)
+    with np.errstate(invalid="ignore"):
+        inside = (got >= low) & (got <= high)
+        if "float" not in got.dtype.name:
+            return inside
+        least, most = extremes(got.dtype)
+        is_unknown = (low == least) & (high == most)
+        return inside | ((got != got) & ((low != low) | (high != high) | is_unknown))
+
+
+def extremes(kind: np.dtype[Any]) -> Array:
+    """The least and the greatest value of a float type: infinities, where it has them."""
+    infinities = np.array([-np.inf, np.inf]).astype(kind)
+    finfo: Any = ml_dtypes.finfo
+    limits = finfo(kind)
+    return np.where(infinities != infinities, np.array([float(limits.min), float(limits.max)]).astype(kind), infinities)

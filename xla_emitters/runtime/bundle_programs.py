@@ -1,0 +1,132 @@
+"""Programs with unknown sizes in the script of a bundle: each is loaded once, and run at every shape of the manifest.
+
+    case         code            verdict          us     GB/s
+    softmax      b=2 s=5         ok            41.20        -  end to end
+    softmax      b=7 s=33        ok            42.15        -  end to end
+
+A program is its host program in Python, PTX of its kernels with indices of 32 and of 64 bits, constants by digest, and rows of plain data
+for what the host program does with sizes. Without a GPU the inputs of each shape are drawn again, and nothing runs.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+import zipfile
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+
+from xla_emitters.errors import DataError, ExecutionError, XlaEmittersError
+from xla_emitters.library.arguments import Array, numpy_type
+from xla_emitters.runtime.bundle_numbers import admitted, load_expected, redraw
+from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.cupy_kernels import CupyKernels, Extents, KernelForm
+from xla_emitters.runtime.ral.cupy_program import CupyProgram, to_cupy
+from xla_emitters.runtime.ral.plain_ops import buffer_function
+
+Row = dict[str, Any]
+
+
+def run_programs(cupy: Any, archive: zipfile.ZipFile, programs: Sequence[Row], repeat: int) -> list[Row]:
+    """A row of the report for each shape of each program.
+
+    cupy    None: nothing runs
+    raises  LookupError, TypeError or ValueError where the manifest is not one that we wrote, or inputs are drawn otherwise here
+    """
+    rows = list[Row]()
+    for program in programs:
+        loaded: CupyProgram | None = None
+        for shape in program["shapes"]:
+            row = {"case": program["name"], "code": sizes_text(shape["sizes"])}
+            inputs = redraw(shape)
+            if cupy is None:
+                reason = f"refused on a GPU: {program['refused']}" if program["refused"] else ""
+                rows.append(row | {"verdict": "not run"} | ({"reason": reason} if reason else {}))
+                continue
+            if program["refused"]:
+                rows.append(row | {"verdict": "refused", "reason": program["refused"]})
+                continue
+            try:
+                loaded = loaded or load(cupy, archive, program)
+                found = loaded.run(inputs)
+                wrong = compare(found, program["results"], load_expected(archive, shape))
+                row |= {"verdict": "differs" if wrong else "ok", "wrong": wrong}
+                row |= {"microseconds": by_clock(cupy, loaded, inputs, program["donated"], repeat) * 1e6}
+                row |= {"timed": "end to end" + "".join(f"; {name}: {why}" for name, why in loaded.log.items())}
+            except (DataError, ExecutionError) as error:
+                row |= {"verdict": "differs", "reason": error.message}
+            except XlaEmittersError as error:
+                row |= {"verdict": "refused", "reason": error.message}
+            except MemoryError as error:
+                row |= {"verdict": "refused", "reason": f"out of memory: {error}"}
+            except RuntimeError as error:  # the base of what CuPy raises for the driver and for NVIDIA's libraries
+                row |= {"verdict": "differs", "reason": f"it stops with: {error}"}
+            rows.append(row)
+    return rows
+
+
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """`b=2 s=5`; a program without unknown sizes has none to say."""
+    return " ".join(f"{name}={value}" for name, value in sizes.items()) or "ours"
+
+
+def load(cupy: Any, archive: zipfile.ZipFile, program: Row) -> CupyProgram:
+    """A program of the manifest on the device."""
+    rows: dict[str, Row] = program["kernels"]
+    texts = [archive.read(name).decode() for name in program["ptx"]]
+
+    def exceeds(name: str, grid: Extents, block: Extents, values: Sequence[Any]) -> bool:
+        numbers = [value for value in (*values, *grid) if isinstance(value, int)]
+        elements = max((value.size for value in values if not isinstance(value, int | float)), default=0)
+        most: int = rows[name]["narrow_up_to"]
+        return not (all(0 <= number <= most for number in numbers) and elements < 1 << 31)
+
+    forms = {name: KernelForm(tuple(row["parameters"])) for name, row in rows.items()}
+    kernels = CupyKernels(cupy, forms, lambda is_wide: texts[is_wide], program["target"], exceeds)
+    return CupyProgram(
+        cupy,
+        archive.read(program["host"]).decode(),
+        {name: buffer_function(row) for name, row in program["ops"].items()},
+        program["dtypes"],
+        Constants(_constants(archive, program["constants"])),
+        kernels,
+        program["on_device"],
+        program["results"],
+        frozenset(program["donated"]),
+    )
+
+
+def _constants(archive: zipfile.ZipFile, name: str) -> dict[str, bytes]:
+    """The bytes of all constants by name; `Constants` compares their digests."""
+    if not name:
+        return {}
+    with np.load(BytesIO(archive.read(name)), allow_pickle=False) as entries:
+        return {key: entries[key].tobytes() for key in entries.files}
+
+
+def compare(found: Sequence[Array], names: Sequence[str], expected: Mapping[str, Array]) -> int:
+    """Number of compared elements that are outside their bounds."""
+    wrong = 0
+    for number, (array, name) in enumerate(zip(found, names, strict=True)):
+        # A byte that nothing has written is no truth value, but NumPy takes it for true.
+        held = np.dtype(np.uint8) if name == "pred" else numpy_type(name)
+        positions, low, high = (expected[f"r{number}.{part}"] for part in ("positions", "low", "high"))
+        if array.size <= int(positions.max(initial=-1)):
+            return wrong + positions.size
+        got = array.reshape(-1)[positions]
+        wrong += int(np.count_nonzero(~admitted(got.view(held), low.view(held), high.view(held))))
+    return wrong
+
+
+def by_clock(cupy: Any, program: CupyProgram, inputs: Sequence[Array], donated: Sequence[int], repeat: int) -> float:
+    """The median of seconds of the host's clock, of a call on arrays of the device; copies of what it overwrites are in it."""
+    arrays = [to_cupy(cupy, array) for array in inputs]
+    seconds = list[float]()
+    for _ in range(repeat + 1):
+        start = time.perf_counter()
+        program.run([array.copy() if number in donated else array for number, array in enumerate(arrays)])
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds[1:])
