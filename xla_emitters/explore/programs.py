@@ -12,6 +12,7 @@ Source: docs/reference/contracts "Passes" and "Numbers".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -96,7 +97,9 @@ def _known(bounds: Bounds, value: Array) -> Bounds:
         return bounds
     low, high, exact = (array.astype(np.float64) for array in (bounds.low, bounds.high, value))
     finite = np.isfinite(exact)
-    room = ROUNDINGS * float(ml_dtypes.finfo(value.dtype).eps) * float(np.abs(exact[finite]).max(initial=0.0))
+    room = (
+        ROUNDINGS * float(cast(Any, ml_dtypes.finfo(value.dtype)).eps) * float(np.abs(exact[finite]).max(initial=0.0))
+    )
     unknown = finite & ~np.isfinite(low) & ~np.isfinite(high)
     low, high = np.where(unknown, exact - room, low), np.where(unknown, exact + room, high)
     with np.errstate(over="ignore"):

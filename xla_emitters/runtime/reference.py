@@ -9,7 +9,7 @@ Values are freed after their last use, so a chain of ops over a large array need
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, cast
@@ -33,6 +33,17 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.contractions import ContractingOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import (
+    DynamicBroadcastInDimOp,
+    DynamicConvOp,
+    DynamicGatherOp,
+    DynamicPadOp,
+    DynamicReshapeOp,
+    GetDimensionSizeOp,
+    RealDynamicSliceOp,
+    SetDimensionSizeOp,
+    SizeOp,
+)
 from xla_emitters.dialects.hlo.elementwise import CopyOp, ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
 from xla_emitters.dialects.hlo.library_calls import is_library_call
@@ -160,6 +171,19 @@ def evaluate_bounds(
         return [narrowed(bounds, tape.bounds_of(bounds)) for bounds in found]
 
 
+MOVED_ARRAYS: Mapping[type[HloOp], int] = {
+    GetDimensionSizeOp: 1,
+    SetDimensionSizeOp: 1,
+    DynamicReshapeOp: 1,
+    DynamicBroadcastInDimOp: 1,
+    DynamicGatherOp: 1,
+    DynamicPadOp: 2,
+    DynamicConvOp: 2,
+    RealDynamicSliceOp: 1,
+}
+"""How many of the first operands are arrays; the others are sizes, places or paddings."""
+
+
 class _Carrying:
     """Bounds carried through a computation, and those that it calls.
 
@@ -203,7 +227,7 @@ class _Carrying:
                 found = by_relations(op, operands, found)
             if (
                 self.tape is None
-                or not isinstance(found, Bounds)
+                or not all(isinstance(value, Bounds) for value in (found, *operands))
                 or isinstance(op, FusionOp | CallOp | GetTupleElementOp | CopyOp)
             ):
                 return found
@@ -239,7 +263,9 @@ class _Carrying:
             case ElementwiseOp():
                 return bounds_after(op, operands, evaluate, is_outward=is_outward)
             case _ if all(isinstance(bounds, Bounds) and bounds.is_point for bounds in operands):
-                return point(evaluate([bounds.low for bounds in operands]))
+                return _known(evaluate([bounds.low for bounds in operands]))
+            case SizeOp() | GetDimensionSizeOp() if type(op) in MOVED_ARRAYS:
+                return self._after_sizes(op, operands, evaluate)
             case BitcastOp() if element_of(op.operands[0]) != element_of(op.result):
                 return reinterpreted(operands[0], evaluate)
             case MoveOp() | ConcatenateOp() | PadOp():
@@ -248,6 +274,19 @@ class _Carrying:
                 )
             case _:
                 return nothing_known(op)
+
+    def _after_sizes(
+        self, op: SizeOp | GetDimensionSizeOp, operands: Sequence[Bounds], evaluate: Callable[[Sequence[Array]], Any]
+    ) -> Bounds:
+        """Ops whose sizes, places or paddings are operands: elements are moved, or computed with, where those are known."""
+        arrays, numbers = operands[: MOVED_ARRAYS[type(op)]], operands[MOVED_ARRAYS[type(op)] :]
+        if not all(bounds.is_single.all() for bounds in numbers):
+            return nothing_known(op)
+        known = [bounds.low for bounds in numbers]
+        if isinstance(op, DynamicConvOp):
+            static = op.static([*(bounds.low for bounds in arrays), *known])
+            return bounds_of_contraction(static, arrays, self._evaluating(static))
+        return Bounds(*(evaluate([*ends, *known]) for ends in zip(*(bounds.ends for bounds in arrays), strict=True)))
 
     def _after_rule(
         self, op: RuleOp, operands: Sequence[Any], evaluate: Callable[[Sequence[Array]], Any], *, is_outward: bool

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 from xdsl.context import Context
 from xdsl.dialects import memref
@@ -16,7 +17,7 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.errors import UsageError
-from xla_emitters.explore.programs import check_passes, compile_text
+from xla_emitters.explore.programs import check_passes, compile_text, reference_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import LISTS
 from xla_emitters.pipelines.passes import Row
@@ -121,3 +122,32 @@ def test_the_command_line_runs_them_and_says_which_is_wrong(
     with planted(row_of("placed"), SwapsOperands(), monkeypatch):
         assert main(["check", str(path), "--stages", "passes", "--sizes", "d0=2"]) == 3
     assert "swaps-operands: 6 elements of r0 change" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------------------------------------------------------- bounds
+
+PROGRAMS = (
+    "stablehlo/masked_softmax",
+    "programs/bfloat_softmax",
+    "programs/generator",
+    "loops/chosen_beside_another_name",
+)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_numbers_of_programs_have_bounds(name: str) -> None:
+    """Ops whose sizes are operands move elements: what is known of these is known of the result, and 2 % off is wrong."""
+    program = compile_text((CORPUS / f"{name}.mlir").read_text(), name, CompileOptions(stage="fused", record="none"))
+    inputs = drawn_inputs(program, {symbol: 5 + n for n, symbol in enumerate(program.symbols)}, 0)
+    reference = reference_of(program, inputs)
+    assert reference.compare(program.run(inputs)).ok
+    for number, (value, bounds) in enumerate(zip(reference.values, reference.bounds, strict=True)):
+        if value.dtype.kind in "biu":
+            continue
+        low, high = bounds.low.astype(np.float64), bounds.high.astype(np.float64)
+        assert np.isfinite(low).all()
+        assert np.isfinite(high).all()
+        off = [array.copy() for array in reference.values]
+        off[number] = (value.astype(np.float64) * 1.02).astype(value.dtype)
+        if (off[number] != value).any():
+            assert not reference.compare(off).ok
