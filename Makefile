@@ -72,7 +72,7 @@ corpus: install $(TESTS_STAMP)  ## all 410 fusions of the corpus: numbers at eve
 modules: install $(TESTS_STAMP)  ## 140 modules of 70 JAX programs, as XLA optimizes them, whole: steps, bytes, peak memory, numbers (MODULES="softmax rnn")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.modules_table $(MODULES) --jobs 2
 
-programs: install $(TESTS_STAMP)  ## 82 programs with unknown sizes, compiled once each, at up to six shapes, against JAX's values (PROGRAMS="rope layer")
+programs: install $(TESTS_STAMP)  ## all programs with unknown sizes (134), compiled once each, at up to six shapes, against JAX's values (PROGRAMS="rope layer")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.programs_table $(PROGRAMS)
 
 models: install $(TESTS_STAMP)  ## a decoder, BERT, ResNet-18, a U-Net's level, a mixture of experts: compiled once, beside JAX, which it needs (MODELS="decoder")
@@ -81,16 +81,16 @@ models: install $(TESTS_STAMP)  ## a decoder, BERT, ResNet-18, a U-Net's level, 
 hosts: install $(TESTS_STAMP)  ## their host programs by Python and as machine code: the same bits and calls of the runtime, and microseconds (HOSTS="rope layer")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.hosts_table $(HOSTS)
 
-cpu: install $(TESTS_STAMP)  ## the 82 programs on the CPU, warm, by LLVM, JAX and NumPy in turns; needs JAX (CPU="rope --random")
+cpu: install $(TESTS_STAMP)  ## programs on the CPU, warm, by LLVM, JAX and NumPy in turns; needs JAX (CPU="rope --random")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.cpu_table $(CPU)
 
-heat: install $(TESTS_STAMP)  ## the 82 programs with kernels for each of their sizes, against JAX's values; ten minutes (HEAT="--kernels rope")
+heat: install $(TESTS_STAMP)  ## programs with kernels for each of their sizes, against JAX's values; ten minutes (HEAT="--kernels rope")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.heat_table $(HEAT)
 
 soak: install $(TESTS_STAMP)  ## eight threads call one program at random sizes for ten minutes (SOAK="--seconds 60 --rate 400")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.soak $(SOAK)
 
-kernels: install $(TESTS_STAMP)  ## the kernels of the 82 programs at every stage, assembled for four chips; ten minutes (KERNELS="rope --no-ptx")
+kernels: install $(TESTS_STAMP)  ## the kernels of all programs at every stage, assembled for four chips (KERNELS="rope --no-ptx")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.kernels_table $(KERNELS)
 
 reduction-schedules: install $(TESTS_STAMP)  ## each schedule of reductions at 2,709 sizes, under the sanitizer: starts, races, bounds (SCHEDULES="row1 10")

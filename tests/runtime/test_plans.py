@@ -71,7 +71,11 @@ def test_the_host_program_runs_twice_at_each_size(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(
     "name",
-    ["layer", "random", "dropout", "until_large", "given_trips", "decoder", "update_slice", "branches", "sorted"],
+    [
+        *("layer", "random", "dropout", "until_large", "given_trips", "decoder", "update_slice", "branches", "sorted"),
+        # A function of each kind that the runtime calls: a convolution, random bits, the largest, a product of bf16.
+        *("convolution", "generator", "largest_two", "bfloat_softmax"),
+    ],
 )
 def test_a_repeated_call_has_the_bits_of_the_first(name: str) -> None:
     program = programs()[name]

@@ -22,12 +22,12 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.ral.context import Call, Context
+from xla_emitters.runtime.ral.context import Call, Context, compute_by_library
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 
 MOST_EVENTS = 20_000
@@ -110,9 +110,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Repeated:
-    """What a function of the runtime takes for the call when it is repeated."""
+    """What a function of the runtime takes for the call when it is repeated: the part of `Call` that functions use."""
 
     context: Context
+    is_on_host: ClassVar[bool] = True
+    compute = staticmethod(compute_by_library)
 
 
 @dataclass(frozen=True)
