@@ -34,6 +34,7 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp, ReturnOp, TupleOp
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.fusions.buffers import can_be_in_place
 from xla_emitters.fusions.entry import entry_of, producers_of
@@ -43,7 +44,7 @@ from xla_emitters.fusions.kinds import kind_of
 from xla_emitters.fusions.overwrites import may_overwrite, next_values, state_leaf
 from xla_emitters.fusions.refusals import supported_view
 from xla_emitters.fusions.view import HloFusion
-from xla_emitters.graph.fusion_parts import aliasing, copying, may_write, wrap_entry
+from xla_emitters.graph.fusion_parts import Part, Parting, aliasing, copying, may_write, wrap_entry
 from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -71,11 +72,16 @@ def insert_copies(module: ModuleOp) -> None:
         user.operands[number] = copying(names, user.operands[number], user.operands[number].type, user, "copy")
     bodies = loop_bodies(entry)
     made = {key: numbers for body in bodies for key, numbers in next_values(body).items()}
-    for fusion in host_fusions(entry):
+    for fusion in list(host_fusions(entry)):
         view = supported_view(fusion)
         if view is None:
             continue
         if updated := _updates_elsewhere(view, bodies):
+            if any(view.operands[number].type != held for number, held in zip(updated, view.result_types, strict=True)):
+                fusion = _in_types_of_operands(names, fusion, view)
+                view = supported_view(fusion)
+                assert view is not None
+                updated = _updates_elsewhere(view, bodies)
             _update_copies(names, fusion, view, updated, bodies)
         elif may_write(view, bodies) != view.wanted_aliases:
             fusion.output_to_operand_aliasing = None
@@ -154,6 +160,32 @@ def _in_place(view: HloFusion, numbers: tuple[int, ...], bodies: AbstractSet[Com
     wanted = may_write(view, bodies)
     operands = [view.operands[number] for number in numbers]
     return [wanted.get(at) is value and view.operands.count(value) == 1 for at, value in enumerate(operands)]
+
+
+def _in_types_of_operands(names: Names, fusion: FusionOp, view: HloFusion) -> FusionOp:
+    """The fusion with its updates in the types of the arrays that they update, and bitcasts of its results behind it.
+
+    An aliasing is of two arrays of one type; in the fusion, the update or the array may be a bitcast.
+    """
+    updates = find_in_place_updates(view)
+    assert not isinstance(updates, str)
+    parting, part = Parting(names, fusion, view.computation), Part(view.computation)
+    results = [
+        value
+        if value.type == (wanted := update.parameter.result.type)
+        else part.insert(BitcastOp([value], wanted, "updated"), update.op)
+        for update in updates
+        for value in [part.take(update.op.result)]
+    ]
+    made = parting.call(part, f"{view.computation.sym_name.data}.in_place", results, [], ".in_place")
+    found = [
+        value
+        if value.type == update.root.result.type
+        else parting.before(BitcastOp([value], update.root.result.type, update.root.instruction_name.data))
+        for update, value in zip(updates, parting.elements(made.result), strict=True)
+    ]
+    parting.replace([(update.root, value) for update, value in zip(updates, found, strict=True)])
+    return made
 
 
 def _update_copies(

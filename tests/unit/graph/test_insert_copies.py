@@ -7,6 +7,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import FusionOp
+from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import fusions_of, host_computations, host_fusions
 from xla_emitters.fusions.view import view_of
@@ -267,3 +268,53 @@ def test_a_root_that_is_a_parameter_is_copied() -> None:
     )
     insert_copies(module)
     assert isinstance(entry_of(module).root.owner, FusionOp)
+
+
+OF_THE_RESULT = """f { p = s32[4,6] parameter(0)
+  u = s32[2,3] parameter(1)
+  at = s32[] parameter(2)
+  new = s32[4,6] dynamic-update-slice(p, u, at, at)
+  ROOT r = s32[3,8] bitcast(new) }
+ENTRY main { p = s32[4,6] parameter(0)
+  u = s32[2,3] parameter(1)
+  at = s32[] parameter(2)
+  ROOT fusion = s32[3,8] fusion(p, u, at), kind=kLoop, calls=f }"""
+OF_THE_ARRAY = """f { p = s32[24] parameter(0)
+  u = s32[2,3] parameter(1)
+  at = s32[] parameter(2)
+  held = s32[4,6] bitcast(p)
+  ROOT new = s32[4,6] dynamic-update-slice(held, u, at, at) }
+ENTRY main { p = s32[24] parameter(0)
+  u = s32[2,3] parameter(1)
+  at = s32[] parameter(2)
+  ROOT fusion = s32[4,6] fusion(p, u, at), kind=kLoop, calls=f }"""
+OF_ONE_OF_TWO = """f { p = s32[4,6] parameter(0)
+  u = s32[2,3] parameter(1)
+  at = s32[] parameter(2)
+  q = s32[4,6] parameter(3)
+  new = s32[4,6] dynamic-update-slice(p, u, at, at)
+  r = s32[3,8] bitcast(new)
+  other = s32[4,6] dynamic-update-slice(q, u, at, at)
+  ROOT both = (s32[3,8], s32[4,6]) tuple(r, other) }
+ENTRY main { p = s32[4,6] parameter(0)
+  u = s32[2,3] parameter(1)
+  at = s32[] parameter(2)
+  q = s32[4,6] parameter(3)
+  ROOT fusion = (s32[3,8], s32[4,6]) fusion(p, u, at, q), kind=kLoop, calls=f }"""
+
+
+@pytest.mark.parametrize("text", [OF_THE_RESULT, OF_THE_ARRAY, OF_ONE_OF_TWO])
+def test_an_update_under_a_bitcast_lies_where_the_array_does(text: str) -> None:
+    """The aliasing is of two arrays of one type, as HLO wants it."""
+    module = parse_hlo(text)
+    insert_copies(module)
+    module.verify()
+    (update,) = (op for op in host_fusions(entry_of(module)) if op.output_to_operand_aliasing is not None)
+    assert update.output_to_operand_aliasing is not None
+    arrays = [np.arange(24, dtype=np.int32), np.full((2, 3), -1, np.int32), np.array(1, np.int32), np.arange(100, 124)]
+    shapes = [dims_of(parameter.result) for parameter in entry_of(module).parameters]
+    inputs = [array.astype(np.int32).reshape(shape) for array, shape in zip(arrays, shapes, strict=False)]
+    for result, first in zip(evaluate(entry_of(module), inputs), (0, 100), strict=False):
+        wanted = np.arange(first, first + 24).reshape(4, 6)
+        wanted[1:3, 1:4] = -1
+        np.testing.assert_array_equal(result.reshape(4, 6), wanted)
