@@ -69,7 +69,7 @@ class RunLineFailed(Exception):
 
 class RunLine(pytest.Item):
     def __init__(self, *, line: str, **kwargs: object) -> None:
-        super().__init__(**kwargs)  # pyright: ignore[reportArgumentType]
+        super().__init__(**kwargs)
         self.line = line
 
     def runtest(self) -> None:

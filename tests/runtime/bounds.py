@@ -617,7 +617,7 @@ def faults_of(computation: ComputationOp, rng: random.Random, count: int) -> lis
     ]  # fmt: skip
 
     def size(op: HloOp) -> int:
-        return int(np.prod(op.result.type.get_shape()))  # pyright: ignore
+        return int(np.prod(op.result.type.get_shape()))
 
     summed = [(at, op) for at, op in computed if isinstance(op, DotOp | ReduceOp)]
     swaps = [

@@ -103,7 +103,7 @@ class Host:
 
     def allocate(self, op: memref.AllocOp) -> Array:
         sizes = iter([self.values[size] for size in op.dynamic_sizes])
-        shape = [size if size >= 0 else next(sizes) for size in op.memref.type.get_shape()]  # pyright: ignore
+        shape = [size if size >= 0 else next(sizes) for size in op.memref.type.get_shape()]
         made = np.empty(shape, element_of(tensor_of(op.memref.type)).numpy)
         made.reshape(-1).view(np.uint8)[:] = 0xA5
         return made

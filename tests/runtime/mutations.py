@@ -115,7 +115,7 @@ def plus_one(value: Attribute) -> Attribute | None:
     if isa(value, FloatAttr):
         return FloatAttr(value.value.data + 1, value.type)
     if isa(value, DenseIntOrFPElementsAttr) and isa(value.type, VectorType) and len(value) > 0:
-        values = [number + 1 for number in value.get_values()]  # pyright: ignore[reportOperatorIssue]
+        values = [number + 1 for number in value.get_values()]
         return DenseIntOrFPElementsAttr.from_list(value.type, values)
     return None
 
@@ -204,7 +204,7 @@ def is_unused_start(user: Operation, index: int, value: SSAValue) -> bool:
     """Whether `user` takes the value as the padding of a read in bounds, or inserts over all of it in a chain."""
     if isinstance(user, vector.TransferReadOp):
         padding = user.operands[index] is user.padding
-        return padding and all(bool(flag.value.data) for flag in user.in_bounds)  # pyright: ignore[reportUnknownVariableType]
+        return padding and all(bool(flag.value.data) for flag in user.in_bounds)
     vector_type = value.type
     if not isa(vector_type, VectorType):
         return False
@@ -247,7 +247,7 @@ def constant_position(op: Operation) -> int | None:
     if dynamic:
         return constant_value(dynamic[0])
     static = op.properties["static_position"]
-    return int(static.get_values()[0])  # pyright: ignore[reportAttributeAccessIssue]
+    return int(static.get_values()[0])
 
 
 def constant_value(value: SSAValue) -> int | None:

@@ -65,7 +65,7 @@ def test_damaged_modules_run_or_are_refused(texts: list[str]) -> None:
         module = parse_hlo(text, "bad")
         program = compile_module(module, CompileOptions(stage="hlo", record="none"))
         entry = next(op for op in reversed(list(module.ops)))
-        run_program(program, draw_inputs(entry, program.parameters, 0), "hlo", most_iterations=20)  # pyright: ignore
+        run_program(program, draw_inputs(entry, program.parameters, 0), "hlo", most_iterations=20)
 
     found = faults(run, texts, seeds(40, of_all=0.2), QUIET)
     # The program's text is printed anew, and names the module, not the file; parameters beyond memory have no place.

@@ -57,7 +57,7 @@ def own_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     made = HotCompiler()
     monkeypatch.setattr(HotCompiler, "_of_process", made)
     command = list(made.command)
-    made.command = command  # pyright: ignore[reportAttributeAccessIssue]
+    made.command = command
     yield command
     made.abandon()
 

@@ -48,7 +48,7 @@ CASE = """module @m { func.func public @main(%x: tensor<?xf32>, %c: tensor<i32>)
 def program_runs(program: DynamicProgram, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by one at each run of the host program."""
     runs, loaded = list[int](), program.loaded
-    run = loaded._run  # pyright: ignore[reportPrivateUsage]
+    run = loaded._run
 
     def counted(*arguments: Any) -> list[Array]:
         runs.append(1)

@@ -62,7 +62,7 @@ def instructions_of(location: Attribute) -> list[str]:
         case NameLoc():
             return [location.desc.data]
         case FusedLoc():
-            return [name for part in location.locations for name in instructions_of(part)]  # pyright: ignore
+            return [name for part in location.locations for name in instructions_of(part)]
         case _:
             return []
 
@@ -97,8 +97,8 @@ def test_no_op_is_of_unknown_origin(source: str | Path) -> None:
 
 def test_every_hlo_instruction_has_its_place() -> None:
     module = read_module(GELU)
-    places = {op.attributes["name"].data: op.location for op in module.walk() if "name" in op.attributes}  # pyright: ignore
-    places |= {op.properties["name"].data: op.location for op in module.walk() if "name" in op.properties}  # pyright: ignore
+    places = {op.attributes["name"].data: op.location for op in module.walk() if "name" in op.attributes}
+    places |= {op.properties["name"].data: op.location for op in module.walk() if "name" in op.properties}
     for instruction in COMPUTE:
         line, column = line_of(instruction)
         file = FileLineColLoc(StringAttr(str(GELU)), IntAttr(line), IntAttr(column))

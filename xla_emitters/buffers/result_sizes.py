@@ -225,7 +225,7 @@ def _convolution(s: Sizing, dim: int) -> Number:
 
 def _gather(s: Sizing, dim: int) -> Number:
     """The dimensions of a slice at offset_dims, those of the indices at the others, in order."""
-    offsets, along = s.numbers("offset_dims"), s.op.properties["index_vector_dim"].value.data  # pyright: ignore
+    offsets, along = s.numbers("offset_dims"), s.op.properties["index_vector_dim"].value.data  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
     if dim in offsets:
         dropped = {*s.numbers("collapsed_slice_dims"), *s.numbers("operand_batching_dims")}
         kept = [i for i in range(len(dims_of(s.op.operands[0]))) if i not in dropped]

@@ -192,8 +192,8 @@ def _collapse(builder: Builder, op: Operation, entry: Block) -> Sequence[SSAValu
     sizes, wanted = sizes_of_buffer(builder, op.src), list[SSAValue]()
     for group in op.reassociation:
         product = integer(builder, 1)
-        for dim in group:  # pyright: ignore
-            product = builder.insert(arith.MuliOp(product, sizes[dim.value.data])).result  # pyright: ignore
+        for dim in group:
+            product = builder.insert(arith.MuliOp(product, sizes[dim.value.data])).result
         wanted.append(product)
     return [row_major(builder, part(builder, op.src, 0), part(builder, op.src, 1), wanted, op.result.type)]
 

@@ -200,12 +200,12 @@ ACCESSES = (memref.LoadOp, memref.StoreOp, memref.AtomicRMWOp, vector.LoadOp, ve
 
 def _accessed(op: Operation) -> SSAValue:
     """The buffer that an access reads or writes."""
-    return op.base if isinstance(op, vector.LoadOp | vector.StoreOp) else op.memref  # pyright: ignore
+    return op.base if isinstance(op, vector.LoadOp | vector.StoreOp) else op.memref  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
 
 
 def _replace_indices(op: Operation, index: SSAValue) -> None:
     """Puts one index in the place of an access's indices, which are its last operands."""
-    count = len(op.indices)  # pyright: ignore
+    count = len(op.indices)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
     op.operands = [*op.operands[: len(op.operands) - count], index]
 
 

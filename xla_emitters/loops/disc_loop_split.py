@@ -140,7 +140,7 @@ def _number(value: SSAValue) -> Number:
     """A constant as a number, another value as it is."""
     owner = value.owner
     if isinstance(owner, arith.ConstantOp):
-        return owner.value.value.data  # pyright: ignore
+        return owner.value.value.data  # pyright: ignore[reportAttributeAccessIssue, reportReturnType, reportUnknownMemberType, reportUnknownVariableType]
     return value
 
 

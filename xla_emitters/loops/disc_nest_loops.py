@@ -103,4 +103,4 @@ def _delinearized(code: IndexCode, row: SSAValue, basis: list[Number]) -> list[S
 
 def _is(value: SSAValue, number: int) -> bool:
     owner = value.owner
-    return isinstance(owner, arith.ConstantOp) and owner.value.value.data == number  # pyright: ignore
+    return isinstance(owner, arith.ConstantOp) and owner.value.value.data == number  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]

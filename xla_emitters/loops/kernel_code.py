@@ -129,7 +129,7 @@ class KernelIndex(IndexCode):
             value = self.insert(IndexCastUIOp(value, INDEX) if is_unsigned else arith.IndexCastOp(value, INDEX))
         value = self.insert((arith.MinUIOp if is_unsigned else arith.MinSIOp)(value, limit))
         if not is_unsigned:
-            zero = self.insert(arith.ConstantOp(IntegerAttr(0, value.type)))  # pyright: ignore
+            zero = self.insert(arith.ConstantOp(IntegerAttr(0, value.type)))  # pyright: ignore[reportArgumentType, reportCallIssue]
             value = self.insert(arith.MaxSIOp(value, zero))
         return self.insert(arith.IndexCastOp(value, INDEX)) if is_wide else value
 

@@ -134,10 +134,10 @@ class LowerMemrefsPass(DevicePass):
 
     def pointer(self, block: Block, argument: SSAValue) -> SSAValue:
         """The argument as a pointer, in its place."""
-        made = block.insert_arg(POINTER, argument.index)  # pyright: ignore
+        made = block.insert_arg(POINTER, argument.index)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
         made.name_hint = argument.name_hint
         argument.replace_all_uses_with(made)
-        block.erase_arg(argument)  # pyright: ignore
+        block.erase_arg(argument)  # pyright: ignore[reportArgumentType]
         return made
 
     def shared(self, access: ElementAccess, block: Block, buffer: SSAValue) -> None:
@@ -149,7 +149,7 @@ class LowerMemrefsPass(DevicePass):
         variable = access.shared_variable(first, signless(buffer.type.element_type), elements)
         variable.name_hint = buffer.name_hint
         buffer.replace_all_uses_with(variable)
-        block.erase_arg(buffer)  # pyright: ignore
+        block.erase_arg(buffer)  # pyright: ignore[reportArgumentType]
 
     def launch_memory(self, access: ElementAccess, function: FuncOp) -> None:
         """Allocations of unknown size in shared memory become parts of what the launch adds."""
@@ -210,7 +210,7 @@ class LowerMemrefsPass(DevicePass):
         body = Block(arg_types=[op.value.type])
         new = op.value
         if kind != "assign":
-            combined = COMBINED[kind](body.args[0], op.value)  # pyright: ignore
+            combined = COMBINED[kind](body.args[0], op.value)  # pyright: ignore[reportCallIssue]
             body.add_op(combined)
             new = combined.results[0]
         body.add_op(YieldOp(new))
@@ -232,7 +232,7 @@ class LowerMemrefsPass(DevicePass):
             if isinstance(op, ReturnOp):
                 Rewriter.replace_op(op, func.ReturnOp(), [])
         types = function.body.block.arg_types
-        made = func.FuncOp(function.sym_name.data, FunctionType.from_lists(types, []), function.detach_region(0))  # pyright: ignore
+        made = func.FuncOp(function.sym_name.data, FunctionType.from_lists(types, []), function.detach_region(0))
         made.arg_attrs = ArrayAttr(attributes)
         made.attributes[ENTRY] = UnitAttr()
         if function.known_block_size is not None:

@@ -144,7 +144,7 @@ class KernelRoad:
         return SizedKernel(name, how, (x, y, z), parameters, shared, self.options.device.architecture, self)
 
     def _on_buffers(self, name: str) -> ModuleOp:
-        return ModuleOp([self._functions[name].parent_op().clone()])  # pyright: ignore
+        return ModuleOp([self._functions[name].parent_op().clone()])  # pyright: ignore[reportOptionalMemberAccess]
 
     @cached_property
     def _bounds(self) -> dict[str, IndexBounds]:

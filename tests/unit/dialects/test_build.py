@@ -100,7 +100,7 @@ def test_a_constant_is_not_put_behind_the_insertion_point():
     made, builder = function()
     first = build.constant_index(builder, 1)
     build.constant_index(builder, 2)
-    before = Builder(InsertPoint.before(first.owner))  # pyright: ignore[reportArgumentType]
+    before = Builder(InsertPoint.before(first.owner))
     build.constant_index(before, 2)
     build.constant_index(before, 1)
     assert [line.split()[0] for line in lines(made)] == ["%c2", "%c1", "%c1_0", "%c2_0"]

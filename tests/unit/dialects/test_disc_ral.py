@@ -31,7 +31,7 @@ CODES = {
 
 @pytest.mark.parametrize(("ir_type", "code"), CODES.items(), ids=lambda value: str(value))
 def test_the_code_of_a_type(ir_type: object, code: str) -> None:
-    assert type_code(ir_type) == code  # pyright: ignore[reportArgumentType]
+    assert type_code(ir_type) == code
 
 
 def test_the_product_of_the_seed_and_of_today() -> None:

@@ -71,7 +71,7 @@ def test_an_attribute_and_its_interval():
     "attribute", [None, StringAttr("x"), ArrayAttr([IntegerAttr(1, i32)]), ArrayAttr([StringAttr("a")] * 2)]
 )
 def test_what_is_no_range(attribute: object):
-    assert interval_of(attribute) is None  # pyright: ignore[reportArgumentType]
+    assert interval_of(attribute) is None
 
 
 def test_a_value_of_a_later_block_is_unknown():

@@ -94,9 +94,9 @@ def test_the_same_crash_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     right = FlattenTensorsPass.apply
 
     def fails_on_selects(self: FlattenTensorsPass, ctx: object, op: object) -> None:
-        if any(inner.name == "arith.select" for inner in op.walk()):  # pyright: ignore
+        if any(inner.name == "arith.select" for inner in op.walk()):
             raise KeyError("no select")
-        right(self, ctx, op)  # pyright: ignore
+        right(self, ctx, op)
 
     monkeypatch.setattr(FlattenTensorsPass, "apply", fails_on_selects)
     signature = crash_of(PROGRAMS["ragged"], OPTIONS)

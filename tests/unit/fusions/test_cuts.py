@@ -35,7 +35,7 @@ def parts(body: str) -> Parts:
         (
             part.role,
             [op.instruction_name.data for op in part.cuts],
-            sorted(value.owner.instruction_name.data for value in part.reads),  # pyright: ignore
+            sorted(value.owner.instruction_name.data for value in part.reads),
         )
         for part in find_cuts(view_of(entry_of(module)))
     ]

@@ -271,7 +271,7 @@ def test_on_request_it_is_refused_whole() -> None:
   ROOT s = f32[1] reduce(x, z), dimensions={1}, to_apply=add"""
     module = parse_hlo(program(long, "f32[1]", [np.zeros((1, 4000000), np.float32)]))
     before = print_hlo(module)
-    SplitTritonFusionsPass("refuse").apply(None, module)  # pyright: ignore[reportArgumentType]
+    SplitTritonFusionsPass("refuse").apply(None, module)
     split_results(module)
     split_reductions(module)
     assert print_hlo(module) == before

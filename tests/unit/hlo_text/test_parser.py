@@ -66,10 +66,10 @@ def test_every_instruction_knows_where_it_was_written():
             and isinstance(where := op.location.location, FileLineColLoc)
             and where.line.data == number
         )
-        where = op.location.location  # pyright: ignore
+        where = op.location.location
         assert isinstance(op, HloOp)
-        assert op.location.desc.data == op.instruction_name.data == name.removeprefix("%")  # pyright: ignore
-        assert (where.filename.data, where.column.data) == ("gelu.hlo", column)  # pyright: ignore
+        assert op.location.desc.data == op.instruction_name.data == name.removeprefix("%")
+        assert (where.filename.data, where.column.data) == ("gelu.hlo", column)
 
 
 def test_a_computation_alone_is_a_module():
@@ -125,7 +125,7 @@ def test_aliases_of_the_module_are_numbers():
         "HloModule m, input_output_alias={ {}: (0, {}, must-alias), {1,0}: (1, {0}) }\n"
         + in_computation("ROOT p = (f32[], (s32[])) parameter(0)", "q = (s32[]) parameter(1)")
     )
-    aliases = list(module.attributes["hlo.input_output_alias"])  # pyright: ignore
+    aliases = list(module.attributes["hlo.input_output_alias"])
     assert aliases == [AliasAttr((), 0, (), "must-alias"), AliasAttr((1, 0), 1, (0,), "may-alias")]
 
 

@@ -63,7 +63,7 @@ def graph(*ops: str, wide: tuple[str, ...] = ()) -> StitchGraph:
 
 
 def names(values: object) -> list[str]:
-    return [value.name_hint for value in values]  # pyright: ignore
+    return [value.name_hint for value in values]
 
 
 SOFTMAX = (

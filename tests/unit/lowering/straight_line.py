@@ -86,7 +86,7 @@ def run(module: ModuleOp, arguments: Sequence[Array]) -> list[Array]:
                 assert isinstance(attribute, IntegerAttr)
                 values[op.results[0]] = np.int64(attribute.value.data)
         elif op.name in ("arith.cmpi", "arith.cmpf"):
-            number = op.properties["predicate"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+            number = op.properties["predicate"].value.data
             names = _INTEGER_PREDICATES if op.name == "arith.cmpi" else _FLOAT_PREDICATES
             values[op.results[0]] = _COMPARISONS[names[number]](*operands)
         else:

@@ -102,7 +102,7 @@ def test_a_compilation_is_at_rest(monkeypatch: pytest.MonkeyPatch, dynamic: bool
 
     def watched(*args: object, **given: object) -> None:
         seen.append(gc.get_threshold()[0])
-        own(*args, **given)  # pyright: ignore[reportArgumentType]
+        own(*args, **given)
 
     monkeypatch.setattr(recorder, "run_pass", watched)
     if dynamic:

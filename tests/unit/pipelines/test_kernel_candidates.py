@@ -30,7 +30,7 @@ def times(monkeypatch: pytest.MonkeyPatch, *given: float) -> None:
     priced = kernel_candidates.priced_candidates
 
     def fixed(*arguments: object) -> list[Candidate]:
-        known = priced(*arguments)  # pyright: ignore[reportArgumentType]
+        known = priced(*arguments)
         return [replace(each, cost=replace(each.cost, time=time)) for each, time in zip(known, given, strict=True)]
 
     monkeypatch.setattr(kernel_candidates, "priced_candidates", fixed)

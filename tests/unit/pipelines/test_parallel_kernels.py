@@ -51,7 +51,7 @@ def test_a_kernel_that_a_child_cannot_compile_is_an_error_here() -> None:
         raise Unsupported(f"no, says {os.getpid()}")
 
     with pytest.raises(Unsupported, match=f"says {os.getpid()}$"):
-        parallel_kernels.compile_kernels([refuse] * 9, [], 2)  # pyright: ignore[reportArgumentType]
+        parallel_kernels.compile_kernels([refuse] * 9, [], 2)
 
 
 def test_a_child_that_dies_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

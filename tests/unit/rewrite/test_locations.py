@@ -22,10 +22,10 @@ A, B, C = location("a", 1), location("b", 2), location("c", 3)
 def test_fusing_keeps_each_part_once_and_flattens():
     both = fuse_locations(A, B)
     assert isinstance(both, FusedLoc)
-    assert list(both.locations) == [A, B]  # pyright: ignore
+    assert list(both.locations) == [A, B]
     assert fuse_locations(both, A) == both
     assert fuse_locations(B, both) == fuse_locations(B, A)
-    assert list(fuse_locations(both, fuse_locations(C, A)).locations) == [A, B, C]  # pyright: ignore
+    assert list(fuse_locations(both, fuse_locations(C, A)).locations) == [A, B, C]
 
 
 def test_unknown_adds_nothing():

@@ -24,7 +24,7 @@ class DoubleIsSum(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: arith.MulfOp, rewriter: PatternRewriter) -> None:
         owner = op.rhs.owner
-        if isinstance(owner, arith.ConstantOp) and owner.value == FloatAttr(2.0, op.rhs.type):  # pyright: ignore
+        if isinstance(owner, arith.ConstantOp) and owner.value == FloatAttr(2.0, op.rhs.type):
             rewriter.replace(op, arith.AddfOp(op.lhs, op.lhs))
 
 
@@ -38,7 +38,7 @@ def test_new_ops_take_the_location_of_the_op_that_they_replace():
         }""")
     assert apply_patterns(module, [DoubleIsSum()])
     [new] = [op for op in module.walk() if isinstance(op, arith.AddfOp)]
-    assert new.location == NameLoc(StringAttr("double"), new.location.location)  # pyright: ignore
+    assert new.location == NameLoc(StringAttr("double"), new.location.location)
     assert not apply_patterns(module, [DoubleIsSum()])  # nothing more to do
 
 
@@ -63,7 +63,7 @@ def test_a_folded_constant_says_where_it_is_from():
         }""")
     canonicalize(module)
     [constant] = [op for op in module.walk() if isinstance(op, arith.ConstantOp)]
-    assert constant.value == FloatAttr(4.0, constant.result.type)  # pyright: ignore
+    assert constant.value == FloatAttr(4.0, constant.result.type)
     assert "square" in str(constant.location)
 
 

@@ -135,7 +135,7 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
 
     class Explosive:
         def __reduce__(self) -> tuple[object, tuple[str]]:
-            return (Path.touch, (Path(tmp_path / "exploded"),))  # pyright: ignore
+            return (Path.touch, (Path(tmp_path / "exploded"),))
 
     path = tmp_path / "in.npz"
     np.savez(path, p0=np.array([Explosive()], dtype=object))

@@ -64,7 +64,7 @@ def test_infinity_and_nan_stay() -> None:
 @pytest.mark.parametrize("row", [row for row in DTYPES if row.kind is Kind.FLOAT], ids=lambda row: row.name)
 def test_every_float_type_is_widened_outwards(row: object) -> None:
     """Those without infinities too: never inwards."""
-    numpy = row.numpy  # pyright: ignore
+    numpy = row.numpy
     array = np.array([0.5, 1, 2, 4], np.float32).astype(numpy)
     assert (widen(array, 1, +1).astype(np.float64) >= array.astype(np.float64)).all()
     assert (widen(array, 1, -1).astype(np.float64) <= array.astype(np.float64)).all()
@@ -117,7 +117,7 @@ def test_outwards_is_to_the_next_number_also_beside_zero() -> None:
 )
 def test_a_bundle_admits_the_same(row: object) -> None:
     """Its script stands alone, so it has this rule for itself: every pair of some ends, with each of some values."""
-    kind = row.numpy  # pyright: ignore
+    kind = row.numpy
     with np.errstate(all="ignore"):
         values = np.array([-np.inf, -1e9, -1, 0, 1, 2, 1e9, np.inf, np.nan]).astype(kind)
     least, most = extremes(kind)

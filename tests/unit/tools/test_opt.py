@@ -224,7 +224,7 @@ class Breaking(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         add = next(inner for inner in op.walk() if isinstance(inner, arith.AddfOp))
         constant = arith.ConstantOp(IntegerAttr(1, i32))
-        add.parent.insert_op_before(constant, add)  # pyright: ignore
+        add.parent.insert_op_before(constant, add)
         add.operands[1] = constant.result
 
 

@@ -179,7 +179,7 @@ def test_wrong_numbers_end_with_three(capsys: pytest.CaptureFixture[str], monkey
     right = cpu_launcher.run_program
 
     def wrong(*words: object, **named: object) -> list[np.ndarray]:
-        (result,) = right(*words, **named)  # pyright: ignore
+        (result,) = right(*words, **named)
         result[7] = -result[7]
         return [result]
 
@@ -280,7 +280,7 @@ def test_accesses_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert total.endswith("1 bank ways (worst 1)")
     assert head.split() == ["access", "copies", "of", "bytes", "requests", "bank", "ways", "sectors", "from"]
     shared = [row for row in rows if "the shared tensor<32x1x33xf32>  4 " in row]
-    assert [re.search(r"f32>  4 +(\d+) +(\d+) +-  ", row).groups()[1] for row in shared] == ["1", "1"]  # pyright: ignore[reportOptionalMemberAccess]
+    assert [re.search(r"f32>  4 +(\d+) +(\d+) +-  ", row).groups()[1] for row in shared] == ["1", "1"]
     assert all("seed_listing.hlo:" in row for row in rows)
 
 

@@ -44,5 +44,5 @@ def test_some_do_not_end_well() -> None:
 def test_who_stops_asking_leaves_no_process() -> None:
     found = run_jobs([Job("quick", partial(doubled, 1)), Job("slow", partial(doubled, 1, 60.0))], 2, None, left)
     assert next(found).result == 2
-    found.close()  # pyright: ignore
+    found.close()
     assert multiprocessing.active_children() == []

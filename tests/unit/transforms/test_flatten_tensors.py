@@ -41,7 +41,7 @@ def value_of(value: SSAValue, indices: dict[str, int]) -> int:
     owner = value.owner
     match owner:
         case arith.ConstantOp():
-            return owner.value.value.data  # pyright: ignore
+            return owner.value.value.data
         case ApplyIndexingOp():
             [result] = owner.map.evaluate([value_of(operand, indices) for operand in owner.operands])
             return int(result)
@@ -184,7 +184,7 @@ def test_a_constant_of_one_value_stays_one_value():
         }}""")
     [constant] = [op for op in module.walk() if isinstance(op, arith.ConstantOp)]
     assert str(constant.value) == "dense<7> : tensor<12xi32>"
-    assert constant.value.is_splat()  # pyright: ignore[reportAttributeAccessIssue]
+    assert constant.value.is_splat()
 
 
 def test_maps_that_only_indices_of_size_one_needed_go():

@@ -124,7 +124,7 @@ def names_in(location: Attribute) -> set[str]:
         case NameLoc():
             return {location.desc.data}
         case FusedLoc():
-            return {name for part in location.locations for name in names_in(part)}  # pyright: ignore
+            return {name for part in location.locations for name in names_in(part)}
         case _:
             return set()
 

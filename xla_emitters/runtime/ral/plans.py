@@ -299,7 +299,7 @@ class SegmentCode:
             self._copy(target, self._keep(source), source.nbytes)
 
     def _copy(self, target: Slot | _Result, source: Slot | int, count: int) -> None:
-        self._pending.append((self._steps.copy, [target, source, count]))  # pyright: ignore
+        self._pending.append((self._steps.copy, [target, source, count]))  # pyright: ignore[reportArgumentType]
 
     def _value(self, place: Place) -> Any:
         """A buffer as a function takes it: an array, or which one of those of the call."""

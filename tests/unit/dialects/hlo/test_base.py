@@ -50,7 +50,7 @@ def test_a_refusal_names_op_instruction_and_place():
     it = op("cholesky", ParameterOp(0, T, "x"))
     it.location = NameLoc(StringAttr("it"), FileLineColLoc(StringAttr("a.hlo"), IntAttr(3), IntAttr(5)))
     with pytest.raises(Unsupported, match="no code for HLO op 'cholesky'") as error:
-        it.emit_element(None)  # pyright: ignore
+        it.emit_element(None)
     assert error.value.place == written_at(it)
     assert str(error.value.place) == "a.hlo:3:5"
     assert written_at(ParameterOp(0, T, "x")) is None

@@ -165,7 +165,7 @@ def test_a_loop_is_hoisted_only_if_it_surely_ends(step: int | None, wanted: bool
 def test_a_loop_with_a_division_by_what_may_be_zero_is_not_hoisted():
     made = loop(1)
     block = made.body.block
-    block.insert_ops_before([arith.DivSIOp(block.args[0], block.args[0])], block.first_op)  # pyright: ignore[reportArgumentType]
+    block.insert_ops_before([arith.DivSIOp(block.args[0], block.args[0])], block.first_op)
     assert not is_speculatable(made)
 
 

@@ -165,7 +165,7 @@ def test_an_op_is_taken_for_its_only_result() -> None:
     one = arith.ConstantOp(IntegerAttr(1, i32))
     assert arith.AddiOp(one, one).lhs is one.result
     with pytest.raises(ValueError, match="single result"):
-        arith.AddiOp(one, test.TestOp(result_types=[i32, i32]))  # pyright: ignore[reportArgumentType]
+        arith.AddiOp(one, test.TestOp(result_types=[i32, i32]))
 
 
 def test_an_erased_value_that_is_used_is_xdsls_error() -> None:

@@ -38,7 +38,7 @@ def test_a_wrong_format_of_somebody_elses_op_is_an_error_at_once():
     with pytest.raises(PyRDLOpDefinitionError):
 
         @irdl_op_definition
-        class WrongOp(IRDLOperation):  # pyright: ignore[reportUnusedClass]
+        class WrongOp(IRDLOperation):
             name = "mine.wrong"
             result = result_def()
             assembly_format = "$nothing attr-dict"

@@ -111,7 +111,7 @@ def test_a_mistake_in_somebody_elses_op_is_an_error_at_its_class() -> None:
     with pytest.raises(PyRDLOpDefinitionError):
 
         @irdl_op_definition
-        class WrongOp(IRDLOperation):  # pyright: ignore[reportUnusedClass]
+        class WrongOp(IRDLOperation):
             name = "arith.wrong"
             result = 3
 

@@ -64,7 +64,7 @@ def test_floats_keep_their_bits(bits: int) -> None:
     [(1.0, f16, "0xH3C00"), (-2.0, bf16, "0xRC000"), (0.1, bf16, "0xR3DCD"), (0.1, f64, "0x3FB999999999999A")],
 )
 def test_floats_of_other_widths(value: float, type: object, text: str) -> None:
-    assert constant_text(FloatAttr(value, type), type) == text  # pyright: ignore
+    assert constant_text(FloatAttr(value, type), type) == text
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def found_for(values: dict[str, Bounds], name: str, least: str = "-inf", zero: s
     """Bounds of an instruction from those of its operands."""
     entry = entry_of(parse_hlo(SOFTMAX.format(least=least, zero=zero), "x.hlo"))
     op = next(op for op in entry.instructions if op.instruction_name.data == name)
-    operands = [values[operand.owner.instruction_name.data] for operand in op.operands]  # pyright: ignore
+    operands = [values[operand.owner.instruction_name.data] for operand in op.operands]
     with np.errstate(all="ignore"):
         return by_relations(op, operands, values[name])
 

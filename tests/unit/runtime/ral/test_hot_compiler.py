@@ -137,7 +137,7 @@ def test_a_process_that_always_dies_is_given_up() -> None:
     compiler, jobs = compiler_of(DIES), [Job(number) for number in range(3)]
     for job in jobs:
         assert "fails: it ended with status 3" in answer_of(compiler, job)["declined"]
-    assert compiler._faults == MOST_FAULTS  # pyright: ignore[reportPrivateUsage]
+    assert compiler._faults == MOST_FAULTS
 
 
 def test_a_process_that_does_not_answer_is_ended() -> None:

@@ -29,7 +29,7 @@ def run(arguments: str, body: str, **given: object) -> None:
     (fusion,) = [op for op in parse_ir(text).walk() if isinstance(op, FusionOp)]
     loops = compile_loops(fusion)
     known = {"c0": 0, "c1": 1, "c64": 64, **given}
-    loops(*[known[value.name_hint or ""] for value in loops.captured])  # pyright: ignore[reportArgumentType]
+    loops(*[known[value.name_hint or ""] for value in loops.captured])
 
 
 DOUBLE = f"""
