@@ -25,9 +25,9 @@ from xla_emitters.host.disc_convert_memory_marker import DiscConvertMemoryMarker
 from xla_emitters.host.python_program import python_program
 from xla_emitters.pipelines.program_llvm import without_kernels
 from xla_emitters.pipelines.programs import DynamicProgram
-from xla_emitters.runtime.ral.api_log import ApiCall, ApiLog
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Context
+from xla_emitters.runtime.ral.dispatch_log import Dispatch, DispatchLog
 from xla_emitters.runtime.ral.program import LoadedProgram
 
 LAUNCH = "ral_kernel_launch"
@@ -38,7 +38,7 @@ class Seen:
     """The host program by Python, each of whose calls a log notes."""
 
     loaded: LoadedProgram
-    log: ApiLog
+    log: DispatchLog
 
     @property
     def context(self) -> Context:
@@ -48,24 +48,24 @@ class Seen:
         return self.loaded.run_seen(inputs, self.log.watch)
 
 
-def by_python(program: DynamicProgram, calls: list[ApiCall]) -> Seen:
+def by_python(program: DynamicProgram, calls: list[Dispatch]) -> Seen:
     """The host program by Python, which asks the runtime for the host's buffers too, as machine code does."""
     road = program.cpu.road
     host = without_kernels(road.host if road else program.module)
     DiscConvertMemoryMarkerPass(cpu_too=True).apply(make_context(), host)
     made = python_program(host)
     kernels = program.loaded.context.kernels
-    log = ApiLog(made.functions)
-    log.calls = calls
+    log = DispatchLog(made.functions)
+    log.entries = calls
     constants = Constants(constants_of(host))
     return Seen(LoadedProgram(made.source, made.functions, made.dtypes, constants, kernels, made.donated), log)
 
 
-def compare(program: DynamicProgram, inputs: Sequence[Sequence[Any]]) -> list[ApiCall]:
+def compare(program: DynamicProgram, inputs: Sequence[Sequence[Any]]) -> list[Dispatch]:
     """The calls of the runtime of all runs. raises AssertionError where hosts differ in a bit, a call, or what they allocate"""
-    wanted_calls, machine = list[ApiCall](), program.llvm_host()
-    log = ApiLog(machine.ops)
-    calls = log.calls
+    wanted_calls, machine = list[Dispatch](), program.llvm_host()
+    log = DispatchLog(machine.ops)
+    calls = log.entries
     hosts = by_python(program, wanted_calls), program.llvm_host(log).program, machine.program
     for given in inputs:
         arrays = program.checked(given)
@@ -120,6 +120,8 @@ def row(program: Program) -> tuple[bool, str]:
 
 def main(names: Sequence[str]) -> int:
     known = programs()
+    if unknown := sorted({*names} - {*known}):
+        sys.exit(f"no such program: {', '.join(unknown)}; there are: {', '.join(known)}")
     print(f"{'program':24} {'shapes':>6} {'calls':>6} {'python us':>10} {'llvm us':>9} {'launches':>8} {'us each':>8}")
     all_right, ratios = True, list[float]()
     for name in names or known:

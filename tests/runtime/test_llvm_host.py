@@ -18,7 +18,7 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.program_llvm import HOST, LlvmHost
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
-from xla_emitters.runtime.ral.api_log import ApiLog
+from xla_emitters.runtime.ral.dispatch_log import DispatchLog
 from xla_emitters.runtime.ral.host_kernels import SHARED_WORK
 from xla_emitters.stablehlo_text import parse_stablehlo
 
@@ -115,7 +115,7 @@ OWNED = """func.func @main(%ctx: !disc_ral.context) {
 
 @pytest.mark.parametrize("is_logged", [False, True])
 def test_a_program_owns_copies_of_donated_arguments(is_logged: bool) -> None:
-    log = ApiLog({}) if is_logged else None
+    log = DispatchLog() if is_logged else None
     program = LlvmHost("owned", parse_ir(OWNED), ModuleOp([]), None, CompileOptions(), log=log).program
     x = np.arange(5, dtype=np.int32)
     for _ in range(2):

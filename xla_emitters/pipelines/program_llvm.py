@@ -30,9 +30,9 @@ from xla_emitters.lowering.host_runtime import host_program_ir
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import HOST_BY_LLVM
 from xla_emitters.rewrite.recorder import Recorder
-from xla_emitters.runtime.ral.api_log import ApiLog
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Kernels
+from xla_emitters.runtime.ral.dispatch_log import DispatchLog
 from xla_emitters.runtime.ral.native_program import CONSTANT, MAIN, Interface, NativeProgram
 
 HOST = "XLA_EMITTERS_HOST"
@@ -65,7 +65,7 @@ class LlvmHost:
         kernels: Kernels | None,
         options: CompileOptions,
         *,
-        log: ApiLog | None = None,
+        log: DispatchLog | None = None,
     ) -> None:
         self.source, self._code, self._kernels, self._log = host, code, kernels, log
         self.ops = name_buffer_ops(host)

@@ -50,11 +50,10 @@ from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import element_name
-from xla_emitters.runtime.ral.api_log import ApiLog
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Counters
-from xla_emitters.runtime.ral.dispatch_log import Dispatch, DispatchLog
+from xla_emitters.runtime.ral.dispatch_log import MEMORY, Dispatch, DispatchLog
 from xla_emitters.runtime.ral.heat import Heat
 from xla_emitters.runtime.ral.memory import Memory
 from xla_emitters.runtime.ral.native_program import NativeProgram
@@ -290,7 +289,7 @@ class DynamicProgram:
         """What a run on these arguments asks of the runtime, in order: launches, library calls, copies. raises as `run`"""
         log = DispatchLog()
         self.loaded.run_seen(self._owned(self.checked(inputs), donate=donate), log.watch)
-        return log.entries
+        return [entry for entry in log.entries if entry.call not in MEMORY]
 
     def deviations(self, inputs: Sequence[Any], results: Sequence[Array] | None = None) -> list[Deviation]:
         """How far mixed precision is from the program in its own types on these arguments, for each result; none without it.
@@ -392,7 +391,7 @@ class DynamicProgram:
         """What a call runs: the host program by Python, or as machine code. raises as `loaded` and `asked_host`, ToolError of LLVM"""
         return self.loaded if asked_host() == PYTHON else self.llvm_host().program
 
-    def llvm_host(self, log: ApiLog | None = None) -> LlvmHost:
+    def llvm_host(self, log: DispatchLog | None = None) -> LlvmHost:
         """The host program as machine code. raises UsageError where compilation stopped before it, Unsupported
 
         log   notes each call of the runtime; the program then asks it for everything

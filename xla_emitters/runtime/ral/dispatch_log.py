@@ -4,60 +4,75 @@
     log[3]                                          d2d f32[2,3] f32[2,3]
     copied(log)                                     {"d2d": (1, 24)}: one copy on the device, of 24 bytes
 
-Functions of the runtime are named by their call, buffer ops that it carries out by their function in the host program. Copies are `d2d`,
-`d2h`, `h2d` and `h2h`: their bytes are those of the source. Allocations and the like are in `memory`, not here.
+Functions of the runtime are named by their call, buffer ops that it carries out by their function in the host program, or by the op and its
+instruction where the log knows the functions: "lmhlo.compare compare.3". Copies are `d2d`, `d2h`, `h2d` and `h2h`: their bytes are those of
+the source. The host program in Python and that in machine code make equal logs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.ral.context import Call
 
 COPIES = ("d2d", "d2h", "h2d", "h2h")
-LEFT_OUT = frozenset(("alloc", "dealloc", "inc_ref", "ral_const", "sync_on_stream"))
+MEMORY = frozenset(("alloc", "dealloc", "inc_ref", "ral_const", "sync_on_stream"))
+"""Calls that move nothing and compute nothing."""
 
 
 @dataclass(frozen=True)
 class Dispatch:
     """One call of a function.
 
-    call       "d2d", "ral_gemm", "ral_kernel_launch"; of a buffer op the name of its function in the host program
-    arguments  arrays as "f32[2,3]", numbers and texts as they are
+    name       in full, with the types of its arguments: "alloc___gpu___pvoid_i64_i64___m2df32"
+    arguments  arrays as "f32[2,3]", numbers and texts as they are; a context and a stream are left out
     bytes      of all arrays
     """
 
-    call: str
+    name: str
     arguments: tuple[str, ...]
     bytes: int
+
+    @property
+    def call(self) -> str:
+        """The name without types: "d2d", "ral_gemm", "ral_kernel_launch"."""
+        return self.name.partition("___")[0]
 
     def __str__(self) -> str:
         return " ".join((self.call, *self.arguments))
 
 
 class DispatchLog:
-    """Collects the dispatches of one call."""
+    """Collects dispatches.
 
-    def __init__(self) -> None:
+    functions   name of a function in the host program -> the op on buffers that it carries out
+    """
+
+    def __init__(self, functions: Mapping[str, BufferOp | FusionOp] | None = None) -> None:
         self.entries = list[Dispatch]()
+        self._functions = functions or {}
+
+    def add(self, name: str, values: Sequence[Any]) -> None:
+        """Writes a call down."""
+        op = self._functions.get(name)
+        called = name if op is None else f"{op.name} {op.instruction_name}" if isinstance(op, BufferOp) else op.name
+        given = [value for value in values if value is not None and not isinstance(value, Call)]
+        arrays = [cast(Array, value) for value in given if isinstance(value, np.ndarray)]
+        self.entries.append(Dispatch(called, tuple(map(_shown, given)), sum(array.nbytes for array in arrays)))
 
     def watch(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, noted at each call. `name` is its full name, or that of a global of the host program."""
-        call = name.partition("___")[0]
-        if call in LEFT_OUT:
-            return function
+        """The function, which writes each call of it down. `name` is its full name, or that of a global of the host program."""
 
-        def run(*arguments: Any) -> Any:
-            given = [value for value in arguments if value is not None and not isinstance(value, Call)]
-            arrays = [cast(Array, value) for value in given if isinstance(value, np.ndarray)]
-            self.entries.append(Dispatch(call, tuple(map(_shown, given)), sum(array.nbytes for array in arrays)))
-            return function(*arguments)
+        def run(*values: Any) -> Any:
+            self.add(name, values)
+            return function(*values)
 
         return run
 

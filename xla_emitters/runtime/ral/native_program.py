@@ -24,10 +24,10 @@ from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import InternalError
 from xla_emitters.runtime.ral.api import RUNNING, Erased, Registry, ral_api, serve
-from xla_emitters.runtime.ral.api_log import ApiLog
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import STAGE, Call, Context, Kernels
+from xla_emitters.runtime.ral.dispatch_log import DispatchLog
 from xla_emitters.runtime.ral.functions import function_named
 from xla_emitters.runtime.ral.host_kernels import ALIGNMENT, SHARED_WORK
 from xla_emitters.runtime.reference import call_beside
@@ -83,7 +83,7 @@ class NativeProgram:
         ops: Mapping[str, BufferOp],
         constants: Constants,
         kernels: Kernels | None = None,
-        log: ApiLog | None = None,
+        log: DispatchLog | None = None,
         registry: Registry = ral_api,
     ) -> None:
         self._code = code  # it is gone with its last owner
