@@ -89,12 +89,16 @@ def reciprocal_sqrt(z: Array) -> Array:
 
 def arc_tangent_of_quotient(y: Array, x: Array) -> Array:
     """-i log((x + i y) / sqrt(x^2 + y^2)). Both are divided by their largest part first, for their squares may overflow."""
-    y, x = np.broadcast_arrays(y, x)
-    largest = np.maximum.reduce([np.abs(part) for z in (y, x) for part in (np.real(z), np.imag(z))])
-    y, x = y / largest, x / largest
+    y, x = over_largest_part(*np.broadcast_arrays(y, x))
     turned = from_parts(np.real(x) - np.imag(y), np.imag(x) + np.real(y))
     value = np.log(turned / np.sqrt(x * x + y * y))
     return from_parts(np.imag(value), -np.real(value))
+
+
+def over_largest_part(*numbers: Array) -> list[Array]:
+    """Complex numbers of one shape, divided by the largest of all their parts: by parts, since NumPy's complex division overflows."""
+    largest = np.maximum.reduce([np.abs(part) for z in numbers for part in (np.real(z), np.imag(z))])
+    return [from_parts(np.real(z) / largest, np.imag(z) / largest) for z in numbers]
 
 
 def stands(strictly: Callable[..., Array], order: Callable[..., Array], one: Array, other: Array) -> Array:

@@ -22,7 +22,7 @@ from functools import reduce
 
 import numpy as np
 
-from xla_emitters.dialects.hlo.complex_meaning import from_parts
+from xla_emitters.dialects.hlo.complex_meaning import from_parts, over_largest_part
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import Array
@@ -262,6 +262,7 @@ def _ulps(opcode: str, operands: Sequence[Bounds]) -> Array:
                 spread = np.abs(falling) * np.expm1(r)
                 growth = 1 + (np.abs(falling) + spread) / np.abs(np.abs(1 + falling) - spread)
             case "atan2":
+                first, last = over_largest_part(*np.broadcast_arrays(first, last))
                 squares = first * first + last * last
                 growth = (1 + np.abs(first) ** 2 + np.abs(last) ** 2) / np.abs(squares)
             case "divide":
@@ -281,10 +282,11 @@ def _either_side(low: Array, high: Array, operands: Sequence[Bounds]) -> tuple[A
     """
     kind = np.real(low).dtype
     with np.errstate(all="ignore"):
-        y, x = (np.asarray(bound.low, np.complex128) for bound in operands)
+        numbers = (np.asarray(bound.low, np.complex128) for bound in operands)
+        y, x = over_largest_part(*np.broadcast_arrays(*numbers))
         squares, size = y * y + x * x, np.abs(y) ** 2 + np.abs(x) ** 2
         rounding = ULPS_OF_COMPLEX * float(info(kind).eps)
-        is_open = (squares.real < 0) & (np.abs(squares.imag) <= rounding * size)
+        is_open = (np.real(squares) < 0) & (np.abs(np.imag(squares)) <= rounding * size)
         furthest = np.maximum(np.abs(np.real(low)), np.abs(np.real(high)))
         is_open |= furthest >= np.pi * (1 - rounding)
     ends = np.where(is_open, -np.pi, np.real(low)), np.where(is_open, np.pi, np.real(high))

@@ -87,3 +87,9 @@ def test_the_arc_of_a_quotient_takes_one_number_for_all() -> None:
     one, many = np.array([1.0 + 0j]), np.array([1, -2, 3], np.complex128)
     np.testing.assert_allclose(meaning.arc_tangent_of_quotient(one, many).real, np.arctan2(1, many.real))
     np.testing.assert_allclose(meaning.arc_tangent_of_quotient(many, one).real, np.arctan2(many.real, 1))
+
+
+def test_an_arc_tangent_of_the_smallest_numbers() -> None:
+    """The smallest positive number over itself is 1; NumPy's complex division of it by a real number overflows."""
+    smallest = np.array([5e-324], np.complex128)
+    np.testing.assert_allclose(meaning.arc_tangent_of_quotient(smallest, smallest), [np.pi / 4])

@@ -163,6 +163,15 @@ def test_an_arc_tangent_beside_a_cut_is_any_angle() -> None:
     assert bounds.admits((right + 4).astype(np.complex64)).tolist() == [False, False]
 
 
+def test_an_arc_tangent_beside_a_cut_is_any_angle_where_squares_vanish() -> None:
+    """1e-30i over itself: y^2 + x^2 is less than the smallest number, but both are divided by their largest part first."""
+    y = np.array([1e-30j], np.complex64)
+    right = np.array([np.pi / 4], np.complex64)
+    bounds = off_by_ulps("atan2", right, right, [Bounds(y, y), Bounds(y, y)])
+    assert bounds.admits((right - np.float32(np.pi)).astype(np.complex64)).all()
+    assert not bounds.admits((right + 4).astype(np.complex64)).any()
+
+
 def test_a_small_arc_tangent_is_off_as_one_of_1_is() -> None:
     """Of (x + i y) / sqrt(x^2 + y^2) what is left of y is what the larger x leaves of it."""
     y, x = np.array([1e-20], np.complex64), np.array([1], np.complex64)
