@@ -21,7 +21,7 @@ Source: seed document, "DhloFuseOnBuffer"; docs/reference/4 3.3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -168,8 +168,6 @@ class Fusion:
 
 Verdict: TypeAlias = Fusion | str
 """A fusion, or why there is none."""
-
-Judge: TypeAlias = Callable[["Group"], Verdict]
 
 
 class Group:

@@ -68,10 +68,6 @@ class PackedTranspose:
         return len(self.dims) - 2
 
     @property
-    def t2_of_input(self) -> int:
-        return self.permutation[self.t2]
-
-    @property
     def input_dims(self) -> tuple[int, ...]:
         return input_dims(self.dims, self.permutation)
 

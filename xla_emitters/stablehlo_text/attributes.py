@@ -641,11 +641,3 @@ def _of_bytes(text: str, dims: tuple[int, ...], element: DType, wrong: Callable[
     else:
         raw = np.frombuffer(data, element.numpy)
     return np.full(dims, raw[0]) if raw.size == 1 != count else raw.reshape(dims)
-
-
-def parse_optional_types(cursor: Cursor) -> list[Attribute]:
-    """Consumes types separated by commas."""
-    found = [parse_type(cursor)]
-    while cursor.accept(","):
-        found.append(parse_type(cursor))
-    return found

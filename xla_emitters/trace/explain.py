@@ -12,7 +12,6 @@ fusion
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from xla_emitters.trace.records import Trace
@@ -32,11 +31,6 @@ def explained_json(trace: Trace) -> dict[str, Any]:
     for decision in trace.decisions:
         found.setdefault(decision.topic, []).append({"text": decision.text, **decision.data})
     return {"name": trace.name, **found, "declined": remarks_json(trace)}
-
-
-def explained_program(graph: Trace, kernels: Sequence[Trace]) -> str:
-    """What was decided for a program: the remarks of passes on HLO, if there are any, then kernel by kernel."""
-    return "\n".join(map(explained, (*([graph] if graph.remarks else []), *kernels)))
 
 
 def remarks_json(trace: Trace) -> list[dict[str, str]]:

@@ -19,7 +19,7 @@ from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo.base import Call
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, element_of, is_array, tuple_types
+from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, tuple_types
 
 
 def first_operand(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
@@ -68,14 +68,6 @@ def element_of_operand(number: int) -> Any:
         return operands[0][number]
 
     return element
-
-
-def dimension_size(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
-    """The size of a dimension that has one."""
-    size = dims_of(op.operands[0])[op.numbers("dimensions")[0]]
-    if size == UNBOUNDED:
-        raise op.unsupported("no size of a dimension that is known only at run time")
-    return np.int32(size)
 
 
 def async_started(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:

@@ -28,7 +28,6 @@ from xla_emitters.dialects.hlo.types import (
     TokenType,
     array_type,
     as_array,
-    dims_of,
     element_of,
     is_array,
     same_shape,
@@ -146,12 +145,6 @@ class RuleOp(CallingOp):
         if element_of(self.operands[operand]).kind not in kinds:
             shown = " or ".join(kind.value for kind in kinds)
             raise self.broken(f"operand {operand} of '{self.opcode}' holds {shown} elements", operand)
-
-    def expect_scalar(self, operand: int, *kinds: Kind) -> None:
-        """The operand must be a scalar of one of these kinds."""
-        self.expect_kind(operand, *kinds)
-        if dims_of(self.operands[operand]):
-            raise self.broken(f"operand {operand} of '{self.opcode}' is a scalar", operand)
 
     def expect_dimension(self, dimension: int, rank: int, name: str = "dimensions") -> int:
         """`dimension` must be one of an array of that rank; returns it."""

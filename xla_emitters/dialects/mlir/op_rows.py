@@ -30,11 +30,6 @@ def op_of_family(family: type[FamilyT], name: str) -> type[FamilyT]:
     return _op(family, name, {})
 
 
-def ops_of_family(family: type[FamilyT], dialect: str, names: Sequence[str]) -> dict[str, type[FamilyT]]:
-    """The ops `<dialect>.<name>` of a family, by name."""
-    return {name: op_of_family(family, f"{dialect}.{name}") for name in names}
-
-
 def op_of_row(
     name: str,
     syntax: str | None,
