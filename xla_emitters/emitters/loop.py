@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
 
 from xla_emitters.device import Device
@@ -36,9 +36,10 @@ from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, 
 from xla_emitters.fusions.launch import launch_for, work_item_map
 from xla_emitters.fusions.scatters import scatter_of
 from xla_emitters.fusions.thread_work import ThreadWork, thread_works
-from xla_emitters.fusions.unroll import elements_per_thread, unroll_reason
+from xla_emitters.fusions.unroll import UNROLL, elements_per_thread, unroll_reason
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing import IndexingMap
+from xla_emitters.kernels.kernel_entry import UNROLL_FACTOR
 from xla_emitters.rewrite.notes import decide
 
 
@@ -95,7 +96,11 @@ class LoopEmitter:
             for number, result in zip(numbers, _emit_loop(view, entry, visited, root, numbers), strict=True):
                 results[number] = result
         entry.finish(results)
-        return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
+        module = kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
+        if work.elements > UNROLL:
+            for function in module.ops:
+                function.attributes[UNROLL_FACTOR] = IntegerAttr.from_index_int_value(work.elements)
+        return module
 
 
 def _by_size(view: FusionView) -> tuple[Sequence[int], Sequence[int]]:

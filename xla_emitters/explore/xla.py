@@ -246,7 +246,7 @@ def description(chip: Device) -> str:
         "gpu_device_info { "
         + " ".join(f"{key}: {value}" for key, value in numbers.items())
         + f' name: "{chip.name}" device_vendor: "NVIDIA Corporation" driver_version: "13.0.0" runtime_version: "12.8.0"'
-        + ' compile_time_toolkit_version: "12.8.0" dnn_version: "9.10.0"'
+        + ' compile_time_toolkit_version: "13.0.0" dnn_version: "9.10.0"'
         + f" cuda_compute_capability {{ major: {major} minor: {minor}{extension} }} }}"
         + f' platform_name: "CUDA" device_description_str: "{chip.name}"'
     )

@@ -56,6 +56,8 @@ BLOCK = "gpu.known_block_size"
 REQUIRED_BLOCK = "nvvm.reqntid"
 SLICE_INDEX = "xla.slice_index"
 """On an argument: the number of its buffer; arguments with one number are one buffer."""
+UNROLL_FACTOR = "xla.unroll_factor"
+"""On a function: `xla-gpu-optimize-loops` unrolls loops of up to so many iterations whatever their size; none: 4."""
 INVARIANT = "xla.invariant"
 """On an argument: the kernel does not write its buffer."""
 DIMENSIONS = ("x", "y", "z")

@@ -12,7 +12,8 @@
 
 Straight-line code lets the loads of several iterations overlap, but is larger. The size of a body is the sum of its ops' weights: 1 per op,
 20 per float `math` op that becomes a call or a polynomial, each times the number of elements of a vector result. A loop is copied as often
-as copies of a total size of at most 400 allow; a loop of at most `max_unroll_factor` iterations is unrolled whatever its size. The factor
+as copies of a total size of at most 400 allow; a loop of at most `max_unroll_factor` iterations is unrolled whatever its size: 4, or what
+the function says, since the elements of a thread are the iterations of a loop. The factor
 always divides the number of iterations, so there is no remainder loop. A loop that contains another loop, a call, or a function with
 a large expansion is not unrolled; inner loops come first, so a nest is unrolled from the inside as far as the size allows.
 Source: seed document, "Loop unrolling"; XLA optimize_loops.cc.
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import AnyFloat, IndexType, ModuleOp, VectorType
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, ModuleOp, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
@@ -35,6 +36,7 @@ from xla_emitters.dialects.build import constant_index
 from xla_emitters.functions import BY_OP, Size
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.kernels.accesses import constant_of
+from xla_emitters.kernels.kernel_entry import UNROLL_FACTOR
 from xla_emitters.rewrite.effects import is_constant
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
@@ -50,17 +52,20 @@ CHEAP_MATH = frozenset(op for op, row in BY_OP.items() if row.size is Size.SMALL
 
 @dataclass(frozen=True)
 class OptimizeLoopsPass(KernelPass):
-    """See the head of the file. `max_unroll_factor` 0 means the default, 4."""
+    """See the head of the file. `max_unroll_factor` 0 means what a function says in `xla.unroll_factor`, else 4."""
 
     name = "xla-gpu-optimize-loops"
 
-    max_unroll_factor: int = DEFAULT_UNROLL_FACTOR
+    max_unroll_factor: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in [found for found in op.walk(region_first=True) if isinstance(found, scf.ForOp)]:
-            self.optimize(loop)
+        for function in op.ops:
+            said = function.attributes.get(UNROLL_FACTOR)
+            factor = said.value.data if isinstance(said, IntegerAttr) else DEFAULT_UNROLL_FACTOR
+            for loop in [found for found in function.walk(region_first=True) if isinstance(found, scf.ForOp)]:
+                self.optimize(loop, self.max_unroll_factor or factor)
 
-    def optimize(self, loop: scf.ForOp) -> None:
+    def optimize(self, loop: scf.ForOp, max_unroll_factor: int) -> None:
         """Unrolls `loop` if its size allows; else adds a remark with the reason."""
         trips = trip_count_of_plain_loop(loop)
         if isinstance(trips, str):
@@ -70,7 +75,7 @@ class OptimizeLoopsPass(KernelPass):
         if heavy := next((op for op in loop.body.walk() if op.name in HEAVY), None):
             return self.skip(loop, f"it contains {heavy.name}")
         size = body_size(loop)
-        factor = unroll_factor(trips, size, self.max_unroll_factor or DEFAULT_UNROLL_FACTOR)
+        factor = unroll_factor(trips, size, max_unroll_factor)
         if factor <= 1:
             return self.skip(loop, f"no unroll factor divides its {trips} iterations and fits a body of size {size}")
         if factor == trips:

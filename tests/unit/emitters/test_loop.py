@@ -6,6 +6,7 @@ import pytest
 from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import ModuleOp
 
+import xla_emitters as xe
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp
@@ -62,6 +63,15 @@ def test_gelus_grid_on_blackwell_is_of_sixteen_elements_a_thread():
         "bl_x floordiv 1024, (bl_x floordiv 2) mod 512, (bl_x mod 2) * 2048 + th_x * 16 + vector_index), "
         "domain: th_x in [0, 127], bl_x in [0, 6143], vector_index in [0, 15]"
     )
+
+
+def test_functions_say_that_all_elements_of_a_thread_are_unrolled():
+    """The tanh of 16 elements is too much code to be copied 16 times by its size alone; XLA passes 16 to the pass that unrolls."""
+    body = "p = bf16[6,512,4096] parameter(0)\na = bf16[6,512,4096] tanh(p)\nROOT b = bf16[6,512,4096] tanh(a)"
+    module = emitted(body, "b200")
+    assert {str(function.attributes["xla.unroll_factor"]) for function in module.ops} == {"16 : index"}
+    assert not any("xla.unroll_factor" in function.attributes for function in emitted(body, "h200").ops)
+    assert "scf.for" not in xe.compile(f"fusion {{\n{body} }}", target="b200", stage="unrolled").trace["unrolled"].ir
 
 
 def test_an_empty_result_is_a_kernel_that_writes_nothing():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, IntegerAttr, ModuleOp, StringAttr, UnknownLoc
 from xdsl.traits import IsTerminator
 
 from xla_emitters.dialects.context import make_context, parse_ir
@@ -94,6 +94,21 @@ def test_factor(upper: int, padding: int, factor: int):
     extracts = [op for op in module.walk() if op.name == "tensor.extract"]
     assert len(extracts) == factor
     assert (loop_of(module) is None) == (factor == upper)
+
+
+@pytest.mark.parametrize(
+    ("option", "said", "stays"), [(0, None, True), (0, 16, False), (4, 16, True), (16, None, False), (0, 8, True)]
+)
+def test_a_function_may_say_which_loops_are_short(option: int, said: int | None, stays: bool):
+    """16 iterations of a body too large to be copied even twice; the option of the pass wins over the function."""
+    text = kernel(0, 16, 1, 400)
+    module = parse_ir(text)
+    for function in module.ops:
+        if said is not None:
+            function.attributes["xla.unroll_factor"] = IntegerAttr.from_index_int_value(said)
+    OptimizeLoopsPass(option).apply(make_context(), module)
+    assert (loop_of(module) is not None) == stays
+    assert run(module) == run(parse_ir(text))
 
 
 def test_factor_always_divides():
