@@ -15,6 +15,7 @@ from runtime.programs_table import programs
 
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import DataError, Unsupported
+from xla_emitters.pipelines import c_bundle as c_bundle_module
 from xla_emitters.pipelines.c_bundle import c_bundle, c_name
 from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import DynamicProgram
@@ -26,6 +27,16 @@ needs_compiler = pytest.mark.skipif(not COMPILER, reason="there is no C compiler
 Array = np.ndarray[Any, Any]
 CALLER = Path(__file__).with_name("caller.c")
 RANK = 16
+TOLERANCES = {
+    **{
+        "causal_attention": 1e-5,
+        "bfloat_softmax": 2e-2,
+        "half_channels_last": 2e-3,
+        "gradients": 1e-5,
+        "grouped": 1e-5,
+    },
+}
+"""Of results that are sums by a library: 8, or of narrow types 2, of their ulps at the size of the summands."""
 
 
 def built(program: DynamicProgram, name: str, directory: Path) -> Path:
@@ -77,9 +88,21 @@ def attention(tmp_path_factory: pytest.TempPathFactory) -> tuple[DynamicProgram,
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["causal_attention", "bfloat_softmax", "loop", "halves"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "causal_attention",
+        "bfloat_softmax",
+        "loop",
+        "halves",
+        "half_channels_last",
+        "gradients",
+        "grouped",
+        "donated_step",
+    ],
+)
 def test_a_program_in_c_has_the_numbers_of_python(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Products add in another order than NumPy's library; all else has the same bits."""
+    """Products and convolutions add in another order than NumPy's library; all else has the same bits."""
     monkeypatch.setenv(CPU, "llvm")
     known = programs()[name]
     program = known.compiled()
@@ -89,11 +112,47 @@ def test_a_program_in_c_has_the_numbers_of_python(name: str, tmp_path: Path, mon
         assert results is not None
         for result, wanted in zip(results, program.run(arrays), strict=True):
             assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
-            if name in ("causal_attention", "bfloat_softmax"):
-                tolerance = 1e-5 if result.dtype == np.float32 else 2e-2
+            if name in TOLERANCES:
+                tolerance = TOLERANCES[name]
                 np.testing.assert_allclose(result.astype(float), wanted.astype(float), tolerance, tolerance)
             else:
                 assert result.tobytes() == wanted.tobytes()
+
+
+HALVES = """#include "ral.c"
+int main(void) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    float value = from_f16((uint16_t)bits);
+    fwrite(&value, 4, 1, stdout);
+  }
+  float value;
+  while (fread(&value, 4, 1, stdin) == 1) {
+    uint16_t bits = to_f16(value);
+    fwrite(&bits, 2, 1, stdout);
+  }
+}
+"""
+
+
+@needs_compiler
+def test_half_floats_in_c_are_those_of_numpy(tmp_path: Path) -> None:
+    """All halves to float; to halves the middles between neighbours, what is beside them, and what is too large or small."""
+    (tmp_path / "halves.c").write_text(HALVES)
+    runtime = Path(c_bundle_module.__file__).parent.parent / "runtime" / "ral" / "c"
+    command = [COMPILER, "-std=c11", f"-I{runtime}", str(tmp_path / "halves.c"), "-o", str(tmp_path / "halves"), "-lm"]
+    subprocess.run(command, check=True, timeout=60)
+    halves = np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float32)
+    known = halves[np.isfinite(halves)]
+    middles = (np.sort(known)[1:] / 2 + np.sort(known)[:-1] / 2).astype(np.float32)
+    around = [np.nextafter(middles, np.float32(way)) for way in (-np.inf, np.inf)]
+    far = np.array([65504, 65519, 65520, 1e30, np.inf, np.nan, 2**-25, 2**-24, 1e-40, 0], np.float32)
+    given = np.concatenate([middles, *around, far, -far])
+    answer = subprocess.run(
+        [tmp_path / "halves"], input=given.tobytes(), capture_output=True, check=True, timeout=60
+    ).stdout
+    np.testing.assert_array_equal(np.frombuffer(answer[: 4 * 65536], np.float32), halves)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(np.frombuffer(answer[4 * 65536 :], np.float16), given.astype(np.float16))
 
 
 @needs_compiler
@@ -124,7 +183,7 @@ def test_a_damaged_file_of_constants_is_refused(
     assert answer.stderr == f"attention: {constants}: {why}\n"
 
 
-@pytest.mark.parametrize(("name", "what"), [("sorted", r"lmhlo.sort \(sort.0\)"), ("convolution", "ral_conv___gpu")])
+@pytest.mark.parametrize(("name", "what"), [("sorted", r"lmhlo.sort \(sort.0\)"), ("cache_by_rows", "lmhlo.scatter")])
 def test_what_the_runtime_in_c_has_not_is_refused_by_name(name: str, what: str) -> None:
     with pytest.raises(Unsupported, match=f"needs what the runtime in C has not: .*{what}"):
         c_bundle(programs()[name].compiled(), name)

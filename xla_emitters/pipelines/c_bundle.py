@@ -9,9 +9,9 @@
 
     cc main.c gelu.c ral.c gelu.o -lm
 
-What the object file asks the runtime for is known by name. Products of f32, f64 and bf16 are plain C, which `ral_register` replaces by a
-BLAS; a program that needs another function (a sort, a convolution, a scatter ...) is refused, with the names of what it needs. So are sizes
-that depend on data where kernels would have to check them. Kernels run on the caller's thread.
+What the object file asks the runtime for is known by name. Products and convolutions of f32, f64, bf16 and f16 are plain C, which
+`ral_register` replaces by a library's; a program that needs another function (a sort, a scatter ...) is refused, with the names of what it
+needs. So are sizes that depend on data where kernels would have to check them. Kernels run on the caller's thread.
 Source: docs/reference/4 4.3, 4.5; seed document, "RewriteRalApiPass".
 """
 
@@ -42,10 +42,21 @@ from xla_emitters.shapes.size import Atom, Kind
 STAGE = "bundle"
 MOST_DIMENSIONS = 16
 """RAL_MAX_RANK of ral.h."""
-PRODUCTS = ("f32", "f64", "bf16")
-"""Element types of the products of ral.c."""
+SUMMED = ("f32", "f64", "bf16", "f16")
+"""Element types of the products and convolutions of ral.c."""
 ANSWERED = frozenset(
-    ("alloc", "inc_ref", "d2d", "d2h", "h2d", "h2h", "ral_kernel_launch", "ral_send_output", "ral_const")
+    (
+        "alloc",
+        "inc_ref",
+        "d2d",
+        "d2h",
+        "h2d",
+        "h2h",
+        "ral_kernel_launch",
+        "ral_recv_input",
+        "ral_send_output",
+        "ral_const",
+    )
 )
 """Functions that are asked only where the program's own code failed, for a message."""
 C_TYPES: Mapping[str, str] = {
@@ -90,17 +101,19 @@ def _refuse_calls(program: DynamicProgram, host: LlvmHost) -> None:
         name = RalName.parse(text)
         op = host.ops.get(name.call)
         types = [code.partition("d")[2] for code in name.ins if code[0] == "m"]
-        is_product = name.call == "ral_gemm" and len(set(types)) == 1 and types[0] in PRODUCTS
+        if name.call == "ral_conv":
+            del types[2]  # padding
+        is_sum = name.call in ("ral_gemm", "ral_conv") and len(set(types)) == 1 and types[0] in SUMMED
         if op is not None and op.HLO is not ShapeAssertionOp:
             missing.append(f"{op.name} ({op.instruction_name})")
-        elif op is None and not is_product and name.call not in ANSWERED:
+        elif op is None and not is_sum and name.call not in ANSWERED:
             missing.append(text)
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise Unsupported(
             f"{program.name} needs what the runtime in C has not: {', '.join(missing[:3])}{more}",
             stage=STAGE,
-            help="products of f32, f64 and bf16 are there; run takes the program as it is",
+            help="products and convolutions of one float type are there; run takes the program as it is",
         )
 
 

@@ -1,6 +1,7 @@
-/* The runtime of a program in C: arguments, constants, products of matrices, messages. See ral.h. */
+/* The runtime of a program in C: arguments, constants, products of matrices, convolutions, messages. See ral.h. */
 #include "ral.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,7 @@ ral_wide ral_mod(ral_wide a, ral_wide b) { return a - ral_floordiv(a, b) * b; }
 ral_wide ral_max(ral_wide a, ral_wide b) { return a > b ? a : b; }
 ral_wide ral_min(ral_wide a, ral_wide b) { return a < b ? a : b; }
 
-/* ---- products: out = lhs rhs, for each matrix of a batch; sums of narrow floats are in float ---- */
+/* ---- narrow floats ---- */
 
 static float from_bf16(uint16_t bits) {
   uint32_t wide = (uint32_t)bits << 16;
@@ -78,9 +79,38 @@ static uint16_t to_bf16(float value) {
   return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+static float from_f16(uint16_t bits) {
+  int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  float size = exponent == 31 ? (fraction ? NAN : INFINITY)
+                              : ldexpf((float)(exponent ? fraction + 1024 : fraction), (exponent ? exponent : 1) - 25);
+  return bits >> 15 ? -size : size;
+}
+
+/* Rounded to the nearest, ties to even. */
+static uint16_t to_f16(float value) {
+  uint16_t sign = signbit(value) ? 0x8000 : 0;
+  float size = fabsf(value);
+  int exponent;
+  if (isnan(value)) return sign | 0x7e00;
+  if (size >= 65520) return sign | 0x7c00;
+  frexpf(size, &exponent);
+  if (exponent < -13 || size == 0) exponent = -13;
+  /* In units of the last place, of which a normal number has 1024 to 2047; 2048 is the next power of two. */
+  int units = (int)nearbyintf(ldexpf(size, 11 - exponent));
+  return sign | (uint16_t)(units + ((exponent + 13) << 10));
+}
+
 #define SAME(x) (x)
+#define FOR_ELEMENTS(MAKE)                           \
+  MAKE(f32, float, float, SAME, SAME)                \
+  MAKE(f64, double, double, SAME, SAME)              \
+  MAKE(bf16, uint16_t, float, from_bf16, to_bf16)    \
+  MAKE(f16, uint16_t, float, from_f16, to_f16)
+
+/* ---- products: out = lhs rhs, for each matrix of a batch; sums of narrow floats are in float ---- */
+
 #define PRODUCT(NAME, T, SUM, LOAD, STORE)                                                                               \
-  static int NAME(const T *lhs, const T *rhs, T *out, int64_t count, int64_t rows, int64_t terms, int64_t columns,       \
+  static int product_##NAME(const T *lhs, const T *rhs, T *out, int64_t count, int64_t rows, int64_t terms, int64_t columns,       \
                   int left, int right) {                                                                                 \
     SUM *sums = malloc(sizeof(SUM) * (size_t)(columns ? columns : 1));                                                   \
     if (sums == NULL) return 1;                                                                                          \
@@ -97,9 +127,7 @@ static uint16_t to_bf16(float value) {
     free(sums);                                                                                                          \
     return 0;                                                                                                            \
   }
-PRODUCT(product_f32, float, float, SAME, SAME)
-PRODUCT(product_f64, double, double, SAME, SAME)
-PRODUCT(product_bf16, uint16_t, float, from_bf16, to_bf16)
+FOR_ELEMENTS(PRODUCT)
 
 static int64_t at(void **args, int number) { return *(int64_t *)args[number]; }
 
@@ -128,10 +156,123 @@ static const char *gemm(const char *types, void **args) {
   if (terms != at(r, 3 + right_rank - 2 + right)) return "a product's operands have other numbers of terms";
   if (elements != count * rows * columns) return "a product does not fit its result";
   int failed = 2;
-  if (!strcmp(name, "f32")) failed = product_f32(lhs, rhs, out, count, rows, terms, columns, left, right);
-  if (!strcmp(name, "f64")) failed = product_f64(lhs, rhs, out, count, rows, terms, columns, left, right);
-  if (!strcmp(name, "bf16")) failed = product_bf16(lhs, rhs, out, count, rows, terms, columns, left, right);
+#define MULTIPLY(NAME, T, SUM, LOAD, STORE) \
+  if (!strcmp(name, #NAME)) failed = product_##NAME(lhs, rhs, out, count, rows, terms, columns, left, right);
+  FOR_ELEMENTS(MULTIPLY)
   return failed == 2 ? "a product of these types is none of ral.c" : failed ? "out of memory" : NULL;
+}
+
+/* ---- convolutions, term by term; sums of narrow floats are in float ---- */
+
+struct side {
+  int64_t sizes[RAL_MAX_RANK], strides[RAL_MAX_RANK]; /* (batch, feature, places) or, of a kernel, (in, out, places) */
+};
+
+/* A buffer's dimensions in the order that `order` has. */
+static struct side side_of(void **args, int rank, const int64_t *order) {
+  struct side side;
+  int64_t strides[RAL_MAX_RANK], stride = 1;
+  for (int dim = rank - 1; dim >= 0; --dim) {
+    strides[dim] = stride;
+    stride *= at(args, 3 + dim);
+  }
+  for (int number = 0; number < rank; ++number) {
+    side.sizes[number] = at(args, 3 + order[number]);
+    side.strides[number] = strides[order[number]];
+  }
+  return side;
+}
+
+struct window {
+  int places;
+  int64_t low[RAL_MAX_RANK], stride[RAL_MAX_RANK], dilation[RAL_MAX_RANK], groups, batch_groups;
+};
+
+/* The next index below `sizes`; 0 behind the last one. */
+static int step(int64_t *index, const int64_t *sizes, int count) {
+  for (int dim = count - 1; dim >= 0; --dim) {
+    if (++index[dim] < sizes[dim]) return 1;
+    index[dim] = 0;
+  }
+  return 0;
+}
+
+#define CONVOLUTION(NAME, T, SUM, LOAD, STORE)                                                                           \
+  static void convolution_##NAME(const T *image, const struct side *x, const T *kernel, const struct side *w, T *out,    \
+                                 const struct side *y, const struct window *window) {                                    \
+    int64_t here[RAL_MAX_RANK] = {0}, terms = w->sizes[0], each = w->sizes[1] / window->groups;                          \
+    int64_t of_batch = w->sizes[1] / window->batch_groups;                                                               \
+    do {                                                                                                                 \
+      int64_t feature = here[1], batch = here[0] + feature / of_batch * y->sizes[0], k[RAL_MAX_RANK] = {0}, into = 0;     \
+      SUM sum = 0;                                                                                                       \
+      do {                                                                                                               \
+        int inside = 1;                                                                                                  \
+        int64_t from = batch * x->strides[0] + feature / each * terms * x->strides[1], by = feature * w->strides[1];     \
+        for (int dim = 0; dim < window->places; ++dim) {                                                                 \
+          int64_t place = here[2 + dim] * window->stride[dim] + k[dim] * window->dilation[dim] - window->low[dim];       \
+          inside &= place >= 0 && place < x->sizes[2 + dim];                                                             \
+          from += place * x->strides[2 + dim];                                                                           \
+          by += k[dim] * w->strides[2 + dim];                                                                            \
+        }                                                                                                                \
+        for (int64_t term = 0; inside && term < terms; ++term)                                                           \
+          sum += (SUM)LOAD(image[from + term * x->strides[1]]) * LOAD(kernel[by + term * w->strides[0]]);                \
+      } while (step(k, w->sizes + 2, window->places));                                                                   \
+      for (int dim = 0; dim < 2 + window->places; ++dim) into += here[dim] * y->strides[dim];                            \
+      out[into] = STORE(sum);                                                                                            \
+    } while (step(here, y->sizes, 2 + window->places));                                                                  \
+  }
+FOR_ELEMENTS(CONVOLUTION)
+
+/* ral_conv___DEVICE___pvoid_pvoid_mRdT_mRdT_m2dI_mRdT_pvoid___void: image, kernel, padding, result, and as a text the dimensions of
+   each in the order of `side`, strides, dilations, whether the kernel is constant, and the numbers of groups where there are any. */
+static const char *convolution(const char *types, void **args) {
+  int rank, ranks[2], used = 0, count = 0;
+  char name[8], second[8], third[8], index[8];
+  if (sscanf(types, "pvoid_pvoid_m%dd%7[a-z0-9]_m%dd%7[a-z0-9]_m2d%7[a-z0-9]_m%dd%7[a-z0-9]_pvoid%n", &rank, name, &ranks[0],
+             second, index, &ranks[1], third, &used) != 7 || used == 0 || strcmp(name, second) || strcmp(name, third) ||
+      rank != ranks[0] || rank != ranks[1] || rank < 2 || rank > RAL_MAX_RANK)
+    return "a convolution of these types is none of ral.c";
+  void **image = args + 2, **kernel = image + 3 + 2 * rank, **padding = kernel + 3 + 2 * rank, **out = padding + 3 + 4;
+  int64_t numbers[5 * RAL_MAX_RANK];
+  for (const char *c = *(const char **)out[3 + 2 * rank]; *c && count < 5 * RAL_MAX_RANK;) {
+    char *end;
+    numbers[count] = strtoll(c, &end, 10);
+    count += end != c;
+    c = end == c ? c + 1 : end;
+  }
+  struct window window = {rank - 2, {0}, {0}, {0}, 1, 1};
+  if (count >= 5 * rank - 1) {
+    window.groups = numbers[5 * rank - 3];
+    window.batch_groups = numbers[5 * rank - 2];
+  }
+  if (count < 5 * rank - 3) return "a convolution without its numbers";
+  struct side x = side_of(image, rank, numbers), w = side_of(kernel, rank, numbers + rank);
+  struct side y = side_of(out, rank, numbers + 2 * rank);
+  if (x.sizes[1] != w.sizes[0] * window.groups || w.sizes[1] % (window.groups * window.batch_groups) ||
+      x.sizes[0] % window.batch_groups)
+    return "a convolution's features or groups do not fit";
+  int64_t elements = y.sizes[0] * y.sizes[1];
+  int fits = y.sizes[0] == x.sizes[0] / window.batch_groups && y.sizes[1] == w.sizes[1];
+  for (int dim = 0; dim < window.places; ++dim) {
+    const void *pads = *(void **)padding[1];
+    int64_t pad[2];
+    for (int end = 0; end < 2; ++end)
+      pad[end] = strcmp(index, "i64") ? ((const int32_t *)pads)[2 * dim + end] : ((const int64_t *)pads)[2 * dim + end];
+    window.low[dim] = pad[0];
+    window.stride[dim] = numbers[3 * rank + dim];
+    window.dilation[dim] = numbers[4 * rank - 2 + dim];
+    int64_t reach = x.sizes[2 + dim] + pad[0] + pad[1] - (w.sizes[2 + dim] - 1) * window.dilation[dim] - 1;
+    fits &= y.sizes[2 + dim] == (reach < 0 || w.sizes[2 + dim] == 0 ? 0 : reach / window.stride[dim] + 1);
+    elements *= y.sizes[2 + dim];
+  }
+  if (!fits) return "a convolution does not fit its result";
+  if (elements == 0) return NULL;
+  const void *read = *(void **)image[1], *by = *(void **)kernel[1];
+  void *into = *(void **)out[1];
+#define CONVOLVE(NAME, T, SUM, LOAD, STORE) \
+  if (!strcmp(name, #NAME)) return convolution_##NAME(read, &x, by, &w, into, &y, &window), NULL;
+  FOR_ELEMENTS(CONVOLVE)
+  return "a convolution of these types is none of ral.c";
 }
 
 /* ---- calls by name ---- */
@@ -161,7 +302,8 @@ static const char *called(struct call *call, const char *name, void **args) {
       return asserted(call, call->program->is->text[number + 1], types, args);
   }
   if (length == 8 && !strncmp(name, "ral_gemm", 8)) return gemm(types, args);
-  if (!strncmp(name, "alloc___", 8) || !strncmp(name, "ral_kernel_launch___", 20))
+  if (length == 8 && !strncmp(name, "ral_conv", 8)) return convolution(types, args);
+  if (!strncmp(name, "alloc___", 8) || !strncmp(name, "ral_kernel_launch___", 20) || !strncmp(name, "ral_recv_input___", 17))
     return "out of memory, or a size is negative";
   if (!strncmp(name, "inc_ref___", 10)) return "no reshape: the numbers of elements differ";
   if (strstr(name, "2d___") || strstr(name, "2h___")) return "a copy between buffers of other sizes";
