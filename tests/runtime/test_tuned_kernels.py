@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from runtime.corpus import CORPUS
 
 from xla_emitters import device as devices
-from xla_emitters.emitters.emit import Emitter, TunableEmitter
+from xla_emitters.emitters.ways import Emitter, TunableEmitter
 from xla_emitters.explore.check import check
 from xla_emitters.pipelines import kernel_candidates
 from xla_emitters.pipelines.options import CompileOptions
@@ -21,10 +20,10 @@ def take(number: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     taken: list[str] = []
 
     def candidate(planned: PlannedKernel, options: CompileOptions, emitter: TunableEmitter) -> Emitter:
-        ways: Sequence[tuple[str, Emitter]] = emitter.candidates(planned.view, options.device)
-        name, chosen = ways[min(number, len(ways) - 1)]
-        taken.append(name)
-        return chosen
+        ways = emitter.candidates(planned.view, options.device)
+        chosen = ways[min(number, len(ways) - 1)]
+        taken.append(chosen.name)
+        return chosen.emitter
 
     monkeypatch.setattr(kernel_candidates, "cheapest_candidate", candidate)
     return taken

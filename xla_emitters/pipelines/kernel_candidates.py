@@ -19,8 +19,8 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context
-from xla_emitters.emitters.emit import Emitter, TunableEmitter
 from xla_emitters.emitters.partitioner import sanitize
+from xla_emitters.emitters.ways import Emitter, TunableEmitter, Way
 from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
 from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.pipelines.options import CompileOptions
@@ -46,10 +46,13 @@ class Candidate:
     module  the kernel in the LLVM dialect
     """
 
-    name: str
-    emitter: Emitter
+    way: Way
     module: ModuleOp
     cost: KernelCost
+
+    @property
+    def name(self) -> str:
+        return self.way.name
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -61,6 +64,7 @@ class Candidate:
             "registers": cost.registers,
             "instructions": cost.instructions,
             "bytes_in_flight": cost.bytes_in_flight,
+            "tolerance": self.way.tolerance,
         }
 
     def __str__(self) -> str:
@@ -73,17 +77,18 @@ def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter:
     raises   ToolError without LLVM or ptxas and nvdisasm; what the executor raises
     """
     ways = emitter.candidates(planned.view, options.device)
-    (first, xlas), *others = ways
+    xlas, *others = ways
     if not others:
-        decide("tune", f"{first}, the only candidate", chosen=first, candidates=[])
-        return xlas
+        decide("tune", f"{xlas.name}, the only candidate", chosen=xlas.name, candidates=[])
+        return xlas.emitter
     known = priced_candidates(planned, options, ways)
     by_rule, wrong = known[0], dict[str, str]()
     chosen = by_rule
     for each in sorted(known, key=lambda candidate: candidate.cost.time):
         if each is by_rule or each.cost.time > (1 - LEAST_GAIN) * by_rule.cost.time:
             break
-        why = disagreement(each.module, by_rule.module, planned.view, planned.arguments)
+        same, tolerance = each.way.same_blocks, each.way.tolerance
+        why = disagreement(each.module, by_rule.module, planned.view, planned.arguments, same, tolerance)
         if why is None:
             chosen = each
             break
@@ -91,28 +96,32 @@ def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter:
     told = "; ".join(f"{each}{', not taken: ' + wrong[each.name] if each.name in wrong else ''}" for each in known)
     decide(
         "tune",
-        f"{chosen.name}, by expected times. {told}",
+        f"{chosen.name}, by expected times{_order(chosen.way)}. {told}",
         chosen=chosen.name,
         candidates=[{**each.figures, "wrong": wrong.get(each.name)} for each in known],
     )
-    return chosen.emitter
+    return chosen.way.emitter
 
 
-def priced_candidates(
-    planned: PlannedKernel, options: CompileOptions, ways: Sequence[tuple[str, Emitter]]
-) -> Sequence[Candidate]:
-    """The ways, by name, with what the kernel of each is expected to cost. raises as `cheapest_candidate`"""
+def _order(way: Way) -> str:
+    if not way.tolerance:
+        return ""
+    return f" (sums in another order than XLA's choice, within {way.tolerance:.1e} of a sum of positive numbers)"
+
+
+def priced_candidates(planned: PlannedKernel, options: CompileOptions, ways: Sequence[Way]) -> Sequence[Candidate]:
+    """The ways with what the kernel of each is expected to cost. raises as `cheapest_candidate`"""
     chip = options.device
     with take_notes():  # of kernels that are not compiled in the end
-        lowered = [_lowered(planned, options, emitter) for _, emitter in ways]
+        lowered = [_lowered(planned, options, way.emitter) for way in ways]
         launches = [(launch_of(module), shared_bytes(module)) for module in lowered]
         whole, renamed = merge_modules([module.clone() for module in lowered])
         _run(FOR_TOOLS, options, whole)
     ptx, symbol = compile_to_ptx(whole, chip.architecture), sanitize(planned.name)
     code, found = machine_code_of(ptx, chip.architecture), list[Candidate]()
-    for (name, emitter), module, symbols, (launch, shared) in zip(ways, lowered, renamed, launches, strict=True):
+    for way, module, symbols, (launch, shared) in zip(ways, lowered, renamed, launches, strict=True):
         kernel = Kernel(symbols.get(symbol, symbol), ptx, chip.architecture, launch, shared, planned.arguments)
-        found.append(Candidate(name, emitter, module, price_kernel(kernel, planned.view, module, chip, code)))
+        found.append(Candidate(way, module, price_kernel(kernel, planned.view, module, chip, code)))
     return found
 
 

@@ -12,6 +12,7 @@ from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.fusions.launch import launch_for, work_item_map
 from xla_emitters.fusions.thread_work import ThreadWork, thread_works
+from xla_emitters.fusions.unroll import elements_per_thread
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text import parse_hlo
 
@@ -21,7 +22,8 @@ def view(body: str) -> FusionView:
 
 
 def works(body: str, target: str = "h200") -> list[str]:
-    return [str(work) for work in thread_works(view(body), device(target))]
+    fusion, chip = view(body), device(target)
+    return [str(work) for work in thread_works(fusion, chip, elements_per_thread(fusion, chip))]
 
 
 def negated(array: str) -> str:
@@ -61,7 +63,7 @@ def test_long_code_is_not_repeated() -> None:
     body = f"p = f32[4096,4096] parameter(0)\nz = f32[] constant(0)\nROOT r = f32[4096,4096] {window}"
     add = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
     ops = [op for op in parse_hlo(f"{add}ENTRY f {{\n{body}\n}}").ops if isinstance(op, ComputationOp)]
-    assert [str(work) for work in thread_works(view_of(ops[-1]), device("h200"))] == ["1"]
+    assert [str(work) for work in thread_works(view_of(ops[-1]), device("h200"), 1)] == ["1"]
 
 
 @pytest.mark.parametrize(
