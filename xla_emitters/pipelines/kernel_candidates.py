@@ -7,7 +7,9 @@
 
 The first candidate is XLA's choice. Another one is taken only if it is expected to need `LEAST_GAIN` less time, since the model cannot
 tell smaller differences, and if the CPU executor finds the same bits in its first, middle and last blocks as in the kernel that XLA's
-choice makes. The times are expectations (docs/cost_model.md). All candidates together take one run of LLVM and one of ptxas.
+choice makes, or sums that are as near as additions in another order allow. The times are expectations (docs/cost_model.md). XLA's choice
+is priced alone: where the memory needs nearly all of its time, no other is looked at. The others together take one run of LLVM and one
+of ptxas.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, Row
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.pricing.agreement import disagreement
-from xla_emitters.pricing.model import KernelCost
+from xla_emitters.pricing.model import KernelCost, least_time
 from xla_emitters.pricing.price import machine_code_of, price_kernel
 from xla_emitters.program import Kernel
 from xla_emitters.rewrite.kernel_pass import run_pass
@@ -81,9 +83,17 @@ def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter:
     if not others:
         decide("tune", f"{xlas.name}, the only candidate", chosen=xlas.name, candidates=[])
         return xlas.emitter
-    known = priced_candidates(planned, options, ways)
-    by_rule, wrong = known[0], dict[str, str]()
-    chosen = by_rule
+    (by_rule,) = priced_candidates(planned, options, [xlas])
+    if by_rule.cost.time * (1 - LEAST_GAIN) <= (least := least_time(by_rule.cost, options.device)):
+        decide(
+            "tune",
+            f"{by_rule}: its bytes alone take {least:.4g} us, so that no candidate is faster by {LEAST_GAIN:.0%}",
+            chosen=xlas.name,
+            candidates=[{**by_rule.figures, "wrong": None}],
+        )
+        return xlas.emitter
+    known = [by_rule, *priced_candidates(planned, options, others)]
+    chosen, wrong = by_rule, dict[str, str]()
     for each in sorted(known, key=lambda candidate: candidate.cost.time):
         if each is by_rule or each.cost.time > (1 - LEAST_GAIN) * by_rule.cost.time:
             break
