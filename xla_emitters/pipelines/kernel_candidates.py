@@ -83,8 +83,8 @@ def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter:
     if not others:
         decide("tune", f"{xlas.name}, the only candidate", chosen=xlas.name, candidates=[])
         return xlas.emitter
-    (by_rule,) = priced_candidates(planned, options, [xlas])
-    if by_rule.cost.time * (1 - LEAST_GAIN) <= (least := least_time(by_rule.cost, options.device)):
+    (by_rule,) = priced_candidates([(planned, xlas)], options)
+    if by_rule.cost.time * (1 - LEAST_GAIN) <= (least := least_time(by_rule.cost.bytes_needed, options.device)):
         decide(
             "tune",
             f"{by_rule}: its bytes alone take {least:.4g} us, so that no candidate is faster by {LEAST_GAIN:.0%}",
@@ -92,7 +92,7 @@ def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter:
             candidates=[{**by_rule.figures, "wrong": None}],
         )
         return xlas.emitter
-    known = [by_rule, *priced_candidates(planned, options, others)]
+    known = [by_rule, *priced_candidates([(planned, way) for way in others], options)]
     chosen, wrong = by_rule, dict[str, str]()
     for each in sorted(known, key=lambda candidate: candidate.cost.time):
         if each is by_rule or each.cost.time > (1 - LEAST_GAIN) * by_rule.cost.time:
@@ -119,17 +119,18 @@ def _order(way: Way) -> str:
     return f" (sums in another order than XLA's choice, within {way.tolerance:.1e} of a sum of positive numbers)"
 
 
-def priced_candidates(planned: PlannedKernel, options: CompileOptions, ways: Sequence[Way]) -> Sequence[Candidate]:
-    """The ways with what the kernel of each is expected to cost. raises as `cheapest_candidate`"""
+def priced_candidates(ways: Sequence[tuple[PlannedKernel, Way]], options: CompileOptions) -> Sequence[Candidate]:
+    """Ways to make kernels, with what each is expected to cost. raises as `cheapest_candidate`"""
     chip = options.device
     with take_notes():  # of kernels that are not compiled in the end
-        lowered = [_lowered(planned, options, way.emitter) for way in ways]
+        lowered = [_lowered(planned, options, way.emitter) for planned, way in ways]
         launches = [(launch_of(module), shared_bytes(module)) for module in lowered]
         whole, renamed = merge_modules([module.clone() for module in lowered])
         _run(FOR_TOOLS, options, whole)
-    ptx, symbol = compile_to_ptx(whole, chip.architecture), sanitize(planned.name)
+    ptx = compile_to_ptx(whole, chip.architecture)
     code, found = machine_code_of(ptx, chip.architecture), list[Candidate]()
-    for way, module, symbols, (launch, shared) in zip(ways, lowered, renamed, launches, strict=True):
+    for (planned, way), module, symbols, (launch, shared) in zip(ways, lowered, renamed, launches, strict=True):
+        symbol = sanitize(planned.name)
         kernel = Kernel(symbols.get(symbol, symbol), ptx, chip.architecture, launch, shared, planned.arguments)
         found.append(Candidate(way, module, price_kernel(kernel, planned.view, module, chip, code)))
     return found

@@ -67,7 +67,7 @@ def disagreement(
         found, right = made[number][mask], wanted[number][mask]
         differ = (found.view(np.uint8) != right.view(np.uint8)).reshape(-1, found.itemsize).any(axis=1)
         if tolerance and _is_float(arguments[number]) and differ.any():
-            differ &= ~_are_near(found, right, tolerance)
+            differ &= ~are_near(found, right, tolerance)
         wrong = np.flatnonzero(differ)
         if wrong.size:
             place = np.flatnonzero(mask)[wrong[0]]
@@ -79,7 +79,7 @@ def _is_float(argument: Argument) -> bool:
     return dtype(argument.array.dtype).kind is Kind.FLOAT
 
 
-def _are_near(found: Array, right: Array, tolerance: float) -> Array:
+def are_near(found: Array, right: Array, tolerance: float) -> Array:
     """Of each element, whether it is within the tolerance and a rounding to its type, or NaN on both sides."""
     one, other = found.astype(np.float64), right.astype(np.float64)
     # What is representable next to a value says how it is rounded.
