@@ -132,3 +132,14 @@ FUSIONS: tuple[Fusion, ...] = (
     scatter_add("scatter_add_f32", "f32", 65536, 32768, 1024),
     scatter_add("scatter_add_bf16", "bf16", 65536, 32768, 2048),
 )
+
+SKINNY: tuple[Fusion, ...] = (
+    reduction("sum_8_rows_f32", "f32[8,16384]", "f32[8]", "1"),
+    reduction("sum_64_rows_f32", "f32[64,16384]", "f32[64]", "1"),
+    reduction("sum_128_columns_f32", "f32[4096,128]", "f32[128]", "0"),
+    reduction("sum_512_columns_f32", "f32[4096,512]", "f32[512]", "0"),
+    reduction("sum_1024_columns_f32", "f32[4096,1024]", "f32[1024]", "0"),
+    reduction("sum_512_columns_bf16", "bf16[4096,512]", "bf16[512]", "0"),
+    reduction("sum_8_by_64_columns_f32", "f32[8,4096,64]", "f32[8,64]", "1"),
+)
+"""Reductions whose blocks leave most multiprocessors idle by XLA's choice; these are below 100 MB."""
