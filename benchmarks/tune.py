@@ -69,7 +69,7 @@ def pair(fusion: Fusion) -> Pair | str:
     except XlaEmittersError as error:
         return f"{fusion.name}: {error.message}"
     decisions = [each.data for trace in program.traces for each in trace.decisions if each.topic == "tune"]
-    splits = [each.text for each in program.graph.remarks if each.stage == "tune"]
+    splits = [each.text for each in program.graph.remarks if each.pass_name == "tune"]
     work = ("-", "-")
     if decisions:
         first, *_ = decisions
