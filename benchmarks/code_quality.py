@@ -12,6 +12,9 @@ Columns: instructions that a thread executes; ratio; loads, stores and atomic up
 and one of 2; registers; shared bytes of a block; spilled bytes of a thread; warps that a multiprocessor holds at once, by registers,
 shared bytes and threads of a block. One text stands for both sides where they agree, else `ours/XLA`. `!` marks more loads or writes
 than XLA's, narrower ones, fewer warps, or spills where XLA has none. XLA's PTX and all machine code are kept in `build/code_quality`.
+
+`--tune price` takes our kernels as the cost model chooses them. A thread then does more or less than one of XLA's, so that the ratio is
+that of what all threads execute: of our launches, and of those that we make by XLA's choice, which are XLA's.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
@@ -41,7 +44,8 @@ from xla_emitters.lowering.machine_code import assemble, disassemble
 from xla_emitters.lowering.tools import find_tool
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pricing.occupancy import occupancy
-from xla_emitters.pricing.sass import Executed, executed
+from xla_emitters.pricing.sass import Executed, executed, kernels_of
+from xla_emitters.program import Kernel
 
 CORPUS = Path("tests/corpus")
 KEPT = Path("build/code_quality")
@@ -62,12 +66,17 @@ class Code:
 
 @dataclass(frozen=True)
 class Row:
+    """One file: `ours` and `theirs` count what one thread executes; `of_all_threads` is the quotient for whole grids, if they differ."""
+
     file: str
     ours: Code
     theirs: Code
+    of_all_threads: float | None = None
 
     @property
     def ratio(self) -> float:
+        if self.of_all_threads is not None:
+            return self.of_all_threads
         return self.ours.executed.instructions / self.theirs.executed.instructions
 
     @property
@@ -173,15 +182,35 @@ def _keep(path: Path, text: str) -> None:
     partial_file.replace(path)
 
 
-def measure(file: str) -> Row | str:
+def of_all_threads(kernels: Sequence[Kernel], codes: Sequence[str]) -> int:
+    """Instructions that the threads of these launches execute, each kernel with a text of machine code."""
+    launches = [kernel.launch.at({}) for kernel in kernels]
+    return sum(
+        executed(code).instructions * launch.blocks * launch.threads
+        for code, launch in zip(codes, launches, strict=True)
+    )
+
+
+def measure(file: str, tune: str = "xla") -> Row | str:
     """The row of a file of the corpus, or why there is none."""
     path = CORPUS / file
     try:
         theirs = ptx_of_xla(path.read_text())
         if not theirs:
             return f"{file}: XLA makes no kernel of it"
-        ours = machine_code([compile(path, target=TARGET, record="none").code])
-        return Row(file, ours, machine_code(theirs))
+        program = compile(path, target=TARGET, record="none", tune=tune)
+        row = Row(file, machine_code([program.code]), machine_code(theirs))
+        if tune == "xla":
+            return row
+        as_xla = compile(path, target=TARGET, record="none")
+        if len(as_xla.kernels) != len(theirs):
+            return f"{file}: {len(theirs)} kernels of XLA's, {len(as_xla.kernels)} are made here by its choice"
+        by_name = kernels_of(str(_assembled(program.code)["sass"]))
+        ours = of_all_threads(program.kernels, [by_name[kernel.name] for kernel in program.kernels])
+        return replace(
+            row,
+            of_all_threads=ours / of_all_threads(as_xla.kernels, [str(_assembled(text)["sass"]) for text in theirs]),
+        )
     except XlaEmittersError as error:
         return f"{file}: {error.message}"
 
@@ -197,13 +226,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Machine code against the real XLA's.")
     parser.add_argument("beginnings", nargs="*", default=["loop"], help="kinds, or beginnings of names: loop/tr_")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--tune", choices=("xla", "price"), default="xla", help="how our kernels are chosen")
+    parser.add_argument("--every", type=int, default=1, help="only one file of so many")
     options = parser.parse_args()
-    names = files(options.beginnings)
+    names = files(options.beginnings)[:: options.every]
     # A process of its own for each worker: a failed check inside XLA aborts the process that it is in.
     with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
-        found = list(pool.map(measure, names))
+        found = list(pool.map(partial(measure, tune=options.tune), names))
     rows = sorted((row for row in found if isinstance(row, Row)), key=lambda row: -row.ratio)
-    print(header(f"Executed SASS instructions per thread, {ARCHITECTURE}: {' '.join(options.beginnings)}"))
+    whose = "per thread" if options.tune == "xla" else "with kernels by price, ratios of all threads"
+    print(header(f"Executed SASS instructions {whose}, {ARCHITECTURE}: {' '.join(options.beginnings)}"))
     if rows:
         print_table(TITLES, [cells(row) for row in rows])
         mean = math.exp(sum(math.log(row.ratio) for row in rows) / len(rows))

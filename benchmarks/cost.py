@@ -29,9 +29,14 @@ from xla_emitters.pricing.price import machine_code_of
 from xla_emitters.pricing.report import bytes_text, microseconds
 
 TARGET = "h200"
-ADD = {
-    kind: f"add_{kind} {{\n  a = {kind}[] parameter(0)\n  b = {kind}[] parameter(1)\n  ROOT r = {kind}[] {op}(a, b)\n}}\n"
-    for kind, op in (("f32", "add"), ("bf16", "maximum"), ("s32", "add"))
+REDUCERS = {
+    name: f"{name} {{\n  a = {kind}[] parameter(0)\n  b = {kind}[] parameter(1)\n  ROOT r = {kind}[] {op}(a, b)\n}}\n"
+    for name, kind, op in (
+        ("add_f32", "f32", "add"),
+        ("add_bf16", "bf16", "add"),
+        ("add_s32", "s32", "add"),
+        ("maximum_bf16", "bf16", "maximum"),
+    )
 }
 
 
@@ -57,7 +62,7 @@ class Fusion:
         names = ", ".join(f"p{n}" for n in range(len(self.parameters)))
         *lines, root = self.body.split("; ")
         body = "".join(f"  {line}\n" for line in (*lines, f"ROOT {root}"))
-        reducers = "".join(text for kind, text in ADD.items() if f"add_{kind}" in self.body)
+        reducers = "".join(text for name, text in REDUCERS.items() if f"to_apply={name}" in self.body)
         return (
             f"HloModule {self.name}{self.alias}\n\n{reducers}f {{\n{parameters}{body}}}\n\nENTRY e {{\n{parameters}"
             f"  ROOT fusion = {self.result} fusion({names}), kind={self.kind}, calls=f\n}}\n"
@@ -73,10 +78,12 @@ def transpose(name: str, shape: str, result: str, dimensions: str) -> Fusion:
     return Fusion(name, (shape,), result, f"t = {result} transpose(p0), dimensions={{{dimensions}}}", "kInput")
 
 
-def reduction(name: str, shape: str, result: str, dimensions: str, before: str = "") -> Fusion:
+def reduction(
+    name: str, shape: str, result: str, dimensions: str, before: str = "", combine: str = "add", start: str = "0"
+) -> Fusion:
     kind = result.partition("[")[0]
-    operand, how = "x" if before else "p0", f"dimensions={{{dimensions}}}, to_apply=add_{kind}"
-    body = f"{before}z = {kind}[] constant(0); r = {result} reduce({operand}, z), {how}"
+    operand, how = "x" if before else "p0", f"dimensions={{{dimensions}}}, to_apply={combine}_{kind}"
+    body = f"{before}z = {kind}[] constant({start}); r = {result} reduce({operand}, z), {how}"
     return Fusion(name, (shape,), result, body, "kInput")
 
 
@@ -157,7 +164,7 @@ FUSIONS = (
     transpose("transpose_021_f32", "f32[64,1024,1024]", "f32[64,1024,1024]", "0,2,1"),
     transpose("transpose_102_f32", "f32[1024,64,1024]", "f32[64,1024,1024]", "1,0,2"),
     reduction("sum_rows_f32", "f32[16384,4096]", "f32[16384]", "1"),
-    reduction("max_rows_bf16", "bf16[16384,4096]", "bf16[16384]", "1"),
+    reduction("max_rows_bf16", "bf16[16384,4096]", "bf16[16384]", "1", combine="maximum"),
     reduction("sum_short_rows_f32", "f32[2097152,32]", "f32[2097152]", "1"),
     reduction("sum_columns_f32", "f32[64,1048576]", "f32[1048576]", "0"),
     reduction("sum_squares_rows_f32", "f32[16384,4096]", "f32[16384]", "1", "x = f32[16384,4096] multiply(p0, p0); "),

@@ -1,17 +1,18 @@
-"""Every candidate for the work of a loop kernel's thread is right at all stages: fusions of the corpus, odd sizes, several results."""
+"""Every candidate for a kernel is right: loops of the corpus, odd sizes, several results; reductions, transposes, scatters ..."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from runtime.corpus import CORPUS
+from tools_here import SASS, needs
 
 from xla_emitters import device as devices
-from xla_emitters.emitters.emit import Emitter, TunableEmitter
+from xla_emitters.emitters.ways import Emitter, TunableEmitter
 from xla_emitters.explore.check import check
 from xla_emitters.pipelines import kernel_candidates
+from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.planning.host_steps import PlannedKernel
 
@@ -21,10 +22,10 @@ def take(number: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     taken: list[str] = []
 
     def candidate(planned: PlannedKernel, options: CompileOptions, emitter: TunableEmitter) -> Emitter:
-        ways: Sequence[tuple[str, Emitter]] = emitter.candidates(planned.view, options.device)
-        name, chosen = ways[min(number, len(ways) - 1)]
-        taken.append(name)
-        return chosen
+        ways = emitter.candidates(planned.view, options.device)
+        chosen = ways[min(number, len(ways) - 1)]
+        taken.append(chosen.name)
+        return chosen.emitter
 
     monkeypatch.setattr(kernel_candidates, "cheapest_candidate", candidate)
     return taken
@@ -83,3 +84,76 @@ def test_odd_sizes(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> N
     verdict = check(ODD[name], tune="price", target="small")
     assert verdict.ok, verdict
     assert taken
+
+
+ADD = "add {\n a = KIND[] parameter(0)\n b = KIND[] parameter(1)\n ROOT s = KIND[] add(a, b) }\n"
+IN_PLACE = "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }\n"
+
+
+def summed(kind: str, shape: str, result: str, dims: str) -> str:
+    body = f"z = {kind}[] constant(0)\nROOT r = {kind}[{result}] reduce(p0, z), dimensions={{{dims}}}, to_apply=add"
+    return ADD.replace("KIND", kind) + fused(f"{kind}[{result}]", body, f"{kind}[{shape}]")
+
+
+def scattered(kind: str) -> str:
+    how = "update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}, index_vector_dim=1"
+    body = f"ROOT s = {kind}[40,64] scatter(p0, p1, p2), {how}, to_apply=add"
+    return (
+        IN_PLACE
+        + ADD.replace("KIND", kind)
+        + fused(f"{kind}[40,64]", body, f"{kind}[40,64]", "s32[900,1]", f"{kind}[900,1,64]")
+    )
+
+
+OTHER_EMITTERS = {
+    "short rows": summed("f32", "700,32", "700", "1"),
+    "rows of three vectors": summed("f32", "700,96", "700", "1"),
+    "rows of several warps": summed("bf16", "20,2056", "20", "1"),
+    "columns": summed("f32", "3,40,260", "3,260", "1"),
+    "transpose": fused("f32[130,5,66]", "ROOT t = f32[130,5,66] transpose(p0), dimensions={2,1,0}", "f32[66,5,130]"),
+    "packed transpose": fused("bf16[72,136]", "ROOT t = bf16[72,136] transpose(p0), dimensions={1,0}", "bf16[136,72]"),
+    "concatenate": fused(
+        "s8[40,384]",
+        "ROOT c = s8[40,384] concatenate(p0, p1), dimensions={1}",
+        "s8[40,256]",
+        "s8[40,128]",
+    ),
+    "update in place": IN_PLACE
+    + fused(
+        "bf16[8,100,48]",
+        "z = s32[] constant(0)\nROOT u = bf16[8,100,48] dynamic-update-slice(p0, p1, z, p2, z)",
+        "bf16[8,100,48]",
+        "bf16[8,60,48]",
+        "s32[]",
+    ),
+    "scatter of f32": scattered("f32"),
+    "scatter of f16": scattered("f16"),
+    "scatter of bf16": scattered("bf16"),
+}
+
+
+@pytest.mark.parametrize("number", [1, 9])
+@pytest.mark.parametrize("name", OTHER_EMITTERS)
+def test_other_emitters(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second candidate and the last, on a GPU so small that these arrays fill it."""
+    small = replace(devices.device("h200"), name="small", cores=2)
+    monkeypatch.setitem(devices._BY_NAME, "small", small)  # pyright: ignore[reportPrivateUsage] # no such GPU is sold
+    taken = take(number, monkeypatch)
+    verdict = check(OTHER_EMITTERS[name], tune="price", splits=(), target="small", stages="llvm-dialect", verify=False)
+    assert verdict.ok, verdict
+    assert taken
+    assert "as XLA's" not in taken[0]
+
+
+@needs(*SASS)
+def test_every_candidate_agrees_with_xlas_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are lowered, priced and compared by blocks with XLA's choice, and none is refused."""
+    small = replace(devices.device("h200"), name="small", cores=2)
+    monkeypatch.setitem(devices._BY_NAME, "small", small)  # pyright: ignore[reportPrivateUsage] # no such GPU is sold
+    monkeypatch.setattr(kernel_candidates, "least_time", lambda *_: 0.0)
+    monkeypatch.setattr(kernel_candidates, "LEAST_GAIN", -100.0)
+    for name in ("short rows", "transpose", "scatter of bf16"):
+        program = compile(OTHER_EMITTERS[name], tune="price", splits=(), target="small", stage="xla_gpu", cache=False)
+        (tuned,) = [each for each in program.traces[0].decisions if each.topic == "tune"]
+        assert len(tuned.data["candidates"]) > 1, name
+        assert [each["wrong"] for each in tuned.data["candidates"] if each["wrong"]] == [], name

@@ -16,6 +16,7 @@ Source: seed document, "Concatenate emitter"; docs/reference/2 1.3 point 7, 2.2.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
@@ -30,10 +31,12 @@ from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
+from xla_emitters.emitters.ways import Way, ways_of_works
 from xla_emitters.errors import InternalError
 from xla_emitters.fusions.heroes import find_non_trivial_hero, place_map
 from xla_emitters.fusions.kinds import why_no_concatenate
 from xla_emitters.fusions.launch import launch_for, work_item_map
+from xla_emitters.fusions.thread_work import ThreadWork, thread_works
 from xla_emitters.fusions.unroll import elements_per_thread
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing import IndexingMap
@@ -41,9 +44,14 @@ from xla_emitters.indexing.shapes import identity_map
 from xla_emitters.rewrite.notes import decide
 
 
+@dataclass(frozen=True)
 class ConcatenateEmitter:
-    """See the file's head."""
+    """See the file's head.
 
+    work  of each thread, of each operand; None: XLA's choice
+    """
+
+    work: ThreadWork | None = None
     name = "concatenate"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
@@ -57,6 +65,15 @@ class ConcatenateEmitter:
         """A function for each operand, and one for the epilogue."""
         return _partition(view, *_root_and_hero(view))
 
+    def candidates(self, view: FusionView, device: Device) -> Sequence[Way]:
+        """Emitters that differ in the work of a thread; XLA's choice is the first."""
+        _, hero = _root_and_hero(view)
+        elements, own = math.prod(dims_of(_largest(hero))), _unroll(view, hero, device)
+        lengths = math.gcd(*(dims_of(operand)[hero.dimension] for operand in hero.operands))
+        # A thread's elements are in one operand where their number divides all lengths, whatever dimension is the fastest.
+        works = thread_works(view, device, own, elements, math.gcd(elements, lengths))
+        return ways_of_works(works, elements, device, view.place, type(self))
+
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
         """The kernel module.
 
@@ -64,8 +81,8 @@ class ConcatenateEmitter:
         """
         root, hero = _root_and_hero(view)
         partitioned = _partition(view, root, hero)
-        largest, unroll = _largest(hero), _unroll(view, hero, device)
-        launch = launch_for(math.prod(dims_of(largest)), unroll, device, view.place)
+        largest, work = _largest(hero), self.work or ThreadWork(_unroll(view, hero, device))
+        launch = launch_for(math.prod(dims_of(largest)), work.total, device, view.place)
         operand = largest.owner
         assert isinstance(operand, HloOp)
         decide("hero", f"%{hero.instruction_name.data}", instructions=[hero.instruction_name.data])
@@ -75,9 +92,9 @@ class ConcatenateEmitter:
             grid=list(launch.grid),
             block=list(launch.block),
         )
-        decide("unroll", f"{unroll} a thread of each operand", elements_per_thread=unroll)
+        decide("unroll", f"{work} a thread of each operand", elements_per_thread=work.total)
         decide("partition", partitioned.summary, functions=partitioned.sizes)
-        visited = work_item_map(launch, dims_of(largest), minor_to_major(largest.type), unroll)
+        visited = work_item_map(launch, dims_of(largest), minor_to_major(largest.type), work.elements)
         entry = entry_function(view, launch)
         kernel = _Kernel(view, root, hero, partitioned, entry, visited)
         output = entry.outputs[0]

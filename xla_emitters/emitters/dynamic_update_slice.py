@@ -14,6 +14,7 @@ Source: seed document, "In-place dynamic-update-slice emitter"; docs/reference/2
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
@@ -29,20 +30,27 @@ from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
+from xla_emitters.emitters.ways import Way, ways_of_works
 from xla_emitters.errors import InternalError
 from xla_emitters.fusions.buffers import aliases_of
 from xla_emitters.fusions.heroes import place_map
 from xla_emitters.fusions.in_place_updates import InPlaceUpdate, find_in_place_updates
 from xla_emitters.fusions.launch import launch_for, work_item_map
+from xla_emitters.fusions.thread_work import ThreadWork, thread_works
 from xla_emitters.fusions.unroll import elements_per_thread
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing.shapes import identity_map
 from xla_emitters.rewrite.notes import decide
 
 
+@dataclass(frozen=True)
 class DynamicUpdateSliceEmitter:
-    """See the file's head."""
+    """See the file's head.
 
+    work  of each thread; None: XLA's choice
+    """
+
+    work: ThreadWork | None = None
     name = "dynamic_update_slice"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
@@ -60,6 +68,14 @@ class DynamicUpdateSliceEmitter:
         """A function for each update and each start index."""
         return _partition(view, _updates(view))
 
+    def candidates(self, view: FusionView, device: Device) -> Sequence[Way]:
+        """Emitters that differ in the work of a thread; XLA's choice is the first."""
+        updates = _updates(view)
+        elements, own = math.prod(dims_of(updates[0].op.operands[1])), _unroll(view, updates, device)
+        works = thread_works(view, device, own, elements)
+        separate = [work for work in works if work.elements == own or _reads_are_separate(view, updates, work.elements)]
+        return ways_of_works(separate, elements, device, view.place, type(self))
+
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
         """The kernel module.
 
@@ -69,17 +85,15 @@ class DynamicUpdateSliceEmitter:
         partitioned = _partition(view, updates)
         window = updates[0].op.operands[1]
         elements = math.prod(dims_of(window))
-        unroll = elements_per_thread(view, device, elements)
-        if not _reads_are_separate(view, updates, unroll):
-            unroll = 1
-        launch = launch_for(elements, unroll, device, view.place)
+        work = self.work or ThreadWork(_unroll(view, updates, device))
+        launch = launch_for(elements, work.total, device, view.place)
         names = [update.op.instruction_name.data for update in updates]
         decide("hero", ", ".join(f"%{name}" for name in names), instructions=names)
         decide("launch", f"{launch}, over the update", grid=list(launch.grid), block=list(launch.block))
-        decide("unroll", f"{unroll} a thread", elements_per_thread=unroll)
+        decide("unroll", f"{work} a thread", elements_per_thread=work.total)
         decide("partition", partitioned.summary, functions=partitioned.sizes)
         entry = entry_function(view, launch)
-        visited = work_item_map(launch, dims_of(window), minor_to_major(window.type), unroll)
+        visited = work_item_map(launch, dims_of(window), minor_to_major(window.type), work.elements)
         loop = LoopOp(entry.ids, entry.outputs, visited)
         # Before the loop, so that later passes know that all elements of a thread have the same start.
         before = _Body(entry, partitioned, entry.builder)
@@ -89,6 +103,12 @@ class DynamicUpdateSliceEmitter:
         entry.finish(loop.results)
         called = partition_called(view.called)
         return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
+
+
+def _unroll(view: FusionView, updates: tuple[InPlaceUpdate, ...], device: Device) -> int:
+    """Elements of a thread, by XLA's choice."""
+    unroll = elements_per_thread(view, device, math.prod(dims_of(updates[0].op.operands[1])))
+    return unroll if _reads_are_separate(view, updates, unroll) else 1
 
 
 def _reads_are_separate(view: FusionView, updates: tuple[InPlaceUpdate, ...], unroll: int) -> bool:

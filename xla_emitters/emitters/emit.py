@@ -8,9 +8,9 @@ Source: seed document, "Hero-based codegen"; docs/reference/2 1.3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -27,40 +27,13 @@ from xla_emitters.emitters.partitioner import PartitionedComputation
 from xla_emitters.emitters.reduction import ReductionEmitter
 from xla_emitters.emitters.scatter import ScatterEmitter
 from xla_emitters.emitters.transpose import TransposeEmitter
+from xla_emitters.emitters.ways import Emitter, TunableEmitter
 from xla_emitters.errors import Unsupported, UsageError, VerifyError
 from xla_emitters.fusions.refusals import has_code, refuse_unsupported
 from xla_emitters.fusions.view import FusionView, once_per_view
 from xla_emitters.plugins import blamed, fault, is_outside, load, note, refuse_double
 from xla_emitters.rewrite.notes import decide, notes_wanted
 from xla_emitters.trace import Remark
-
-
-class Emitter(Protocol):
-    """One way to make a kernel of a fusion."""
-
-    name: str
-
-    def applies(self, view: FusionView, device: Device) -> str | None:
-        """None if this emitter can take the fusion, else the reason why not."""
-        ...
-
-    def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
-        """The functions of the fusion's computation."""
-        ...
-
-    def emit(self, view: FusionView, device: Device) -> ModuleOp:
-        """The kernel module: the entry function first, then the functions it calls."""
-        ...
-
-
-@runtime_checkable
-class TunableEmitter(Emitter, Protocol):
-    """An emitter with several ways to make a fusion's kernel, which compute the same."""
-
-    def candidates(self, view: FusionView, device: Device) -> Sequence[tuple[str, Self]]:
-        """The ways, each with its name and as an emitter of its own; XLA's way is the first."""
-        ...
-
 
 EMITTERS: tuple[Emitter, ...] = (
     ReductionEmitter(),

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
@@ -33,6 +32,7 @@ from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
+from xla_emitters.emitters.ways import Way, ways_of_works
 from xla_emitters.fusions.launch import launch_for, work_item_map
 from xla_emitters.fusions.scatters import scatter_of
 from xla_emitters.fusions.thread_work import ThreadWork, thread_works
@@ -65,9 +65,10 @@ class LoopEmitter:
         """The root's function, or one for the results of the first's size and one for those of one element; and their callees."""
         return partition(view.computation, epilogues=_ends(view))
 
-    def candidates(self, view: FusionView, device: Device) -> Sequence[tuple[str, Self]]:
-        """Emitters that differ in the work of a thread, each with a name for its work; XLA's choice is the first."""
-        return [(f"{work} a thread", replace(self, work=work)) for work in thread_works(view, device)]
+    def candidates(self, view: FusionView, device: Device) -> Sequence[Way]:
+        """Emitters that differ in the work of a thread; XLA's choice is the first."""
+        own = elements_per_thread(view, device)
+        return ways_of_works(thread_works(view, device, own), view.elements, device, view.place, type(self))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
         """The kernel module.

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
 
 from xdsl.builder import Builder
@@ -52,8 +52,16 @@ from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
 from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
 from xla_emitters.emitters.reduction_partials import Partials
-from xla_emitters.emitters.reduction_plans import ReductionPlan, SharedStage, plan_for, stage_bytes
-from xla_emitters.fusions.reduction_starts import identities_needed
+from xla_emitters.emitters.reduction_plans import (
+    ReductionPlan,
+    ReductionWork,
+    SharedStage,
+    plan_for,
+    reduction_works,
+    stage_bytes,
+)
+from xla_emitters.emitters.ways import Way
+from xla_emitters.fusions.reduction_starts import identities_needed, rounding_of_sums
 from xla_emitters.fusions.reductions import FusionReductions, find_reductions
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing import IndexingMap
@@ -61,9 +69,14 @@ from xla_emitters.indexing.shapes import bitcast_map, identity_map
 from xla_emitters.rewrite.notes import decide
 
 
+@dataclass(frozen=True)
 class ReductionEmitter:
-    """See the file's head."""
+    """See the file's head.
 
+    work  of each thread; None: XLA's choice
+    """
+
+    work: ReductionWork | None = None
     name = "reduction"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
@@ -84,6 +97,21 @@ class ReductionEmitter:
         epilogues = [_epilogue(found, group) for group in found.groups if found.heroes_of(group)]
         return partition(view.computation, lambda op: op in apart, epilogues)
 
+    def candidates(self, view: FusionView, device: Device) -> Sequence[Way]:
+        """Emitters that differ in the threads of a row or a column and in what each reads at once; XLA's choice is the first."""
+        found = find_reductions(view)
+        assert not isinstance(found, str)
+        own = plan_for(found, device)
+        ways = [Way(f"{own.name} as XLA's", self)]
+        for work in reduction_works(found, device):
+            plan = plan_for(found, device, work)
+            where = f"{work.threads} threads a row" if found.shape.is_row else f"{work.threads} warps a column"
+            same, largest = partial(plan.same_blocks, other=own), rounding_of_sums(found.reduce_heroes)
+            ways.append(
+                Way(f"{where}, {work.vector} at once", ReductionEmitter(work), same, (plan.chain + own.chain) * largest)
+            )
+        return ways
+
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
         """The kernel module.
 
@@ -91,7 +119,7 @@ class ReductionEmitter:
         """
         found = find_reductions(view)
         assert not isinstance(found, str)
-        plan = plan_for(found, device)
+        plan = plan_for(found, device, self.work)
         launch = replace(plan.launch, grid=(*plan.launch.grid[:2], len(found.groups)))
         reducing = [group for group in found.groups if found.heroes_of(group)]
         partitioned = self.partition(view, device)

@@ -58,6 +58,18 @@ class SharedStage:
 
 
 @dataclass(frozen=True)
+class ReductionWork:
+    """What one thread does, where it is not XLA's choice.
+
+    vector   neighbours that it reads at once
+    threads  of a row: side by side along it, a power of two up to a warp, or whole warps; of a column: warps below each other
+    """
+
+    vector: int
+    threads: int
+
+
+@dataclass(frozen=True)
 class ReductionPlan:
     """See the file's head.
 
@@ -69,6 +81,8 @@ class ReductionPlan:
     distance     the greatest distance of the shuffles of the threads' sums; 0: none
     shared       the second stage; None where one warp computes the result
     output       ids, and the range variables of `shared.read` -> index over the kept dims, for the threads that write
+    span         (n, m): of each run of n results that are neighbours in memory, a block computes m
+    chain        the most combinations that an element goes through in its thread and over threads
     """
 
     name: str
@@ -79,14 +93,79 @@ class ReductionPlan:
     distance: int
     shared: SharedStage | None
     output: IndexingMap
+    span: tuple[int, int]
+    chain: int
+
+    def same_blocks(self, blocks: Sequence[int], other: ReductionPlan) -> Sequence[int]:
+        """The blocks of another plan for the same reductions that compute what these blocks compute."""
+        found = set[int]()
+        for block in blocks:
+            group, block = divmod(block, self.launch.blocks)
+            (run, own), (_, theirs) = self.span, other.span
+            major, part = divmod(block, -(-run // own))
+            last = min((part + 1) * own, run) - 1
+            first_block = group * other.launch.blocks + major * -(-run // theirs)
+            found.update(first_block + number for number in range(part * own // theirs, last // theirs + 1))
+        return sorted(found)
 
 
-def plan_for(found: FusionReductions, device: Device) -> ReductionPlan:
-    """The variant that suits a fusion's reductions, and its plan."""
+def plan_for(found: FusionReductions, device: Device, work: ReductionWork | None = None) -> ReductionPlan:
+    """The variant that suits a fusion's reductions, and its plan.
+
+    work  one of `reduction_works`; None: XLA's choice
+    """
     _, _, minor = found.shape.dims
     if found.shape.is_row:
+        if work is not None:
+            return (
+                _lanes_of_rows(found, device, work.vector, work.threads)
+                if work.threads <= WARP
+                else _row(found, device, work)
+            )
         return _multi_row(found, device) or _row(found, device)
-    return _small_column(found, device) if WARP % minor == 0 else _column(found, device)
+    return _small_column(found, device) if WARP % minor == 0 else _column(found, device, work)
+
+
+LOADS = (1, 2, 4, 8)
+"""Accesses of a thread along a row, of candidates."""
+WARPS_DOWN_CHOICES = (8, 16, WARPS_DOWN)
+ACCESS_BITS = (64, 128)
+"""Widths of one access, of candidates."""
+
+
+def reduction_works(found: FusionReductions, device: Device) -> Sequence[ReductionWork]:
+    """What a thread may do other than by XLA's choice: wider accesses, more or fewer of them.
+
+    Chains of additions are at most twice as long as the longest that `Reduction.longest_chain` states, whose bound on rounding errors
+    they keep: a unit in the last place is two roundings.
+    """
+    _, middle, minor = found.shape.dims
+    if found.input_bits > max(ACCESS_BITS) or (WARP % minor == 0 and not found.shape.is_row):
+        return ()
+    sizes = sorted({max(1, bits // found.input_bits) for bits in ACCESS_BITS})
+    works = list[ReductionWork]()
+    for vector in [size for size in sizes if minor % size == 0] or [1]:
+        if not found.shape.is_row:
+            works += [
+                ReductionWork(vector, down) for down in WARPS_DOWN_CHOICES if down <= middle and WARP * vector <= minor
+            ]
+            continue
+        vectors = -(-minor // vector)
+        lanes = [lanes for lanes in (1, 2, 4, 8, 16, WARP) if vectors % lanes == 0 and vectors // lanes <= LOADS[-1]]
+        warps = [_rounded_up(-(-vectors // loads), WARP) for loads in LOADS if vectors > WARP * loads]
+        fitting = [threads for threads in warps if threads <= device.threads_per_block_max]
+        works += [ReductionWork(vector, threads) for threads in dict.fromkeys((*lanes, *fitting))]
+    own = plan_for(found, device)
+    longest = 2 * found.shape.longest_chain(min(found.input_bits, found.output_bits))
+    plans = {work: plan_for(found, device, work) for work in works}
+    return [
+        work
+        for work, plan in plans.items()
+        if plan != own
+        and plan.chain <= longest
+        and stage_bytes(plan, found) <= device.shared_bytes_per_block
+        and plan.launch.blocks >= min(own.launch.blocks, device.cores)
+    ]
 
 
 def stage_bytes(plan: ReductionPlan, found: FusionReductions) -> int:
@@ -151,13 +230,15 @@ class _Ids:
 # ------------------------------------------------------------------------------------------------- rows
 
 
-def _row(found: FusionReductions, device: Device) -> ReductionPlan:
+def _row(found: FusionReductions, device: Device, work: ReductionWork | None = None) -> ReductionPlan:
     major, kept, minor = found.shape.dims
     threads = min(device.threads_per_block_max, _rounded_up(-(-minor // ELEMENTS_PER_THREAD), WARP))
-    rows = _rows_per_block(kept, threads) if 2 * threads <= FEW_THREADS else 1
     vector = vector_size(minor, threads, found.input_bits, found.reduce_heroes)
+    if work is not None:
+        threads, vector = work.threads, work.vector
+    rows = _rows_per_block(kept, threads) if 2 * threads <= FEW_THREADS else 1
     vectors = minor // vector
-    steps = min(ELEMENTS_PER_THREAD // vector, -(-vectors // threads))
+    steps = -(-vectors // threads)
     launch = Launch(split_grid(-(-kept // rows), device), (rows * threads, 1, 1))
     ids = _Ids(launch)
     row_in_block, along = delinearize_in_bounds(ids.thread, (rows, threads))
@@ -183,7 +264,13 @@ def _row(found: FusionReductions, device: Device) -> ReductionPlan:
         WARP // 2,
         shared,
         ids.map((row,), (), (along, 1), (row, kept)),
+        (kept, rows),
+        major * steps * vector + _halvings(WARP) + _halvings(warps),
     )
+
+
+def _halvings(count: int) -> int:
+    return (count - 1).bit_length()
 
 
 def _range_vars(major: int, steps: int, vector: int) -> list[tuple[str, int]]:
@@ -201,7 +288,7 @@ def _rows_per_block(rows: int, threads: int) -> int:
 
 def _multi_row(found: FusionReductions, device: Device) -> ReductionPlan | None:
     """None where a row is longer than a warp, or not a power of two."""
-    major, kept, minor = found.shape.dims
+    _, kept, minor = found.shape.dims
     smallest = min(found.input_bits, found.output_bits)
     # In a fusion without parameters the results decide; without array results no element is narrow enough.
     largest = found.output_bits if found.input_bits == ABSENT else max(found.input_bits, found.output_bits)
@@ -218,44 +305,55 @@ def _multi_row(found: FusionReductions, device: Device) -> ReductionPlan | None:
         vector //= 2
     if minor > WARP * vector:
         return None
-    threads = minor // vector
-    rows = _rows_per_block(kept, threads)
-    launch = Launch(split_grid(blocks(vector), device), (rows * threads, 1, 1))
+    return _lanes_of_rows(found, device, vector, minor // vector)
+
+
+def _lanes_of_rows(found: FusionReductions, device: Device, vector: int, threads: int) -> ReductionPlan:
+    """Rows of which a warp holds several: `threads` of its lanes a row, each with the same number of vectors."""
+    major, kept, minor = found.shape.dims
+    rows, steps = _rows_per_block(kept, threads), minor // (vector * threads)
+    launch = Launch(split_grid(-(-kept // rows), device), (rows * threads, 1, 1))
     ids = _Ids(launch)
     row_in_block, along = delinearize_in_bounds(ids.thread, (rows, threads))
     row = ids.block * rows + row_in_block
     shape = (major, kept, minor)
-    index = (ids.symbol(0), row, along * vector + ids.symbol(1))
+    index = (ids.symbol(0), row, (ids.symbol(1) * threads + along) * vector + ids.symbol(2))
     return ReductionPlan(
         "multi-row",
         launch,
         shape,
-        ids.map(index, (("major", major), ("vector_index", vector)), (row, kept)),
+        ids.map(index, _range_vars(major, steps, vector), (row, kept)),
         1,
         threads // 2,
         None,
         ids.map((row,), (), (along, 1), (row, kept)),
+        (kept, rows),
+        major * steps * vector + _halvings(threads),
     )
 
 
 # ------------------------------------------------------------------------------------------------- columns
 
 
-def _column(found: FusionReductions, device: Device) -> ReductionPlan:
+def _column(found: FusionReductions, device: Device, work: ReductionWork | None = None) -> ReductionPlan:
     major, middle, minor = found.shape.dims
-    vector = vector_size(minor, WARP, found.input_bits, found.reduce_heroes)
+    vector, down = vector_size(minor, WARP, found.input_bits, found.reduce_heroes), WARPS_DOWN
+    if work is not None:
+        vector, down = work.vector, work.threads
     across = -(-minor // (WARP * vector))
-    launch = Launch(split_grid(major * across, device), (WARPS_DOWN * WARP, 1, 1))
+    launch = Launch(split_grid(major * across, device), (down * WARP, 1, 1))
     ids = _Ids(launch)
     warp, lane = ids.thread // WARP, ids.thread % WARP
     outer, block = delinearize_in_bounds(ids.block, (major, across))
     vectors = [("vector_index", vector)] if vector > 1 else []
-    steps, of_step = -(-middle // WARPS_DOWN), ids.symbol(0)
+    steps, of_step = -(-middle // down), ids.symbol(0)
     element = ids.symbol(1) if vector > 1 else ZERO
-    row, column = warp + of_step * WARPS_DOWN, (block * WARP + lane) * vector + element
+    row, column = warp + of_step * down, (block * WARP + lane) * vector + element
     # In the tile and the result, only the vector's index remains.
     element = ids.symbol(0) if vector > 1 else ZERO
-    written = (block * WARP + warp) * vector + element
+    # The threads of a column in the end are as many as there were warps, side by side in one warp.
+    of_columns, of_warps = ids.thread // down, ids.thread % down
+    written = (block * WARP + of_columns) * vector + element
     return ReductionPlan(
         "column",
         launch,
@@ -265,11 +363,13 @@ def _column(found: FusionReductions, device: Device) -> ReductionPlan:
         0,
         SharedStage(
             ids.of_threads(ids.map((lane, warp * vector + element), vectors)),
-            ids.of_threads(ids.map((warp, lane * vector + element), vectors)),
+            ids.of_threads(ids.map((of_columns, of_warps * vector + element), vectors)),
             padding=1,
-            distance=WARP // 2,
+            distance=down // 2,
         ),
-        ids.map((outer, written), vectors, (lane, 1), (written, minor)),
+        ids.map((outer, written), vectors, (of_warps, 1), (written, minor)),
+        (minor, WARP * vector),
+        steps + _halvings(down),
     )
 
 
@@ -309,4 +409,6 @@ def _small_column(found: FusionReductions, device: Device) -> ReductionPlan:
             distance=rows // 2,
         ),
         ids.map((ids.block, turned // rows), vectors, (ids.thread % rows, 1), (ids.block, major)),
+        (minor, minor),
+        steps + _halvings(rows),
     )

@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.dialects import arith, scf, tensor, vector
 from xdsl.dialects.builtin import (
@@ -35,6 +36,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     ModuleOp,
+    UnitAttr,
     VectorType,
 )
 from xdsl.ir import Block, Region, SSAValue
@@ -46,14 +48,16 @@ from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
-from xla_emitters.dialects.xla_gpu import AtomicRMWOp, LoopOp, YieldOp
+from xla_emitters.dialects.xla_gpu import PACKED, AtomicRMWOp, LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_functions, emit_subgraph
 from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
+from xla_emitters.emitters.ways import Way
 from xla_emitters.errors import InternalError
 from xla_emitters.fusions.buffers import aliases_of
 from xla_emitters.fusions.launch import launch_for, work_item_map
 from xla_emitters.fusions.scatters import (
+    VECTOR_BITS,
     WARPS,
     DistributedIndices,
     DistributedUpdates,
@@ -62,6 +66,7 @@ from xla_emitters.fusions.scatters import (
     distribution_of,
     scatter_of,
 )
+from xla_emitters.fusions.thread_work import ThreadWork, blocks_of_same_work
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.shapes import delinearize_in_bounds, identity_map
@@ -69,9 +74,16 @@ from xla_emitters.program import Launch
 from xla_emitters.rewrite.notes import decide
 
 
+@dataclass(frozen=True)
 class ScatterEmitter:
-    """See the file's head."""
+    """See the file's head.
 
+    elements  that one thread adds, where updates are distributed; None: XLA's choice
+    packed    whether neighbouring updates of 16 bits may be joined to words
+    """
+
+    elements: int | None = None
+    packed: bool = False
     name = "scatter"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
@@ -89,6 +101,27 @@ class ScatterEmitter:
         """A function for each operand of indices and updates."""
         return _partition(view, _scatter(view))
 
+    def candidates(self, view: FusionView, device: Device) -> Sequence[Way]:
+        """Emitters that differ in the updates of a thread and in how they are joined; XLA's choice is the first."""
+        scatter = _scatter(view)
+        own = distribution_of(view, scatter, device)
+        if not isinstance(own, DistributedUpdates):
+            return [Way(str(own), self)]
+        bits, total = element_of(scatter.updates[0]).bits, math.prod(dims_of(scatter.updates[0]))
+        found = [Way(f"{own.elements_per_thread} updates a thread", self)]
+        for count in (VECTOR_BITS // bits // 2, VECTOR_BITS // bits) if bits < VECTOR_BITS else ():
+            wide = distribution_of(view, scatter, device, count)
+            if wide != DistributedUpdates(count) or -(-total // count) < device.threads_max:
+                continue
+            launches = [_launch(view, scatter, each, device) for each in (wide, own)]
+            works = [ThreadWork(each.elements_per_thread) for each in (wide, own)]
+            same = partial(_same_blocks, works, launches)
+            for packed in (False, True) if bits == 16 else (False,):
+                name = f"{count} updates a thread{', words of two' if packed else ''}"
+                if packed or wide != own:
+                    found.append(Way(name, ScatterEmitter(count, packed), same))
+        return found
+
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
         """The kernel module.
 
@@ -96,28 +129,37 @@ class ScatterEmitter:
         """
         scatter = _scatter(view)
         partitioned = _partition(view, scatter)
-        distribution = distribution_of(view, scatter, device)
+        distribution = distribution_of(view, scatter, device, self.elements)
         name = scatter.instruction_name.data
-        if isinstance(distribution, DistributedUpdates):
-            elements = math.prod(dims_of(scatter.updates[0]))
-            exact = launch_for(elements, distribution.elements_per_thread, device, view.place)
-            warps = -(-exact.threads // device.threads_per_warp)
-            launch = Launch(exact.grid, (warps * device.threads_per_warp, 1, 1))
-        else:
-            launch = Launch((distribution.blocks, 1, 1), (WARPS * device.threads_per_warp, 1, 1))
+        launch = _launch(view, scatter, distribution, device)
         decide("hero", f"%{name}", instructions=[name])
         decide("launch", f"{launch}, over the updates", grid=list(launch.grid), block=list(launch.block))
         decide("unroll", str(distribution), elements_per_thread=distribution.elements_per_thread)
         decide("partition", partitioned.summary, functions=partitioned.sizes)
         entry = entry_function(view, launch)
         called = partition_called(view.called)
-        kernel = _Kernel(scatter, partitioned, called, entry, launch)
+        kernel = _Kernel(scatter, partitioned, called, entry, launch, self.packed)
         if isinstance(distribution, DistributedUpdates):
             results = kernel.distribute_updates(distribution)
         else:
             results = kernel.distribute_indices(distribution, device.threads_per_warp)
         entry.finish(results)
         return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
+
+
+def _launch(
+    view: FusionView, scatter: ScatterOp, distribution: DistributedUpdates | DistributedIndices, device: Device
+) -> Launch:
+    if isinstance(distribution, DistributedIndices):
+        return Launch((distribution.blocks, 1, 1), (WARPS * device.threads_per_warp, 1, 1))
+    exact = launch_for(math.prod(dims_of(scatter.updates[0])), distribution.elements_per_thread, device, view.place)
+    warps = -(-exact.threads // device.threads_per_warp)
+    return Launch(exact.grid, (warps * device.threads_per_warp, 1, 1))
+
+
+def _same_blocks(works: Sequence[ThreadWork], launches: Sequence[Launch], blocks: Sequence[int]) -> Sequence[int]:
+    """The blocks of the second work and launch that do what `blocks` of the first do."""
+    return blocks_of_same_work(blocks, works[0], launches[0], works[1], launches[1])
 
 
 def _scatter(view: FusionView) -> ScatterOp:
@@ -142,6 +184,7 @@ class _Kernel:
     called: Mapping[str, PartitionedComputation]
     entry: KernelEntry
     launch: Launch
+    packed: bool
 
     @property
     def builder(self) -> FunctionBuilder:
@@ -329,7 +372,8 @@ class _Kernel:
                 for value, target in zip(combined, targets, strict=True)
             ]
         (target,) = targets
-        update = self.builder.insert(AtomicRMWOp(target, place))
+        joins = {PACKED: UnitAttr()} if self.packed else None
+        update = self.builder.insert(AtomicRMWOp(target, place, attributes=joins))
         with self.builder.inside(InsertPoint.at_end(update.body.block)):
             self.builder.insert(YieldOp(*self._new_elements([update.current, *values])))
         return [update.result]

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from xdsl.dialects import tensor, vector
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, BoolAttr, ModuleOp, TensorType, VectorType
@@ -45,7 +46,8 @@ from xla_emitters.dialects.xla_gpu import AllocateSharedOp, LoopOp, SyncThreadsO
 from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions, result_types
 from xla_emitters.emitters.entry import KernelEntry, entry_function, kernel_module
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
-from xla_emitters.emitters.transpose_tiles import PackedTiles, PlainTiles, plain_tiles
+from xla_emitters.emitters.transpose_tiles import PackedTiles, PlainTiles, plain_tiles, rotated_tiles
+from xla_emitters.emitters.ways import Way
 from xla_emitters.errors import InternalError
 from xla_emitters.fusions.heroes import TransposeHeroes, find_transposes, place_map
 from xla_emitters.fusions.view import FusionView
@@ -57,9 +59,14 @@ _IN_BOUNDS = ArrayAttr([BoolAttr.from_bool(True)])
 _ALONG_ROWS = AffineMapAttr(AffineMap.minor_identity(2, 1))
 
 
+@dataclass(frozen=True)
 class TransposeEmitter:
-    """See the file's head."""
+    """See the file's head.
 
+    vector_size  of tiles whose rows are rotated; None: XLA's choice
+    """
+
+    vector_size: int | None = None
     name = "transpose"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
@@ -71,6 +78,17 @@ class TransposeEmitter:
         """A function for each operand of a transpose, each epilogue and each side output."""
         return _partition(view, _heroes(view))
 
+    def candidates(self, view: FusionView, device: Device) -> Sequence[Way]:
+        """Emitters that differ in the tiles; XLA's choice is the first."""
+        found = _heroes(view)
+        transposes = len(dict.fromkeys(found.heroes.values()))
+        own = _tiles(found, transposes, device)
+        ways = [Way("tiles as XLA's", self)]
+        for tiles in rotated_tiles(found.first, transposes, device):
+            same = partial(tiles.grid.blocks_of, other=own.grid)
+            ways.append(Way(f"{tiles.vector_size} at once, rows rotated", TransposeEmitter(tiles.vector_size), same))
+        return ways
+
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
         """The kernel module.
 
@@ -78,8 +96,9 @@ class TransposeEmitter:
         """
         found = _heroes(view)
         transposes = tuple(dict.fromkeys(found.heroes.values()))
-        packed = found.first.packed
-        tiles = PackedTiles(packed) if packed is not None else plain_tiles(found.first, len(transposes), device)
+        tiles = _tiles(found, len(transposes), device)
+        if self.vector_size is not None:
+            tiles = PlainTiles(found.first, self.vector_size, rotated=True)
         partitioned = _partition(view, found)
         _explain(found, transposes, tiles, partitioned)
         entry = entry_function(view, tiles.launch)
@@ -93,6 +112,14 @@ def _heroes(view: FusionView) -> TransposeHeroes:
     if isinstance(found, str):
         raise InternalError(f"no transpose emitter for fusion %{view.name}: {found}", stage="emit")
     return found
+
+
+def _tiles(found: TransposeHeroes, transposes: int, device: Device) -> PlainTiles | PackedTiles:
+    """XLA's choice."""
+    description = found.first
+    if (packed := description.packed) is None:
+        return plain_tiles(description, transposes, device)
+    return PackedTiles(packed, len(packed.dims) == len(description.dims) + 2)
 
 
 def _operand(transpose: HloOp) -> HloOp:

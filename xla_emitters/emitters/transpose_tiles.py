@@ -21,6 +21,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
+
+import numpy as np
 
 from xla_emitters.device import Device
 from xla_emitters.fusions.transposes import TILE, PackedTranspose, TransposeDescription
@@ -31,6 +34,8 @@ from xla_emitters.program import Launch
 THREADS = 128
 VECTOR_BYTES = 4
 """What a thread of an unpacked transpose moves at once, at most."""
+ROTATED_BITS = 128
+"""What a thread moves at once, at most, where rows are rotated: not by XLA's choice."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +72,48 @@ def tile_bytes(description: TransposeDescription, transposes: int) -> int:
     return transposes * -(-TILE * (TILE + 1) * width // 8)
 
 
+@dataclass(frozen=True)
+class BlockGrid:
+    """Blocks, numbered row major, each with a tile of an array.
+
+    dims, tile  of the array and of a block, along each dim
+    sources     for each dim the number of the output's dim that it is; None for one that the output does not have
+    """
+
+    dims: tuple[int, ...]
+    tile: tuple[int, ...]
+    sources: tuple[int | None, ...]
+
+    def blocks_of(self, blocks: Sequence[int], other: BlockGrid) -> Sequence[int]:
+        """The blocks of another grid over the same output that have an element of these blocks."""
+        found = set[int]()
+        per_dim, other_per_dim = counts(self.dims, self.tile), counts(other.dims, other.tile)
+        for block in blocks:
+            places = np.unravel_index(block, per_dim)
+            spans = {
+                source: range(int(place) * size, min((int(place) + 1) * size, dim))
+                for place, size, dim, source in zip(places, self.tile, self.dims, self.sources, strict=True)
+            }
+            along = [
+                range(spans[source][0] // size, spans[source][-1] // size + 1) if source is not None else range(1)
+                for source, size in zip(other.sources, other.tile, strict=True)
+            ]
+            found.update(int(np.ravel_multi_index(each, other_per_dim)) for each in product(*along))
+        return sorted(found)
+
+
 @dataclass(frozen=True, eq=False)
 class PlainTiles:
     """Tiles of 32 x 32 elements, vectors of a few, or of the whole fastest dim where the transpose keeps it.
 
     vector_size  elements side by side that one thread reads
+    rotated      a row of the tile has no padding; its elements are in `vector_size` runs, the n-th of each vector in run n, and each run
+                 is rotated by one more element every `vector_size` rows: vectors of rows and of columns are in 32 different banks
     """
 
     description: TransposeDescription
     vector_size: int
+    rotated: bool = False
 
     @cached_property
     def tile(self) -> tuple[int, ...]:
@@ -105,8 +143,22 @@ class PlainTiles:
 
     @property
     def shared_dims(self) -> tuple[int, ...]:
-        padded = self.tiled_dims[0]
+        padded = None if self.rotated else self.tiled_dims[0]
         return tuple(size + (dim == padded) for dim, size in enumerate(self.tile))
+
+    @property
+    def grid(self) -> BlockGrid:
+        permutation = self.description.permutation
+        return BlockGrid(self.input_dims, self.tile, tuple(permutation.index(dim) for dim in range(len(permutation))))
+
+    def _in_tile(self, offsets: Sequence[Expr]) -> tuple[Expr, ...]:
+        """Where an element of the tile is stored."""
+        if not self.rotated:
+            return tuple(offsets)
+        (last, other), width = self.tiled_dims, self.vector_size
+        row, column = offsets[other], offsets[last]
+        rotated = column % width * TILE + (column // width + row // width) % TILE
+        return tuple(rotated if dim == last else offset for dim, offset in enumerate(offsets))
 
     @cached_property
     def launch(self) -> Launch:
@@ -115,6 +167,7 @@ class PlainTiles:
     @property
     def summary(self) -> str:
         moved = f"{self.vector_size} elements at once" if self.vector_size > 1 else "one element at a time"
+        moved += ", rows rotated" if self.rotated else ""
         return f"{'x'.join(map(str, self.tile))} of the input through {'x'.join(map(str, self.shared_dims))}, {moved}"
 
     @property
@@ -156,12 +209,12 @@ class PlainTiles:
         offsets = list(self._offsets(self.tile))
         one, other = self.tiled_dims
         offsets[one], offsets[other] = offsets[other], offsets[one]
-        return self._map(offsets)
+        return self._map(self._in_tile(offsets))
 
     @cached_property
     def take(self) -> IndexingMap:
         """ids[i, j] -> the index in the tile that the thread reads."""
-        return self._map(self._offsets(self.tile))
+        return self._map(self._in_tile(self._offsets(self.tile)))
 
     @cached_property
     def write(self) -> IndexingMap:
@@ -184,6 +237,20 @@ def plain_tiles(description: TransposeDescription, transposes: int, device: Devi
     return narrow
 
 
+def rotated_tiles(description: TransposeDescription, transposes: int, device: Device) -> Sequence[PlainTiles]:
+    """Tile plans with accesses of 8 and 16 bytes, where both sides have whole vectors, and a block room for the tiles."""
+    bits, found = description.bits, list[PlainTiles]()
+    if description.keeps_minor or bits < 8:
+        return ()
+    for width in (ROTATED_BITS // bits // 2, ROTATED_BITS // bits):
+        tiles = PlainTiles(description, width, rotated=True)
+        shared = transposes * math.prod(tiles.tile) * bits // 8
+        sides = [description.input_dims[dim] for dim in tiles.tiled_dims]
+        if width > 1 and shared <= device.shared_bytes_per_block and all(side % width == 0 for side in sides):
+            found.append(tiles)
+    return found
+
+
 def _halves(size: int) -> Iterator[int]:
     while size > 1:
         yield size
@@ -199,10 +266,19 @@ class PackedTiles:
     """
 
     packed: PackedTranspose
+    has_inserted_a: bool = False
 
     @property
     def vector_size(self) -> int:
         return self.packed.vector_size
+
+    @property
+    def grid(self) -> BlockGrid:
+        # Dims A and B may have been inserted: B is always the last, A the one before T2.
+        packed, sources = self.packed, list[int | None](range(len(self.packed.dims) - 1 - self.has_inserted_a))
+        if self.has_inserted_a:
+            sources.insert(packed.a, None)
+        return BlockGrid(packed.dims, packed.output_tile, (*sources, None))
 
     @property
     def input_dims(self) -> tuple[int, ...]:

@@ -35,7 +35,7 @@ from xla_emitters.explore.overwriting import evaluate_overwriting, says_overwrit
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import print_hlo
 from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of
-from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, read_module
+from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, read_module, with_splits
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, GRAPH, KERNEL
 from xla_emitters.planning.host_steps import PlannedKernel
@@ -144,6 +144,7 @@ def bisect(
     given: CompileKeywords = {"verify": True, **compiling, "stage": how.last_stage, "record": "none"}
     options = CompileOptions(**given)
     module = read_module(source)
+    options, _ = with_splits(module, options)
     executed = kernels = 0
     for every_pass in (False, True):
         search = None

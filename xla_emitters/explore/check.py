@@ -37,7 +37,7 @@ from xla_emitters.fusions.host import called_by
 from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.hlo_text import print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
-from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, plan_module, read_module
+from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, plan_module, read_module, with_splits
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
@@ -301,6 +301,7 @@ def check(
     module, left_out = read_module(source), tuple[LeftOut, ...]()
     if keep_going:
         module, left_out = compilable(module, options)
+    options, _ = with_splits(module, options)
     comparison = StageComparison.of(module, options, how, inputs, seed, atol, rtol)
     comparison.compare_text()
     program = compile_module(module, options, observers=comparison.observer, graph_observer=comparison.graph_observer)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+import ml_dtypes
 import numpy as np
 from xdsl.ir import SSAValue
 
@@ -55,6 +56,21 @@ def identities_needed(hero: ReduceOp) -> tuple[int | None, ...] | str | None:
         return tuple(IDENTITY.get(opcode or "") for opcode in opcodes)
     name = f"%{hero.instruction_name.data}"
     return f"the initial value of {name} would count once for each thread, and its computation has no known identity"
+
+
+def rounding_of_sums(heroes: Sequence[ReduceOp]) -> float:
+    """The largest unit in the last place of the types that are summed; 0 where the order of combinations changes no bit."""
+    units = [0.0]
+    for hero in heroes:
+        body = find_computation(hero, hero.to_apply)
+        for opcode, array in zip(combining_opcodes(body), hero.arrays, strict=True):
+            element = element_of(array)
+            if element.is_integer or element.kind is Kind.PRED or opcode in IDEMPOTENT or only_chooses(body):
+                continue
+            real = np.real(np.zeros((), element.numpy)).dtype
+            finfo: Any = ml_dtypes.finfo
+            units.append(float(finfo(real).eps))
+    return max(units)
 
 
 def _is_complex(array: SSAValue) -> bool:

@@ -96,7 +96,23 @@ class Reduction:
         if self.is_row and major > MOST_MAJOR_IN_ROW:
             second = Reduction(True, (1, 1, major)) if middle == 1 else Reduction(False, (1, major, middle))
             return Split(1, minor, Reduction(True, (1, major * middle, minor)), second)
-        outer, inner = _factors(minor if self.is_row else middle, self.is_row)
+        return self._in_parts(*_factors(self.length, self.is_row))
+
+    @property
+    def length(self) -> int:
+        """Elements along the faster reduced dim, which a split divides."""
+        return self.dims[2] if self.is_row else self.dims[1]
+
+    def split_in(self, parts: int) -> Split:
+        """As `split`, into so many parts, the last one padded if they are not equal.
+
+        >>> Reduction(True, (1, 8, 16384)).split_in(32)
+        Split(outer=32, inner=512, first=Reduction(is_row=True, dims=(1, 256, 512)), second=Reduction(is_row=True, dims=(1, 8, 32)))
+        """
+        return self._in_parts(parts, -(-self.length // parts))
+
+    def _in_parts(self, outer: int, inner: int) -> Split:
+        major, middle, minor = self.dims
         if self.is_row:
             first = Reduction(True, (1, major * middle * outer, inner))
             return Split(outer, inner, first, Reduction(True, (major, middle, outer)))

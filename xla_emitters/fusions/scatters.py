@@ -126,8 +126,13 @@ class DistributedIndices:
         return f"distributed indices: {self.windows_per_warp} windows a warp, {self.elements_per_thread} elements a thread at once"
 
 
-def distribution_of(view: FusionView, scatter: ScatterOp, device: Device) -> DistributedUpdates | DistributedIndices:
-    """The distribution of the updates over threads."""
+def distribution_of(
+    view: FusionView, scatter: ScatterOp, device: Device, elements_wanted: int | None = None
+) -> DistributedUpdates | DistributedIndices:
+    """The distribution of the updates over threads.
+
+    elements_wanted  of a thread, where windows allow it; None: XLA's choice
+    """
     update = scatter.updates[0]
     windows = scatter.windows
     elements = math.prod(scatter.window_sizes)
@@ -146,7 +151,7 @@ def distribution_of(view: FusionView, scatter: ScatterOp, device: Device) -> Dis
                 per_warp, starts = -(-per_warp // most) * most, most
             if per_warp > 1:
                 return DistributedIndices(windows, elements, per_warp, starts, vector, -(-elements // (lanes * vector)))
-    unroll = elements_per_thread(view, device, math.prod(dims_of(update)))
+    unroll = elements_wanted or elements_per_thread(view, device, math.prod(dims_of(update)))
     return DistributedUpdates(math.gcd(elements, unroll) if _windows_are_runs(scatter) else 1)
 
 

@@ -9,12 +9,13 @@ The first kernel also writes the fusion's other results, which are as large as w
 fusion made of them. Where the length is no product of two like numbers, the operand is padded with what leaves everything as it is: the
 initial value if it may be there more than once, else the identity, and then the initial value comes in the second kernel alone.
 What comes out may have to be split again. A reduction without known identity is left: one thread makes each of its results.
+`parts` asks for more: "f=32" divides what the fusion %f reduces into 32 parts, though one block could do it.
 Source: docs/reference/2 1.8; XLA tree_reduction_rewriter.cc.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +41,7 @@ from xla_emitters.dialects.hlo.types import (
     minor_to_major,
     tuple_type,
 )
+from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import computation_of, entry_of
 from xla_emitters.fusions.host import fusions_of, host_fusions, is_one_kernel
 from xla_emitters.fusions.reduction_starts import identities_needed
@@ -52,22 +54,45 @@ from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 
 @dataclass(frozen=True)
 class SplitReductionsPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
+    """See the file's head. For a module of the `hlo` dialect.
+
+    parts  "NAME=COUNT" for each fusion, or ENTRY that is a kernel, whose reductions are to be split in so many parts
+    """
 
     name = "xla-split-reductions"
 
+    parts: tuple[str, ...] = ()
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        split_reductions(op, self.skip)
+        split_reductions(op, self.skip, parts_asked(self.parts))
 
 
-def needs_split(source: FusionOp | ComputationOp, skip: Skip = skip_silently) -> FusionReductions | None:
-    """The reductions of what becomes a kernel, if they are to be split and can be; `skip` is told why they cannot."""
+def parts_asked(texts: Sequence[str]) -> dict[str, int]:
+    """Number of parts by name of a fusion. raises UsageError for a text that is not NAME=COUNT, COUNT at least 2"""
+    found = dict[str, int]()
+    for text in texts:
+        name, _, count = text.rpartition("=")
+        if not name or not count.isdecimal() or int(count) < 2:
+            raise UsageError(
+                f"'{text}' does not say into how many parts", stage="graph", help="NAME=COUNT: fusion.1=32"
+            )
+        found[name] = int(count)
+    return found
+
+
+def needs_split(
+    source: FusionOp | ComputationOp, skip: Skip = skip_silently, parts: int | None = None
+) -> FusionReductions | None:
+    """The reductions of what becomes a kernel, if they are to be split and can be; `skip` is told why they cannot.
+
+    parts  into so many, if one block could reduce them
+    """
     if not any(isinstance(op, ReduceOp) for op in computation_of(source).instructions):
         return None
     if (view := supported_view(source)) is None:
         return None
     found = find_reductions(view, are_split=True)
-    if isinstance(found, str) or found.shape.split is None:
+    if isinstance(found, str) or (found.shape.split is None and parts is None):
         return None
     for hero in found.reduce_heroes:
         if (reason := _why_whole(hero)) is not None:
@@ -88,31 +113,39 @@ def _is_uniform(hero: ReduceOp) -> bool:
     return len({minor_to_major(array.type) for array in hero.arrays}) == 1
 
 
-def split_reductions(module: ModuleOp, skip: Skip = skip_silently) -> None:
+def split_reductions(module: ModuleOp, skip: Skip = skip_silently, parts: Mapping[str, int] | None = None) -> None:
     """Splits what fusions, or an ENTRY that is a kernel itself, reduce, until each block can do its part.
 
-    skip  is told what stays, and why
+    skip   is told what stays, and why
+    parts  name of a fusion -> into how many parts its reductions are split, though one block could do them
     """
-    entry = entry_of(module)
+    entry, left = entry_of(module), dict(parts or {})
     if is_one_kernel(entry):
-        if (found := needs_split(entry, skip)) is None:
+        count = left.pop(entry.sym_name.data, None)
+        if (found := needs_split(entry, skip, count)) is None:
             return
         (fusion,) = fusions_of(wrap_entry(entry))
-        pending = _Splitting(Names(module), fusion, entry, found).split()
+        pending = _Splitting(Names(module), fusion, entry, found, count).split()
     else:
         pending = list(host_fusions(entry))
     names = Names(module)
     while pending:
         fusion = pending.pop()
-        if (found := needs_split(fusion, skip)) is not None:
-            pending += _Splitting(names, fusion, computation_of(fusion), found).split()
+        # The second of its parts has the fusion's name.
+        count = left.pop(fusion.instruction_name.data, None)
+        if (found := needs_split(fusion, skip, count)) is not None:
+            pending += _Splitting(names, fusion, computation_of(fusion), found, count).split()
 
 
 @dataclass(frozen=True, eq=False)
 class _Splitting(Parting):
-    """One fusion on its way to two."""
+    """One fusion on its way to two.
+
+    count  of parts, if that is asked for
+    """
 
     found: FusionReductions
+    count: int | None
 
     @property
     def shape(self) -> Reduction:
@@ -120,8 +153,10 @@ class _Splitting(Parting):
 
     @property
     def parts(self) -> Split:
-        assert self.shape.split is not None
-        return self.shape.split
+        if (found := self.shape.split) is not None:
+            return found
+        assert self.count is not None
+        return self.shape.split_in(self.count)
 
     def split(self) -> list[FusionOp]:
         """Puts two fusions for the one, and answers them."""

@@ -9,7 +9,7 @@
     current + x, and, or, xor, min ..  integers of 8 to 64 bits              atomicrmw; LLVM widens narrow ones to their word
     current + x                        f32, f64; f16; bf16 from sm_90        atomicrmw fadd
                                        complex                               the same for each part
-                                       vectors of 2 or 4 f32 from sm_90      one instruction of PTX (`dialects/mlir/ptx_atomics.py`)
+                                       vectors, by GPU                       one instruction of PTX (`dialects/mlir/ptx_atomics.py`)
     either of these two                other vectors, or not aligned         the same for each element
     max(current, x), min               f32, f64                              atomicrmw on the bits, see below
     narrow(wide(current) + wide(x))    f16, bf16                             as current + x: the two roundings equal one
@@ -59,7 +59,7 @@ from xla_emitters.device import Device
 from xla_emitters.dialects.build import builder_inside
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.llvm.memory import ordering_number
-from xla_emitters.dialects.mlir.ptx_atomics import add_floats, can_add
+from xla_emitters.dialects.mlir.ptx_atomics import WORD_BITS, add_floats, addition_to
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
 from xla_emitters.dtypes import dtype_of
@@ -211,9 +211,14 @@ def _change_each(
     element, (width,) = vector_type.element_type, vector_type.get_shape()
     if kind not in NATIVE or not _has_instruction(kind, element, device):
         return False
+    addition = addition_to(vector_type, device) if kind is arith.AddfOp and place.is_for_vectors else None
+    if addition is not None and addition.is_packed:
+        in_words = VectorType(IntegerType(WORD_BITS), [addition.words])
+        values, element = builder.insert(vector.BitcastOp(values, in_words)).result, in_words.element_type
+        width = addition.words
     parts = [builder.insert(vector.ExtractOp(values, [k], element)).result for k in range(width)]
-    if kind is arith.AddfOp and can_add(vector_type, device) and place.is_for_vectors:
-        builder.insert(add_floats(place.address, parts))
+    if addition is not None:
+        builder.insert(add_floats(addition, place.address, parts))
         return True
     for k, part in enumerate(parts):
         address = llvm.GEPOp.from_mixed_indices(place.address, [k], element, inbounds=True)

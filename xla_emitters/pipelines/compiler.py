@@ -51,6 +51,7 @@ from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
 from xla_emitters.rewrite.symbols import symbol_name
 from xla_emitters.runtime.program_cache import key_of, open_cache
+from xla_emitters.trace import Remark, Step
 
 NO_KERNELS = "// no kernels\n"
 """What is printed for a program without kernels, where that is not MLIR."""
@@ -156,6 +157,10 @@ def compile_module(
     chip, wanted, context = options.device, STAGES.index(options.stage), make_context()
     named = module.sym_name.data if module.sym_name else None
     graph = Recorder(named or "module", options.record, options.verify, graph_observer, hlo_listing)
+    if wanted > STAGES.index("hlo"):
+        options, remarks = with_splits(module, options)
+        if remarks:
+            graph.trace.steps.append(Step("tune", None, None, 0.0, {}, tuple(remarks)))
     text = print_hlo(module)
     planned_module = run_graph(module, options, graph, context)
     plan = plan_program(planned_module)
@@ -208,7 +213,21 @@ def run_graph(module: ModuleOp, options: CompileOptions, recorder: Recorder, con
 
 def plan_module(module: ModuleOp, options: CompileOptions) -> ProgramPlan:
     """The kernels that `compile_module` makes of a module."""
-    return plan_program(run_graph(module, options, Recorder("", "none", False, None), make_context()))
+    return plan_program(_after_graph(module, options))
+
+
+def with_splits(module: ModuleOp, options: CompileOptions) -> tuple[CompileOptions, Sequence[Remark]]:
+    """The options with the reductions that are to be split, and remarks with the figures of those that the model chose among."""
+    if options.splits is not None or options.tune != "price":
+        return options, ()
+    # Imported here: kernels that are not priced do not load the cost model.
+    from xla_emitters.pipelines.split_candidates import with_cheapest_splits
+
+    return with_cheapest_splits(module, options, _after_graph)
+
+
+def _after_graph(module: ModuleOp, options: CompileOptions) -> ModuleOp:
+    return run_graph(module, options, Recorder("", "none", False, None), make_context())
 
 
 def _compile_kernels(

@@ -7,7 +7,9 @@
 
 The first candidate is XLA's choice. Another one is taken only if it is expected to need `LEAST_GAIN` less time, since the model cannot
 tell smaller differences, and if the CPU executor finds the same bits in its first, middle and last blocks as in the kernel that XLA's
-choice makes. The times are expectations (docs/cost_model.md). All candidates together take one run of LLVM and one of ptxas.
+choice makes, or sums that are as near as additions in another order allow. The times are expectations (docs/cost_model.md). XLA's choice
+is priced alone: where the memory needs nearly all of its time, no other is looked at. The others together take one run of LLVM and one
+of ptxas.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import make_context
-from xla_emitters.emitters.emit import Emitter, TunableEmitter
 from xla_emitters.emitters.partitioner import sanitize
+from xla_emitters.emitters.ways import Emitter, TunableEmitter, Way
 from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
 from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.pipelines.options import CompileOptions
@@ -28,7 +30,7 @@ from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, Row
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.pricing.agreement import disagreement
-from xla_emitters.pricing.model import KernelCost
+from xla_emitters.pricing.model import KernelCost, least_time
 from xla_emitters.pricing.price import machine_code_of, price_kernel
 from xla_emitters.program import Kernel
 from xla_emitters.rewrite.kernel_pass import run_pass
@@ -46,10 +48,13 @@ class Candidate:
     module  the kernel in the LLVM dialect
     """
 
-    name: str
-    emitter: Emitter
+    way: Way
     module: ModuleOp
     cost: KernelCost
+
+    @property
+    def name(self) -> str:
+        return self.way.name
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -61,6 +66,7 @@ class Candidate:
             "registers": cost.registers,
             "instructions": cost.instructions,
             "bytes_in_flight": cost.bytes_in_flight,
+            "tolerance": self.way.tolerance,
         }
 
     def __str__(self) -> str:
@@ -73,17 +79,26 @@ def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter:
     raises   ToolError without LLVM or ptxas and nvdisasm; what the executor raises
     """
     ways = emitter.candidates(planned.view, options.device)
-    (first, xlas), *others = ways
+    xlas, *others = ways
     if not others:
-        decide("tune", f"{first}, the only candidate", chosen=first, candidates=[])
-        return xlas
-    known = priced_candidates(planned, options, ways)
-    by_rule, wrong = known[0], dict[str, str]()
-    chosen = by_rule
+        decide("tune", f"{xlas.name}, the only candidate", chosen=xlas.name, candidates=[])
+        return xlas.emitter
+    (by_rule,) = priced_candidates([(planned, xlas)], options)
+    if by_rule.cost.time * (1 - LEAST_GAIN) <= (least := least_time(by_rule.cost.bytes_needed, options.device)):
+        decide(
+            "tune",
+            f"{by_rule}: its bytes alone take {least:.4g} us, so that no candidate is faster by {LEAST_GAIN:.0%}",
+            chosen=xlas.name,
+            candidates=[{**by_rule.figures, "wrong": None}],
+        )
+        return xlas.emitter
+    known = [by_rule, *priced_candidates([(planned, way) for way in others], options)]
+    chosen, wrong = by_rule, dict[str, str]()
     for each in sorted(known, key=lambda candidate: candidate.cost.time):
         if each is by_rule or each.cost.time > (1 - LEAST_GAIN) * by_rule.cost.time:
             break
-        why = disagreement(each.module, by_rule.module, planned.view, planned.arguments)
+        same, tolerance = each.way.same_blocks, each.way.tolerance
+        why = disagreement(each.module, by_rule.module, planned.view, planned.arguments, same, tolerance)
         if why is None:
             chosen = each
             break
@@ -91,28 +106,33 @@ def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter:
     told = "; ".join(f"{each}{', not taken: ' + wrong[each.name] if each.name in wrong else ''}" for each in known)
     decide(
         "tune",
-        f"{chosen.name}, by expected times. {told}",
+        f"{chosen.name}, by expected times{_order(chosen.way)}. {told}",
         chosen=chosen.name,
         candidates=[{**each.figures, "wrong": wrong.get(each.name)} for each in known],
     )
-    return chosen.emitter
+    return chosen.way.emitter
 
 
-def priced_candidates(
-    planned: PlannedKernel, options: CompileOptions, ways: Sequence[tuple[str, Emitter]]
-) -> Sequence[Candidate]:
-    """The ways, by name, with what the kernel of each is expected to cost. raises as `cheapest_candidate`"""
+def _order(way: Way) -> str:
+    if not way.tolerance:
+        return ""
+    return f" (sums in another order than XLA's choice, within {way.tolerance:.1e} of a sum of positive numbers)"
+
+
+def priced_candidates(ways: Sequence[tuple[PlannedKernel, Way]], options: CompileOptions) -> Sequence[Candidate]:
+    """Ways to make kernels, with what each is expected to cost. raises as `cheapest_candidate`"""
     chip = options.device
     with take_notes():  # of kernels that are not compiled in the end
-        lowered = [_lowered(planned, options, emitter) for _, emitter in ways]
+        lowered = [_lowered(planned, options, way.emitter) for planned, way in ways]
         launches = [(launch_of(module), shared_bytes(module)) for module in lowered]
         whole, renamed = merge_modules([module.clone() for module in lowered])
         _run(FOR_TOOLS, options, whole)
-    ptx, symbol = compile_to_ptx(whole, chip.architecture), sanitize(planned.name)
+    ptx = compile_to_ptx(whole, chip.architecture)
     code, found = machine_code_of(ptx, chip.architecture), list[Candidate]()
-    for (name, emitter), module, symbols, (launch, shared) in zip(ways, lowered, renamed, launches, strict=True):
+    for (planned, way), module, symbols, (launch, shared) in zip(ways, lowered, renamed, launches, strict=True):
+        symbol = sanitize(planned.name)
         kernel = Kernel(symbols.get(symbol, symbol), ptx, chip.architecture, launch, shared, planned.arguments)
-        found.append(Candidate(name, emitter, module, price_kernel(kernel, planned.view, module, chip, code)))
+        found.append(Candidate(way, module, price_kernel(kernel, planned.view, module, chip, code)))
     return found
 
 

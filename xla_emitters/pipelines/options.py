@@ -34,6 +34,7 @@ class CompileKeywords(TypedDict, total=False):
     heat: str
     mixed_precision: str
     tune: str
+    splits: tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,9 @@ class CompileOptions:
     mixed_precision   of a program with unknown sizes: "f16" or "bf16", the type in which products and convolutions of f32 are computed,
                 with sums in f32; "": they stay as they are
     tune        how the work of a thread is chosen: "xla" as XLA does, "price" by the cost model among candidates (docs/cost_model.md)
+    splits      "NAME=COUNT": the reductions of the fusion of that name are split in so many parts, a kernel for the parts and one
+                for their results, though one block a result could do it. None: with `tune="price"` those that are expected to be
+                faster, else none
     raises      UsageError for a record, a way with Triton's fusions, or a way to choose that there is not; for a price with a pipeline
     """
 
@@ -74,6 +78,7 @@ class CompileOptions:
     heat: str = ""
     mixed_precision: str = ""
     tune: str = TUNE[0]
+    splits: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:

@@ -96,8 +96,9 @@ GRAPH: tuple[Row, ...] = (
     _row(FuseEntryPass, "constants, bitcasts and copies go into fusions, so that only fusions are left to split"),
     _row(WarnRecomputationPass, "whether ENTRY is one kernel is known, and it is not yet in parts"),
     Row(lambda o: SplitResultsPass(o.hero_rules), "results that no one kernel makes; what is left has one hero"),
-    _row(
-        SplitReductionsPass, "a reduction that one block cannot do, in two; its parts are as the rows above leave them"
+    Row(
+        lambda o: SplitReductionsPass(o.splits or ()),
+        "a reduction that one block cannot do, in two; its parts are as the rows above leave them",
     ),
     _row(SplitScattersPass, "a scatter needs its array in place: another kernel writes it there"),
     _row(InsertCopiesPass, "last, for the rows above decide which fusion makes each result", "graph"),

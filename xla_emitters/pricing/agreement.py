@@ -1,21 +1,23 @@
-"""Whether two kernels of one fusion compute the same bits: both run on the CPU on some of their blocks.
+"""Whether two kernels of one fusion compute the same: both run on the CPU on some of their blocks.
 
     candidate      blocks 0, 3072, 6140 ... 6143 write 12288 elements
     XLA's choice   the blocks that write these elements, and their neighbours
     -> None, or "argument 1: 17 of 12288 elements differ, the first at 4096"
 
-Both must visit the first result in memory order, so that an element's place says which blocks of the other kernel may write it. Parameters
-are drawn; an array of more than 2^20 elements repeats what was drawn, at a period that divides no power of two.
+Either it is known which blocks of the other kernel write what these write, or both visit the first result in memory order, so that an
+element's place says which may. Parameters are drawn; an array of more than 2^20 elements repeats what was drawn, at a period that
+divides no power of two. Bits are compared; where a kernel adds in another order, values, and floats are drawn positive: then a sum's
+rounding errors are a small part of it, and not of terms that cancel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.dtypes import Array
+from xla_emitters.dtypes import Array, Kind, dtype
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.pricing.traffic import arrays_for
@@ -26,35 +28,64 @@ LAST_BLOCKS = 4
 """A grid whose threads work in n rounds writes its last element in one of its last n blocks."""
 
 
-def disagreement(candidate: ModuleOp, other: ModuleOp, view: FusionView, arguments: Sequence[Argument]) -> str | None:
+def disagreement(
+    candidate: ModuleOp,
+    other: ModuleOp,
+    view: FusionView,
+    arguments: Sequence[Argument],
+    same_blocks: Callable[[Sequence[int]], Sequence[int]] | None = None,
+    tolerance: float = 0.0,
+) -> str | None:
     """None where `other` writes the same elements as the first, the middle and the last blocks of `candidate`; else what differs.
 
     candidate, other  at a stage that the executor runs
+    same_blocks       blocks of `candidate` -> those of `other` that write the same; None: those that an element's place says
+    tolerance         of floats, relative to the value of `other`; 0: bits are compared
     raises            what the executor raises
     """
     drawn = arrays_for(view, arguments, repeat=True)
+    if tolerance:
+        drawn = [np.abs(array) if _is_float(a) else array for a, array in zip(arguments, drawn, strict=True)]
     blocks = launch_of(candidate).blocks
-    made, masks = _run(
-        candidate, drawn, arguments, sorted({0, blocks // 2, *range(max(0, blocks - LAST_BLOCKS), blocks)})
-    )
+    chosen = sorted({0, blocks // 2, *range(max(0, blocks - LAST_BLOCKS), blocks)})
+    made, masks = _run(candidate, drawn, arguments, chosen)
     first = masks[len(view.parameters)]
     places = np.flatnonzero(first)
     if not places.size:
         return "the first, the middle and the last blocks write nothing"
-    others = launch_of(other).blocks
-    # Of blocks of equal size the last is not full: a place's share of the array is its block's number, or the next one.
-    near = places * others // first.size
-    near = np.unique(np.clip(np.concatenate([near - 1, near, [0]]), 0, others - 1))
-    wanted, known = _run(other, drawn, arguments, near.tolist())
+    if same_blocks is not None:
+        others = same_blocks(chosen)
+    else:
+        # Of blocks of equal size the last is not full: a place's share of the array is its block's number, or the next one.
+        count = launch_of(other).blocks
+        near = places * count // first.size
+        others = np.unique(np.clip(np.concatenate([near - 1, near, [0]]), 0, count - 1)).tolist()
+    wanted, known = _run(other, drawn, arguments, others)
     for number, (mask, seen) in enumerate(zip(masks, known, strict=True)):
         if (mask & ~seen).any():
             return f"argument {number}: the other kernel's blocks write other elements"
         found, right = made[number][mask], wanted[number][mask]
-        wrong = np.flatnonzero((found.view(np.uint8) != right.view(np.uint8)).reshape(-1, found.itemsize).any(axis=1))
+        differ = (found.view(np.uint8) != right.view(np.uint8)).reshape(-1, found.itemsize).any(axis=1)
+        if tolerance and _is_float(arguments[number]) and differ.any():
+            differ &= ~are_near(found, right, tolerance)
+        wrong = np.flatnonzero(differ)
         if wrong.size:
             place = np.flatnonzero(mask)[wrong[0]]
             return f"argument {number}: {wrong.size} of {found.size} elements differ, the first at {place}"
     return None
+
+
+def _is_float(argument: Argument) -> bool:
+    return dtype(argument.array.dtype).kind is Kind.FLOAT
+
+
+def are_near(found: Array, right: Array, tolerance: float) -> Array:
+    """Of each element, whether it is within the tolerance and a rounding to its type, or NaN on both sides."""
+    one, other = found.astype(np.float64), right.astype(np.float64)
+    # What is representable next to a value says how it is rounded.
+    rounding = np.abs(np.nextafter(right, found).astype(np.float64) - other)
+    with np.errstate(invalid="ignore"):
+        return (np.abs(one - other) <= np.abs(other) * tolerance + rounding) | (np.isnan(one) & np.isnan(other))
 
 
 def _run(

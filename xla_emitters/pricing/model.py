@@ -228,6 +228,11 @@ def kernel_cost(
     )
 
 
+def least_time(bytes_needed: int, device: Device) -> float:
+    """The expected time, in microseconds, of a kernel that moves so many bytes and is bound by nothing else."""
+    return 1e6 * (START_S.expected + bytes_needed / (device.bandwidth_bytes_per_s * MEMORY_SHARE.expected))
+
+
 def with_code(cost: KernelCost, device: Device, resources: EntryResources, sass: str) -> KernelCost:
     """The cost of other machine code with the same launch and the same accesses, such as another compiler's of the same fusion."""
     assert cost.traffic is not None

@@ -20,8 +20,9 @@ The loop runs from 0 by 1 to a constant n, a power of two from 2 to 32. An acces
 * a read is from a tensor made outside the loop; a write is into a tensor that the loop carries, which nothing else in the loop uses;
 * no other access of the loop to the same buffer would see the difference: vector reads run before all of the loop's iterations, vector
   writes after them. This matters for in-place kernels (two arguments with one slice index);
-* if it is an atomic update: it adds to an f32 of a kernel's argument, its body holds nothing but the addition, and the GPU has an
-  instruction that adds to n of them (sm_90 has it for two and four). The loop then carries the vector of addends.
+* if it is an atomic update: it adds to a float of a kernel's argument, its body holds nothing but the addition, and the GPU has an
+  instruction that adds to n of them (`dialects/mlir/ptx_atomics.py`). The loop then carries the vector of addends. XLA uses those of
+  f32; an update with the attribute `packed` may use those of f16 and bf16, too.
 
 Buffers and elements are compared by `kernels/accesses.py`. A loop that only copies needs no vector.insert: the vector that was read is
 written. Every other access is left alone, and a remark gives the reason.
@@ -70,7 +71,7 @@ from xdsl.utils.hints import isa
 from xla_emitters.device import Device
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
-from xla_emitters.dialects.mlir.ptx_atomics import can_add
+from xla_emitters.dialects.mlir.ptx_atomics import addition_to
 from xla_emitters.dtypes import Kind, dtype_of
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
@@ -258,8 +259,11 @@ def _write_refusal(access: TensorAccess, loop: scf.ForOp) -> str | None:
 def _update_refusal(op: xla_gpu.AtomicRMWOp, width: int, chip: Device) -> str | None:
     if _added(op) is None:
         return "it does more than add a float"
-    if not can_add(VectorType(op.current.type, [width]), chip):
+    addition = addition_to(VectorType(op.current.type, [width]), chip)
+    if addition is None:
         return f"{chip.architecture} has no atomic addition to {width} x {op.current.type}"
+    if addition.is_packed and xla_gpu.PACKED not in op.attributes:
+        return f"updates of {op.current.type} are single as XLA's are; the attribute '{xla_gpu.PACKED}' allows words of two"
     root = root_of(op.input)
     if not isinstance(root, BlockArgument) or not isinstance(root.owner.parent_op(), func.FuncOp):
         return "the tensor is not known to be in global memory"

@@ -12,7 +12,14 @@ import pytest
 
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import FusionOp
-from xla_emitters.emitters.reduction_plans import ReductionPlan, plan_for, split_grid, stage_bytes
+from xla_emitters.emitters.reduction_plans import (
+    ReductionPlan,
+    ReductionWork,
+    plan_for,
+    reduction_works,
+    split_grid,
+    stage_bytes,
+)
 from xla_emitters.fusions.reductions import ABSENT, FusionReductions, Reduction, find_reductions
 from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo
@@ -86,6 +93,43 @@ SHAPES = [
     *[(True, (major, kept, minor)) for major in (1, 3) for kept in (1, 9) for minor in (100, 515, 516)],
     *[(False, (major, middle, minor)) for major in (1, 3) for middle in (32, 65) for minor in (2, 16, 33, 70)],
 ]
+
+
+OTHER_WORK = [
+    (True, (1, 70, 96), ReductionWork(4, 8)),
+    (True, (3, 5, 32), ReductionWork(4, 4)),
+    (True, (1, 9, 4), ReductionWork(4, 1)),
+    (True, (1, 3, 516), ReductionWork(4, 64)),
+    (True, (1, 2, 700), ReductionWork(2, 192)),
+    (False, (2, 33, 70), ReductionWork(2, 8)),
+    (False, (1, 35, 132), ReductionWork(4, 16)),
+    (False, (2, 40, 36), ReductionWork(1, 8)),
+]
+
+
+@pytest.mark.parametrize(("is_row", "dims", "work"), OTHER_WORK, ids=str)
+def test_other_work_of_a_thread(is_row: bool, dims: tuple[int, int, int], work: ReductionWork):
+    """As XLA's choice: each element read once, each result made of its own elements; the blocks of the same results are those found."""
+    found = FusionReductions(Reduction(is_row, dims), (), (), (), 32, 32)
+    made, own = plan_for(found, device("h200"), work), plan(is_row, dims)
+    assert made != own
+    assert set(Counter(points(made.input)).values()) == {1}
+    assert {place: sorted(each) for place, each in carried_out(made).items()} == {
+        place: sorted(each) for place, each in carried_out(own).items()
+    }
+    blocks = [results_of_blocks(each) for each in (made, own)]
+    for block, results in blocks[0].items():
+        wanted = {other for other, others in blocks[1].items() if others & results}
+        assert set(made.same_blocks([block], own)) == wanted
+
+
+def results_of_blocks(made: ReductionPlan) -> dict[int, set[tuple[int, ...]]]:
+    ids = [name for name, _ in made.launch.ids]
+    found: dict[int, set[tuple[int, ...]]] = {}
+    for dims, symbols in made.output.points():
+        block = dims[ids.index("bl_x")] if "bl_x" in ids else 0
+        found.setdefault(block, set()).add(tuple(made.output.evaluate(dims, symbols)))
+    return found
 
 
 @pytest.mark.parametrize("bits", [16, 64])
@@ -186,3 +230,26 @@ def test_what_has_one_value_is_no_loop(is_row: bool, dims: tuple[int, int, int])
     made = plan(is_row, dims, bits=64)
     for map in (made.input, made.output):
         assert [variable.name for variable in map.range_vars if variable.bounds.is_point] == []
+
+
+@pytest.mark.parametrize(
+    ("is_row", "dims"),
+    [
+        (True, (1, 65536, 32)),
+        (True, (1, 4096, 96)),
+        (True, (1, 512, 4096)),
+        (True, (2, 8, 16384)),
+        (False, (1, 64, 8192)),
+    ],
+)
+def test_chains_of_other_work_keep_the_bound_on_rounding_errors(is_row: bool, dims: tuple[int, int, int]):
+    """At most twice the longest of the reference's bound, counted on the plan carried out for small ones."""
+    found = FusionReductions(Reduction(is_row, dims), (), (), (), 32, 32)
+    works = reduction_works(found, device("h200"))
+    assert works
+    for work in works:
+        made = plan_for(found, device("h200"), work)
+        assert made.chain <= 2 * found.shape.longest_chain(32)
+        sizes = [variable.bounds.upper + 1 for variable in made.input.range_vars]
+        in_thread = math.prod(sizes) // made.vector
+        assert made.chain >= in_thread

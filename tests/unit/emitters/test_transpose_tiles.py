@@ -11,7 +11,7 @@ import pytest
 
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.emitters.transpose_tiles import THREADS, PackedTiles, PlainTiles, plain_tiles
+from xla_emitters.emitters.transpose_tiles import THREADS, PackedTiles, PlainTiles, plain_tiles, rotated_tiles
 from xla_emitters.fusions.transposes import TransposeDescription, describe_transpose
 from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text import parse_hlo
@@ -40,6 +40,11 @@ def described(element: str, operand: tuple[int, ...], permutation: tuple[int, ..
 def tiles_of(description: TransposeDescription) -> PlainTiles | PackedTiles:
     packed = description.packed
     return plain_tiles(description, 1, H200) if packed is None else PackedTiles(packed)
+
+
+def rotated(element: str, operand: tuple[int, ...], permutation: tuple[int, ...]) -> PlainTiles:
+    """The widest tiles whose rows are rotated."""
+    return rotated_tiles(described(element, operand, permutation), 1, H200)[-1]
 
 
 def points(domain: IndexingMap, *maps: IndexingMap) -> tuple[Places, list[Places]]:
@@ -77,10 +82,33 @@ CASES = [
 ]
 
 
+ROTATED = [
+    ("f32", (20, 6, 70), (2, 1, 0)),
+    ("f32", (64, 130), (1, 0)),
+    ("f64", (2, 40, 3, 34), (0, 3, 2, 1)),
+    ("bf16", (3, 76, 136), (0, 2, 1)),
+]
+
+
 @pytest.mark.parametrize(("element", "operand", "permutation"), CASES)
 def test_every_element_goes_through_the_tile_once(element: str, operand: tuple[int, ...], permutation: tuple[int, ...]):
     """What a block puts somewhere into its tile is what it takes from there, and where it writes it NumPy's transpose has it."""
-    tiles = tiles_of(described(element, operand, permutation))
+    goes_through_the_tile_once(tiles_of(described(element, operand, permutation)), operand, permutation)
+
+
+@pytest.mark.parametrize(("element", "operand", "permutation"), ROTATED)
+def test_every_element_goes_through_the_rotated_tile_once(
+    element: str, operand: tuple[int, ...], permutation: tuple[int, ...]
+):
+    tiles = rotated(element, operand, permutation)
+    assert tiles.vector_size > 1
+    assert tiles.shared_dims == tiles.tile
+    goes_through_the_tile_once(tiles, operand, permutation)
+
+
+def goes_through_the_tile_once(
+    tiles: PlainTiles | PackedTiles, operand: tuple[int, ...], permutation: tuple[int, ...]
+) -> None:
     dims = tiles.read.num_dims
     ids_in, (read, put) = points(tiles.read, tiles.read, tiles.put)
     ids_out, (take, write) = points(tiles.write, tiles.take, tiles.write)
@@ -126,7 +154,19 @@ def test_no_bank_is_asked_for_two_words(element: str, operand: tuple[int, ...], 
     tiles = tiles_of(description)
     # Rows of 33 bytes begin in one word with the end of the row before: two of 32 may share a bank.
     is_narrow = description.bits < 32 and isinstance(tiles, PlainTiles)
-    most = 2 if is_narrow or description.keeps_minor else 1
+    assert most_in_a_bank(tiles, description) <= (2 if is_narrow or description.keeps_minor else 1)
+
+
+def test_rotated_rows_have_no_conflicts_where_padded_ones_have():
+    """Pairs of f32: 64 lanes of a row and of a column in 32 banks, each by one word of each access."""
+    description = described("f32", (128, 128), (1, 0))
+    assert most_in_a_bank(PlainTiles(description, 2), description) == 2
+    assert most_in_a_bank(PlainTiles(description, 2, rotated=True), description) == 1
+
+
+def most_in_a_bank(tiles: PlainTiles | PackedTiles, description: TransposeDescription) -> int:
+    """The most words that one access of a warp wants of a bank."""
+    most = 0
     strides = [math.prod(tiles.shared_dims[dim + 1 :]) for dim in range(len(tiles.shared_dims))]
     for domain, shared in ((tiles.read, tiles.put), (tiles.write, tiles.take)):
         ids, (places,) = points(domain, shared)
@@ -135,7 +175,33 @@ def test_no_bank_is_asked_for_two_words(element: str, operand: tuple[int, ...], 
         steps, step_of = np.unique(np.column_stack([warp, ids[:, 1:]]), axis=0, return_inverse=True)
         for step in range(0, len(steps), max(1, len(steps) // 50)):
             banks = np.bincount(np.unique(words[step_of.reshape(-1) == step]) % 32)
-            assert banks.max() <= most, (steps[step], banks)
+            most = max(most, int(banks.max()))
+    return most
+
+
+@pytest.mark.parametrize(("element", "operand", "permutation"), ROTATED)
+def test_blocks_of_two_plans_have_the_same_elements(
+    element: str, operand: tuple[int, ...], permutation: tuple[int, ...]
+):
+    """What a block writes is written by the blocks of XLA's choice that the grids say, and by no others."""
+    ours, description = rotated(element, operand, permutation), described(element, operand, permutation)
+    own_tiles = tiles_of(description)
+    if isinstance(own_tiles, PackedTiles):
+        own_tiles = PackedTiles(own_tiles.packed, len(own_tiles.packed.dims) == len(description.dims) + 2)
+    of_block = [blocks_by_element(tiles) for tiles in (ours, own_tiles)]
+    wanted: dict[int, set[int]] = {}
+    for block, other in zip(*of_block, strict=True):
+        wanted.setdefault(int(block), set()).add(int(other))
+    for block, others in wanted.items():
+        assert list(ours.grid.blocks_of([block], own_tiles.grid)) == sorted(others)
+
+
+def blocks_by_element(tiles: PlainTiles | PackedTiles) -> Places:
+    """For each element of the output the block that writes it."""
+    ids, (write,) = points(tiles.write, tiles.write)
+    found = np.full(math.prod(tiles.output_dims), -1)
+    found[np.ravel_multi_index(tuple(write.T), tiles.output_dims)] = ids[:, 1] if tiles.write.num_dims > 1 else 0
+    return found
 
 
 def test_launch_and_tile_are_the_seeds():

@@ -11,7 +11,8 @@ import pytest
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.fusions.launch import launch_for, work_item_map
-from xla_emitters.fusions.thread_work import ThreadWork, thread_works
+from xla_emitters.fusions.thread_work import ThreadWork, blocks_of_same_work, thread_works
+from xla_emitters.fusions.unroll import elements_per_thread
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text import parse_hlo
 
@@ -21,7 +22,8 @@ def view(body: str) -> FusionView:
 
 
 def works(body: str, target: str = "h200") -> list[str]:
-    return [str(work) for work in thread_works(view(body), device(target))]
+    fusion, chip = view(body), device(target)
+    return [str(work) for work in thread_works(fusion, chip, elements_per_thread(fusion, chip))]
 
 
 def negated(array: str) -> str:
@@ -61,7 +63,7 @@ def test_long_code_is_not_repeated() -> None:
     body = f"p = f32[4096,4096] parameter(0)\nz = f32[] constant(0)\nROOT r = f32[4096,4096] {window}"
     add = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
     ops = [op for op in parse_hlo(f"{add}ENTRY f {{\n{body}\n}}").ops if isinstance(op, ComputationOp)]
-    assert [str(work) for work in thread_works(view_of(ops[-1]), device("h200"))] == ["1"]
+    assert [str(work) for work in thread_works(view_of(ops[-1]), device("h200"), 1)] == ["1"]
 
 
 @pytest.mark.parametrize(
@@ -75,3 +77,26 @@ def test_each_element_is_visited_once(
     visits = work_item_map(launch, shape, minor_to_major, work.elements)
     seen = Counter(visits.evaluate(dims, symbols) for dims, symbols in visits.points())
     assert seen == Counter(product(*map(range, shape)))
+
+
+@pytest.mark.parametrize("work", [ThreadWork(1, 2), ThreadWork(8), ThreadWork(2, 2), ThreadWork(8, 2)])
+def test_blocks_of_the_same_work(work: ThreadWork) -> None:
+    """By enumeration: the blocks of 4 elements a thread that visit what each block visits."""
+    elements, own = 5112, ThreadWork(4)
+    visits = [by_element(elements, each) for each in (work, own)]
+    launches = [launch_for(elements, each.total, device("h200")) for each in (work, own)]
+    for block in set(visits[0]):
+        wanted = {other for mine, other in zip(*visits, strict=True) if mine == block}
+        assert set(blocks_of_same_work([block], work, launches[0], own, launches[1])) >= wanted
+        assert len(blocks_of_same_work([block], work, launches[0], own, launches[1])) <= len(wanted) + work.rounds
+
+
+def by_element(elements: int, work: ThreadWork) -> list[int]:
+    """The block that visits each element."""
+    launch = launch_for(elements, work.total, device("h200"))
+    visited = work_item_map(launch, (elements,), (0,), work.elements)
+    number = [name for name, _ in launch.ids].index("bl_x")
+    found = [-1] * elements
+    for dims, symbols in visited.points():
+        found[visited.evaluate(dims, symbols)[0]] = dims[number]
+    return found

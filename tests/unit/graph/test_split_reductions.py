@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.reductions import Reduction
 from xla_emitters.graph.split_reductions import SplitReductionsPass, split_reductions
@@ -188,3 +189,28 @@ def test_a_reduction_of_unknown_identity_is_left():
 def test_what_needs_no_split_stays_as_it_is():
     before, after = split(ALL.replace("5000", "4000"))
     assert print_hlo(before) == print_hlo(after)
+
+
+@pytest.mark.parametrize("count", [2, 5, 7])
+@pytest.mark.parametrize(
+    ("operand", "result", "dimensions"), [("f32[3,100]", "f32[3]", "1"), ("f32[100,40]", "f32[40]", "0")]
+)
+def test_parts_that_are_asked_for(operand: str, result: str, dimensions: str, count: int):
+    """One block could do it. 7 does not divide 100, so that the last part is padded."""
+    before, _ = split(
+        text := f"""{ADD} ENTRY f {{ p = {operand} parameter(0)
+        z = f32[] constant(0)
+        ROOT r = {result} reduce(p, z), dimensions={{{dimensions}}}, to_apply=add }}"""
+    )
+    after = parse_hlo(text, "x.hlo")
+    SplitReductionsPass((f"f={count}",)).apply(Context(), after)
+    same(before, after)
+    assert fusions(after) == ["f.partial", "f"]
+    (partial, _) = (op for op in after.walk() if isinstance(op, FusionOp))
+    assert count in dims_of(partial.result)
+
+
+@pytest.mark.parametrize("text", ["f", "f=", "f=x", "=3", "f=1", "f=-2"])
+def test_parts_that_make_no_sense(text: str):
+    with pytest.raises(UsageError, match="into how many parts"):
+        SplitReductionsPass((text,)).apply(Context(), parse_hlo("ENTRY f { ROOT p = f32[2] parameter(0) }"))

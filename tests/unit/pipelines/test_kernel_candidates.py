@@ -27,11 +27,11 @@ def tuned(source: str | Path = GELU) -> tuple[Program, Decision | None]:
 
 def times(monkeypatch: pytest.MonkeyPatch, *given: float) -> None:
     """The cost model's times in place of its own."""
-    priced = kernel_candidates.priced_candidates
+    priced, left = kernel_candidates.priced_candidates, iter(given)
 
     def fixed(*arguments: object) -> list[Candidate]:
         known = priced(*arguments)
-        return [replace(each, cost=replace(each.cost, time=time)) for each, time in zip(known, given, strict=True)]
+        return [replace(each, cost=replace(each.cost, time=next(left), bytes_needed=0)) for each in known]
 
     monkeypatch.setattr(kernel_candidates, "priced_candidates", fixed)
 

@@ -26,6 +26,7 @@ from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.xla_gpu.loops import (
     INDEX,
     INDUCTION_NAMES,
+    PACKED,
     ApplyIndexingOp,
     AtomicRMWOp,
     LoopOp,
@@ -72,6 +73,7 @@ __all__ = [
     "INDEX",
     "INDUCTION_NAMES",
     "OPERATIONS",
+    "PACKED",
     "XLA_GPU",
     "AllocateSharedOp",
     "ApplyIndexingOp",

@@ -380,6 +380,10 @@ class LoopOp(IRDLOperation, KnowsRanges, HasCanonicalizationPatternsInterface):
         return (CanonicalizeLoop(),)
 
 
+PACKED = "packed"
+"""Unit attribute of `atomic_rmw`."""
+
+
 @irdl_op_definition
 class AtomicRMWOp(IRDLOperation, HasFolderInterface):
     """`%u = xla_gpu.atomic_rmw %t[%i, %j] : tensor<2x3xf32> { ^bb0(%current : f32): ... xla_gpu.yield %next : f32 }`
@@ -388,6 +392,7 @@ class AtomicRMWOp(IRDLOperation, HasFolderInterface):
     indices   one per dimension
     body      one block from the old value (an element, or a vector of elements) to the new one; None makes one with an element
               as its argument and without ops
+    packed    a unit attribute: neighbouring updates may be joined where one word holds several elements
 
     Like tensor.insert it has no side effect, but it is not speculatable, because it writes in place when tensors become memory.
     """

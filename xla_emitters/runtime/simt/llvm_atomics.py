@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import VectorType, f32
+from xdsl.dialects.builtin import VectorType, i32
 from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.mlir.ptx_atomics import floats_added_to
+from xla_emitters.dialects.mlir.ptx_atomics import addition_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.locations import place_of
@@ -31,7 +31,7 @@ from xla_emitters.runtime.simt.llvm import check_alignment, load_value, size_and
 from xla_emitters.runtime.simt.machine import Machine, Value, merge
 from xla_emitters.runtime.simt.memory import Buffer
 from xla_emitters.runtime.simt.scalars import Form, form_of, to_bits, unsigned, wrap
-from xla_emitters.runtime.simt.vector import count_of, rows_of
+from xla_emitters.runtime.simt.vector import columns, count_of, rows_of
 
 RULES = Rules()
 
@@ -102,16 +102,26 @@ def atomicrmw(op: llvm.AtomicRMWOp) -> Kernel:
 @RULES.op(llvm.InlineAsmOp)
 def inline_asm(op: llvm.InlineAsmOp) -> Kernel:
     """raises Unsupported for machine code other than an atomic update"""
-    if (width := floats_added_to(op)) is None:
+    if (addition := addition_of(op)) is None:
         place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
         raise Unsupported(f"'{op.name}' of '{op.asm_string.data}'", stage="simt", details=place)
-    vector = VectorType(f32, [width])
+    vector = addition.vector
     update = _update(op, vector, "fadd", size_and_alignment(vector)[0])
 
-    def run(machine: Machine, address: Array, *values: Array) -> Value:
-        return update(machine, address, values)
+    if not addition.is_packed:
 
-    return run
+        def run(machine: Machine, address: Array, *values: Array) -> Value:
+            return update(machine, address, values)
+
+        return run
+    form, word = form_of(vector), form_of(i32)
+
+    def run_on_words(machine: Machine, address: Array, *words: Array) -> Value:
+        old: Any = update(machine, address, columns(form, rows_of(word, words).view(form.storage)))
+        one, *others = columns(word, rows_of(form, old).view(word.storage))
+        return (one, *others) if others else one
+
+    return run_on_words
 
 
 def _update(op: llvm.AtomicRMWOp | llvm.InlineAsmOp, ir_type: Attribute, operation: str, alignment: int) -> Kernel:

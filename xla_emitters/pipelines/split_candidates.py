@@ -1,0 +1,179 @@
+"""`--tune price`: reductions of few results, whose blocks leave most multiprocessors idle, in parts that several blocks make.
+
+    r = f32[8,512] reduce(f32[8,4096,512]), dimensions={1}     64 blocks on 132 multiprocessors
+    -> options with splits=("r=8",)                            512 blocks make 8 parts of each result, and a second kernel adds them
+
+The second kernel costs a launch, so that short reductions stay whole, f32[8,16384] among them: the time of both kernels is compared with
+that of the best way to make one. Parts are added in a fixed order, the same in each run, but not that of XLA's choice: both ways run whole
+on the CPU, on positive numbers, and must agree within what additions in another order allow. How the kernels of the parts are made is
+chosen later, as for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.dtypes import Array, Kind, dtype
+from xla_emitters.emitters.emit import emitter_for
+from xla_emitters.emitters.reduction_plans import plan_for
+from xla_emitters.emitters.ways import TunableEmitter, Way
+from xla_emitters.fusions.entry import entry_of
+from xla_emitters.fusions.host import host_fusions
+from xla_emitters.fusions.reduction_starts import identities_needed, rounding_of_sums
+from xla_emitters.fusions.reductions import FusionReductions, find_reductions
+from xla_emitters.graph.isolate_fusions import isolate_fusions
+from xla_emitters.pipelines.kernel_candidates import LEAST_GAIN, Candidate, priced_candidates
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.planning.plan import plan_program
+from xla_emitters.pricing.agreement import are_near
+from xla_emitters.pricing.model import least_time
+from xla_emitters.pricing.traffic import arrays_for
+from xla_emitters.program import Slot
+from xla_emitters.rewrite.notes import take_notes
+from xla_emitters.runtime.simt.execute import execute
+from xla_emitters.trace import Remark
+
+BLOCKS_WANTED = (1, 2)
+"""Blocks of the first kernel, in multiples of the multiprocessors."""
+SHORTEST_PART = 32
+
+RunGraph = Callable[[ModuleOp, CompileOptions], ModuleOp]
+"""Returns a module after all passes of the list "graph"."""
+
+
+def with_cheapest_splits(
+    module: ModuleOp, options: CompileOptions, run_graph: RunGraph
+) -> tuple[CompileOptions, Sequence[Remark]]:
+    """The options with the splits that are expected to be faster, and remarks with the figures of all that were priced.
+
+    raises  ToolError without LLVM or ptxas and nvdisasm; what the executor raises
+    """
+    with take_notes():  # of kernels that are not compiled in the end
+        graph = run_graph(module, options)
+        fusions = {fusion.instruction_name.data: fusion for fusion in host_fusions(entry_of(graph))}
+        splits, remarks = list[str](), list[Remark]()
+        for planned in plan_program(graph).kernels:
+            if not (counts := _counts(planned, options)):
+                continue
+            fusion = fusions.get(planned.name)
+            alone = graph if fusion is None else isolate_fusions(graph, [fusion])
+            chosen, told = _cheapest(planned.name, counts, alone, options, run_graph)
+            remarks.append(Remark("tune", f"%{planned.name}: {told}", str(planned.view.place or "")))
+            if chosen is not None:
+                splits.append(f"{planned.name}={chosen}")
+    return replace(options, splits=tuple(splits)), remarks
+
+
+def _counts(planned: PlannedKernel, options: CompileOptions) -> Sequence[int]:
+    """Numbers of parts to try; none where the blocks of one kernel are enough, or what is reduced cannot be split."""
+    found, chip = find_reductions(planned.view), options.device
+    if isinstance(found, str) or emitter_for(planned.view, chip, options.hero_rules).name != "reduction":
+        return ()
+    blocks, length = plan_for(found, chip).launch.blocks * len(found.groups), found.shape.length
+    if blocks >= chip.cores or any(isinstance(identities_needed(hero), str) for hero in found.reduce_heroes):
+        return ()
+    counts = dict[int, None]()
+    for times in BLOCKS_WANTED:
+        least = max(2, -(-times * chip.cores // blocks))
+        # Equal parts need no padding, and parts of whole vectors can be read by them.
+        found_parts = [count for count in range(least, 2 * least) if length % count == 0]
+        count = max(found_parts, key=lambda count: (length // count) & -(length // count), default=least)
+        if length // count >= SHORTEST_PART:
+            counts[count] = None
+    return tuple(counts)
+
+
+def _cheapest(
+    name: str, counts: Sequence[int], alone: ModuleOp, options: CompileOptions, run_graph: RunGraph
+) -> tuple[int | None, str]:
+    """The number of parts of the fusion in `alone`, None for one kernel; and what was found, in words."""
+
+    def kernels(count: int) -> Sequence[PlannedKernel]:
+        splits = (f"{name}={count}",) if count else ()
+        return plan_program(run_graph(alone, replace(options, splits=splits))).kernels
+
+    chip, rules = options.device, options.hero_rules
+    (whole,) = kernels(0)
+    emitter = emitter_for(whole.view, chip, rules)
+    xlas, *others = (
+        emitter.candidates(whole.view, chip) if isinstance(emitter, TunableEmitter) else [Way(emitter.name, emitter)]
+    )
+    (by_rule,) = priced_candidates([(whole, xlas)], options)
+    least = least_time(by_rule.cost.bytes_needed, chip) + least_time(0, chip)
+    if least > (1 - LEAST_GAIN) * by_rule.cost.time:
+        blocks, time = by_rule.cost.blocks, by_rule.cost.time
+        return None, f"one kernel of {blocks} blocks: {time:.4g} us; two kernels take {least:.4g} us at least"
+    ways = {count: kernels(count) for count in counts}
+    of_parts = {
+        count: [(part, Way("", emitter_for(part.view, chip, rules))) for part in parts] for count, parts in ways.items()
+    }
+    pairs = [*((whole, way) for way in others), *(pair for parts in of_parts.values() for pair in parts)]
+    priced = iter(priced_candidates(pairs, options))
+    whole_priced = [by_rule, *(next(priced) for _ in others)]
+    best = min(whole_priced, key=lambda each: each.cost.time)
+    parts_priced = {count: [next(priced) for _ in parts] for count, parts in of_parts.items()}
+    times = {count: sum(each.cost.time for each in parts) for count, parts in parts_priced.items()}
+    told = [
+        f"one kernel of {best.cost.blocks} blocks: {best.cost.time:.4g} us",
+        *(
+            f"{count} parts, {parts_priced[count][0].cost.blocks} blocks: {time:.4g} us"
+            for count, time in times.items()
+        ),
+    ]
+    chosen: int | None = None
+    for count in sorted(times, key=lambda each: times[each]):
+        if times[count] > (1 - LEAST_GAIN) * best.cost.time:
+            break
+        if (why := _disagreement(whole, by_rule, ways[count], parts_priced[count])) is None:
+            chosen = count
+            break
+        told.append(f"{count} parts not taken: {why}")
+    ending = f"by expected times{', with sums in another, fixed order' if chosen else ''}"
+    return chosen, f"{f'{chosen} parts' if chosen else 'one kernel'}, {ending}. {'; '.join(told)}"
+
+
+def _disagreement(
+    whole: PlannedKernel, one: Candidate, parts: Sequence[PlannedKernel], candidates: Sequence[Candidate]
+) -> str | None:
+    """None where the kernels of the parts make what the one kernel makes, within what additions in another order allow."""
+    found = find_reductions(whole.view)
+    assert isinstance(found, FusionReductions)
+    tolerance = (
+        rounding_of_sums(found.reduce_heroes) * 2 * found.shape.longest_chain(min(found.input_bits, found.output_bits))
+    )
+    drawn: dict[Slot, Array] = {}
+    slots = (*whole.operands, *whole.results)
+    arrays = arrays_for(whole.view, whole.arguments, repeat=True)
+    for slot, argument, array in zip(slots, whole.arguments, arrays, strict=True):
+        is_sum = tolerance and dtype(argument.array.dtype).kind is Kind.FLOAT
+        drawn[slot] = np.abs(array) if is_sum else array
+    wanted = _run([whole], [one], drawn)
+    made = _run(parts, candidates, drawn)
+    for number, slot in enumerate(whole.results):
+        one_array, other = wanted[slot].reshape(-1), made[slot].reshape(-1)
+        differ = (one_array.view(np.uint8) != other.view(np.uint8)).reshape(one_array.size, -1).any(axis=1)
+        if differ.any() and tolerance:
+            differ &= ~are_near(other, one_array, tolerance)
+        if differ.any():
+            return f"result {number}: {int(differ.sum())} of {differ.size} elements differ"
+    return None
+
+
+def _run(
+    kernels: Sequence[PlannedKernel], candidates: Sequence[Candidate], given: Mapping[Slot, Array]
+) -> Mapping[Slot, Array]:
+    """The arrays after the kernels ran one after the other, on copies of what is given."""
+    arrays = {slot: array.copy() for slot, array in given.items()}
+    for planned, candidate in zip(kernels, candidates, strict=True):
+        slots, own = (*planned.operands, *planned.results), planned.arguments
+        for slot, argument in zip(slots, own, strict=True):
+            element = dtype(argument.array.dtype).numpy
+            arrays.setdefault(slot, np.zeros(argument.array.elements, element))
+        written = {argument.slice_index for argument in own if argument.written}
+        execute(candidate.module, [arrays[slot].reshape(-1) for slot in slots], results=len(written))
+    return arrays
