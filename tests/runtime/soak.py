@@ -106,13 +106,16 @@ class Rest:
             self._resting -= 1
 
 
-def soak(seconds: float, rate: float, period: float, say: Callable[[str], None] = lambda line: None) -> Soak:
+def soak(
+    seconds: float, rate: float, period: float, say: Callable[[str], None] = lambda line: None, sizes: int = SIZES
+) -> Soak:
     """Calls the program for so long.
 
     rate    calls a second of all threads together, at most
     period  seconds between two rows
+    sizes   how many there are to choose from
     """
-    program, cases = _program()
+    program, cases = _program(sizes)
     tolerance, found, stop, rest = programs()[NAME].case.tolerance, Soak(), Event(), Rest(THREADS)
     counts = [0] * THREADS
 
@@ -157,14 +160,14 @@ def soak(seconds: float, rate: float, period: float, say: Callable[[str], None] 
     return found
 
 
-def _program() -> tuple[DynamicProgram, list[tuple[list[Any], list[Any]]]]:
+def _program(count: int) -> tuple[DynamicProgram, list[tuple[list[Any], list[Any]]]]:
     """The program, and arguments with their results at all sizes."""
     listed = programs()[NAME]
     options = CompileOptions(record="none", heat="calls=50")
     program = compile_program(parse_stablehlo(listed.text(), NAME), options)
     draw = np.random.default_rng(0)
     cases = list[tuple[list[Any], list[Any]]]()
-    for number in range(SIZES):
+    for number in range(count):
         sizes = {"b": int(draw.integers(1, 9)), "s": int(draw.integers(1, 49))}
         inputs = drawn_inputs(program, sizes, number)
         cases.append((list(inputs), reference_of(program, inputs).values))
