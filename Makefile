@@ -60,8 +60,11 @@ $(TESTS_STAMP): $(STAMP)
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,docs,notebook,prove,ptxas]'
 	@touch $@
 
-test: install $(TESTS_STAMP) lint  ## everything: lint, types, unit, FileCheck and numeric tests
-	@$(BIN)/python -m pytest -n auto --dist worksteal
+# The type checker takes a minute of one core: it runs beside the tests.
+test: install $(TESTS_STAMP)  ## everything: lint, types, unit, FileCheck and numeric tests
+	@mkdir -p build; $(MAKE) --no-print-directory lint >build/lint.txt 2>&1 & lint=$$!; \
+	$(BIN)/python -m pytest -n auto --dist worksteal; tests=$$?; \
+	wait $$lint; wrong=$$?; cat build/lint.txt; exit $$((tests ? tests : wrong))
 
 tiny: $(TESTS_STAMP)  ## one fast check of every part, under 3 s
 	@PYTHONDONTWRITEBYTECODE= PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(BIN)/python -m pytest -m tiny --assert=plain -p no:cacheprovider $$(grep -rl --include='test_*.py' 'mark\.tiny' tests)

@@ -57,6 +57,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-lower-to-library-calls": ("host", "disc_lower_to_library_calls"),
     "disc-merge-equal-kernels": ("loops", "disc_merge_equal_kernels"),
     "disc-nest-loops": ("loops", "disc_nest_loops"),
+    "disc-number-random-ops": ("graph", "disc_number_random_ops"),
     "disc-placement-fixer": ("buffers", "disc_placement_fixer"),
     "disc-placer": ("graph", "disc_placer"),
     "disc-reassociate-reductions": ("lowering", "reassociate_reductions"),

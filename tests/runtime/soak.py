@@ -5,8 +5,8 @@
 
 The program is the BERT-like layer of the corpus, at sizes that are drawn once, each with its expected values from the NumPy reference. Half
 of the calls are at a few of the sizes, which become hot. Every result is compared, within the program's tolerance. A row of the table is
-of one period: calls, the resident set of this process, the same after the allocator gave back what it keeps of freed arrays (`malloc_trim`,
-by which growth is judged), buffers that are alive, kernels for hot sizes.
+of one period: calls, buffers that are alive and the resident set while the threads call, the resident set after each of them has ended its
+call and the allocator has given back what it keeps of freed arrays (`malloc_trim`; growth is judged by it), kernels for hot sizes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Thread
+from threading import Condition, Event, Thread
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,8 +34,8 @@ from xla_emitters.stablehlo_text import parse_stablehlo
 NAME = "layer"
 THREADS = 8
 SIZES, HOT = 48, 4
-GROWTH = 0.05
-"""Of the trimmed resident set after the first minute: kernels still arrive then, and tables of Python's take 2 MiB more at once."""
+GROWTH = 0.01
+"""Of the resident set at rest after the first minute: some kernels for hot sizes may still arrive then, of about 50 KiB each."""
 STATUS = Path("/proc/self/status")
 
 
@@ -47,7 +47,7 @@ class Soak:
     """What happened.
 
     calls  that ended, wrong  of them, errors  that were raised
-    rows   seconds, calls, resident MiB, and after the allocator was trimmed, live buffers, kernels
+    rows   seconds, calls, resident MiB while threads call, and at rest, live buffers, kernels
     """
 
     calls: int = 0
@@ -68,25 +68,61 @@ def resident_mib() -> float:
 
 
 def trimmed_mib() -> float:
-    """The same after the allocator gave back what it keeps."""
+    """The same after the collector ran, and the allocator gave back what it keeps."""
+    gc.collect()
     if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
         trim(0)
     return resident_mib()
 
 
-def soak(seconds: float, rate: float, period: float, say: Callable[[str], None] = lambda line: None) -> Soak:
+class Rest:
+    """Threads that work until they are asked to rest."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._resting = 0
+        self._is_wanted = False
+        self._changed = Condition()
+
+    def __enter__(self) -> None:
+        """Waits until all rest."""
+        with self._changed:
+            self._is_wanted = True
+            self._changed.wait_for(lambda: self._resting == self._threads)
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._is_wanted = False
+            self._changed.notify_all()
+
+    def take(self) -> None:
+        """Rests, if that is asked of the threads: each calls it between two pieces of work."""
+        if not self._is_wanted:
+            return
+        with self._changed:
+            self._resting += 1
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._is_wanted)
+            self._resting -= 1
+
+
+def soak(
+    seconds: float, rate: float, period: float, say: Callable[[str], None] = lambda line: None, sizes: int = SIZES
+) -> Soak:
     """Calls the program for so long.
 
     rate    calls a second of all threads together, at most
     period  seconds between two rows
+    sizes   how many there are to choose from
     """
-    program, cases = _program()
-    tolerance, found, stop = programs()[NAME].case.tolerance, Soak(), Event()
+    program, cases = _program(sizes)
+    tolerance, found, stop, rest = programs()[NAME].case.tolerance, Soak(), Event(), Rest(THREADS)
     counts = [0] * THREADS
 
     def work(number: int) -> None:
         draw, due = np.random.default_rng(number), time.perf_counter()
         while not stop.is_set():
+            rest.take()
             case = draw.integers(HOT) if draw.random() < 0.5 else draw.integers(len(cases))
             inputs, wanted = cases[case]
             try:
@@ -106,16 +142,12 @@ def soak(seconds: float, rate: float, period: float, say: Callable[[str], None] 
         thread.start()
     while (now := time.perf_counter() - start) < seconds:
         stop.wait(min(period, seconds - now))
-        gc.collect()
+        busy, live = resident_mib(), program.counters.live
+        with rest:
+            at_rest = trimmed_mib()
         spots = program.heat.spots if program.heat is not None else []
-        row = (
-            time.perf_counter() - start,
-            sum(counts),
-            resident_mib(),
-            trimmed_mib(),
-            program.counters.live,
-            sum(s.is_replaced for s in spots),
-        )
+        now = time.perf_counter() - start
+        row = now, sum(counts), busy, at_rest, live, sum(spot.is_replaced for spot in spots)
         found.rows.append(row)
         counted = f"{row[0]:8.0f} {row[1]:9d} {row[2]:10.1f} {row[3]:9.1f} {row[4]:8d} {row[5]:9d}"
         say(f"{counted} {len(found.wrong):7d} {len(found.errors):7d}")
@@ -128,14 +160,14 @@ def soak(seconds: float, rate: float, period: float, say: Callable[[str], None] 
     return found
 
 
-def _program() -> tuple[DynamicProgram, list[tuple[list[Any], list[Any]]]]:
+def _program(count: int) -> tuple[DynamicProgram, list[tuple[list[Any], list[Any]]]]:
     """The program, and arguments with their results at all sizes."""
     listed = programs()[NAME]
     options = CompileOptions(record="none", heat="calls=50")
     program = compile_program(parse_stablehlo(listed.text(), NAME), options)
     draw = np.random.default_rng(0)
     cases = list[tuple[list[Any], list[Any]]]()
-    for number in range(SIZES):
+    for number in range(count):
         sizes = {"b": int(draw.integers(1, 9)), "s": int(draw.integers(1, 49))}
         inputs = drawn_inputs(program, sizes, number)
         cases.append((list(inputs), reference_of(program, inputs).values))
@@ -151,7 +183,7 @@ def main() -> int:
     print(
         f"{THREADS} threads, {NAME}.mlir at {SIZES} sizes, at most {given.rate:g} calls a second, {given.seconds:g} s"
     )
-    print(" seconds     calls   resident   trimmed     live   kernels   wrong  errors", flush=True)
+    print(" seconds     calls   resident   at rest     live   kernels   wrong  errors", flush=True)
     found = soak(given.seconds, given.rate, given.period, lambda line: print(line, flush=True))
     growth = found.growth(min(60.0, given.seconds / 2))
     print(

@@ -15,15 +15,22 @@ from typing import Any
 import numpy as np
 import pytest
 from runtime.programs_table import programs
+from unit.runtime.fake_gpu import HOT_PROCESS, fake_cupy, program_for_fake
 
+from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.errors import DataError, UsageError
+from xla_emitters.library.arguments import numpy_type
+from xla_emitters.lowering.machine_code import assemble
 from xla_emitters.pipelines.compiler import compile as compile_hlo
+from xla_emitters.pipelines.hot_fusions import HotFusion, HotFusions, load_for_simt
+from xla_emitters.pipelines.hot_kernels import compile_hot
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.runtime.program_cache import DIRECTORY
 from xla_emitters.runtime.ral import hot_kernels
-from xla_emitters.runtime.ral.heat import Heat
+from xla_emitters.runtime.ral.cupy_program import to_numpy
+from xla_emitters.runtime.ral.heat import Heat, HeatLimits, Spot
 from xla_emitters.runtime.ral.hot_compiler import HotCompiler
 from xla_emitters.stablehlo_text import parse_stablehlo
 
@@ -254,6 +261,58 @@ TRANSPOSED = """module @m { func.func public @main(%x: tensor<?x?x?xf32>) -> ten
   %y = stablehlo.abs %x : tensor<?x?x?xf32>
   %z = stablehlo.transpose %y, dims = [2, 0, 1] : (tensor<?x?x?xf32>) -> tensor<?x?x?xf32>
   return %z : tensor<?x?x?xf32> } }"""
+
+
+def test_on_a_gpu_a_hot_fusion_is_launched_from_a_module_of_its_own(own_compiler: list[str]) -> None:
+    own_compiler[1:] = ["-c", HOT_PROCESS]
+    with fake_cupy() as cupy:
+        program = program_for_fake(TRANSPOSED.replace("f32", "bf16"), heat="calls=1").on("gpu")
+        x = np.random.default_rng(0).standard_normal((64, 33, 8)).astype(numpy_type("bf16"))
+        wanted = np.abs(x).transpose(2, 0, 1)
+        np.testing.assert_array_equal(program(x), wanted)
+        answered()
+        # All kernels of the program; those for the hot sizes, which are loaded before a call meets them.
+        assert len(cupy.loads) == 2
+        for array in (x, cupy.asarray(x.view(np.uint16))):
+            np.testing.assert_array_equal(to_numpy(cupy, program(array), "bf16"), wanted)
+        program.heat.limits = HeatLimits()  # nothing more is hot
+        np.testing.assert_array_equal(program(x[:5].copy()), wanted[:, :5])
+        assert len(cupy.loads) == 2
+        (spot,) = (spot for spot in program.heat.spots if "transpose" in spot.fusion and spot.shapes[0][0] == 64)
+        assert (spot.what, spot.runs, spot.calls) == ("emitters", 2, 3)
+        cupy.state.device = 1  # another device has the kernels for all sizes
+        np.testing.assert_array_equal(program(x), wanted)
+        assert (spot.runs, spot.calls, len(cupy.loads)) == (2, 4, 3)
+        before, after = spot.gain.instructions or (0, 0)
+        assert 0 < after < before
+
+
+def test_ptx_that_the_driver_rejects_leaves_the_kernels_for_all_sizes(own_compiler: list[str]) -> None:
+    answer = '{"what": "?", "launches": [], "temporaries": [], "code": {"ptx": "no PTX", "entries": {"f": "f"}}}'
+    own_compiler[1:] = ["-c", f"import sys\nfor line in sys.stdin: print({answer!r}, flush=True)"]
+    with fake_cupy():
+        program, x = program_for_fake(TRANSPOSED, heat="calls=1").on("gpu"), np.ones((3, 4, 5), np.float32)
+        for _ in range(2):
+            np.testing.assert_array_equal(program(x), np.ones((5, 3, 4)))
+            answered()
+        assert all("the driver rejects the PTX" in spot.state for spot in program.heat.spots)
+
+
+@pytest.mark.parametrize("text", [TRANSPOSED, ROWS])
+def test_a_kernel_for_a_gpu_is_ptx_that_is_assembled(text: str) -> None:
+    program = compiled("off", text)
+    assert program.fused is not None
+    hot = HotFusions(program.fused, "gpu", program.options, load_for_simt)
+    fusion = next(op for op in program.fused.walk() if isinstance(op, FusionOp)).fusion_name.data
+    shapes = ((64, 33, 8), (8, 64, 33)) if text is TRANSPOSED else ((6, 7), (6, 7), (6, 7), (6,))
+    large = {"kernel": "", "grid": (1 << 20, 1, 1), "block": (1, 1, 1)}  # not counted, so that the kernel is taken
+    spot = Spot(fusion, shapes, (), launches=[large])
+    request = HotFusion(hot, Heat(HeatLimits(), lambda *_: None), spot).request()
+    answer = compile_hot(request)
+    ptx = answer["code"]["ptx"]
+    assert all(f".entry {entry}(" in ptx for entry in answer["code"]["entries"].values())
+    assert {launch["kernel"] for launch in answer["launches"]} == set(answer["code"]["entries"])
+    assert assemble(ptx, program.options.device.architecture)
 
 
 def test_both_platforms_agree_and_other_sizes_take_the_other_kernels() -> None:

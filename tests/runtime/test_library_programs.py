@@ -113,3 +113,86 @@ def test_groups_that_do_not_fit_are_an_error() -> None:
     np.testing.assert_array_equal(program(np.ones((1, 4, 5, 5), np.float32), kernel), np.full((1, 8, 3, 3), 9))
     with pytest.raises(DataError, match="in 4 groups: the features differ"):
         program(np.ones((1, 6, 5, 5), np.float32), kernel)
+
+
+# --------------------------------------------------------------------------------- what JAX leaves to the compiler to choose
+
+APPROXIMATE = """func.func @before(%a: tensor<f32>, %b: tensor<f32>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<i1> {{
+  %0 = stablehlo.compare {order}, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  return %0 : tensor<i1> }}
+func.func public @main(%x: {array}xf32>, %places: {array}xi32>) -> ({result}xf32>, {result}xi32>) {{
+  %f = stablehlo.constant dense<0.0> : tensor<f32>
+  %i = stablehlo.constant dense<-1> : tensor<i32>
+  {shape}
+  %r:2 = stablehlo.custom_call @ApproxTopK(%x, %places, %f, %i{shapes}) {{called_computations = [@before],
+    mhlo.backend_config = {{aggregate_to_topk = true, recall_target = 0.9 : f32, reduction_dim = {dim} : i64, top_k = 3 : i64}}}}
+    : ({array}xf32>, {array}xi32>, tensor<f32>, tensor<i32>{types}) -> ({result}xf32>, {result}xi32>)
+  return %r#0, %r#1 : {result}xf32>, {result}xi32> }}"""
+SHAPE = """%n = stablehlo.get_dimension_size %x, dim = 1 : (tensor<40x?xf32>) -> tensor<i32>
+  %m = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %k = stablehlo.constant dense<3> : tensor<1xi32>
+  %s = stablehlo.concatenate %k, %m, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>"""
+
+
+@pytest.mark.parametrize(
+    ("order", "given"),
+    [
+        ("GT", {"array": "tensor<4x40", "result": "tensor<4x3", "dim": 1, "shape": "", "shapes": "", "types": ""}),
+        (
+            "LT",
+            {
+                "array": "tensor<40x?",
+                "result": "tensor<3x?",
+                "dim": 0,
+                "shape": SHAPE,
+                "shapes": ", %s, %s",
+                "types": ", tensor<2xi32>, tensor<2xi32>",
+            },
+        ),
+    ],
+)
+def test_the_nearly_largest_are_the_largest(order: str, given: dict[str, Any]) -> None:
+    text = APPROXIMATE.format(order=order, **given)
+    program, along = compile_program(parse_stablehlo(text, "<test>"), CompileOptions()), given["dim"]
+    x = np.random.default_rng(0).permuted(np.arange(160, dtype=np.float32)).reshape((4, 40) if along else (40, 4))
+    places = np.broadcast_to(np.arange(40, dtype=np.int32).reshape((1, 40) if along else (40, 1)), x.shape).copy()
+    wanted = np.argsort(-x if order == "GT" else x, axis=along)
+    wanted = wanted[:, :3] if along else wanted[:3]
+    values, found = program(x, places)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, wanted, along))
+
+
+RANDOM = """func.func private @draw(%low: tensor<f32>, %high: tensor<f32>) -> tensor<5000xf32> {
+  %c = stablehlo.constant dense<5000> : tensor<1xi64>
+  %0 = stablehlo.rng %low, %high, %c, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<5000xf32>
+  return %0 : tensor<5000xf32> }
+func.func public @main(%low: tensor<f32>, %high: tensor<f32>) -> (tensor<5000xf32>, tensor<5000xf32>, tensor<5000xf32>) {
+  %a = call @draw(%low, %high) : (tensor<f32>, tensor<f32>) -> tensor<5000xf32>
+  %unused = call @draw(%low, %high) : (tensor<f32>, tensor<f32>) -> tensor<5000xf32>
+  %b = call @draw(%low, %high) : (tensor<f32>, tensor<f32>) -> tensor<5000xf32>
+  %c = stablehlo.constant dense<5000> : tensor<1xi64>
+  %n = stablehlo.rng %low, %high, %c, distribution = NORMAL : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<5000xf32>
+  return %a, %b, %n : tensor<5000xf32>, tensor<5000xf32>, tensor<5000xf32> }"""
+
+
+@pytest.mark.parametrize("way", ["numpy", "llvm"])
+def test_numbers_without_a_key_are_spread_as_they_should_be_and_the_same_in_each_run(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CPU, way)
+    if way == "llvm":
+        pytest.importorskip("llvmlite", reason="llvmlite is not installed")
+    program = compile_program(parse_stablehlo(RANDOM, "<test>"), CompileOptions())
+    ends = [np.float32(-2), np.float32(6)]
+    a, b, n = first = program.run(ends)
+    for _ in range(3):  # the third run is a repeated one
+        assert all(map(np.array_equal, first, program.run(ends)))
+    assert all(map(np.array_equal, first, program.run(ends, "hlo")))
+    for found in (a, b):  # means and deviations within five standard errors
+        assert -2 <= found.min() < found.max() < 6
+        assert abs(found.mean() - 2) < 5 * 8 / 12**0.5 / 5000**0.5
+        assert abs(np.histogram(found, 10, (-2, 6))[0] - 500).max() < 5 * 450**0.5
+    assert abs(n.mean() + 2) < 5 * 6 / 5000**0.5
+    assert abs(n.std() - 6) < 5 * 6 / 10000**0.5
+    assert abs(np.corrcoef([a, b, n]) - np.eye(3)).max() < 5 / 5000**0.5

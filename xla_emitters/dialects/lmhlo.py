@@ -143,6 +143,7 @@ class BufferOp(IRDLOperation):
             operands=Block(arg_types=[tensor_of(value.type) for value in self.inputs]).args,
             result_types=[found[0] if len(found) == 1 else tuple_type(found)],
             properties={name: value for name, value in self.properties.items() if name != SEGMENTS},
+            attributes={**self.attributes},
             location=self.location,
         )
         made.parent = self.parent
@@ -214,8 +215,6 @@ LEFT_OUT = frozenset(
         *("opt-barrier", "add-dependency", "domain", "after-all", "async-start", "async-update", "async-done"),
         *("copy-start", "copy-done", "infeed", "outfeed", "send", "send-done", "recv", "recv-done"),
         "get-dimension-size",
-        # Their values depend on which such ops are before them in the module.
-        *("rng", "rng-get-and-update-state"),
         *map(opcode_of, collectives.OPS),
     )
 )

@@ -1,6 +1,6 @@
 """The fusions of a program that may get kernels for fixed sizes: counted by `Heat`, compiled by `HotCompiler`.
 
-    hot = HotFusions(fused, "cpu", options)         the module at the stage `fused`
+    hot = HotFusions(fused, "cpu", options, load_for_cpu)       the module at the stage `fused`
     context.heat = hot.heat(HeatLimits())
 
 A kernel is kept on disk under what it depends on: the fusion's text, the sizes, the platform, the device, this package's files, plugins,
@@ -15,7 +15,7 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -30,6 +30,7 @@ from xla_emitters.lowering.toolchain import tools_fingerprint
 from xla_emitters.pipelines.compiler import own_fingerprint
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.runtime.program_cache import key_of
+from xla_emitters.runtime.ral.cupy_hot_kernels import CupyHotKernels, CupyMemory
 from xla_emitters.runtime.ral.heat import Heat, HeatLimits, HotKernel, Spot
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.hot_compiler import HotCompiler, kernel_cache
@@ -38,6 +39,7 @@ from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 
 ALIGNMENT = 16
 """Of a GPU's kernels. Those of the CPU get a copy of what is not aligned, from `HostKernels`."""
+Loader: TypeAlias = Callable[[Mapping[str, Any]], HotKernel]
 FUSION_LETTERS = SIZES_LETTERS = 32
 """Of a key: how many say which fusion it is, and how many at which sizes."""
 
@@ -46,14 +48,21 @@ class HotFusions:
     """See the file's head.
 
     fused     which is left as it was, and not changed later
-    platform  one of `LOADERS`
+    platform  what kernels are compiled for: "cpu", "simt" (the CPU executor), "gpu"
+    load      makes a kernel of an answer for it: `load_for_cpu` ...
     kernel    text of a kernel for all sizes, by its name, where launches are recorded to count what they do
     """
 
     def __init__(
-        self, fused: ModuleOp, platform: str, options: CompileOptions, kernel: Callable[[str], str] | None = None
+        self,
+        fused: ModuleOp,
+        platform: str,
+        options: CompileOptions,
+        load: Loader,
+        kernel: Callable[[str], str] | None = None,
     ) -> None:
         self.kernel = kernel
+        self.load = load
         self.platform = platform
         self.options = options
         self._fusions = {
@@ -142,21 +151,21 @@ class HotFusion:
         if "declined" in answer:
             self.heat.keep(self.spot, answer["declined"])
         else:
-            self.heat.replace(self.spot, LOADERS[self.hot.platform](answer))
+            self.heat.replace(self.spot, self.hot.load(answer))
 
 
 def _sizes_key(spot: Spot) -> str:
     return hashlib.sha256(repr((spot.shapes, spot.numbers)).encode()).hexdigest()[:SIZES_LETTERS]
 
 
-def _for_cpu(answer: Mapping[str, Any]) -> HotKernel:
+def load_for_cpu(answer: Mapping[str, Any]) -> HotKernel:
     """Machine code of this CPU. raises ToolError for what is no such code"""
     data = b64decode(answer["code"]["object"])
     kernels = HostKernels(answer["code"]["parameters"], {}, LoadedCode(data).address)
     return planned_launches(answer, len(data), kernels)
 
 
-def _for_simt(answer: Mapping[str, Any]) -> HotKernel:
+def load_for_simt(answer: Mapping[str, Any]) -> HotKernel:
     """IR for the CPU executor."""
     texts: Mapping[str, str] = answer["code"]["modules"]
     modules = {name: parse_ir(text, f"<{name}>") for name, text in texts.items()}
@@ -165,5 +174,13 @@ def _for_simt(answer: Mapping[str, Any]) -> HotKernel:
     )
 
 
-LOADERS: Mapping[str, Callable[[Mapping[str, Any]], HotKernel]] = {"cpu": _for_cpu, "simt": _for_simt}
-"""How an answer for a platform becomes a kernel."""
+def loader_for_gpu(cupy: Any, architecture: str) -> Loader:
+    """What loads kernels on CuPy's current device, in any thread. The kernel raises ToolError where the driver rejects the PTX."""
+    memory = CupyMemory(cupy)
+
+    def load(answer: Mapping[str, Any]) -> HotKernel:
+        ptx: str = answer["code"]["ptx"]
+        kernels = CupyHotKernels(memory, ptx, answer["code"]["entries"], architecture)
+        return planned_launches(answer, len(ptx), kernels, ALIGNMENT, memory)
+
+    return load

@@ -44,12 +44,14 @@ from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import ExecutionError, Unsupported
 from xla_emitters.host.python_program import python_program
 from xla_emitters.kernels.index_bounds import IndexBounds
+from xla_emitters.kernels.kernel_entry import entry_of_kernel
 from xla_emitters.lowering.host_code import host_ir, object_code
 from xla_emitters.lowering.llvm_ir.values import type_text
+from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
-from xla_emitters.pipelines.passes import Row
+from xla_emitters.pipelines.passes import FOR_TOOLS, Row
 from xla_emitters.pipelines.program_kernels import NARROW
 from xla_emitters.pipelines.program_passes import CPU_KERNEL, CPU_LOOPS
 from xla_emitters.planning.host_steps import PlannedKernel
@@ -216,7 +218,25 @@ def _by_loops(module: ModuleOp, options: CompileOptions) -> dict[str, Any]:
     }
 
 
-PLATFORMS = {"cpu": _for_cpu, "simt": _for_simt}
+def _for_gpu(module: ModuleOp, options: CompileOptions, request: Mapping[str, Any]) -> dict[str, Any]:
+    """What the CPU executor would run, as one PTX module."""
+    answer = _for_simt(module, options, request)
+    modules = {name: parse_ir(text, f"<{name}>") for name, text in answer["code"]["modules"].items()}
+    entries = {name: entry_of_kernel(made).sym_name.data for name, made in modules.items()}
+    merged, renamed = merge_modules(list(modules.values()))
+    for row in FOR_TOOLS:
+        row.make(options).apply(make_context(), merged)
+    return answer | {
+        "code": {
+            "ptx": compile_to_ptx(merged, options.device.architecture),
+            "entries": {
+                name: new.get(entries[name], entries[name]) for name, new in zip(modules, renamed, strict=True)
+            },
+        }
+    }
+
+
+PLATFORMS = {"cpu": _for_cpu, "simt": _for_simt, "gpu": _for_gpu}
 
 
 @dataclass

@@ -30,7 +30,7 @@ from xla_emitters.lowering.host_products import product_step
 from xla_emitters.lowering.host_steps import ENTRY, STEPS, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.pipelines.collector import collector_at_rest
-from xla_emitters.pipelines.hot_fusions import HotFusions
+from xla_emitters.pipelines.hot_fusions import HotFusions, load_for_cpu
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.program_passes import CPU_KERNEL, CPU_LOOPS, PROGRAM_HEAT
@@ -111,7 +111,7 @@ class HostRoad:
         recorder = Recorder(name, "none", options.verify, None)
         context, self.host = make_context(), fused.clone()
         self._limits = HeatLimits.asked(options.heat)
-        self._hot = HotFusions(fused, "cpu", options) if self._limits else None
+        self._hot = HotFusions(fused, "cpu", options, load_for_cpu) if self._limits else None
         for row in (*(PROGRAM_HEAT if self._hot else ()), *CPU_LOOPS, *rows_of("program-host")):
             recorder.run(row.make(options), row.stage, context, self.host)
         modules, self.accesses = list[ModuleOp](), dict[str, Accesses]()

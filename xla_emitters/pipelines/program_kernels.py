@@ -32,7 +32,7 @@ from xla_emitters.kernels.kernel_entry import shared_bytes
 from xla_emitters.loops.schedule import SCHEDULE
 from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.pipelines.collector import collector_at_rest
-from xla_emitters.pipelines.hot_fusions import HotFusions
+from xla_emitters.pipelines.hot_fusions import HotFusions, Loader, load_for_simt
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS
@@ -42,7 +42,7 @@ from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Kernels
-from xla_emitters.runtime.ral.heat import HeatLimits
+from xla_emitters.runtime.ral.heat import Heat, HeatLimits
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.trace import Trace
@@ -221,11 +221,17 @@ class KernelRoad:
         """The host program with its context: kernels as that stage has them."""
         if stage not in self._loaded:
             loaded = self._load(self.at(stage if stage in ("loops", "kernels") else "host"), stage)
-            if self._limits is not None and stage == ON_KERNELS[-2]:
-                hot = HotFusions(self._fused, "simt", self.options, lambda name: print_ir(self.lowered(name)))
-                loaded.context.heat = hot.heat(self._limits)
+            if stage == ON_KERNELS[-2]:
+                loaded.context.heat = self.heat("simt", load_for_simt)
             self._loaded[stage] = loaded
         return self._loaded[stage]
+
+    def heat(self, platform: str, load: Loader) -> Heat | None:
+        """What counts the fusions of one loaded program; None where nothing is to. As `HotFusions`"""
+        if self._limits is None:
+            return None
+        hot = HotFusions(self._fused, platform, self.options, load, lambda name: print_ir(self.lowered(name)))
+        return hot.heat(self._limits)
 
     def watched(self, stage: str, watch: Callable[..., None], kernels: Callable[[Kernels], Kernels]) -> LoadedProgram:
         """The host program of a module with `lmhlo.watch` ops, before the passes on the host; kernels as that stage has them.

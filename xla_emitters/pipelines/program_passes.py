@@ -34,6 +34,7 @@ from xla_emitters.graph.disc_gather_slices import DiscGatherSlicesPass
 from xla_emitters.graph.disc_gpu_conv_padding import DiscGpuConvPaddingPass
 from xla_emitters.graph.disc_inliner import DiscInlinerPass
 from xla_emitters.graph.disc_loop_invariant import DiscLoopInvariantPass
+from xla_emitters.graph.disc_number_random_ops import DiscNumberRandomOpsPass
 from xla_emitters.graph.disc_placer import DiscPlacerPass
 from xla_emitters.graph.disc_shape_optimization import DiscShapeOptimizationPass
 from xla_emitters.graph.disc_split_large_ops import DiscSplitLargeOpsPass
@@ -92,6 +93,9 @@ PROGRAM_PRECISION: tuple[Row, ...] = (
 # A program (StableHLO, sizes unknown): HLO to HLO, up to what runs where. Stages of a program are named by its own rows.
 PROGRAM_GRAPH: tuple[Row, ...] = (
     _row(DiscInlinerPass, "JAX exports a function for each jit; passes that follow see one function"),
+    _row(
+        DiscNumberRandomOpsPass, "calls are inlined: each op with a hidden state is there once, and none is removed yet"
+    ),
     _row(DiscUnusedFunctionRemovalPass, "what was inlined everywhere; it checks that the entry alone is left", "hlo"),
     _row(DiscLoopInvariantPass, "sizes and weights leave loops while they are still tensors without buffers"),
     _row(DiscBroadcastSimplifierPass, "elementwise operands have one shape: what follows joins their sizes"),

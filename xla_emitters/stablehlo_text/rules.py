@@ -551,6 +551,35 @@ def _dynamic_top_k(c: Conversion) -> Results:
     return c.elements(c.add("dynamic-top-k", c.operands, tuple_type(c.types)), 2)
 
 
+def _approx_top_k(c: Conversion) -> Results:
+    """The exact answer is one of the right ones: all are sorted, and the first ones taken.
+
+    The operands are arrays that are ordered together, as many values that fill a result, and with unknown sizes as many shapes of results.
+    """
+    count, along = len(c.types), c.attributes.integer_in("mhlo.backend_config", "reduction_dim", -1)
+    (comparator,) = _called(c) or (None,)
+    if comparator is None or len(c.operands) not in (2 * count, 3 * count) or not count:
+        raise c.wrong(f"'{custom_call_target(c)}' takes arrays, as many initial values, and names a comparator")
+    arrays = c.operands[:count]
+    rank = len(dims_of(arrays[0]))
+    if not -rank <= along < rank:
+        raise c.wrong(f"reduction_dim = {along} is no dimension of an array of {rank}")
+    types = result_type([array.type for array in arrays])
+    dimension, stable = integer_array([along % rank]), IntegerAttr(1, i1)
+    found = c.add("sort", arrays, types, dimensions=dimension, is_stable=stable, to_apply=comparator)
+    if len(c.operands) == 2 * count:
+        ranges = [ArrayAttr([integer_array([0, size, 1]) for size in dims_of(ir_type)]) for ir_type in c.types]
+        return [
+            c.add("slice", [value], ir_type, slice=its)
+            for value, ir_type, its in zip(c.elements(found, count), c.types, ranges, strict=True)
+        ]
+    results = list[SSAValue]()
+    for value, ir_type, limits in zip(c.elements(found, count), c.types, c.operands[2 * count :], strict=True):
+        zeros, ones = (constant(c, np.full(rank, number, np.int32), limits.type) for number in (0, 1))
+        results.append(c.add("real-dynamic-slice", [value, zeros, limits, ones], ir_type))
+    return results
+
+
 # ------------------------------------------------------------------------------------------- ops that are a shape rule alone
 
 
@@ -691,6 +720,7 @@ OTHER_RULES: dict[str, Rule] = {"func.call": _call, "sdy.sharding_constraint": p
 
 CALL_TARGETS: dict[str, Rule] = {
     **dict.fromkeys(NO_OPS, pass_through),
+    "ApproxTopK": _approx_top_k,
     "shape_assertion": _shape_assertion,
     "stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
     "stablehlo.dynamic_rng_bit_generator": _dynamic_rng_bit_generator,

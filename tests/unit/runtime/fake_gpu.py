@@ -42,9 +42,17 @@ class _FakeRoad(KernelRoad):
         return print_ir(self._together(is_wide=is_wide))
 
 
-def program_for_fake(source: Path) -> DynamicProgram:
+HOT_PROCESS = """
+from xla_emitters.dialects.printer import print_ir
+from xla_emitters.pipelines import hot_kernels, hot_process
+hot_kernels.compile_to_ptx = lambda module, architecture: print_ir(module)
+hot_process.main()"""
+"""The process that compiles for hot sizes, which answers with what the fake takes for PTX."""
+
+
+def program_for_fake(source: Path | str, heat: str = "") -> DynamicProgram:
     """A program with unknown sizes whose "PTX" the fake takes."""
-    program = xe.compile(source)
+    program = xe.compile(source, heat=heat)
     assert isinstance(program, DynamicProgram)
     assert program.fused is not None
     program.__dict__["road"] = _FakeRoad(program.name, program.fused, program.options)

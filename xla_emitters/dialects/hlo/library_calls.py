@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from xdsl.dialects.builtin import TupleType
+from xdsl.dialects.builtin import IntegerAttr, TupleType
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo.base import Call, HloOp, written_at
@@ -195,15 +195,21 @@ def _random_bits(op: RuleOp) -> Config:
 
 
 def _random_numbers(op: RuleOp) -> Config:
-    return {"distribution": op.word("distribution").removeprefix("rng_"), "start": _numbers_before(op)}
+    return {"distribution": op.word("distribution").removeprefix("rng_"), "start": numbers_before(op)}
 
 
 def _random_state(op: RuleOp) -> Config:
-    return {"start": _numbers_before(op)}
+    return {"start": numbers_before(op)}
 
 
-def _numbers_before(op: RuleOp) -> int:
-    """How many random numbers the module's ops with a hidden state took before `op`, in the order of the text."""
+NUMBERS_BEFORE = "disc.numbers_before"
+"""Of an op with a hidden state: what `numbers_before` found before anything was moved."""
+
+
+def numbers_before(op: RuleOp) -> int:
+    """How many random numbers the module's ops with a hidden state took before `op`: as it says, else in the order of the text."""
+    if isinstance(said := op.attributes.get(NUMBERS_BEFORE), IntegerAttr):
+        return said.value.data
     module, taken = enclosing_module(op), 0
     for other in () if module is None else module.walk():
         if other is op:

@@ -81,7 +81,7 @@ class CupyProgram:
         self._on_device = frozenset(on_device)
         self._results = tuple(results)
         self._donated = donated
-        self._context = Context(kernels)
+        self.context = Context(kernels)
         self._constants = constants
         refuse_packed((*dtypes.values(), *results))
         scope: dict[str, Any] = {name: numpy_type(wanted) for name, wanted in dtypes.items()}
@@ -99,7 +99,7 @@ class CupyProgram:
         """
         is_host = all(is_numpy(array) for array in inputs)
         arrays = [self._placed(array, at_device=number in self._on_device) for number, array in enumerate(inputs)]
-        call = DeviceCall(self._context, arrays, self._donated, self._cupy, self.log)
+        call = DeviceCall(self.context, arrays, self._donated, self._cupy, self.log)
         made = call.carry_out(self._main, takes_arguments=self._main.__code__.co_argcount > 1)
         self._cupy.cuda.Device().synchronize()
         return [

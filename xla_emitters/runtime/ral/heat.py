@@ -5,7 +5,8 @@
     print(heat.report())                         what was hot, what was replaced, what it gained
 
 A spot is a fusion at sizes: the shapes of its arrays and the numbers that its code depends on. Its calls are counted. At `limits.calls` the
-spot is asked for (`HotCompiler`), which returns at once; until a kernel arrives, and whenever an array is not aligned as kernels expect,
+spot is asked for (`HotCompiler`), which returns at once; where no kernel more is allowed and none is colder, it is not, until it was called
+so often again. Until a kernel arrives, and whenever an array is not aligned as kernels expect,
 the kernels for all sizes run. A kernel is put in by one assignment: a launch sees it or not, whole. The answers of both are within the
 bounds of the ops; sums may be added in another order.
 
@@ -275,7 +276,7 @@ class Heat:
         if (kernel := spot.kernel) is not None:
             if self._has_run(kernel, spot, values[: len(spot.shapes)]):
                 return True, None
-        elif calls >= self.limits.calls and spot.state == "counted":
+        elif spot.state == "counted" and calls % (self.limits.calls or 1) == 0 and self._has_place(calls):
             if not self.is_timed:
                 return False, Recorded(spot, self._wish)
             self._wish(spot)
@@ -326,6 +327,12 @@ class Heat:
         self._spots = {key: spot for at, (key, spot) in enumerate(self._spots.items()) if at not in cold}
 
     # ------------------------------------------------------------------------------------------------------- kernels
+
+    def _has_place(self, calls: int) -> bool:
+        """Whether a kernel of a spot with so many calls would be kept: while the limit is reached, one that is clearly colder must go."""
+        with self._lock:
+            held = [spot.calls for spot in self._spots.values() if spot.kernel is not None]
+        return len(held) < self.limits.kernels or min(held, default=calls) + self.limits.calls <= calls
 
     def _wish(self, spot: Spot) -> None:
         with self._lock:

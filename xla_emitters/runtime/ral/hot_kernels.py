@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,45 @@ from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.ral.heat import Gain
 
 Grid = tuple[int, int, int]
+
+
+class Memory(Protocol):
+    """The memory in which a platform's kernels find their arrays."""
+
+    def is_current(self) -> bool:
+        """Whether this thread launches kernels there."""
+        ...
+
+    def address(self, array: Any) -> int:
+        """Where an array begins."""
+        ...
+
+    def element_type(self, name: str) -> np.dtype[Any]:
+        """What holds elements of HLO's type of that name."""
+        ...
+
+    def empty(self, shape: tuple[int, ...], element: np.dtype[Any]) -> Any:
+        """A new array. raises MemoryError"""
+        ...
+
+
+class HostMemory:
+    """NumPy's arrays."""
+
+    def is_current(self) -> bool:
+        return True
+
+    def address(self, array: Array) -> int:
+        return array.__array_interface__["data"][0]
+
+    def element_type(self, name: str) -> np.dtype[Any]:
+        return dtype(name).numpy
+
+    def empty(self, shape: tuple[int, ...], element: np.dtype[Any]) -> Array:
+        return np.empty(shape, element)
+
+
+HOST = HostMemory()
 
 
 @dataclass(frozen=True)
@@ -32,6 +71,7 @@ class PlannedLaunches:
     temporaries  the types and shapes of the arrays behind the fusion's own
     kernels      by name
     alignment    of addresses, which they take for granted; 0: of none
+    memory       where the arrays are
     """
 
     what: str
@@ -41,26 +81,30 @@ class PlannedLaunches:
     temporaries: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
     kernels: Kernels = field(repr=False)
     alignment: int = 0
+    memory: Memory = HOST
 
-    def __call__(self, arrays: Sequence[Array]) -> bool:
+    def __call__(self, arrays: Sequence[Any]) -> bool:
+        if not self.memory.is_current():
+            return False
         for array in arrays if self.alignment else ():
-            if array.__array_interface__["data"][0] % self.alignment:
+            if self.memory.address(array) % self.alignment:
                 return False
         held = arrays
         if self.temporaries:
-            held = [*arrays, *(np.empty(shape, element) for element, shape in self.temporaries)]
+            held = [*arrays, *(self.memory.empty(shape, element) for element, shape in self.temporaries)]
         for name, grid, block, shared_bytes, numbers in self.launches:
             self.kernels.launch(name, grid, block, shared_bytes, [held[number] for number in numbers])
         return True
 
 
 def planned_launches(
-    answer: Mapping[str, Any], code_bytes: int, kernels: Kernels, alignment: int = 0
+    answer: Mapping[str, Any], code_bytes: int, kernels: Kernels, alignment: int = 0, memory: Memory = HOST
 ) -> PlannedLaunches:
     """The launches that an answer says.
 
     code_bytes  that the code of `kernels` takes
     alignment   of addresses, which `kernels` take for granted; 0: of none
+    memory      where they find their arrays
     """
     launches = tuple(
         (
@@ -72,9 +116,9 @@ def planned_launches(
         )
         for launch in answer["launches"]
     )
-    temporaries = tuple((dtype(name).numpy, tuple(shape)) for name, shape in answer["temporaries"])
+    temporaries = tuple((memory.element_type(name), tuple(shape)) for name, shape in answer["temporaries"])
     gain = Gain(*(_pair(answer.get("gain", {}), name) for name in ("instructions", "bytes")))
-    return PlannedLaunches(answer["what"], code_bytes, gain, launches, temporaries, kernels, alignment)
+    return PlannedLaunches(answer["what"], code_bytes, gain, launches, temporaries, kernels, alignment, memory)
 
 
 def _grid(numbers: Sequence[int]) -> Grid:

@@ -258,7 +258,17 @@ def _entries(module: Any) -> list[Any]:
 
 
 class _Device:
-    id = property(lambda self: state.device)
+    def __init__(self, number: int | None = None) -> None:
+        self._number = number
+
+    id = property(lambda self: state.device if self._number is None else self._number)
+
+    def __enter__(self) -> None:
+        self._before, state.device = state.device, self.id
+
+    def __exit__(self, *_: object) -> None:
+        state.device = self._before
+
     compute_capability = property(lambda self: state.capability)
 
     def synchronize(self) -> None:

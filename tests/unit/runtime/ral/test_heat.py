@@ -99,6 +99,18 @@ def test_the_coldest_goes_where_there_are_too_many_kernels() -> None:
     assert cold.state == "not replaced: the limit is reached"
 
 
+def test_nothing_is_compiled_that_the_limit_would_refuse() -> None:
+    heat, asked = asked_of(HeatLimits(calls=2, kernels=1))
+    for _ in range(4):
+        heat.run("f", of_size(1))
+    heat.replace(asked[0], Kernel())
+    for _ in range(5):
+        heat.run("f", of_size(2))
+    assert len(asked) == 1  # as hot as the one that is there
+    heat.run("f", of_size(2))
+    assert [spot.shapes[0] for spot in asked] == [(1,), (2,)]  # `calls` ahead of it
+
+
 def test_kernels_take_no_more_bytes_than_the_limit() -> None:
     heat, _ = asked_of(HeatLimits(calls=1, bytes=25))
     for n in (1, 2, 3):
