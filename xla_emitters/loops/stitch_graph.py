@@ -7,7 +7,7 @@
 
 The level of an op is the number of reductions, one after the other, on which it depends. What reductions and results of level n + 1 read is
 computed in round n. Ops of level 0 are computed wherever an element needs them; those that others read, or that a round writes, are the
-*sources* of the rounds: an array with an element for each place of the matrix. A source that several rounds read is *kept*, so that the
+*sources* of the rounds: an array with an element for each place of the matrix, unless it is one number everywhere. A source that several rounds read is *kept*, so that the
 buffers that it is computed from are read once.
 
 What is kept may change on the way: where all later rounds need of it is something dearer that a round computes from it, as exp(x - m), that
@@ -266,7 +266,7 @@ class StitchGraph:
         found, seen, waiting = dict[SSAValue, None](), set[SSAValue](), list(reversed(wanted))
         while waiting:
             buffer = waiting.pop()
-            if buffer in seen or not self.is_full(buffer):
+            if buffer in seen or not self.is_full(buffer) or self._is_one_number(buffer):
                 continue
             seen.add(buffer)
             is_through = self.level(buffer) or (

@@ -45,8 +45,9 @@ def graph(*ops: str, wide: tuple[str, ...] = ()) -> StitchGraph:
             "reduce": "dimensions = array<i64: 1>, to_apply = @add, ",
             "broadcast": "dimensions = array<i64: 0>, ",
             "weights": "dimensions = array<i64: 1>, ",
+            "scale": "dimensions = array<i64>, ",
         }.get(opcode, "")
-        opcode = "broadcast" if opcode == "weights" else opcode
+        opcode = "broadcast" if opcode in ("weights", "scale") else opcode
         ins = ", ".join('memref<f32, "gpu">' if name == "i" else types[name] for name in given)
         names = ", ".join(f"%{name}" for name in given)
         body.append(f'lmhlo.{opcode} {names} -> %{output} {{{more}name = "{output}"}} : ({ins}) -> {types[output]}')
@@ -94,6 +95,12 @@ def test_softmax_reads_its_input_in_each_of_three_rounds() -> None:
 def test_a_sum_of_two_inputs_is_kept_and_not_both() -> None:
     found = graph("add x mask -> t", *(op.format("t") for op in SOFTMAX), "divide e sb -> y")
     assert names(found.kept) == ["t"]
+
+
+def test_one_number_everywhere_is_not_kept() -> None:
+    """A scale: broadcast from the one element of %i."""
+    ops = ("scale i -> wb", "divide x wb -> t", "copy t -> mask", "reduce mask -> m", "broadcast m -> mb")
+    assert names(graph(*ops, "subtract t mb -> y").kept) == ["x"]
 
 
 def test_an_input_is_kept_and_not_two_arrays_that_are_computed_from_it() -> None:
