@@ -7,8 +7,8 @@
 
 The level of an op is the number of reductions, one after the other, on which it depends. What reductions and results of level n + 1 read is
 computed in round n. Ops of level 0 are computed wherever an element needs them; those that others read, or that a round writes, are the
-*sources* of the rounds: an array with an element for each place of the matrix, unless it is one number everywhere. A source that several rounds read is *kept*, so that the
-buffers that it is computed from are read once.
+*sources* of the rounds: an array with an element for each place of the matrix, unless it is one number everywhere. A source that several
+rounds read is *kept*, so that the buffers that it is computed from are read once.
 
 What is kept may change on the way: where all later rounds need of it is something dearer that a round computes from it, as exp(x - m), that
 takes its place.
