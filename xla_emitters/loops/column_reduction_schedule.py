@@ -4,7 +4,7 @@
 
       ┌── 32 columns ──┐
       │ thread (r, c)  │ row r, r + 8, ... of column c, from coalesced loads                           %p
-      │    ...         │ 8 partial results a column, combined through shared memory: 4, 2, 1           %q
+      │    ...         │ 8 partial results a column, which one thread combines: in shared memory       %q
       └────────────────┘
 
     two passes   memref.store %q, %partials[%tile, %column]         scf.parallel {disc.schedule = "column"}
@@ -62,6 +62,8 @@ ATOMICS = "disc.atomics"
 ROWS_A_THREAD = 32
 """A thread of the first pass takes as many rows, or more, so that there are at most MOST_TILES tiles."""
 MOST_TILES = 1024
+TOGETHER = 8
+"""Rows of threads whose partial results a thread combines; tiles of few columns have more, and take several steps."""
 STRIP, STRIP_ROWS, MOST_STRIPS = 256, 1024, 64
 """On a CPU: columns of a tile, at least so many rows of one, at most so many tiles above each other."""
 
@@ -125,7 +127,9 @@ def _emit_columns(fusion: FusionLoops, reducers: Sequence[Reducer], others: Sequ
         store_results(code, ordered, totals, column)
 
     height = fusion.numbers.code.maximum(tiles.count, 1)
-    last = Tiles(tiles.columns, height, (tiles.count, sizes[1]), 1, tiles.width)
+    # There are few partial results: threads with single columns make more blocks.
+    columns = tiles.columns if fusion.is_cpu else min(WARP, tiles.columns * tiles.width)
+    last = Tiles(columns, height, (tiles.count, sizes[1]), 1)
     last.emit(fusion, ordered, partial, finish)
 
 
@@ -289,59 +293,72 @@ class Tiles:
             return inner.neighbours(1, carried, each)
 
         found = strided_loop(code, index.value(index.add(first, lane)), end, self.lanes, starts_of(code, beside), step)
-        totals = parts_of(beside, self._combined(code, thread, beside, found))
+        self._combine(code, thread, left, reducers, found, lambda inner, own, at: store(inner, own, tile, at))
 
-        def write(inner: KernelCode) -> Sequence[SSAValue]:
-            def each(innermost: KernelCode, _: SSAValue, __: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                for number in range(self.width):
-                    own = totals[number * len(reducers) : (number + 1) * len(reducers)]
-                    store(innermost, own, tile, place_of(innermost, number))
-                return ()
-
-            if self.width == 1:
-                return each(inner, column, ())
-            return inner.neighbours(1, (), each)
-
-        is_first = code.insert(arith.CmpiOp(thread, index.value(self.columns), "ult")).result
-        code.branch(code.insert(arith.AndIOp(is_first, is_column)).result, (), write)
-
-    def _combined(
-        self, code: KernelCode, thread: SSAValue, reducers: Sequence[Reducer], values: Sequence[SSAValue]
-    ) -> Sequence[SSAValue]:
-        """The partial results of each column, in the first row of threads: halves of the rows are combined until one is left."""
-        arrays = [shared_array(code, THREADS, value.type) for value in values]
-        for value, array in zip(values, arrays, strict=True):
-            code.store(value, array, [thread])
-        lanes = self.lanes
-        while lanes > 1:
-            lanes //= 2
-            code.insert(gpu.BarrierOp())
-            values = self._halved(code, thread, reducers, values, arrays, lanes)
-        return values
-
-    def _halved(
+    def _combine(
         self,
         code: KernelCode,
         thread: SSAValue,
+        left: SSAValue,
         reducers: Sequence[Reducer],
         values: Sequence[SSAValue],
-        arrays: Sequence[SSAValue],
-        lanes: int,
-    ) -> Sequence[SSAValue]:
-        distance = lanes * self.columns
+        store: Callable[[KernelCode, Sequence[Sequence[SSAValue]], SSAValue], None],
+    ) -> None:
+        """Combines the partial results of the rows of threads, eight at a time, and stores those of each column.
 
-        def combine(inner: KernelCode) -> Sequence[SSAValue]:
-            there = inner.index.value(inner.index.add(thread, distance))
-            others = [inner.load(array, [there]) for array in arrays]
-            both = zip(reducers, parts_of(reducers, values), parts_of(reducers, others), strict=True)
-            found = [value for reducer, one, other in both for value in reducer.combined(inner, one, other)]
-            if lanes > 1:
-                for value, array in zip(found, arrays, strict=True):
-                    inner.store(value, array, [thread])
-            return found
+        values  of each of a thread's columns, one after the other
+        """
+        index, columns, lanes = code.index, self.columns * self.width, self.lanes
+        types = [part for reducer in reducers for part in reducer.types]
+        arrays = [shared_array(code, THREADS * self.width, part) for part in types]
+        first = index.value(index.multiply(thread, self.width))
 
-        is_low = code.insert(arith.CmpiOp(thread, code.index.value(distance), "ult")).result
-        return code.branch(is_low, [value.type for value in values], combine, lambda _: values)
+        def put(inner: KernelCode, _: SSAValue, __: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            for number, value in enumerate(values):
+                column, part = divmod(number, len(types))
+                inner.store(value, arrays[part], [inner.index.value(inner.index.add(first, column))])
+            return ()
+
+        if self.width == 1:
+            put(code, first, ())
+        else:
+            code.neighbours(1, (), put)
+        while lanes > 1:
+            together = min(TOGETHER, lanes)
+            lanes //= together
+            places = [number * lanes * columns for number in range(together)]
+
+            def combine(
+                inner: KernelCode, places: Sequence[int] = places, is_last: bool = lanes == 1
+            ) -> list[SSAValue]:
+                loaded = [
+                    [inner.load(array, [inner.index.value(inner.index.add(thread, place))]) for array in arrays]
+                    for place in places
+                ]
+                total = loaded[0]
+                for other in loaded[1:]:
+                    both = zip(reducers, parts_of(reducers, total), parts_of(reducers, other), strict=True)
+                    total = [value for reducer, one, two in both for value in reducer.combined(inner, one, two)]
+                if not is_last:
+                    for value, array in zip(total, arrays, strict=True):
+                        inner.store(value, array, [thread])
+                    return []
+                column = inner.index.value(inner.index.add(inner.index.multiply(left, columns), thread))
+                is_column = inner.index.compare("ult", column, self.shape[1])
+
+                def write(innermost: KernelCode) -> list[SSAValue]:
+                    store(innermost, parts_of(reducers, total), column)
+                    return []
+
+                inner.branch(is_column, (), write)
+                return []
+
+            code.insert(gpu.BarrierOp())
+            takes_part = lanes * columns
+            if takes_part == THREADS:
+                combine(code)
+            else:
+                code.branch(index.compare("ult", thread, takes_part), (), combine)
 
 
 def _over(fusion: FusionLoops, number: Number, by: Number) -> Number:

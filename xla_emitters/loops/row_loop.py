@@ -38,14 +38,14 @@ from xla_emitters.loops.combine import (
 )
 from xla_emitters.loops.kernel_code import KernelCode, LoopBody
 from xla_emitters.loops.matrix_roots import write_root
-from xla_emitters.loops.row_rounds import WARP, RowPlace, RowThreads, combine_row
+from xla_emitters.loops.row_rounds import RowPlace, RowThreads, combine_row
 from xla_emitters.loops.schedule import FusionLoops
 from xla_emitters.loops.strided_loop import strided_loop
 
 ROWS_OF_BEGIN = 32
 """Rows of a block that has something to compute before its first one, where there are enough."""
-FEW_BLOCKS = 256
-"""As many blocks there are at least, if there are rows for them: with 16 bytes under way in each thread, what a GPU's memory wants."""
+FEW_THREADS = 1 << 16
+"""As many threads there are at least, if there are rows for them: with 16 bytes under way in each, what a GPU's memory wants."""
 Visit = Callable[[KernelCode, RowPlace], None]
 """Writes what a thread does for its row."""
 
@@ -111,13 +111,18 @@ def loop_over_row(
     width: int,
     starts: Sequence[SSAValue],
     body: LoopBody,
+    *,
+    waits: bool = True,
 ) -> Sequence[SSAValue]:
-    """What a thread carries after its elements of its row, `width` beside each other at a time; `starts` where it has none."""
+    """What a thread carries after its elements of its row, `width` beside each other at a time; `starts` where it has none.
+
+    waits  whether an element waits for memory
+    """
     first = code.index.value(code.index.multiply(place.lane, width))
     end = code.index.multiple(cols, width)
 
     def loop(inner: KernelCode) -> Sequence[SSAValue]:
-        return strided_loop(inner, first, end, width * threads.per_row, starts, body, width)
+        return strided_loop(inner, first, end, width * threads.per_row, starts, body, width, waits=waits)
 
     return place.where_row(code, starts, loop)
 
@@ -129,21 +134,25 @@ def for_each_row(
     rows: Number,
     visit: Visit,
     begin: Callable[[KernelCode, SSAValue], None] | None = None,
+    *,
+    meets: bool = False,
 ) -> None:
     """A parallel loop whose threads visit all rows; all threads of a row do so together.
 
     begin  (code, thread): what a block computes before its first row, for all of its rows; it then takes several
+    meets  whether `visit` has barriers for all threads of a block
     """
     host, per_block = fusion.numbers.code, threads.rows_per_block
     groups = host.divide(host.add(rows, per_block - 1), per_block)
     blocks = groups
     if begin is not None:
         at_most = -(-ROWS_OF_BEGIN // per_block)
-        blocks = host.maximum(host.minimum(groups, FEW_BLOCKS), host.divide(host.add(groups, at_most - 1), at_most))
+        few = FEW_THREADS // threads.per_block
+        blocks = host.maximum(host.minimum(groups, few), host.divide(host.add(groups, at_most - 1), at_most))
 
     def at(code: KernelCode, group: SSAValue, thread: SSAValue) -> None:
-        place = threads.place(code, group, thread, rows)
-        if place.is_row is None or threads.per_row < WARP:
+        place = threads.place(code, group, thread, rows, meets=meets)
+        if place.is_row is None or not threads.is_apart(meets=meets):
             return visit(code, place)
 
         def inside(inner: KernelCode) -> Sequence[SSAValue]:
@@ -163,8 +172,8 @@ def for_each_row(
 
         def step(inner: KernelCode, group: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             at(inner, group, thread)
-            if per_block == 1:
-                # What warps exchange for this row, no warp may write for the next one before all have read it.
+            if meets or threads.warps_per_row > 1:
+                # What threads exchange for these rows, none may write for the next ones before all have read it.
                 inner.insert(gpu.BarrierOp())
             return ()
 

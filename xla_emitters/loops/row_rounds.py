@@ -1,15 +1,17 @@
 """The threads that reduce a row, and the rounds in which they combine their partial results.
 
-    RowThreads(256)   a block a row        thread t takes columns t, t + 256, ...
-    RowThreads(32)    a warp a row         8 rows a block; lane l takes columns l, l + 32, ...
-    RowThreads(8)     eight lanes a row    32 rows a block
-    ALONE             one thread a block   for a CPU: nothing is exchanged
+    RowThreads(256)       a block a row          thread t takes columns t, t + 256, ...
+    RowThreads(128, 512)  four warps a row       4 rows a block
+    RowThreads(32)        a warp a row           8 rows a block; lane l takes columns l, l + 32, ...
+    RowThreads(8)         eight lanes a row      32 rows a block
+    ALONE                 one thread a block     for a CPU: nothing is exchanged
 
     round 1    %a = gpu.shuffle down %p, 16, 32;  %b = combine(%p, %a);  8, 4, 2, 1         lane 0 has the warp's result
     shared     lane 0: memref.store %b, %shared[%warp];  gpu.barrier;  memref.load %shared[%lane mod 8]
     round 2    4, 2, 1                                                                      lane 0 has the row's
 
-A warp a row needs round 1 alone, eight lanes its last three steps. Rounds always combine in one order, so equal inputs give equal bits.
+A warp a row needs round 1 alone, eight lanes its last three steps. Round 2 is over the warps of a row. Rounds always combine in one
+order, so equal inputs give equal bits.
 All lanes of a warp take part: a lane without elements, or beyond the last row, has the partial result of none. With `everyone` every warp
 does round 2 and lane 0 hands the result to all of its lanes: that is one value for the whole block, because all warps compute it from the
 same words of shared memory. Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.5.
@@ -44,7 +46,7 @@ Partials = list[list[SSAValue]]
 
 @dataclass(frozen=True)
 class RowThreads:
-    """`per_row` threads of a block of `per_block` reduce a row: all, or a warp."""
+    """`per_row` threads of a block of `per_block` reduce a row: a power of two of each."""
 
     per_row: int
     per_block: int = THREADS
@@ -53,21 +55,35 @@ class RowThreads:
     def rows_per_block(self) -> int:
         return self.per_block // self.per_row
 
-    def place(self, code: KernelCode, group: SSAValue, thread: SSAValue, rows: Number) -> RowPlace:
+    @property
+    def warps_per_row(self) -> int:
+        """Warps that exchange what they reduced; 0 where a row has a part of one."""
+        return self.per_row // WARP
+
+    def is_apart(self, *, meets: bool) -> bool:
+        """Whether threads without a row may be elsewhere: whole warps, if nothing is exchanged beyond them.
+
+        meets  whether all threads of a block meet at barriers
+        """
+        return self.per_row == WARP and not meets
+
+    def place(
+        self, code: KernelCode, group: SSAValue, thread: SSAValue, rows: Number, *, meets: bool = False
+    ) -> RowPlace:
         """Where a thread is when its block has come to a group of `rows_per_block` rows of the matrix."""
         if self.rows_per_block == 1:
-            return RowPlace(group, 0, thread, thread)
+            return RowPlace(group, 0, thread, thread, group)
         slot, lane = code.index.delinearize(thread, (self.rows_per_block, self.per_row))
         first = code.index.multiply(group, self.rows_per_block)
         row = code.index.value(code.index.add(first, slot))
         if isinstance(rows, int) and rows % self.rows_per_block == 0:
-            return RowPlace(row, slot, lane, thread)
+            return RowPlace(row, slot, lane, thread, first)
         is_row = code.insert(arith.CmpiOp(row, code.index.value(rows), "ult")).result
-        if self.per_row >= WARP:
-            return RowPlace(row, slot, lane, thread, is_row)
-        # Lanes beyond the last row shuffle with those of others, but read and write no element of their own.
+        if self.is_apart(meets=meets):
+            return RowPlace(row, slot, lane, thread, first, is_row)
+        # Threads beyond the last row exchange with those of others, but read and write no element of their own.
         last = code.index.value(code.index.subtract(rows, 1))
-        return RowPlace(code.insert(arith.MinUIOp(row, last)).result, slot, lane, thread, is_row)
+        return RowPlace(code.insert(arith.MinUIOp(row, last)).result, slot, lane, thread, first, is_row)
 
 
 ALONE = RowThreads(1, 1)
@@ -82,6 +98,7 @@ class RowPlace:
     slot     which of the block's rows that is
     lane     its number among the threads of its row
     thread   its number in the block
+    first    the block's first row
     is_row   i1: whether there is such a row; None where it is known
     """
 
@@ -89,6 +106,7 @@ class RowPlace:
     slot: Number
     lane: SSAValue
     thread: SSAValue
+    first: Number
     is_row: SSAValue | None = None
 
     def is_first(self, code: KernelCode) -> SSAValue:
@@ -137,8 +155,8 @@ def combine_row(
         return [list(own) for own in partials]
     lanes = min(WARP, threads.per_row)
     totals = [over_lanes(code, reducer, own, lanes) for reducer, own in zip(reducers, partials, strict=True)]
-    if threads.rows_per_block == 1:
-        totals = _over_warps(code, thread, reducers, totals)
+    if threads.warps_per_row > 1:
+        totals = _over_warps(code, threads, thread, reducers, totals)
     if everyone:
         first: Number = 0
         if lanes < WARP:
@@ -164,13 +182,17 @@ def over_lanes(code: KernelCode, reducer: Reducer, values: Sequence[SSAValue], l
 
 
 def _over_warps(
-    code: KernelCode, thread: SSAValue, reducers: Sequence[Reducer], partials: Sequence[Sequence[SSAValue]]
+    code: KernelCode,
+    threads: RowThreads,
+    thread: SSAValue,
+    reducers: Sequence[Reducer],
+    partials: Sequence[Sequence[SSAValue]],
 ) -> Partials:
-    """Combines the results of the block's warps, which their first lanes have; lane 0 of every warp then has the block's."""
-    warps = THREADS // WARP
-    warp, lane = code.index.delinearize(thread, (warps, WARP))
+    """Combines the results of a row's warps, which their first lanes have; lane 0 of each of these warps then has the row's."""
+    warps, all_warps = threads.warps_per_row, threads.per_block // WARP
+    warp, lane = code.index.delinearize(thread, (all_warps, WARP))
     own = [value for values in partials for value in values]
-    arrays = [shared_array(code, warps, value.type) for value in own]
+    arrays = [shared_array(code, all_warps, value.type) for value in own]
 
     def write(inner: KernelCode) -> Sequence[SSAValue]:
         for value, array in zip(own, arrays, strict=True):
@@ -180,8 +202,10 @@ def _over_warps(
     is_first = code.insert(arith.CmpiOp(lane, code.index.value(0), "eq")).result
     code.branch(is_first, (), write)
     code.insert(gpu.BarrierOp())
-    _, slot = code.index.delinearize(lane, (WARP // warps, warps))
-    loaded, found = [code.load(array, [slot]) for array in arrays], Partials()
+    number = code.index.remainder(lane, warps)
+    if warps < all_warps:
+        number = code.index.add(code.index.multiply(code.index.quotient(warp, warps), warps), number)
+    loaded, found = [code.load(array, [code.index.value(number)]) for array in arrays], Partials()
     for reducer, values in zip(reducers, partials, strict=True):
         found.append(over_lanes(code, reducer, loaded[: len(values)], warps))
         loaded = loaded[len(values) :]

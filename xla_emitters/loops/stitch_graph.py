@@ -7,8 +7,11 @@
 
 The level of an op is the number of reductions, one after the other, on which it depends. What reductions and results of level n + 1 read is
 computed in round n. Ops of level 0 are computed wherever an element needs them; those that others read, or that a round writes, are the
-*sources* of the rounds: an array with an element for each place of the matrix. A source that several rounds read is *kept*, so that the
-buffers that it is computed from are read once.
+*sources* of the rounds: an array with an element for each place of the matrix, unless it is one number everywhere. A source that several
+rounds read is *kept*, so that the buffers that it is computed from are read once.
+
+What is kept may change on the way: where all later rounds need of it is something dearer that a round computes from it, as exp(x - m), that
+takes its place.
 
 Two choices of sources: as late as possible (x + mask, one row to keep), or as early as possible (x, from which two others are
 computed). The one with fewer reads of memory is taken; of equal ones that which keeps fewer bytes.
@@ -18,12 +21,12 @@ and inference on modern SIMT architectures" (ASPLOS 2022).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes, product
 from xla_emitters.dialects.hlo.base import integers
@@ -36,6 +39,23 @@ from xla_emitters.shapes import Size
 BROADCASTS = frozenset(("hlo.broadcast", "hlo.dynamic_broadcast_in_dim"))
 SAME_PLACE = frozenset(("hlo.copy", "hlo.reshape", "hlo.dynamic_reshape", "hlo.bitcast"))
 """Ops whose elements keep their row-major order, beside elementwise ones."""
+CHEAP = frozenset(
+    f"hlo.{opcode}"
+    for opcode in (
+        "abs",
+        "add",
+        "and",
+        "compare",
+        "convert",
+        "maximum",
+        "minimum",
+        "multiply",
+        "negate",
+        "select",
+        "subtract",
+    )
+)
+"""Ops that cost no more than an access to shared memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +183,55 @@ class StitchGraph:
     @cached_property
     def sources(self) -> list[list[SSAValue]]:
         """For each round the sources that it reads."""
-        late, early = self._sources(is_early=False), self._sources(is_early=True)
-        return min((late, early), key=self._cost)
+        return self._choice[0]
+
+    @cached_property
+    def _choice(self) -> tuple[list[list[SSAValue]], bool]:
+        """The sources, and whether they are as early as possible."""
+        choices = [(self._sources(is_early=is_early), is_early) for is_early in (False, True)]
+        return min(choices, key=lambda choice: self._cost(choice[0]))
+
+    @cached_property
+    def remade(self) -> dict[SSAValue, SSAValue]:
+        """What takes the place of a source that is kept, in the round of its level -> that source."""
+        found = dict[SSAValue, SSAValue]()
+        for kept in self.kept:
+            made = next((buffer for buffer in reversed(self.writer) if self._may_replace(buffer, kept, found)), None)
+            if made is not None:
+                found[made] = kept
+        return found
+
+    def _may_replace(self, buffer: SSAValue, kept: SSAValue, others: Iterable[SSAValue]) -> bool:
+        """Whether a round that reads `kept` computes a buffer of its type from it, and later ones need that alone."""
+        op, number, is_early = self.writer[buffer], self.level(buffer), self._choice[1]
+        is_alike = _storage(buffer) == _storage(kept) and self.is_full(buffer) and op not in self.roots
+        if not (is_alike and number and kept in self.sources[number]) or buffer in others:
+            return False
+        if buffer not in self._reached(self._wanted(number), is_early=is_early)[0]:
+            return False
+        if all(name in CHEAP for name in self._between(buffer, kept)):
+            return False
+        later = [
+            self._reached(self._wanted(after), is_early=is_early, ends=(buffer,)) for after in self.rounds[number + 1 :]
+        ]
+        return any(buffer in read for _, read in later) and not any(kept in read for _, read in later)
+
+    def _between(self, buffer: SSAValue, source: SSAValue) -> list[str]:
+        """The names of the ops of which one reads `source`, or what another of them gives, and the last gives `buffer`."""
+        names, depends = list[str](), {source}
+        wanted, _ = self._reached([buffer], is_early=self._choice[1])
+        for given, op in self.writer.items():
+            if given in wanted and given not in depends and not depends.isdisjoint(op.inputs):
+                depends.add(given)
+                names.append(op.HLO.name)
+        return names
+
+    def read_in(self, number: int, *, keeps: bool) -> list[SSAValue]:
+        """The sources of a round, where `keeps` with what has taken their place."""
+        if not keeps:
+            return self.sources[number]
+        ends = [buffer for buffer in self.remade if self.level(buffer) < number]
+        return self._reached(self._wanted(number), is_early=self._choice[1], ends=ends)[1]
 
     @cached_property
     def kept(self) -> dict[SSAValue, int]:
@@ -190,21 +257,27 @@ class StitchGraph:
 
     def _read_from(self, wanted: Sequence[SSAValue], *, is_early: bool) -> list[SSAValue]:
         """The sources that arrays of the matrix's size are computed from, in order."""
+        return self._reached(wanted, is_early=is_early)[1]
+
+    def _reached(
+        self, wanted: Sequence[SSAValue], *, is_early: bool, ends: Sequence[SSAValue] = ()
+    ) -> tuple[set[SSAValue], list[SSAValue]]:
+        """All arrays of the matrix's size that others are computed from, and the sources among them, in order; `ends` are sources."""
         found, seen, waiting = dict[SSAValue, None](), set[SSAValue](), list(reversed(wanted))
         while waiting:
             buffer = waiting.pop()
-            if buffer in seen or not self.is_full(buffer):
+            if buffer in seen or not self.is_full(buffer) or self._is_one_number(buffer):
                 continue
             seen.add(buffer)
             is_through = self.level(buffer) or (
                 is_early and buffer in self.writer and _is_in_place(self.writer[buffer])
             )
-            if is_through:
+            if is_through and buffer not in ends:
                 waiting += reversed(self.writer[buffer].inputs)
             else:
                 found[buffer] = None
         order = {buffer: number for number, buffer in enumerate(self.writer)}
-        return sorted(found, key=lambda buffer: order.get(buffer, -1))
+        return seen, sorted(found, key=lambda buffer: order.get(buffer, -1))
 
     def _cost(self, sources: Sequence[Sequence[SSAValue]]) -> tuple[int, int]:
         """Reads of arrays of the matrix's size, over all rounds; bytes kept for one column."""
@@ -218,6 +291,11 @@ class StitchGraph:
     def kept_bytes(buffers: Sequence[SSAValue] | dict[SSAValue, int]) -> int:
         """Bytes for one column of each of these arrays."""
         return sum(dtype_of(tensor_of(buffer.type).element_type).bytes for buffer in buffers)
+
+
+def _storage(buffer: SSAValue) -> Attribute:
+    """The type of an element in shared memory."""
+    return dtype_of(tensor_of(buffer.type).element_type).storage_type
 
 
 def _is_in_place(op: BufferOp) -> bool:

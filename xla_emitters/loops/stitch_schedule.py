@@ -12,16 +12,23 @@
 `stitch_graph` says what is computed in which loop and what is kept. A thread keeps elements for itself alone, so a barrier is needed only
 where warps exchange what they reduced. What is one number a row is computed once in each thread, between the loops.
 
+Where vectors do not divide the columns, the block's rows are copied into %kept as one run of elements (`row_staging`), and a result that
+can take the place of what is kept is copied out of it in the same way: whole accesses, and no sector is read for two rows.
+
 The launch allocates as many bytes of shared memory as %kept has. How a row is computed depends on its length, which is known when the
 program is compiled, or else to the host:
 
     columns                             form
     up to 32 (128 in vectors of four)   eight lanes a row, 32 rows a block, rows are kept
-    up to 1024, if eight rows fit       a warp a row, eight rows a block, rows are kept
-    as many as fit into 40 KiB          a block a row, the row is kept
+    up to 512                           a warp a row, eight rows a block, rows are kept
+    up to 2560 f32 (10 KiB a row)       four warps a row, four rows a block of 512 threads, rows are kept
+    as many as fit into 40 KiB          a block of 512 threads a row, the row is kept; where weights do not fit too, without them
     more                                a block a row; each loop reads its sources again
 
-    %fits = arith.cmpi sle, %cols, 1024
+Where the length is known there is one form: a power of two of threads a row, most of which have eight to 15 elements. In each form as
+many blocks as a multiprocessor has threads for find room for their rows, where it has 160 KiB of shared memory or more.
+
+    %fits = arith.cmpi sle, %cols, 512
     scf.if %fits { lmhlo.fusion F_warp } else { ... scf.if ... { lmhlo.fusion F_block } else { lmhlo.fusion F } }
 
 What all rows read, the weights of a norm, a block reads once, into shared memory, before its first row; it then takes up to 32 rows, one
@@ -59,16 +66,21 @@ from xla_emitters.loops.matrix_roots import indices_at
 from xla_emitters.loops.row_loop import for_each_row, loop_over_row
 from xla_emitters.loops.row_reduction_schedule1 import BLOCK_A_ROW
 from xla_emitters.loops.row_reduction_schedule2 import WARP_A_ROW
-from xla_emitters.loops.row_rounds import ALONE, RowPlace, RowThreads, combine_row, shared_array
+from xla_emitters.loops.row_rounds import ALONE, THREADS, RowPlace, RowThreads, combine_row, shared_array
+from xla_emitters.loops.row_staging import Run, room_of, width_of
 from xla_emitters.loops.schedule import FusionLoops
 from xla_emitters.loops.stitch_graph import StitchGraph
 from xla_emitters.loops.strided_loop import strided_loop
 from xla_emitters.rewrite.kernel_pass import refusal
 
 NAME = "stitch"
-SHORT_ROW = 1024
-"""Columns of a row that a warp computes."""
+SHORT_ROW, SHORT_ROW_NOT_KEPT = 512, 1024
+"""Columns of a row that a warp computes: of one that is kept, and of one that need not be."""
 LANES_A_ROW = RowThreads(8)
+FEWEST_LANES = 2
+"""Of a row of known length: a sector of 32 bytes, where each has an access of 16."""
+WARPS_A_ROW = RowThreads(128, 512)
+LARGE_BLOCK_A_ROW = RowThreads(512, 512)
 SHORTEST_STEPS = 4
 """Steps of a thread in a row that eight lanes compute."""
 KEPT_BYTES = "disc.kept_bytes"
@@ -85,12 +97,14 @@ class Form(NamedTuple):
     threads  of a row
     keeps    whether sources of several rounds are kept in shared memory
     most     columns, where a longer row takes the next form
+    shares   whether what is the same in each row is kept for all rows of a block
     """
 
     name: str
     threads: RowThreads
     keeps: bool
     most: int | None = None
+    shares: bool = False
 
 
 def emit_stitch_schedule(fusion: FusionLoops) -> None:
@@ -115,6 +129,7 @@ def emit_stitch_schedule(fusion: FusionLoops) -> None:
             _number(fusion.op, ROW_SCHEDULE),
             fusion.vector,
             graph.kept_bytes(graph.shared),
+            cols if isinstance(cols, int) else None,
         )
     if isinstance(cols, int):
         forms = [next(form for form in forms if form.most is None or cols <= form.most)]
@@ -130,28 +145,51 @@ def emit_stitch_schedule(fusion: FusionLoops) -> None:
 
 
 def forms_of(
-    bytes_a_column: int, most_bytes: int, hint: int | None = None, width: int = 1, shared_bytes: int = 0
+    bytes_a_column: int,
+    most_bytes: int,
+    hint: int | None = None,
+    width: int = 1,
+    shared_bytes: int = 0,
+    columns: int | None = None,
 ) -> list[Form]:
     """The forms of a fusion that keeps so many bytes for each column of a row, shortest rows first.
 
     hint          1: a block a row, 2: a warp, whatever the length of rows
     width         columns that a thread takes beside each other
     shared_bytes  kept for each column of all rows of a block
+    columns       of a row, where they are known
     """
-    lanes, warp, block = ("lanes", LANES_A_ROW), ("warp", WARP_A_ROW), ("block", BLOCK_A_ROW)
     if not bytes_a_column:
-        short, long = Form(*warp, keeps=False, most=SHORT_ROW), Form(*block, keeps=False)
+        short = Form("warp", WARP_A_ROW, keeps=False, most=SHORT_ROW_NOT_KEPT)
+        long = Form("block", BLOCK_A_ROW, keeps=False)
         return [short, long] if hint is None else [short._replace(most=None) if hint == 2 else long]
-    shortest, short, long = (
-        Form(*threads, keeps=True, most=most_bytes // (threads[1].rows_per_block * bytes_a_column + shared_bytes))
-        for threads in (lanes, warp, block)
-    )
+
+    def kept(name: str, threads: RowThreads, most: int | None = None, shared: int = shared_bytes) -> Form:
+        fit = most_bytes // (threads.rows_per_block * bytes_a_column + shared)
+        return Form(name, threads, keeps=True, most=fit if most is None else min(most, fit), shares=shared > 0)
+
+    long = Form("long", BLOCK_A_ROW, keeps=False)
     if hint is not None:
-        kept = short if hint == 2 else long
-        return [kept, Form("long", kept.threads, keeps=False)]
-    shortest = shortest._replace(most=min(LANES_A_ROW.per_row * SHORTEST_STEPS * width, shortest.most or 0))
-    short = short._replace(most=min(SHORT_ROW, short.most or 0))
-    return [shortest, short, long, Form("long", BLOCK_A_ROW, keeps=False)]
+        one = kept("warp", WARP_A_ROW) if hint == 2 else kept("block", BLOCK_A_ROW)
+        return [one, long._replace(threads=one.threads)]
+    if columns is not None:
+        forms = [kept("row", _threads_of(columns))]
+    else:
+        forms = [
+            kept("lanes", LANES_A_ROW, LANES_A_ROW.per_row * SHORTEST_STEPS * width),
+            kept("warp", WARP_A_ROW, SHORT_ROW),
+            kept("warps", WARPS_A_ROW),
+            kept("block", LARGE_BLOCK_A_ROW),
+        ]
+    if shared_bytes:
+        forms.append(kept("apart", LARGE_BLOCK_A_ROW, shared=0))
+    return [*forms, long]
+
+
+def _threads_of(columns: int) -> RowThreads:
+    """The threads of a row of known length: most have eight elements or more, but less than 16."""
+    per_row = max(FEWEST_LANES, min(LARGE_BLOCK_A_ROW.per_row, 1 << (columns // 8).bit_length() >> 1))
+    return RowThreads(per_row, THREADS if 4 * per_row <= THREADS else LARGE_BLOCK_A_ROW.per_block)
 
 
 def forms_alone(bytes_a_column: int) -> list[Form]:
@@ -183,8 +221,9 @@ def _in_branches(fusion: FusionLoops, form: Form) -> tuple[FusionLoops, FusionLo
     op.detach()
     for block, inner in ((then, op), (otherwise, copy)):
         block.add_ops([inner, scf.YieldOp()])
-    roots = [places[root] for root in fusion.roots]
-    return FusionLoops(op, fusion.roots), FusionLoops(copy, [root for root in roots if isinstance(root, BufferOp)])
+    roots = [root for root in map(places.__getitem__, fusion.roots) if isinstance(root, BufferOp)]
+    is_cpu = fusion.is_cpu
+    return FusionLoops(op, fusion.roots, is_cpu=is_cpu), FusionLoops(copy, roots, is_cpu=is_cpu)
 
 
 @dataclass(eq=False)
@@ -194,6 +233,7 @@ class _Stitch:
     producers   what is computed in place of a load of a buffer, by now
     arrays      where sources are kept, for the elements of the block's rows
     vectors     where sources are kept that are the same in each row
+    runs        where staged sources are in their arrays
     """
 
     fusion: FusionLoops
@@ -201,6 +241,7 @@ class _Stitch:
     producers: dict[SSAValue, Producer] = field(default_factory=dict[SSAValue, Producer])
     arrays: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     vectors: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    runs: dict[SSAValue, Run] = field(default_factory=dict[SSAValue, Run])
 
     @cached_property
     def graph(self) -> StitchGraph:
@@ -219,12 +260,39 @@ class _Stitch:
     def reducers(self) -> dict[BufferOp, Reducer]:
         return {op: Reducer.of(op, by_row=True) for op in self.graph.reductions}
 
+    @cached_property
+    def is_staged(self) -> bool:
+        """Whether what is kept is copied as one run: threads would read it in single elements."""
+        is_single = self.form.keeps and self.fusion.vector == 1 and not self.fusion.is_cpu
+        return is_single and any(width_of(buffer) > 1 for buffer in self.graph.kept)
+
+    @cached_property
+    def in_place(self) -> dict[SSAValue, SSAValue]:
+        """Results that are written where a source of their type is kept which no later round reads, and no other op."""
+        found = dict[SSAValue, SSAValue]()
+        for number in self.graph.rounds if self.is_staged else ():
+            later = {
+                self.graph.remade.get(buffer, buffer)
+                for after in self.graph.rounds[number + 1 :]
+                for buffer in self._sources(after)
+            }
+            for root in self.graph.written_in(number):
+                (buffer,) = root.outputs
+                free = [
+                    kept
+                    for kept in self.graph.kept
+                    if kept not in later and kept not in found.values() and _stored(kept) == _stored(buffer)
+                ]
+                if free and buffer not in self.graph.kept:
+                    found[buffer] = free[0]
+        return found
+
     def emit(self) -> None:
         """Writes the loop, and erases the ops that it computes but for the roots."""
         computed = (op for op in self.graph.ops if op not in self.graph.reductions)
         self.producers |= {buffer: Computed(op) for op in computed for buffer in op.outputs}
-        shares = self.form.keeps and not self.fusion.is_cpu and bool(self.graph.shared)
-        for_each_row(self.fusion, NAME, self.threads, self.sizes[0], self._row, self._begin if shares else None)
+        begin = self._begin if self.form.shares else None
+        for_each_row(self.fusion, NAME, self.threads, self.sizes[0], self._row, begin, meets=self.is_staged)
         # All code is in the loop: what computed intermediate buffers goes, for another form of the fusion has these too.
         for op in reversed(self.graph.ops):
             if op not in self.fusion.roots:
@@ -240,8 +308,7 @@ class _Stitch:
 
         def step(inner: KernelCode, column: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             for buffer, array in self.vectors.items():
-                indices = indices_at(inner, (row, column), self.sizes, self.fusion.numbers.sizes(buffer))
-                inner.store(inner.load(buffer, indices), array, [column])
+                inner.store(inner.load(buffer, self._indices(inner, (row, column), buffer)), array, [column])
             return ()
 
         strided_loop(code, first, self._columns(code), width * self.threads.per_block, (), step, width)
@@ -250,12 +317,58 @@ class _Stitch:
     def _row(self, code: KernelCode, place: RowPlace) -> None:
         code.producers = self.producers
         if self.form.keeps:
-            elements = self.fusion.numbers.code.multiply(self.sizes[1], self.threads.rows_per_block)
+            host, columns = self.fusion.numbers.code, self.sizes[1]
             for buffer in self.graph.kept:
-                self.arrays[buffer] = shared_array(code, elements, _stored(buffer))
+                room = (
+                    room_of(host, buffer, self.threads, columns)
+                    if self.is_staged
+                    else host.multiply(columns, self.threads.rows_per_block)
+                )
+                self.arrays[buffer] = shared_array(code, room, _stored(buffer))
+        if self.is_staged:
+            self._stage(code, place)
         for number in self.graph.rounds:
             self._row_values(code, number, place)
             self._round(code, number, place)
+        if self.in_place:
+            self._copy_results(code, place)
+
+    def _stage(self, code: KernelCode, place: RowPlace) -> None:
+        """Copies what is kept into shared memory; what of it is a result is written too."""
+        results = [op.outputs[0] for op in self.graph.roots]
+        for buffer in self.graph.kept:
+
+            def copy(inner: KernelCode, at: Sequence[SSAValue], position: SSAValue, buffer: SSAValue = buffer) -> None:
+                inner.producers = self.producers
+                indices = self._indices(inner, at, buffer)
+                value = inner.load(buffer, indices)
+                inner.store(value, self.arrays[buffer], [position])
+                if buffer in results:
+                    inner.store(value, buffer, indices)
+
+            run = self.runs[buffer] = Run.of(code, buffer, self.threads, place, self.sizes)
+            run.copy(code, self.threads, place.thread, self.sizes, copy)
+        code.insert(gpu.BarrierOp())
+
+    def _copy_results(self, code: KernelCode, place: RowPlace) -> None:
+        """Copies results out of shared memory."""
+        code.insert(gpu.BarrierOp())
+        for buffer, kept in self.in_place.items():
+
+            def copy(
+                inner: KernelCode,
+                at: Sequence[SSAValue],
+                position: SSAValue,
+                buffer: SSAValue = buffer,
+                array: SSAValue = self.arrays[kept],
+            ) -> None:
+                inner.store(inner.load(array, [position]), buffer, self._indices(inner, at, buffer))
+
+            self.runs[kept].copy(code, self.threads, place.thread, self.sizes, copy)
+
+    def _indices(self, code: KernelCode, at: Sequence[SSAValue], buffer: SSAValue) -> list[SSAValue]:
+        row, column = at
+        return indices_at(code, (row, column), self.sizes, self.fusion.numbers.sizes(buffer))
 
     def _row_values(self, code: KernelCode, number: int, place: RowPlace) -> None:
         """What is one number a row and is known before a round; results among them are written."""
@@ -289,17 +402,28 @@ class _Stitch:
         written = self.graph.written_in(number)
         if not reducers and not written:
             return
+        remade = [pair for pair in self.graph.remade.items() if self.form.keeps and self.graph.level(pair[0]) == number]
 
         def step(inner: KernelCode, column: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             self._read_sources(inner, number, place, column)
+            for buffer, kept in remade:
+                value = inner.load(buffer, self._indices(inner, (place.row, column), buffer))
+                inner.store(value, self.arrays[kept], [self._kept_at(inner, kept, place, column)])
             for root in written:
                 (buffer,) = root.outputs
-                indices = indices_at(inner, (place.row, column), self.sizes, self.fusion.numbers.sizes(buffer))
-                inner.store(inner.load(buffer, indices), buffer, indices)
+                if buffer in self.runs:
+                    continue
+                indices = self._indices(inner, (place.row, column), buffer)
+                value = inner.load(buffer, indices)
+                if (kept := self.in_place.get(buffer)) is not None:
+                    inner.store(value, self.arrays[kept], [self._kept_at(inner, kept, place, column)])
+                else:
+                    inner.store(value, buffer, indices)
             return with_elements(inner, reducers, carried, (place.row, column))
 
         starts, width = starts_of(code, reducers), self.fusion.vector
-        found = loop_over_row(code, place, self.threads, self.sizes[1], width, starts, step)
+        waits = any(not self._is_near(buffer, number) for buffer in self._sources(number))
+        found = loop_over_row(code, place, self.threads, self.sizes[1], width, starts, step, waits=waits)
         if not reducers:
             return
         totals = combine_row(code, self.threads, place.thread, reducers, parts_of(reducers, found), everyone=True)
@@ -316,22 +440,33 @@ class _Stitch:
         """What a round reads, once for each place: from memory, or as an earlier round kept it."""
         known = dict[SSAValue, Producer]()
         code.producers = ChainMap(known, self.producers)
-        for buffer in self.graph.sources[number]:
+        for buffer in self._sources(number):
             if buffer in self.vectors:
                 known[buffer] = _Known(code.load(self.vectors[buffer], [column]))
                 continue
-            array, kept_at = (
-                self.arrays.get(buffer),
-                code.index.add(code.index.multiply(place.slot, self._columns(code)), column),
-            )
-            if array is not None and self.graph.kept[buffer] < number:
-                value = code.load(array, [code.index.value(kept_at)])
+            array = self.arrays.get(self.graph.remade.get(buffer, buffer))
+            if array is not None and self._is_near(buffer, number):
+                value = code.load(array, [self._kept_at(code, buffer, place, column)])
             else:
-                indices = indices_at(code, (place.row, column), self.sizes, self.fusion.numbers.sizes(buffer))
-                value = code.load(buffer, indices)
+                value = code.load(buffer, self._indices(code, (place.row, column), buffer))
                 if array is not None:
-                    code.store(value, array, [code.index.value(kept_at)])
+                    code.store(value, array, [self._kept_at(code, buffer, place, column)])
             known[buffer] = _Known(value)
+
+    def _is_near(self, buffer: SSAValue, number: int) -> bool:
+        """Whether a round finds a source in shared memory."""
+        if buffer in self.vectors or (self.form.keeps and buffer in self.graph.remade):
+            return True
+        return buffer in self.arrays and (self.is_staged or self.graph.kept[buffer] < number)
+
+    def _sources(self, number: int) -> list[SSAValue]:
+        return self.graph.read_in(number, keeps=self.form.keeps)
+
+    def _kept_at(self, code: KernelCode, buffer: SSAValue, place: RowPlace, column: SSAValue) -> SSAValue:
+        """Where the element of the thread's row is in the array of a source that is kept."""
+        element = code.index.add(code.index.multiply(place.slot, self._columns(code)), column)
+        run = self.runs.get(self.graph.remade.get(buffer, buffer))
+        return code.index.value(element) if run is None else run.position(code, element)
 
 
 @dataclass(frozen=True)

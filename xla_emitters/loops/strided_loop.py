@@ -21,7 +21,7 @@ from xla_emitters.loops.kernel_code import KernelCode, LoopBody
 
 TOGETHER = 4
 """Steps at a time."""
-MOST_TOGETHER = 16
+MOST_TOGETHER = 8
 """Elements at a time."""
 
 
@@ -33,13 +33,16 @@ def strided_loop(
     inits: Sequence[SSAValue],
     body: LoopBody,
     width: int = 1,
+    *,
+    waits: bool = True,
 ) -> Sequence[SSAValue]:
     """What the carried values are in the end; `first` and `end` are not negative. One thread alone takes elements as they come.
 
     first  below `step`, unless `end` is not known
     width  elements beside each other that a step takes; it divides `first`, `end` and `step`
+    waits  whether a step waits for memory: several are then taken at a time
     """
-    index, together = code.index, min(TOGETHER, MOST_TOGETHER // width)
+    index, together = code.index, min(TOGETHER, MOST_TOGETHER // width) if waits else 1
     stride, reach = together * step, (together - 1) * step
 
     def one(inner: KernelCode, start: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:

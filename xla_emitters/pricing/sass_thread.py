@@ -377,6 +377,17 @@ def _lop3(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
     return [found & WORD, int(found & WORD != 0)]
 
 
+def _prmt(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
+    """Four bytes of two words; each digit of the selector names one of the eight, or with 8 added its sign in all of its bits."""
+    a, selector, b = values
+    pool, found = b << 32 | a, 0
+    for place in range(4):
+        digit = selector >> 4 * place & 15
+        byte = pool >> 8 * (digit & 7) & 255
+        found |= ((255 if byte & 128 else 0) if digit & 8 else byte) << 8 * place
+    return [found]
+
+
 def _i2f(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
     """Of an unsigned integer, rounded up, as the division of integers has it."""
     found = np.float32(values[0])
@@ -406,6 +417,7 @@ _RULES: Mapping[str, Callable[[Sequence[str], Sequence[int]], list[Number]]] = {
     "IMAD": _imad,
     "LEA": _lea,
     "LOP3": _lop3,
+    "PRMT": _prmt,
     "MUFU": _reciprocal,
     "SHF": _shf,
 }

@@ -27,14 +27,15 @@ func.func @main(%x: memref<?x?xf32, "gpu">, %i: memref<f32, "gpu">, %y: memref<?
 // CHECK:        scf.for %[[ROW:.*]] = {{.*}} step %c8{{.*}} -> (f32) {
 // CHECK-NEXT:     memref.load %x[%[[ROW]], %[[COLUMN]]]
 // CHECK:        memref.store %{{.*}}, %[[TILE:.*]][%thread] : memref<256xf32, #gpu.address_space<workgroup>>
-// CHECK:        gpu.barrier
-// CHECK:        memref.load %[[TILE]]
-// CHECK:        gpu.barrier
-// CHECK:        memref.load %[[TILE]]
-// CHECK:        gpu.barrier
-// CHECK:        memref.load %[[TILE]]
+// One thread combines what eight of a column have.
+// CHECK-NEXT:   gpu.barrier
+// CHECK:        arith.cmpi ult, %thread, %c32
+// CHECK-NEXT:   scf.if
+// CHECK-COUNT-8:  memref.load %[[TILE]]
+// CHECK-COUNT-7:  arith.addf
+// CHECK-NOT:    gpu.barrier
 // CHECK-NOT:    %i[]
-// CHECK:        memref.store %{{.*}}, %partials[%{{.*}}, %[[COLUMN]]]
+// CHECK:        memref.store %{{.*}}, %partials[%{{.*}}, %{{.*}}]
 // CHECK:      } {disc.schedule = "column"}
 // CHECK:      scf.parallel (%block{{.*}}, %thread{{.*}})
 // CHECK:        memref.load %partials[

@@ -9,7 +9,14 @@ from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.loops.row_reduction_schedule1 import BLOCK_A_ROW
 from xla_emitters.loops.row_reduction_schedule2 import WARP_A_ROW
 from xla_emitters.loops.stitch_graph import StitchGraph
-from xla_emitters.loops.stitch_schedule import LANES_A_ROW, SHORT_ROW, forms_of
+from xla_emitters.loops.stitch_schedule import (
+    LANES_A_ROW,
+    LARGE_BLOCK_A_ROW,
+    SHORT_ROW,
+    SHORT_ROW_NOT_KEPT,
+    WARPS_A_ROW,
+    forms_of,
+)
 
 MATRIX, ROW, WIDE = 'memref<?x?xf32, "gpu">', 'memref<?xf32, "gpu">', 'memref<?x?xf64, "gpu">'
 COLUMNS = 'memref<?xf32, "gpu" >'
@@ -38,8 +45,9 @@ def graph(*ops: str, wide: tuple[str, ...] = ()) -> StitchGraph:
             "reduce": "dimensions = array<i64: 1>, to_apply = @add, ",
             "broadcast": "dimensions = array<i64: 0>, ",
             "weights": "dimensions = array<i64: 1>, ",
+            "scale": "dimensions = array<i64>, ",
         }.get(opcode, "")
-        opcode = "broadcast" if opcode == "weights" else opcode
+        opcode = "broadcast" if opcode in ("weights", "scale") else opcode
         ins = ", ".join('memref<f32, "gpu">' if name == "i" else types[name] for name in given)
         names = ", ".join(f"%{name}" for name in given)
         body.append(f'lmhlo.{opcode} {names} -> %{output} {{{more}name = "{output}"}} : ({ins}) -> {types[output]}')
@@ -89,6 +97,12 @@ def test_a_sum_of_two_inputs_is_kept_and_not_both() -> None:
     assert names(found.kept) == ["t"]
 
 
+def test_one_number_everywhere_is_not_kept() -> None:
+    """A scale: broadcast from the one element of %i."""
+    ops = ("scale i -> wb", "divide x wb -> t", "copy t -> mask", "reduce mask -> m", "broadcast m -> mb")
+    assert names(graph(*ops, "subtract t mb -> y").kept) == ["x"]
+
+
 def test_an_input_is_kept_and_not_two_arrays_that_are_computed_from_it() -> None:
     """Kept are neither |x|, which round 0 reads, nor -x, which the last does, but x: it is read once."""
     found = graph("abs x -> t", "negate x -> d", "reduce t -> m", "broadcast m -> mb", "divide d mb -> y")
@@ -115,31 +129,70 @@ def test_one_number_a_row_is_computed_between_rounds() -> None:
             [
                 (LANES_A_ROW, True, 32),
                 (WARP_A_ROW, True, SHORT_ROW),
-                (BLOCK_A_ROW, True, 10240),
+                (WARPS_A_ROW, True, 2560),
+                (LARGE_BLOCK_A_ROW, True, 10240),
                 (BLOCK_A_ROW, False, None),
             ],
         ),
         (
             16,
             None,
-            [(LANES_A_ROW, True, 32), (WARP_A_ROW, True, 320), (BLOCK_A_ROW, True, 2560), (BLOCK_A_ROW, False, None)],
+            [
+                (LANES_A_ROW, True, 32),
+                (WARP_A_ROW, True, 320),
+                (WARPS_A_ROW, True, 640),
+                (LARGE_BLOCK_A_ROW, True, 2560),
+                (BLOCK_A_ROW, False, None),
+            ],
         ),
         (4, 1, [(BLOCK_A_ROW, True, 10240), (BLOCK_A_ROW, False, None)]),
         (4, 2, [(WARP_A_ROW, True, 1280), (WARP_A_ROW, False, None)]),
-        (0, None, [(WARP_A_ROW, False, SHORT_ROW), (BLOCK_A_ROW, False, None)]),
+        (0, None, [(WARP_A_ROW, False, SHORT_ROW_NOT_KEPT), (BLOCK_A_ROW, False, None)]),
         (0, 2, [(WARP_A_ROW, False, None)]),
     ],
 )
 def test_the_forms_of_a_fusion(bytes_a_column: int, hint: int | None, wanted: object) -> None:
-    """40 KiB hold 10240 columns of f32, or eight rows of 1280."""
-    assert [form[1:] for form in forms_of(bytes_a_column, 40 * 1024, hint)] == wanted
+    """40 KiB hold 10240 columns of f32, four rows of 2560 or eight of 1280."""
+    forms = forms_of(bytes_a_column, 40 * 1024, hint)
+    assert [(form.threads, form.keeps, form.most) for form in forms] == wanted
 
 
 def test_vectors_make_eight_lanes_enough_for_longer_rows_and_weights_take_room() -> None:
-    """Four columns a step, four steps of eight lanes; 40960 / (32 * 4 + 8) = 301, / (8 * 4 + 8) = 1024, / (4 + 8) = 3413."""
+    """Four columns a step, four steps of eight lanes; 40960 / (4 * 4 + 8) = 1706, / (4 + 8) = 3413; above, weights are not kept."""
     forms = forms_of(4, 40 * 1024, width=4, shared_bytes=8)
-    assert [form.most for form in forms] == [128, 1024, 3413, None]
+    assert [(form.most, form.shares) for form in forms] == [
+        (128, True),
+        (SHORT_ROW, True),
+        (1706, True),
+        (3413, True),
+        (10240, False),
+        (None, False),
+    ]
     assert forms_of(40, 40 * 1024, width=4, shared_bytes=8)[0].most == 40960 // (32 * 40 + 8)
+
+
+@pytest.mark.parametrize(
+    ("columns", "threads"), [(1, 2), (32, 4), (33, 4), (127, 8), (128, 16), (1000, 64), (1024, 128), (9000, 512)]
+)
+def test_rows_of_known_length_have_threads_with_eight_elements_or_more(columns: int, threads: int) -> None:
+    forms = forms_of(4, 40 * 1024, columns=columns)
+    assert [form.threads.per_row for form in forms] == [threads, BLOCK_A_ROW.per_row]
+    assert forms[0].most is not None
+    assert forms[0].most >= columns
+
+
+def test_what_later_rounds_need_of_a_source_takes_its_place() -> None:
+    """Softmax: the last round reads exp(x - m), which the one before computed; x - m alone is as cheap as x."""
+    found = graph(*(op.format("x") for op in SOFTMAX), "divide e sb -> y")
+    assert {made.name_hint: kept.name_hint for made, kept in found.remade.items()} == {"e": "x"}
+    assert [names(found.read_in(number, keeps=True)) for number in found.rounds] == [["x"], ["x"], ["e"]]
+    assert [names(found.read_in(number, keeps=False)) for number in found.rounds] == [["x"], ["x"], ["x"]]
+
+
+@pytest.mark.parametrize("last", ["multiply d sb -> y", "multiply x sb -> y"])
+def test_a_source_stays_where_it_is_needed_or_cheaper(last: str) -> None:
+    found = graph(*(op.format("x") for op in SOFTMAX), last)
+    assert not found.remade
 
 
 def test_weights_are_the_same_in_each_row() -> None:

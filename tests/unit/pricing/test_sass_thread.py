@@ -70,6 +70,8 @@ def test_the_division_of_two_arguments(a: int, b: int) -> None:
         ("MOV R1, 0xc\nSHF.R.U32.HI R0, RZ, 0x2, R1", 3),
         ("MOV R1, 0x3\nSHF.L.U32 R0, R1, 0x4, RZ", 48),
         ("MOV R1, 0x2f\nLOP3.LUT R0, R1, 0xfffffffc, RZ, 0xc0, !PT", 44),
+        ("MOV R1, 0x17\nMOV R2, 0x1\nPRMT R0, R1, 0x6540, R2", 0x117),
+        ("MOV R1, 0x1234\nPRMT R0, R1, 0x7771, RZ", 0x12),
         ("MOV R1, 0x9\nVIADDMNMX R0, R1, 0xfffffffc, RZ, !PT", 5),
         ("MOV R1, 0x9\nVIMNMX R0, R1, 0x4, PT", 4),
         ("MOV R1, 0x9\nISETP.GT.AND P1, PT, R1, 0x4, PT\nSEL R0, R1, 0x2, P1", 9),
