@@ -25,7 +25,8 @@ from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.errors import ToolError, Unsupported, UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
-from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed
+from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed, vector_bytes
+from xla_emitters.lowering.host_convolutions import convolution_step, scratch_bytes, tile_of
 from xla_emitters.lowering.host_products import product_step
 from xla_emitters.lowering.host_steps import ENTRY, STEPS, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
@@ -40,7 +41,7 @@ from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Accesses
 from xla_emitters.runtime.ral.heat import HeatLimits
-from xla_emitters.runtime.ral.host_kernels import C_TYPES, HostKernels
+from xla_emitters.runtime.ral.host_kernels import C_TYPES, ConvolutionCode, HostKernels
 from xla_emitters.runtime.ral.plans import Steps
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.sizes import Sizes
@@ -150,6 +151,7 @@ class HostRoad:
             self.accesses,
             address,
             lambda element: HostCode(product_step(element)).address(f"product.{element}"),
+            convolution_code,
         )
         replay = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(shared("replay"))
         # A plan does what was recorded: it would neither count fusions nor take the kernels of hot ones.
@@ -159,6 +161,13 @@ class HostRoad:
         if self._hot is not None and self._limits is not None:
             loaded.context.heat = self._hot.heat(self._limits)
         return loaded
+
+
+def convolution_code(element: str) -> ConvolutionCode:
+    """Machine code of convolutions of f32 or f64."""
+    width = vector_bytes()
+    address = HostCode(convolution_step(element, width)).address(f"convolution.{element}")
+    return ConvolutionCode(address, tile_of(width, element)[1], scratch_bytes)
 
 
 def _accesses(kernel: gpu.FuncOp) -> Accesses:

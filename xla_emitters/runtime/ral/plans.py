@@ -30,6 +30,7 @@ import numpy as np
 
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.ral.context import Context
+from xla_emitters.runtime.ral.convolution import Convolution, Shape
 from xla_emitters.runtime.ral.gemm import Gemm
 from xla_emitters.runtime.ral.host_kernels import ALIGNMENT, SCRATCH_ALIGNMENT, HostKernels, parts_of
 from xla_emitters.runtime.ral.recording import Launch, Place, Recording, Run, Segment, Set, Slot, Unplanned
@@ -39,6 +40,8 @@ FORMATS: Mapping[str, str] = {"float": "<fxxxx", "double": "<d", "i1": "<?xxxxxx
 """A type -> how one of its numbers is a word; others are integers."""
 
 Key: TypeAlias = tuple[Any, ...]
+Step: TypeAlias = tuple[int, list[int | Slot]]
+"""Where its code begins, and its words."""
 Recorder: TypeAlias = Callable[[Sequence[Array], Segment], tuple[list[Array], Recording]]
 """Runs the host program and records it."""
 
@@ -194,7 +197,7 @@ class SegmentCode:
         self._inputs, self._kernels, self._steps = inputs, kernels, steps
         self._kept = list[Any]()
         self._parts = list[int | tuple[Callable[..., None], tuple[Any, ...]]]()
-        self._pending = list[tuple[int, list[int | Slot]]]()
+        self._pending = list[Step]()
         made = set(segment.slots)  # not arguments, which are the caller's, nor constants
         self._returned = {place.slot: number for number, place in enumerate(segment.results) if place.slot in made}
         self.results = [(place.shape, place.dtype) for place in segment.results]
@@ -275,16 +278,42 @@ class SegmentCode:
         return None
 
     def _run(self, event: Run) -> None:
-        if isinstance(event.function, Gemm) and event.function.plain is not None:
-            left, right, out, *transposed, _ = event.arguments[2:]
-            factors = event.function.factors(left.array(), right.array(), out.array(), *transposed)
-            addresses = [array.ctypes.data for array in factors]
-            are_views = addresses == [place.slot.memory.ctypes.data for place in (left, right, out)]
-            step = self._kernels.product(event.function.plain)
-            if step is not None and factors.is_small and not factors.is_shared and are_views:
-                self._pending.append((step, [out.slot, left.slot, right.slot, *factors.matrices]))
-                return
-        self._python(event.function, event.arguments)
+        function: object = event.function
+        step = None
+        if isinstance(function, Gemm):
+            step = self._product(function, event.arguments[2:])
+        elif isinstance(function, Convolution):
+            step = self._convolution(function, event.arguments[2:])
+        if step is not None:
+            self._pending.append(step)
+        else:
+            self._python(event.function, event.arguments)
+
+    def _product(self, gemm: Gemm, arguments: Sequence[Any]) -> Step | None:
+        """The step of a small product; None for any other."""
+        if gemm.plain is None or (address := self._kernels.product(gemm.plain)) is None:
+            return None
+        left, right, out, *transposed, _ = arguments
+        factors = gemm.factors(left.array(), right.array(), out.array(), *transposed)
+        addresses = [array.ctypes.data for array in factors]
+        are_views = addresses == [place.slot.memory.ctypes.data for place in (left, right, out)]
+        if not factors.is_small or factors.is_shared or not are_views:
+            return None
+        return address, [out.slot, left.slot, right.slot, *factors.matrices]
+
+    def _convolution(self, convolution: Convolution, arguments: Sequence[Any]) -> Step | None:
+        """The step of a convolution that no threads share, and whose padding follows from sizes; None for any other."""
+        image, kernel, padding, out, numbers = arguments
+        if convolution.held is None or not convolution.is_plain or not padding.slot.is_constant:
+            return None
+        arrays = [place.array() for place in (image, kernel, out)]
+        work = Shape.of(numbers, arrays[1], padding.array()).work(*arrays)
+        if work is None or work.is_shared or (code := self._kernels.convolution(convolution.held)) is None:
+            return None
+        memory = self._keep(np.empty(code.scratch_bytes(work.features) + SCRATCH_ALIGNMENT, np.uint8))
+        memory += -memory % SCRATCH_ALIGNMENT
+        words = work.words(0, work.items(code.lanes))
+        return code.address, [out.slot, image.slot, kernel.slot, memory, *words]
 
     def _python(self, function: Callable[..., None], arguments: Sequence[Any]) -> None:
         self._flush()
