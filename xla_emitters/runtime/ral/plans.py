@@ -33,17 +33,27 @@ from xla_emitters.runtime.ral.context import Context
 from xla_emitters.runtime.ral.convolution import Convolution, Shape
 from xla_emitters.runtime.ral.gemm import Gemm
 from xla_emitters.runtime.ral.host_kernels import ALIGNMENT, SCRATCH_ALIGNMENT, HostKernels, parts_of
-from xla_emitters.runtime.ral.recording import Launch, Place, Recording, Run, Segment, Set, Slot, Unplanned
+from xla_emitters.runtime.ral.recording import (
+    MOST_SEGMENTS,
+    Launch,
+    Place,
+    Recording,
+    Run,
+    Segment,
+    Set,
+    Slot,
+    Unplanned,
+)
 
-MOST_PLANS, MOST_BYTES, MOST_SEGMENTS = 64, 1 << 28, 256
+MOST_PLANS, MOST_BYTES = 64, 1 << 28
 FORMATS: Mapping[str, str] = {"float": "<fxxxx", "double": "<d", "i1": "<?xxxxxxx"}
 """A type -> how one of its numbers is a word; others are integers."""
 
 Key: TypeAlias = tuple[Any, ...]
 Step: TypeAlias = tuple[int, list[int | Slot]]
 """Where its code begins, and its words."""
-Recorder: TypeAlias = Callable[[Sequence[Array], Segment], tuple[list[Array], Recording]]
-"""Runs the host program and records it."""
+Recorder: TypeAlias = Callable[[Sequence[Array], Segment, bool], tuple[list[Array], Recording]]
+"""Runs the host program and records it; with a flag whether it may stop by Unplanned."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +113,11 @@ class Plans:
         finally:
             self._lock.release()
 
-    def record(self, inputs: Sequence[Array]) -> list[Array] | None:
-        """The results of a call that is recorded; None: the program is to run as usual. raises as the program"""
+    def record(self, inputs: Sequence[Array], *, may_stop: bool = False) -> list[Array] | None:
+        """The results of a call that is recorded; None: the program is to run as usual.
+
+        raises  as the program; Unplanned if the recording may stop, where the call cannot be repeated
+        """
         key = _key(inputs)
         if not self._lock.acquire(blocking=False):
             return None
@@ -115,15 +128,15 @@ class Plans:
                 while len(self._known) > MOST_PLANS:
                     self._known.popitem(last=False)
                 return None
-            return self._recorded(key, plan, inputs) if plan.usable else None
+            return self._recorded(key, plan, inputs, may_stop) if plan.usable else None
         finally:
             self._lock.release()
 
-    def _recorded(self, key: Key, plan: Plan, inputs: Sequence[Array]) -> list[Array]:
+    def _recorded(self, key: Key, plan: Plan, inputs: Sequence[Array], may_stop: bool) -> list[Array]:
         """Runs the host program, and makes a plan of what it does."""
         plan.is_recorded = plan.usable = False  # should the call fail
         try:
-            results, recording = self._record(inputs, plan.root)
+            results, recording = self._record(inputs, plan.root, may_stop)
         except BaseException:
             del self._known[key]
             raise
