@@ -177,6 +177,10 @@ def test_products_of_any_size_are_those_of_numpy(
         (2, 3, 0, 5),
         (2, 0, 3, 5),
         (1, 70, 70, 70),
+        # Larger than what is multiplied as it is: with few rows, with few columns, shared by threads.
+        (2, 3, 300, 401),
+        (2, 101, 2100, 2),
+        (1, 260, 190, 330),
     ):
         x = rng.integers(-9, 9, (count, rows, terms) if left == 2 else (count, terms, rows)).astype(held)
         y = rng.integers(-9, 9, (count, terms, columns) if right == 1 else (count, columns, terms)).astype(held)

@@ -169,6 +169,12 @@ def compute_by_library(
         output[...] = value
 
 
+def check_result(out: Array, wanted: tuple[int, ...]) -> None:
+    """raises DataError where a buffer has not the sizes of what is written into it"""
+    if out.shape != wanted:
+        raise DataError(f"a result of {list(wanted)} does not fit its buffer of {list(out.shape)}", stage=STAGE)
+
+
 @dataclass(slots=True)
 class _Memory:
     """What several names of a buffer share.

@@ -23,13 +23,14 @@ import numpy as np
 
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import Array, widened
-from xla_emitters.runtime.ral.context import STAGE, Call, ConvolutionWork, Kernels
-from xla_emitters.runtime.ral.gemm import check_result
+from xla_emitters.runtime.ral.context import STAGE, Call, ConvolutionWork, Kernels, check_result
 
 RANK = 3
 """Spatial dimensions that machine code knows."""
 MOST_FEATURES, FEWEST_FEATURES = 512, 32
 """Features of a result that a thread computes at once."""
+FEW_COLUMNS = 16
+"""Columns of a product below which its rows fill vectors better, if there are more."""
 FEWEST_COLUMNS = 1 << 10
 """Places times parts of the features, below which threads get fewer features at once."""
 SHARED = 1 << 23
@@ -139,11 +140,7 @@ class Shape:
         places = [out.shape[dim] for dim in self.result.spatial]
         columns, points = batch * prod(places), [along.size for along in self.window]
         products = out.size * ins * prod(points)
-        features = min(MOST_FEATURES, max(1, outs))
-        if products > SHARED:
-            # A thread packs what windows see once for all features that it computes: fewer only where threads would have no work.
-            while features > FEWEST_FEATURES and count * -(-outs // features) * columns < FEWEST_COLUMNS:
-                features = -(-features // 16) * 8
+        features = _features(outs, count, columns, is_shared=products > SHARED)
 
         def steps(array: Array, *dims: int) -> Iterator[int]:
             return (array.strides[dim] // array.itemsize for dim in dims)
@@ -177,6 +174,44 @@ class Shape:
         return ConvolutionWork(
             (out, image, kernel), features, count * -(-outs // features), columns, products > SHARED, sizes
         )
+
+
+def product_work(left: Array, right: Array, out: Array) -> ConvolutionWork:
+    """A batch of products of matrices, each array [batch, rows, columns]: a group each, of one point, whose places are columns.
+
+    With few columns and more rows, rows are the places: places fill vectors.
+    """
+    if right.shape[2] < min(FEW_COLUMNS, left.shape[1]):
+        left, right, out = right.swapaxes(1, 2), left.swapaxes(1, 2), out.swapaxes(1, 2)
+    (count, rows, terms), columns = left.shape, right.shape[2]
+    steps = [[stride // array.itemsize for stride in array.strides] for array in (out, right, left)]
+    (out_batch, out_row, out_column), (right_batch, right_term, right_column), (left_batch, left_row, left_term) = steps
+    products = out.size * terms
+    features = _features(rows, count, columns, is_shared=products > SHARED)
+    zeros, ones = (0,) * (RANK - 1), (1,) * (RANK - 1)
+    sizes = (
+        *(count, 1, terms, rows),
+        *(*ones, columns),
+        *(*ones, 1),
+        *(*ones, columns),
+        *((1,) * RANK + (1,) * RANK + (0,) * RANK + (1,) * RANK),
+        *(out_batch, 0, out_row, *zeros, out_column),
+        *(right_batch, 0, right_term, *zeros, right_column),
+        *(left_batch, left_row, left_term, *zeros, 0),
+    )
+    parts = count * -(-rows // features)
+    return ConvolutionWork((out, right, left), features, parts, columns, products > SHARED, sizes)
+
+
+def _features(outs: int, groups: int, columns: int, *, is_shared: bool) -> int:
+    """How many features of a group a thread computes at once.
+
+    It packs what windows see once for all of them: fewer only where threads would have no work.
+    """
+    features = min(MOST_FEATURES, max(1, outs))
+    while is_shared and features > FEWEST_FEATURES and groups * -(-outs // features) * columns < FEWEST_COLUMNS:
+        features = -(-features // 16) * 8
+    return features
 
 
 class Convolution:

@@ -3,8 +3,9 @@
     gemm = Gemm(["f32", "f32", "f32"])
     gemm(ctx, stream, x, w, y, False, True, False)          y[b] = x[b] w[b]^T
 
-Of f32 and f64 a small product is computed by the machine code of `ctx`'s kernels, if it has any, and a larger one by NumPy's library; of
-f16 and bf16 sums are of f32, and are rounded once (room `library`). Which product is small depends on its sizes alone.
+Of f32 and f64 a product is computed by the machine code of `ctx`'s kernels, if it has any: a small one as it is, a larger one as that of a
+convolution, which packs and shares its work. Else NumPy's library computes it. Of f16 and bf16 sums are of f32, and are rounded once (room
+`library`). Which product is small depends on its sizes alone.
 """
 
 from __future__ import annotations
@@ -17,14 +18,22 @@ import numpy as np
 
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import Array
-from xla_emitters.runtime.ral.context import STAGE, Call, Matrices, compute_by_library
+from xla_emitters.runtime.ral.context import (
+    STAGE,
+    Call,
+    ConvolutionWork,
+    Matrices,
+    check_result,
+    compute_by_library,
+)
+from xla_emitters.runtime.ral.convolution import product_work
 
 SMALL = 1 << 22
-"""Products of numbers up to which a library's threads are not worth waiting for."""
+"""Products of numbers up to which nothing is packed, or shared by threads."""
 SHARED = 1 << 24
 """Products of numbers in a batch from which on threads share it."""
 SMALL_MATRIX, MOST_TERMS = 1 << 16, 2048
-"""Elements of a right factor that stay in a cache without a library's blocking, and terms that machine code has memory for."""
+"""Elements of a right factor that stay in a cache without blocking, and terms that machine code has memory for."""
 PLAIN = {("f32",) * 3: "f32", ("f64",) * 3: "f64"}
 """Element types of products that need no conversion."""
 
@@ -54,6 +63,11 @@ class Factors(NamedTuple):
         (batches, rows, terms), columns, size = self.left.shape, self.right.shape[2], self.out.itemsize
         strides = (stride // size for array in (self.left, self.right) for stride in array.strides)
         return Matrices(batches, rows, columns, terms, *strides)
+
+    @property
+    def work(self) -> ConvolutionWork:
+        """It as a convolution, whose machine code is that of large products."""
+        return product_work(*self)
 
 
 class Gemm:
@@ -92,10 +106,10 @@ class Gemm:
         if self.plain is not None and (ctx is None or ctx.is_on_host):
             factors = self.factors(lhs, rhs, out, lhs_transposed, rhs_transposed)
             kernels = ctx.context.kernels if ctx is not None else None
-            if (
-                kernels is not None
-                and factors.is_small
-                and kernels.multiply(self.plain, factors, factors.matrices, is_shared=factors.is_shared)
+            if kernels is not None and (
+                kernels.multiply(self.plain, factors, factors.matrices, is_shared=factors.is_shared)
+                if factors.is_small
+                else kernels.convolve(self.plain, factors.work)
             ):
                 return
             left, right, result = factors
@@ -129,9 +143,3 @@ GEMM: Mapping[str, Any] = {
     "rounds": None,
 }
 """A product and nothing else, as `library` is told."""
-
-
-def check_result(out: Array, wanted: tuple[int, ...]) -> None:
-    """raises DataError where a buffer has not the sizes of what is written into it"""
-    if out.shape != wanted:
-        raise DataError(f"a result of {list(wanted)} does not fit its buffer of {list(out.shape)}", stage=STAGE)

@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.ral.context import Context
+from xla_emitters.runtime.ral.context import Context, ConvolutionWork
 from xla_emitters.runtime.ral.convolution import Convolution, Shape
 from xla_emitters.runtime.ral.gemm import Gemm
 from xla_emitters.runtime.ral.host_kernels import ALIGNMENT, SCRATCH_ALIGNMENT, HostKernels, parts_of
@@ -303,16 +303,32 @@ class SegmentCode:
             self._python(event.function, event.arguments)
 
     def _product(self, gemm: Gemm, arguments: Sequence[Any]) -> Step | None:
-        """The step of a small product; None for any other."""
+        """The step of a product that no threads share; None for any other."""
         if gemm.plain is None or (address := self._kernels.product(gemm.plain)) is None:
             return None
         left, right, out, *transposed, _ = arguments
         factors = gemm.factors(left.array(), right.array(), out.array(), *transposed)
         addresses = [array.ctypes.data for array in factors]
         are_views = addresses == [place.slot.memory.ctypes.data for place in (left, right, out)]
-        if not factors.is_small or factors.is_shared or not are_views:
+        if not are_views:
             return None
-        return address, [out.slot, left.slot, right.slot, *factors.matrices]
+        if factors.is_small:
+            if factors.is_shared:
+                return None
+            return address, [out.slot, left.slot, right.slot, *factors.matrices]
+        work = factors.work
+        is_turned = work.arrays[1].ctypes.data == left.slot.memory.ctypes.data
+        return self._work(
+            gemm.plain, work, [out.slot, *((left.slot, right.slot) if is_turned else (right.slot, left.slot))]
+        )
+
+    def _work(self, element: str, work: ConvolutionWork, slots: Sequence[Slot]) -> Step | None:
+        """The step of work on these arrays that no threads share."""
+        if work.is_shared or (code := self._kernels.convolution(element)) is None:
+            return None
+        memory = self._keep(np.empty(code.scratch_bytes(work.features) + SCRATCH_ALIGNMENT, np.uint8))
+        memory += -memory % SCRATCH_ALIGNMENT
+        return code.address, [*slots, memory, *work.words(0, work.items(code.lanes))]
 
     def _convolution(self, convolution: Convolution, arguments: Sequence[Any]) -> Step | None:
         """The step of a convolution that no threads share, and whose padding follows from sizes; None for any other."""
@@ -321,12 +337,9 @@ class SegmentCode:
             return None
         arrays = [place.array() for place in (image, kernel, out)]
         work = Shape.of(numbers, arrays[1], padding.array()).work(*arrays)
-        if work is None or work.is_shared or (code := self._kernels.convolution(convolution.held)) is None:
+        if work is None:
             return None
-        memory = self._keep(np.empty(code.scratch_bytes(work.features) + SCRATCH_ALIGNMENT, np.uint8))
-        memory += -memory % SCRATCH_ALIGNMENT
-        words = work.words(0, work.items(code.lanes))
-        return code.address, [out.slot, image.slot, kernel.slot, memory, *words]
+        return self._work(convolution.held, work, [out.slot, image.slot, kernel.slot])
 
     def _python(self, function: Callable[..., None], arguments: Sequence[Any]) -> None:
         self._flush()
