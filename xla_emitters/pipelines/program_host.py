@@ -154,7 +154,7 @@ class HostRoad:
             self.parameters,
             self.accesses,
             address,
-            lambda element: HostCode(product_step(element)).address(f"product.{element}"),
+            product_code,
             convolution_code,
         )
         replay = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(shared("replay"))
@@ -181,6 +181,11 @@ class HostRoad:
             return LlvmHost(self._name, self.host, self.module, kernels, self._options).program
         except (ToolError, Unsupported):
             return None
+
+
+def product_code(element: str) -> int:
+    """Where the machine code of small products of f32 or f64 begins."""
+    return HostCode(product_step(element)).address(f"product.{element}")
 
 
 def convolution_code(element: str) -> ConvolutionCode:

@@ -103,7 +103,7 @@ class LoadedProgram:
         self._code = compile(source, HOST_PROGRAM, "exec")
         self._dtypes: dict[str, Any] = {name: dtype(wanted).numpy for name, wanted in dtypes.items()}
         self._ops = functions
-        self._functions = {name: _function(op) for name, op in functions.items()}
+        self._functions = {name: _function(op, kernels) for name, op in functions.items()}
         self._constants = constants
         self._watch = watch
         self._main = self._loaded(np.empty, self._functions, partial(function_named, constants=constants))
@@ -225,6 +225,6 @@ class LoadedProgram:
         return call.carry_out(main, takes_arguments=self._takes_arguments)
 
 
-def _function(op: BufferOp | FusionOp) -> Callable[..., None]:
+def _function(op: BufferOp | FusionOp, kernels: Kernels | None) -> Callable[..., None]:
     """What carries out an op on buffers, or the loops of a fusion."""
-    return compile_loops(op) if isinstance(op, FusionOp) else function_of(op, call_beside(op))
+    return compile_loops(op) if isinstance(op, FusionOp) else function_of(op, call_beside(op), kernels)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from xla_emitters.lowering.host_convolutions import WORDS
-from xla_emitters.pipelines.program_host import convolution_code
+from xla_emitters.pipelines.program_host import convolution_code, product_code
 from xla_emitters.runtime.ral.context import Call, Context, ConvolutionWork
 from xla_emitters.runtime.ral.convolution import Convolution
+from xla_emitters.runtime.ral.gemm import Contraction
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -21,6 +22,7 @@ Array = np.ndarray[Any, Any]
 BOUNDS = {"f32": 1e-5, "f64": 1e-13, "f16": 2e-3}
 """In units of the largest magnitude of the result: sums of at most some hundred terms."""
 TYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
+CODE_OF_BOTH = HostKernels({}, {}, lambda name: 0, product_code, convolution_code)
 CODE = HostKernels({}, {}, lambda name: 0, None, convolution_code)
 
 
@@ -151,3 +153,32 @@ def test_there_are_as_many_words_as_the_step_reads(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(CODE, "convolve", lambda element, work: taken.append(work) is None)
     Drawn(1).run(CODE)
     assert len(words_of(taken[0])) == len(WORDS)
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "left", "right", "letters"),
+    [
+        (((0, 2), (0, 2), (3,), (3,)), (2, 5, 3, 4), (2, 6, 3, 4), "bqhd,bkhd->bhqk"),
+        (((1,), (2,), (2, 3), (0, 1)), (5, 2, 3, 4), (3, 4, 2, 7), "abcd,cdbe->bae"),
+        (((), (), (0, 1), (1, 0)), (3, 4), (4, 3), "ij,ji->"),
+        (((), (), (), ()), (3,), (5,), "i,j->ij"),
+        (((0,), (0,), (1,), (1,)), (2, 0, 3), (2, 0, 3), "bki,bkj->bij"),
+    ],
+)
+def test_products_in_any_dimensions(dimensions: Any, left: Any, right: Any, letters: str) -> None:
+    def never(*arrays: Array) -> None:
+        raise AssertionError("no machine code")
+
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-9, 10, shape).astype(np.float32) for shape in (left, right))
+    wanted = np.einsum(letters, x, y)
+    out = np.full(wanted.shape, np.nan, np.float32)
+    Contraction(dimensions, "f32", CODE_OF_BOTH, never)(x, y, out)
+    np.testing.assert_array_equal(out, wanted)
+
+
+def test_sizes_that_do_not_fit_are_left_to_the_other_function() -> None:
+    asked = list[Any]()
+    product = Contraction(((), (), (1,), (0,)), "f32", CODE_OF_BOTH, lambda *arrays: asked.append(arrays))
+    product(np.ones((2, 3), np.float32), np.ones((4, 5), np.float32), np.ones((2, 5), np.float32))
+    assert len(asked) == 1
