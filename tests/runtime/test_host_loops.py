@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.loops.host_scans import commutes
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
@@ -175,9 +177,91 @@ def test_products_of_any_size_are_those_of_numpy(
         (2, 3, 0, 5),
         (2, 0, 3, 5),
         (1, 70, 70, 70),
+        # Larger than what is multiplied as it is: with few rows, with few columns, shared by threads.
+        (2, 3, 300, 401),
+        (2, 101, 2100, 2),
+        (1, 260, 190, 330),
     ):
         x = rng.integers(-9, 9, (count, rows, terms) if left == 2 else (count, terms, rows)).astype(held)
         y = rng.integers(-9, 9, (count, terms, columns) if right == 1 else (count, columns, terms)).astype(held)
         wanted = (x if left == 2 else x.swapaxes(1, 2)) @ (y if right == 1 else y.swapaxes(1, 2))
         for _ in range(3):
             np.testing.assert_array_equal(program(x, y), wanted)
+
+
+# ------------------------------------------------------------------------------------------------------------------ scans
+
+CUMULATIVE = """module @m {{ func.func public @main(%x: tensor<?x?x{t}>) -> tensor<?x?x{t}> {{
+  %init = stablehlo.constant dense<{init}> : tensor<{t}>
+  %ones = stablehlo.constant dense<1> : tensor<2xi32>
+  %one = stablehlo.constant dense<1> : tensor<1xi32>
+  %zero = stablehlo.constant dense<0> : tensor<1xi32>
+  %more = stablehlo.constant dense<{more}> : tensor<1xi32>
+  %d = stablehlo.get_dimension_size %x, dim = {dim} : (tensor<?x?x{t}>) -> tensor<i32>
+  %n = stablehlo.reshape %d : (tensor<i32>) -> tensor<1xi32>
+  %w = stablehlo.add %n, %more : tensor<1xi32>
+  %last = stablehlo.subtract %w, %one : tensor<1xi32>
+  %size = stablehlo.concatenate {size}, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %flat = stablehlo.concatenate {pads}, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<4xi32>
+  %pads = stablehlo.reshape %flat : (tensor<4xi32>) -> tensor<2x2xi32>
+  %y = stablehlo.custom_call @stablehlo.dynamic_reduce_window(%x, %init, %size, %ones, %ones, %ones, %pads)
+    {{called_computations = [@body]}}
+    : (tensor<?x?x{t}>, tensor<{t}>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>, tensor<2x2xi32>) -> tensor<?x?x{t}>
+  return %y : tensor<?x?x{t}> }}
+  func.func private @body(%a: tensor<{t}>, %b: tensor<{t}>) -> tensor<{t}> {{
+    %r = stablehlo.{op} %a, %b : tensor<{t}>
+    return %r : tensor<{t}> }} }}"""
+
+
+@pytest.mark.parametrize(
+    ("dim", "op", "t", "init", "is_reversed", "more"),
+    [
+        (0, "add", "i32", 7, False, 0),
+        (1, "add", "f32", "0.5", True, 0),
+        (1, "subtract", "i32", 0, False, 2),
+        (1, "subtract", "i32", 0, True, 0),
+        (0, "add", "f32", "0.5", True, 2),
+        (0, "add", "i32", 7, False, -1),
+        (1, "add", "i32", 7, True, -1),
+    ],
+)
+def test_cumulative_windows_have_the_values_of_their_definition(
+    dim: int, op: str, t: str, init: Any, is_reversed: bool, more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prefixes and suffixes, windows that reach beyond, and ones that miss an element. Sums of eighths are exact in any order."""
+    along = ("%zero", "%last") if is_reversed else ("%last", "%zero")
+    pads, size = (("%zero", "%zero"), along), ("%one", "%w")
+    text = CUMULATIVE.format(
+        op=op,
+        t=t,
+        init=init,
+        dim=dim,
+        more=more,
+        size=", ".join(size if dim else size[::-1]),
+        pads=", ".join(name for pair in (pads if dim else pads[::-1]) for name in pair),
+    )
+    ours, reference = (compiled(text, way, monkeypatch) for way in ("llvm", "numpy"))
+    assert "lmhlo_dynamic_reduce_window" not in ours.host_program
+    for shape in ((5, 8), (2, 6), (6, 2), (64, 3), (3, 70)):
+        x = np.random.default_rng(0).integers(-9, 10, shape)
+        given = x.astype(np.int32) if t == "i32" else (x / 8).astype(np.float32)
+        np.testing.assert_array_equal(ours(given), reference(given))
+
+
+def test_only_bodies_that_commute_are_scanned_from_the_end() -> None:
+    def body(op: str, operands: str) -> ComputationOp:
+        text = f"""module @m {{ func.func public @main(%x: tensor<4xi32>, %i: tensor<i32>) -> tensor<4xi32> {{
+          %y = "stablehlo.reduce_window"(%x, %i) <{{window_dimensions = array<i64: 1>}}> ({{
+            ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+              %r = stablehlo.{op} {operands} : tensor<i32>
+              stablehlo.return %r : tensor<i32>
+          }}) : (tensor<4xi32>, tensor<i32>) -> tensor<4xi32>
+          return %y : tensor<4xi32> }} }}"""
+        module = parse_stablehlo(text, "<test>")
+        (found,) = (op for op in module.walk() if isinstance(op, ComputationOp) and "main" not in op.sym_name.data)
+        return found
+
+    assert commutes(body("add", "%a, %b"))
+    assert commutes(body("maximum", "%b, %a"))
+    assert not commutes(body("subtract", "%a, %b"))
+    assert not commutes(body("add", "%b, %b"))

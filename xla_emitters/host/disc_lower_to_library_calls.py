@@ -12,7 +12,8 @@ each: then the two flags say which operands are transposed. Rows in several dime
 products stay `lmhlo` ops, which the runtime carries out under their own names, as it does sorts, whose comparators are computations of
 the module. %const says that the right operand is a constant of the program.
 The metadata of a convolution: for each dimension (batch, features, spatial ...) where it is in input, kernel (input features first), and
-result; strides; dilations of the kernel; whether the kernel is a constant; where there are any, the groups of features and of the batch.
+result; strides; dilations of the kernel; whether the kernel is a constant; where there are any, the groups of features and of the batch;
+behind these, where there are any, the dilations of the image.
 Source: seed document, "LowerToLibraryCallsV2"; docs/reference/4 1.3, 4.5.
 """
 
@@ -114,8 +115,8 @@ def _conv(op: BufferOp) -> str | None:
     conv = op.as_hlo()
     assert isinstance(conv, DynamicConvOp)
     window = conv.window.data.dims
-    if any(along.base_dilation != 1 or along.reversed for along in window):
-        return "it spreads the image, or turns the kernel around"
+    if any(along.reversed for along in window):
+        return "it turns the kernel around"
     groups = [1 if count is None else count.value.data for count in (conv.feature_group_count, conv.batch_group_count)]
     in_image, in_kernel, in_result = conv.dim_labels.data.replace("->", "_").split("_")
     spatial = "".join(str(number) for number in range(len(window)))
@@ -124,8 +125,11 @@ def _conv(op: BufferOp) -> str | None:
     numbers += [in_result.index(label) for label in f"bf{spatial}"]
     numbers += [along.stride for along in window] + [along.window_dilation for along in window]
     numbers.append(int(_is_constant(op.inputs[1])))
-    if groups != [1, 1]:
+    spread = [along.base_dilation for along in window]
+    if groups != [1, 1] or max(spread, default=1) != 1:
         numbers += groups
+    if max(spread, default=1) != 1:
+        numbers += spread
     _call(op, "ral_conv", config=DenseArrayBase.from_list(i64, numbers))
     return None
 

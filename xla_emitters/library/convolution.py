@@ -70,7 +70,7 @@ class _Window:
     def padded_sizes(self, sizes: Sequence[int]) -> list[int]:
         """Of the image, with its holes and its padding."""
         return [
-            sum(dim["pad"]) + (0 if size == 0 else (size - 1) * dim["base_dilation"] + 1)
+            max(0, sum(dim["pad"]) + (0 if size == 0 else (size - 1) * dim["base_dilation"] + 1))
             for dim, size in zip(self.dims, sizes, strict=True)
         ]
 

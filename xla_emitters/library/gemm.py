@@ -132,8 +132,8 @@ def _product(arguments: LibraryArguments, held: np.dtype[Any]) -> Array:
             continue
         array = _factor(widened(array, name, xp), held, xp)
         factors.append(_rounded(array, config["rounds"], xp) if config.get("rounds") else array)
-    left = _arranged(factors[0], config["lhs_batch"], config["lhs_contracting"], contracting_last=True)
-    right = _arranged(factors[1], config["rhs_batch"], config["rhs_contracting"], contracting_last=False)
+    left = arranged(factors[0], config["lhs_batch"], config["lhs_contracting"], contracting_last=True)
+    right = arranged(factors[1], config["rhs_batch"], config["rhs_contracting"], contracting_last=False)
     if goes_to_tensor_cores:
         return cublas.product(left, right, names, xp)
     return _multiplied(left, right, held, xp)
@@ -152,7 +152,7 @@ def _rounded(array: Array, name: str, xp: Any) -> Array:
     raise Unsupported(f"no product that rounds its factors to {name} on a GPU", stage="library")
 
 
-def _arranged(array: Array, batch: Sequence[int], contracting: Sequence[int], *, contracting_last: bool) -> Array:
+def arranged(array: Array, batch: Sequence[int], contracting: Sequence[int], *, contracting_last: bool) -> Array:
     """[batch, free, contracting], or [batch, contracting, free]."""
     free = [dim for dim in range(array.ndim) if dim not in (*batch, *contracting)]
     order = [*batch, *free, *contracting] if contracting_last else [*batch, *contracting, *free]

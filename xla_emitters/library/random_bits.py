@@ -23,10 +23,10 @@ import numpy as np
 from xla_emitters.errors import Unsupported
 from xla_emitters.library.arguments import Array, LibraryArguments, elements, is_float
 
-_ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
-_PARITY = 0x1BD11BDA
-_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
-_WEYL = (0x9E3779B9, 0xBB67AE85)
+ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
+KEY_PARITY = 0x1BD11BDA
+MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+WEYL = (0x9E3779B9, 0xBB67AE85)
 _FIRST_STATE = 0x7012395
 """The hidden state that a module starts with, as in XLA; any number does."""
 _WORD, _LONG = (1 << 32) - 1, (1 << 64) - 1
@@ -96,10 +96,10 @@ def _joined(low: Array, high: Array, xp: Any) -> Array:
 
 def threefry(counter: tuple[Array, Array], key: tuple[int, int], xp: Any) -> tuple[Array, Array]:
     """The two words of each counter: 20 rounds, the key added after every fourth."""
-    keys = (*key, key[0] ^ key[1] ^ _PARITY)
+    keys = (*key, key[0] ^ key[1] ^ KEY_PARITY)
     x, y = counter[0] + xp.uint32(keys[0]), counter[1] + xp.uint32(keys[1])
     for group in range(5):
-        for rotation in _ROTATIONS[4 * (group % 2) :][:4]:
+        for rotation in ROTATIONS[4 * (group % 2) :][:4]:
             x = x + y
             y = (y << xp.uint32(rotation) | y >> xp.uint32(32 - rotation)) ^ x
         x = x + xp.uint32(keys[(group + 1) % 3])
@@ -129,14 +129,14 @@ def philox(start: int, count: int, key: int, xp: Any) -> list[Array]:
     state = [lows & word, lows >> shift, highs & word, highs >> shift]
     keys = list(_pair(key))
     for _ in range(10):
-        first, second = (state[2 * i] * xp.uint64(_MULTIPLIERS[i]) for i in range(2))
+        first, second = (state[2 * i] * xp.uint64(MULTIPLIERS[i]) for i in range(2))
         state = [
             second >> shift ^ state[1] ^ xp.uint64(keys[0]),
             second & word,
             first >> shift ^ state[3] ^ xp.uint64(keys[1]),
             first & word,
         ]
-        keys = [key + step & _WORD for key, step in zip(keys, _WEYL, strict=True)]
+        keys = [key + step & _WORD for key, step in zip(keys, WEYL, strict=True)]
     return [part.astype(xp.uint32) for part in state]
 
 

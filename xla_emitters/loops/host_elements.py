@@ -18,13 +18,16 @@ from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import SSAValue
 
-from xla_emitters.buffers.index_code import Number
+from xla_emitters.buffers.index_code import IndexCode, Number
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.called import MapOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicReduceWindowOp
+from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.hlo.reductions import ReduceWindowOp
 from xla_emitters.dialects.hlo.windows import WindowAttr
-from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
+from xla_emitters.loops.buffer_numbers import BufferNumbers
 from xla_emitters.loops.element_context import BufferElement
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.scalar_code import emit_scalars, has_scalar_code
@@ -32,10 +35,11 @@ from xla_emitters.loops.scalar_code import emit_scalars, has_scalar_code
 
 def has_host_element(op: BufferOp) -> bool:
     """Whether one element of the op's result has code here."""
-    return op.HLO.name in HOST_ELEMENTS and len(op.outputs) == 1 and has_scalar_code(_computation(op))
+    return op.HLO.name in HOST_ELEMENTS and len(op.outputs) == 1 and has_scalar_code(computation_of(op))
 
 
-def _computation(op: BufferOp) -> ComputationOp:
+def computation_of(op: BufferOp) -> ComputationOp:
+    """What an op calls for elements."""
     made = op.as_hlo()
     assert isinstance(made, MapOp | ReduceWindowOp | DynamicReduceWindowOp)
     return find_computation(op, made.to_apply)
@@ -43,7 +47,7 @@ def _computation(op: BufferOp) -> ComputationOp:
 
 def _map(e: BufferElement) -> SSAValue:
     arguments = [e.operand(i) for i in range(len(e.op.inputs))]
-    (value,) = emit_scalars(e.code, _computation(e.op), arguments)
+    (value,) = emit_scalars(e.code, computation_of(e.op), arguments)
     return value
 
 
@@ -71,26 +75,41 @@ Visit: TypeAlias = Callable[[KernelCode, Sequence[Number], Sequence[SSAValue]], 
 
 def window_of(e: BufferElement) -> list[Along]:
     """The window of an op, along each dimension."""
-    attribute = e.hlo.properties.get("window")
+    return _window(e.op, e.hlo, e.held, e.index)
+
+
+def window_on_host(numbers: BufferNumbers, op: BufferOp) -> list[Along]:
+    """The same before the fusion. A window in the device's memory has no numbers there: its sizes are 0."""
+    lists = op.inputs[len(op.inputs) - len(DynamicReduceWindowOp.WINDOW) :]
+    is_known = "window" in op.properties or all(space_of(buffer.type) == HOST for buffer in lists)
+
+    def held(i: int, *indices: int) -> Number:
+        return numbers.held(op.inputs[i], *indices) if is_known else 0
+
+    return _window(op, op.as_hlo(), held, numbers.code)
+
+
+def _window(op: BufferOp, hlo: HloOp, held: Callable[..., Number], index: IndexCode) -> list[Along]:
+    attribute = hlo.properties.get("window")
     if isinstance(attribute, WindowAttr):
         return [
             Along(along.size, along.stride, along.base_dilation, along.window_dilation, along.low)
             for along in attribute.data.dims
         ]
-    first = len(e.op.inputs) - len(DynamicReduceWindowOp.WINDOW)
+    first = len(op.inputs) - len(DynamicReduceWindowOp.WINDOW)
 
     def positive(number: Number) -> Number:
-        return number if isinstance(number, int) else e.index.maximum(number, 1)
+        return number if isinstance(number, int) else index.maximum(number, 1)
 
     return [
         Along(
-            e.held(first, dim),
-            e.held(first + 1, dim),
-            positive(e.held(first + 2, dim)),
-            positive(e.held(first + 3, dim)),
-            e.held(first + 4, dim, 0),
+            held(first, dim),
+            held(first + 1, dim),
+            positive(held(first + 2, dim)),
+            positive(held(first + 3, dim)),
+            held(first + 4, dim, 0),
         )
-        for dim in range(len(e.indices))
+        for dim in range(tensor_of(op.outputs[0].type).get_num_dims())
     ]
 
 
@@ -141,7 +160,7 @@ def over_window(
 
 
 def _reduce_window(e: BufferElement) -> SSAValue:
-    body, array = _computation(e.op), e.op.inputs[0]
+    body, array = computation_of(e.op), e.op.inputs[0]
 
     def combined(code: KernelCode, place: Sequence[Number], so_far: Sequence[SSAValue]) -> Sequence[SSAValue]:
         value = code.load(array, [code.index.value(index) for index in place])

@@ -32,7 +32,10 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.loops.element_context import BufferElement
-from xla_emitters.loops.host_elements import over_window, window_of
+from xla_emitters.loops.host_elements import has_host_element, over_window, window_of
+from xla_emitters.loops.host_random_bits import emit_random_bits, has_random_schedule
+from xla_emitters.loops.host_scans import emit_windows
+from xla_emitters.loops.host_sorts import emit_sort, has_sort_schedule
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.scalar_code import emit_scalars, has_scalar_code
 from xla_emitters.loops.schedule import FusionLoops, Schedule
@@ -42,8 +45,17 @@ NAME = "loop"
 
 def has_host_schedule(op: BufferOp) -> bool:
     """Whether the op alone is a fusion that has a schedule here."""
-    if op.HLO.name not in HOST_SCHEDULES or len(op.outputs) != 1:
-        return False
+    match op.HLO.name:
+        case "hlo.sort":
+            return has_sort_schedule(op)
+        case "hlo.dynamic_reduce_window" | "hlo.reduce_window":
+            return has_host_element(op)
+        case "hlo.rng_bit_generator" | "hlo.dynamic_rng_bit_generator":
+            return has_random_schedule(op)
+        case name if name not in HOST_SCHEDULES or len(op.outputs) != 1:
+            return False
+        case _:
+            pass
     return _fits(op) and all(map(has_scalar_code, _computations(op)))
 
 
@@ -207,7 +219,12 @@ def _emit_select_and_scatter(fusion: FusionLoops) -> None:
 
 
 HOST_SCHEDULES: Mapping[str, Schedule] = {
+    "hlo.dynamic_reduce_window": emit_windows,
+    "hlo.dynamic_rng_bit_generator": emit_random_bits,
+    "hlo.reduce_window": emit_windows,
+    "hlo.rng_bit_generator": emit_random_bits,
     "hlo.scatter": _emit_scatter,
     "hlo.select_and_scatter": _emit_select_and_scatter,
+    "hlo.sort": emit_sort,
 }
 """The op that is alone in a fusion -> what writes its loops."""

@@ -49,6 +49,13 @@ def cpu_fingerprint() -> str:
     return f"{binding.llvm_version_info} {binding.get_process_triple()} {binding.get_host_cpu_name()} {features}"
 
 
+def vector_bytes() -> int:
+    """Bytes of a vector register of this CPU. raises ToolError where llvmlite is not installed"""
+    binding, _ = _machine()
+    features = binding.get_host_cpu_features()
+    return 64 if features.get("avx512f") else 32 if features.get("avx") else 16
+
+
 def host_ir(module: ModuleOp) -> str:
     """The module as LLVM IR, with what it calls. raises Unsupported for a function or an op that no CPU has here"""
     copy = module.clone()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ctypes
 import os
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -24,8 +24,10 @@ from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.errors import ToolError, Unsupported, UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
+from xla_emitters.host.loop_blocks import has_plain_loop
 from xla_emitters.host.python_program import python_program
-from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed
+from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed, vector_bytes
+from xla_emitters.lowering.host_convolutions import convolution_step, scratch_bytes, tile_of
 from xla_emitters.lowering.host_products import product_step
 from xla_emitters.lowering.host_steps import ENTRY, STEPS, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
@@ -33,6 +35,7 @@ from xla_emitters.pipelines.collector import collector_at_rest
 from xla_emitters.pipelines.hot_fusions import HotFusions, load_for_cpu
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
+from xla_emitters.pipelines.program_llvm import LlvmHost
 from xla_emitters.pipelines.program_passes import CPU_KERNEL, CPU_LOOPS, PROGRAM_HEAT
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.merge import merge_modules
@@ -40,7 +43,8 @@ from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Accesses
 from xla_emitters.runtime.ral.heat import HeatLimits
-from xla_emitters.runtime.ral.host_kernels import C_TYPES, HostKernels
+from xla_emitters.runtime.ral.host_kernels import C_TYPES, ConvolutionCode, HostKernels
+from xla_emitters.runtime.ral.native_program import NativeProgram
 from xla_emitters.runtime.ral.plans import Steps
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.sizes import Sizes
@@ -108,6 +112,7 @@ class HostRoad:
 
     @collector_at_rest()
     def __init__(self, name: str, fused: ModuleOp, options: CompileOptions) -> None:
+        self._name, self._options = name, options
         recorder = Recorder(name, "none", options.verify, None)
         context, self.host = make_context(), fused.clone()
         self._limits = HeatLimits.asked(options.heat)
@@ -149,16 +154,45 @@ class HostRoad:
             self.parameters,
             self.accesses,
             address,
-            lambda element: HostCode(product_step(element)).address(f"product.{element}"),
+            product_code,
+            convolution_code,
         )
         replay = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(shared("replay"))
         # A plan does what was recorded: it would neither count fusions nor take the kernels of hot ones.
         steps = None if self._hot else Steps(replay, shared("copy"), lambda name: address(f"{name}{ENTRY}"))
         constants = Constants(constants_of(self.host))
-        loaded = LoadedProgram(made.source, made.functions, made.dtypes, constants, kernels, made.donated, steps)
+        loaded = LoadedProgram(
+            made.source,
+            made.functions,
+            made.dtypes,
+            constants,
+            kernels,
+            made.donated,
+            steps,
+            by_code=partial(self._by_code, kernels) if steps is not None and has_plain_loop(self.host) else None,
+        )
         if self._hot is not None and self._limits is not None:
             loaded.context.heat = self._hot.heat(self._limits)
         return loaded
+
+    def _by_code(self, kernels: HostKernels) -> NativeProgram | None:
+        """The host program as machine code; None where it cannot be."""
+        try:
+            return LlvmHost(self._name, self.host, self.module, kernels, self._options).program
+        except (ToolError, Unsupported):
+            return None
+
+
+def product_code(element: str) -> int:
+    """Where the machine code of small products of f32 or f64 begins."""
+    return HostCode(product_step(element)).address(f"product.{element}")
+
+
+def convolution_code(element: str) -> ConvolutionCode:
+    """Machine code of convolutions of f32 or f64."""
+    width = vector_bytes()
+    address = HostCode(convolution_step(element, width)).address(f"convolution.{element}")
+    return ConvolutionCode(address, tile_of(width, element)[1], scratch_bytes)
 
 
 def _accesses(kernel: gpu.FuncOp) -> Accesses:

@@ -28,6 +28,8 @@ from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, DynamicUpdateSlic
 from xla_emitters.dialects.hlo.types import array_type, as_array, element_of, has_dynamic_dims, is_array, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array
+from xla_emitters.runtime.ral.context import Kernels
+from xla_emitters.runtime.ral.gemm import Contraction
 
 
 def value_of(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
@@ -69,11 +71,17 @@ Evaluator: TypeAlias = Callable[[Sequence[Any]], Any]
 """The value of an op from its operands'."""
 
 
-def function_of(op: BufferOp, call: Call) -> BufferFunction:
+def function_of(op: BufferOp, call: Call, kernels: Kernels | None = None) -> BufferFunction:
     """What carries out an op on buffers.
 
-    call  the values of computations that the op applies
+    call     the values of computations that the op applies
+    kernels  what multiplies f32 and f64 by machine code; None: nothing does
     """
+    if kernels is not None and isinstance(dot := op.as_hlo(), DotOp) and dot.algorithm is None:
+        pairing, types = dot.pairing, {element_of(value).name for value in (*dot.operands, dot.result)}
+        if types in ({"f32"}, {"f64"}):
+            dimensions = (pairing.lhs_batch, pairing.rhs_batch, pairing.lhs_contracting, pairing.rhs_contracting)
+            return Contraction(dimensions, types.pop(), kernels, function_of(op, call))
     made = op.as_hlo()
     if (numbers := _of_integers(made)) is not None:
         return numbers

@@ -68,6 +68,33 @@ class Matrices(NamedTuple):
     right_column: int
 
 
+class ConvolutionWork(NamedTuple):
+    """A convolution as machine code takes it (`lowering/host_convolutions`).
+
+    arrays    result, image, kernel
+    features  of the result that are computed at once
+    parts     of all features, in all groups
+    columns   places of the result, of the whole batch
+    is_shared whether threads share it
+    sizes     the last words
+    """
+
+    arrays: tuple[Array, Array, Array]
+    features: int
+    parts: int
+    columns: int
+    is_shared: bool
+    sizes: tuple[int, ...]
+
+    def items(self, lanes: int) -> int:
+        """What threads can share, where so many places are computed at once."""
+        return self.parts * -(-self.columns // lanes)
+
+    def words(self, first: int, last: int) -> tuple[int, ...]:
+        """Those of a step behind the addresses, for some of the items."""
+        return first, last, self.features, *self.sizes
+
+
 class Kernels(Protocol):
     """The kernels of a program, on a platform: found by name, made ready before the first launch."""
 
@@ -89,6 +116,10 @@ class Kernels(Protocol):
 
         is_shared  whether threads share the batch
         """
+        return False
+
+    def convolve(self, element: str, work: ConvolutionWork) -> bool:
+        """Computes a convolution of f32 or f64. False: the platform has no code for it."""
         return False
 
 
@@ -136,6 +167,12 @@ def compute_by_library(
     results = [(name, output.shape) for name, output in zip(names, outputs, strict=True)]
     for value, output in zip(call_library(function, config, operands, results), outputs, strict=True):
         output[...] = value
+
+
+def check_result(out: Array, wanted: tuple[int, ...]) -> None:
+    """raises DataError where a buffer has not the sizes of what is written into it"""
+    if out.shape != wanted:
+        raise DataError(f"a result of {list(wanted)} does not fit its buffer of {list(out.shape)}", stage=STAGE)
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ Source: docs/reference/4 4.5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from xla_emitters.errors import DataError, Unsupported
@@ -27,7 +27,8 @@ from xla_emitters.library.sort import top_key
 from xla_emitters.program.ral_name import RalName
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import STAGE, Call
-from xla_emitters.runtime.ral.gemm import Gemm, check_result
+from xla_emitters.runtime.ral.convolution import Convolution
+from xla_emitters.runtime.ral.gemm import Gemm
 
 Function: TypeAlias = Callable[..., Any]
 Maker: TypeAlias = Callable[[RalName, Constants], Function]
@@ -131,77 +132,7 @@ def _gemm(name: RalName, constants: Constants) -> Function:
 
 
 def _conv(name: RalName, constants: Constants) -> Function:
-    types = _buffers(name)
-
-    def run(
-        ctx: Call, stream: None, image: Array, kernel: Array, padding: Array, out: Array, numbers: tuple[int, ...]
-    ) -> None:
-        rank = image.ndim
-        orders = [numbers[start : start + rank] for start in (0, rank, 2 * rank)]
-        strides, dilations = (numbers[3 * rank + i * (rank - 2) :][: rank - 2] for i in (0, 1))
-        names = [_labels(order, letters) for order, letters in zip(orders, ("bf", "io", "bf"), strict=True)]
-        window = [
-            {
-                "size": kernel.shape[orders[1][2 + i]],
-                "stride": stride,
-                "pad": [int(padding[i, 0]), int(padding[i, 1])],
-                "base_dilation": 1,
-                "window_dilation": dilation,
-                "reversed": False,
-            }
-            for i, (stride, dilation) in enumerate(zip(strides, dilations, strict=True))
-        ]
-        groups, batch_groups = numbers[5 * rank - 3 :] or (1, 1)
-        if image.shape[orders[0][1]] != kernel.shape[orders[1][0]] * groups:
-            by = f" in {groups} groups" if groups != 1 else ""
-            raise DataError(
-                f"no convolution of {list(image.shape)} with {list(kernel.shape)}{by}: the features differ", stage=STAGE
-            )
-        if kernel.shape[orders[1][1]] % (groups * batch_groups) or image.shape[orders[0][0]] % batch_groups:
-            raise DataError(
-                f"no convolution of {list(image.shape)} with {list(kernel.shape)} in {groups} groups of features and "
-                f"{batch_groups} of the batch",
-                stage=STAGE,
-            )
-        places = [_places(image.shape[at], along) for at, along in zip(orders[0][2:], window, strict=True)]
-        batch = image.shape[orders[0][0]] // batch_groups
-        wanted = dict(zip(orders[2], (batch, kernel.shape[orders[1][1]], *places), strict=True))
-        check_result(out, tuple(wanted[dim] for dim in range(rank)))
-        config = {
-            **CONVOLUTION,
-            "labels": names,
-            "window": window,
-            "types": types[:2],
-            "feature_groups": groups,
-            "batch_groups": batch_groups,
-        }
-        ctx.compute([out], "convolution", config, [image, kernel], types[3:])
-
-    return run
-
-
-CONVOLUTION: Mapping[str, Any] = {
-    "operands": ["image", "kernel"],
-    "outputs": ["result"],
-    "kind": "forward",
-    "scale": 1,
-    "side_scale": 0,
-    "activation": "none",
-    "slope": 0,
-}
-"""A convolution and nothing else, as `library` is told."""
-
-
-def _labels(order: Sequence[int], letters: str) -> str:
-    """The letter or number of each dimension, from where each is."""
-    names = dict(zip(order, (*letters, *map(str, range(len(order) - 2))), strict=True))
-    return "".join(names[dim] for dim in range(len(order)))
-
-
-def _places(size: int, along: Mapping[str, Any]) -> int:
-    """How often a window fits along one dimension."""
-    reach = (along["size"] - 1) * along["window_dilation"] + 1
-    return max(0, (size + sum(along["pad"]) - reach) // along["stride"] + 1) if along["size"] else 0
+    return Convolution(_buffers(name))
 
 
 def _top_k(name: RalName, constants: Constants) -> Function:

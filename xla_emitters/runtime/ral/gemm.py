@@ -3,30 +3,45 @@
     gemm = Gemm(["f32", "f32", "f32"])
     gemm(ctx, stream, x, w, y, False, True, False)          y[b] = x[b] w[b]^T
 
-Of f32 and f64 a small product is computed by the machine code of `ctx`'s kernels, if it has any, and a larger one by NumPy's library; of
-f16 and bf16 sums are of f32, and are rounded once (room `library`). Which product is small depends on its sizes alone.
+Of f32 and f64 a product is computed by the machine code of `ctx`'s kernels, if it has any: a small one as it is, a larger one as that of a
+convolution, which packs and shares its work. Else NumPy's library computes it. f16 and bf16 are multiplied and added as f32, and rounded
+once. Which product is small depends on its sizes alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from xla_emitters.errors import DataError
-from xla_emitters.library.arguments import Array
-from xla_emitters.runtime.ral.context import STAGE, Call, Matrices, compute_by_library
+from xla_emitters.library.arguments import Array, widened
+from xla_emitters.library.gemm import arranged
+from xla_emitters.runtime.ral.context import (
+    STAGE,
+    Call,
+    ConvolutionWork,
+    Kernels,
+    Matrices,
+    check_result,
+    compute_by_library,
+)
+from xla_emitters.runtime.ral.convolution import product_work
 
 SMALL = 1 << 22
-"""Products of numbers up to which a library's threads are not worth waiting for."""
+"""Products of numbers up to which nothing is packed, or shared by threads."""
 SHARED = 1 << 24
 """Products of numbers in a batch from which on threads share it."""
 SMALL_MATRIX, MOST_TERMS = 1 << 16, 2048
-"""Elements of a right factor that stay in a cache without a library's blocking, and terms that machine code has memory for."""
+"""Elements of a right factor that stay in a cache without blocking, and terms that machine code has memory for."""
 PLAIN = {("f32",) * 3: "f32", ("f64",) * 3: "f64"}
 """Element types of products that need no conversion."""
+
+
+NARROW = frozenset(("f16", "bf16"))
+"""Element types whose products are those of f32."""
 
 
 class Factors(NamedTuple):
@@ -55,6 +70,17 @@ class Factors(NamedTuple):
         strides = (stride // size for array in (self.left, self.right) for stride in array.strides)
         return Matrices(batches, rows, columns, terms, *strides)
 
+    @property
+    def work(self) -> ConvolutionWork:
+        """It as a convolution, whose machine code is that of large products."""
+        return product_work(*self)
+
+    def multiply(self, kernels: Kernels, element: str) -> bool:
+        """Writes the product by machine code. False: there is none"""
+        if self.is_small:
+            return kernels.multiply(element, self, self.matrices, is_shared=self.is_shared)
+        return kernels.convolve(element, self.work)
+
 
 class Gemm:
     """See the file's head.
@@ -65,6 +91,7 @@ class Gemm:
     def __init__(self, types: Sequence[str]) -> None:
         self._types = list(types)
         self.plain = PLAIN.get(tuple(types))
+        self._is_narrow = {*types[:2]} <= NARROW and {*types[2:]} <= {*NARROW, "f32"}
 
     def __call__(
         self,
@@ -92,17 +119,19 @@ class Gemm:
         if self.plain is not None and (ctx is None or ctx.is_on_host):
             factors = self.factors(lhs, rhs, out, lhs_transposed, rhs_transposed)
             kernels = ctx.context.kernels if ctx is not None else None
-            if (
-                kernels is not None
-                and factors.is_small
-                and kernels.multiply(self.plain, factors, factors.matrices, is_shared=factors.is_shared)
-            ):
+            if kernels is not None and factors.multiply(kernels, self.plain):
                 return
             left, right, result = factors
             if np.may_share_memory(left, right):
                 right = right.copy()  # of a matrix and itself NumPy computes one half, with other bits
             np.matmul(left, right, out=result)
             return
+        if self._is_narrow and ctx is not None and ctx.is_on_host and (kernels := ctx.context.kernels) is not None:
+            left, right = (widened(array, name, np) for array, name in zip((lhs, rhs), self._types, strict=False))
+            result = np.empty(out.shape, np.float32)
+            if self.factors(left, right, result, lhs_transposed, rhs_transposed).multiply(kernels, "f32"):
+                out[...] = result
+                return
         config = {**GEMM, "lhs_contracting": [summed[0]], "rhs_contracting": [summed[1]]}
         config["lhs_batch"] = config["rhs_batch"] = list(range(batch))
         compute = compute_by_library if ctx is None else ctx.compute
@@ -120,6 +149,45 @@ class Gemm:
         )
 
 
+class Contraction:
+    """A product of arrays of f32 or f64 in any of their dimensions, as a batch of products of matrices.
+
+    dimensions  of both arrays: batch of the left one, of the right one; summed ones likewise
+    element     HLO's name of the element type
+    kernels     what multiplies
+    otherwise   computes it where no machine code does, and says what does not fit
+    """
+
+    def __init__(
+        self,
+        dimensions: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]],
+        element: str,
+        kernels: Kernels,
+        otherwise: Callable[..., None],
+    ) -> None:
+        self._left_batch, self._right_batch, self._left_summed, self._right_summed = dimensions
+        self._element = element
+        self._kernels = kernels
+        self._otherwise = otherwise
+
+    def __call__(self, left: Array, right: Array, out: Array) -> None:
+        lefts, rights = (*self._left_batch, *self._left_summed), (*self._right_batch, *self._right_summed)
+        fits = [left.shape[dim] for dim in lefts] == [right.shape[dim] for dim in rights]
+        free = [size for dim, size in enumerate(left.shape) if dim not in lefts]
+        columns = [size for dim, size in enumerate(right.shape) if dim not in rights]
+        batch = [left.shape[dim] for dim in self._left_batch]
+        if not fits or list(out.shape) != [*batch, *free, *columns]:
+            return self._otherwise(left, right, out)
+        factors = Factors(
+            arranged(left, self._left_batch, self._left_summed, contracting_last=True),
+            arranged(right, self._right_batch, self._right_summed, contracting_last=False),
+            out.reshape(prod(batch), prod(free), prod(columns)),
+        )
+        if not factors.multiply(self._kernels, self._element):
+            self._otherwise(left, right, out)
+        return None
+
+
 GEMM: Mapping[str, Any] = {
     "operands": ["lhs", "rhs"],
     "outputs": ["d"],
@@ -129,9 +197,3 @@ GEMM: Mapping[str, Any] = {
     "rounds": None,
 }
 """A product and nothing else, as `library` is told."""
-
-
-def check_result(out: Array, wanted: tuple[int, ...]) -> None:
-    """raises DataError where a buffer has not the sizes of what is written into it"""
-    if out.shape != wanted:
-        raise DataError(f"a result of {list(wanted)} does not fit its buffer of {list(out.shape)}", stage=STAGE)

@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.ral.context import Accesses, Kernels, Matrices
+from xla_emitters.runtime.ral.context import Accesses, ConvolutionWork, Kernels, Matrices
 
 SHARED_WORK = 1 << 21
 """Bytes of a launch's arrays from which on threads share its blocks: below, waking a thread takes longer."""
@@ -47,6 +47,19 @@ STEP = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 """A step: a function of its words."""
 
 
+class ConvolutionCode(NamedTuple):
+    """The step of convolutions of an element type.
+
+    address        where it begins
+    lanes          places that it computes at once
+    scratch_bytes  memory of a thread that computes so many features at once
+    """
+
+    address: int
+    lanes: int
+    scratch_bytes: Callable[[int], int]
+
+
 class HostKernels(Kernels):
     """Kernels by name.
 
@@ -54,6 +67,7 @@ class HostKernels(Kernels):
     accesses    of each kernel, which arguments it reads, and which it writes
     address_of  where the code of a kernel begins
     product_of  where the step begins that multiplies matrices of an element type; None: there is none
+    convolution_of  that computes convolutions; None: there is none
     """
 
     def __init__(
@@ -62,12 +76,15 @@ class HostKernels(Kernels):
         accesses: Mapping[str, Accesses],
         address_of: Callable[[str], int],
         product_of: Callable[[str], int] | None = None,
+        convolution_of: Callable[[str], ConvolutionCode] | None = None,
     ) -> None:
         self.parameters = parameters
         self.accesses = accesses
         self.address_of = address_of
         self._product_of = product_of
         self._products = dict[str, int]()
+        self._convolution_of = convolution_of
+        self._convolutions = dict[str, ConvolutionCode]()
         self._ready = dict[str, Callable[..., None]]()
 
     def launch(
@@ -116,6 +133,28 @@ class HostKernels(Kernels):
             step(ctypes.addressof(words))
 
         _share(multiply, matrices.batches, _thread_count() if is_shared else 1)
+        return True
+
+    def convolution(self, element: str) -> ConvolutionCode | None:
+        """What computes convolutions of an element type, compiled when it is first asked for."""
+        if element not in self._convolutions and self._convolution_of is not None:
+            self._convolutions[element] = self._convolution_of(element)
+        return self._convolutions.get(element)
+
+    def convolve(self, element: str, work: ConvolutionWork) -> bool:
+        if (code := self.convolution(element)) is None:
+            return False
+        step, addresses = STEP(code.address), [array.ctypes.data for array in work.arrays]
+        memory_bytes = code.scratch_bytes(work.features)
+
+        def convolve(first: int, last: int) -> None:
+            memory = np.empty(memory_bytes + SCRATCH_ALIGNMENT, np.uint8)
+            begin = memory.ctypes.data
+            given = (*addresses, begin + -begin % SCRATCH_ALIGNMENT, *work.words(first, last))
+            words = (ctypes.c_int64 * len(given))(*given)
+            step(ctypes.addressof(words))
+
+        _share(convolve, work.items(code.lanes), _thread_count() if work.is_shared else 1)
         return True
 
     def _make(self, name: str) -> Callable[..., None]:

@@ -143,7 +143,7 @@ class NativeProgram:
     def _made(self, text: str) -> Erased:
         name = self._registry.parse(text)
         if (op := self._ops.get(name.call)) is not None:
-            return Erased(name, function_of(op, call_beside(op)), context=False)
+            return Erased(name, function_of(op, call_beside(op), self.kernels), context=False)
         match name.call:
             case "ral_recv_input":
                 return Erased(name, self._received)

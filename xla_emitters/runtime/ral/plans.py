@@ -29,18 +29,31 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.ral.context import Context
+from xla_emitters.runtime.ral.context import Context, ConvolutionWork
+from xla_emitters.runtime.ral.convolution import Convolution, Shape
 from xla_emitters.runtime.ral.gemm import Gemm
 from xla_emitters.runtime.ral.host_kernels import ALIGNMENT, SCRATCH_ALIGNMENT, HostKernels, parts_of
-from xla_emitters.runtime.ral.recording import Launch, Place, Recording, Run, Segment, Set, Slot, Unplanned
+from xla_emitters.runtime.ral.recording import (
+    MOST_SEGMENTS,
+    Launch,
+    Place,
+    Recording,
+    Run,
+    Segment,
+    Set,
+    Slot,
+    Unplanned,
+)
 
-MOST_PLANS, MOST_BYTES, MOST_SEGMENTS = 64, 1 << 28, 256
+MOST_PLANS, MOST_BYTES = 64, 1 << 28
 FORMATS: Mapping[str, str] = {"float": "<fxxxx", "double": "<d", "i1": "<?xxxxxxx"}
 """A type -> how one of its numbers is a word; others are integers."""
 
 Key: TypeAlias = tuple[Any, ...]
-Recorder: TypeAlias = Callable[[Sequence[Array], Segment], tuple[list[Array], Recording]]
-"""Runs the host program and records it."""
+Step: TypeAlias = tuple[int, list[int | Slot]]
+"""Where its code begins, and its words."""
+Recorder: TypeAlias = Callable[[Sequence[Array], Segment, bool], tuple[list[Array], Recording]]
+"""Runs the host program and records it; with a flag whether it may stop by Unplanned."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +113,11 @@ class Plans:
         finally:
             self._lock.release()
 
-    def record(self, inputs: Sequence[Array]) -> list[Array] | None:
-        """The results of a call that is recorded; None: the program is to run as usual. raises as the program"""
+    def record(self, inputs: Sequence[Array], *, may_stop: bool = False) -> list[Array] | None:
+        """The results of a call that is recorded; None: the program is to run as usual.
+
+        raises  as the program; Unplanned if the recording may stop, where the call cannot be repeated
+        """
         key = _key(inputs)
         if not self._lock.acquire(blocking=False):
             return None
@@ -112,15 +128,15 @@ class Plans:
                 while len(self._known) > MOST_PLANS:
                     self._known.popitem(last=False)
                 return None
-            return self._recorded(key, plan, inputs) if plan.usable else None
+            return self._recorded(key, plan, inputs, may_stop) if plan.usable else None
         finally:
             self._lock.release()
 
-    def _recorded(self, key: Key, plan: Plan, inputs: Sequence[Array]) -> list[Array]:
+    def _recorded(self, key: Key, plan: Plan, inputs: Sequence[Array], may_stop: bool) -> list[Array]:
         """Runs the host program, and makes a plan of what it does."""
         plan.is_recorded = plan.usable = False  # should the call fail
         try:
-            results, recording = self._record(inputs, plan.root)
+            results, recording = self._record(inputs, plan.root, may_stop)
         except BaseException:
             del self._known[key]
             raise
@@ -194,7 +210,7 @@ class SegmentCode:
         self._inputs, self._kernels, self._steps = inputs, kernels, steps
         self._kept = list[Any]()
         self._parts = list[int | tuple[Callable[..., None], tuple[Any, ...]]]()
-        self._pending = list[tuple[int, list[int | Slot]]]()
+        self._pending = list[Step]()
         made = set(segment.slots)  # not arguments, which are the caller's, nor constants
         self._returned = {place.slot: number for number, place in enumerate(segment.results) if place.slot in made}
         self.results = [(place.shape, place.dtype) for place in segment.results]
@@ -275,16 +291,55 @@ class SegmentCode:
         return None
 
     def _run(self, event: Run) -> None:
-        if isinstance(event.function, Gemm) and event.function.plain is not None:
-            left, right, out, *transposed, _ = event.arguments[2:]
-            factors = event.function.factors(left.array(), right.array(), out.array(), *transposed)
-            addresses = [array.ctypes.data for array in factors]
-            are_views = addresses == [place.slot.memory.ctypes.data for place in (left, right, out)]
-            step = self._kernels.product(event.function.plain)
-            if step is not None and factors.is_small and not factors.is_shared and are_views:
-                self._pending.append((step, [out.slot, left.slot, right.slot, *factors.matrices]))
-                return
-        self._python(event.function, event.arguments)
+        function: object = event.function
+        step = None
+        if isinstance(function, Gemm):
+            step = self._product(function, event.arguments[2:])
+        elif isinstance(function, Convolution):
+            step = self._convolution(function, event.arguments[2:])
+        if step is not None:
+            self._pending.append(step)
+        else:
+            self._python(event.function, event.arguments)
+
+    def _product(self, gemm: Gemm, arguments: Sequence[Any]) -> Step | None:
+        """The step of a product that no threads share; None for any other."""
+        if gemm.plain is None or (address := self._kernels.product(gemm.plain)) is None:
+            return None
+        left, right, out, *transposed, _ = arguments
+        factors = gemm.factors(left.array(), right.array(), out.array(), *transposed)
+        addresses = [array.ctypes.data for array in factors]
+        are_views = addresses == [place.slot.memory.ctypes.data for place in (left, right, out)]
+        if not are_views:
+            return None
+        if factors.is_small:
+            if factors.is_shared:
+                return None
+            return address, [out.slot, left.slot, right.slot, *factors.matrices]
+        work = factors.work
+        is_turned = work.arrays[1].ctypes.data == left.slot.memory.ctypes.data
+        return self._work(
+            gemm.plain, work, [out.slot, *((left.slot, right.slot) if is_turned else (right.slot, left.slot))]
+        )
+
+    def _work(self, element: str, work: ConvolutionWork, slots: Sequence[Slot]) -> Step | None:
+        """The step of work on these arrays that no threads share."""
+        if work.is_shared or (code := self._kernels.convolution(element)) is None:
+            return None
+        memory = self._keep(np.empty(code.scratch_bytes(work.features) + SCRATCH_ALIGNMENT, np.uint8))
+        memory += -memory % SCRATCH_ALIGNMENT
+        return code.address, [*slots, memory, *work.words(0, work.items(code.lanes))]
+
+    def _convolution(self, convolution: Convolution, arguments: Sequence[Any]) -> Step | None:
+        """The step of a convolution that no threads share, and whose padding follows from sizes; None for any other."""
+        image, kernel, padding, out, numbers = arguments
+        if convolution.held is None or not convolution.is_plain or not padding.slot.is_constant:
+            return None
+        arrays = [place.array() for place in (image, kernel, out)]
+        work = Shape.of(numbers, arrays[1], padding.array()).work(*arrays)
+        if work is None:
+            return None
+        return self._work(convolution.held, work, [out.slot, image.slot, kernel.slot])
 
     def _python(self, function: Callable[..., None], arguments: Sequence[Any]) -> None:
         self._flush()

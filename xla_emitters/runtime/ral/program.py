@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
+from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,18 +26,51 @@ from xla_emitters.runtime.ral.context import Call, Context, Kernels
 from xla_emitters.runtime.ral.functions import COPIES, OF_THE_CALL, OUTPUTS, function_named
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
+from xla_emitters.runtime.ral.native_program import NativeProgram
 from xla_emitters.runtime.ral.plans import Plans, Steps
-from xla_emitters.runtime.ral.recording import Recording, Segment, elements_of
+from xla_emitters.runtime.ral.recording import Recording, Segment, Unplanned, elements_of
 from xla_emitters.runtime.reference import call_beside
 from xla_emitters.runtime.simt.loops import compile_loops
 
 Watch: TypeAlias = Callable[[str, Callable[..., Any]], Callable[..., Any]]
 """(name, function) -> the function that is called instead"""
 
+MOST_STEPS = 4_000
+"""Buffers and launches by Python, of all calls, after which a program whose loops are plain (`host/loop_blocks`) is machine code."""
 WITH_EFFECTS = frozenset(
     ("custom-call", "infeed", "outfeed", "recv", "recv-done", "rng", "rng-get-and-update-state", "send", "send-done")
 )
 """Ops whose results do not follow from their operands, or that may do something else: plans carry them out in each call."""
+
+
+class LimitedCall(Call):
+    """A call by Python that ends by `Unplanned` after so many buffers and launches."""
+
+    __slots__ = ("_most", "steps")
+
+    def __init__(self, context: Context, inputs: Sequence[Array], most: int) -> None:
+        super().__init__(context, inputs)
+        self._most, self.steps = most, 0
+
+    def alloc(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        self._count()
+        return super().alloc(shape, dtype)
+
+    def launch(
+        self,
+        name: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared_bytes: int,
+        arguments: Sequence[Any],
+    ) -> None:
+        self._count()
+        super().launch(name, grid, block, shared_bytes, arguments)
+
+    def _count(self) -> None:
+        self.steps += 1
+        if self.steps > self._most:
+            raise Unplanned("the loops of the program are long")
 
 
 class LoadedProgram:
@@ -50,6 +84,7 @@ class LoadedProgram:
     donated    numbers of the arguments whose memory a run may take for its results
     steps      what its plans are run by; None: it has none
     watch      what its `lmhlo.watch` ops call: (number, values ...); None: it has none
+    by_code    makes the same program as machine code, for calls without a plan after MOST_STEPS by Python; None: there is none
     """
 
     def __init__(
@@ -62,12 +97,13 @@ class LoadedProgram:
         donated: frozenset[int] = frozenset(),
         steps: Steps | None = None,
         watch: Callable[..., None] | None = None,
+        by_code: Callable[[], NativeProgram | None] | None = None,
     ) -> None:
         self.source = source
         self._code = compile(source, HOST_PROGRAM, "exec")
         self._dtypes: dict[str, Any] = {name: dtype(wanted).numpy for name, wanted in dtypes.items()}
         self._ops = functions
-        self._functions = {name: _function(op) for name, op in functions.items()}
+        self._functions = {name: _function(op, kernels) for name, op in functions.items()}
         self._constants = constants
         self._watch = watch
         self._main = self._loaded(np.empty, self._functions, partial(function_named, constants=constants))
@@ -75,6 +111,9 @@ class LoadedProgram:
         self.context = Context(kernels)
         self.donated = donated
         self._recording: Recording | None = None
+        self._by_code, self._code_making = by_code, Lock()
+        self.native: NativeProgram | None = None
+        self._steps = 0
         self.plans: Plans | None = None
         if steps is not None and isinstance(kernels, HostKernels):
             self.plans = Plans(kernels, steps, self._record)
@@ -94,13 +133,36 @@ class LoadedProgram:
 
         The memory of donated arguments may be that of results afterwards: the caller gives arrays that nothing else needs.
         """
-        if self.plans is not None:
-            found = self.plans.run(inputs, self.context)
-            if found is None:
-                found = self.plans.record(inputs)
-            if found is not None:
+        if self.plans is not None and (found := self.plans.run(inputs, self.context)) is not None:
+            return found
+        if self.native is not None:
+            return self.native.run(inputs)
+        try:
+            if self.plans is not None and (found := self.plans.record(inputs, may_stop=self._may_stop)) is not None:
                 return found
-        return self._run(Call(self.context, inputs, self.donated), self._main)
+            if not self._may_stop:
+                return self._run(Call(self.context, inputs, self.donated), self._main)
+            call = LimitedCall(self.context, inputs, MOST_STEPS - self._steps)
+            try:
+                return self._run(call, self._main)
+            finally:
+                self._steps += call.steps
+        except Unplanned:
+            self._make_code()
+        return self.run(inputs)
+
+    @property
+    def _may_stop(self) -> bool:
+        """Whether a call by Python may end before its results are there, for machine code to begin anew: no argument was changed."""
+        return self._by_code is not None and not self.donated
+
+    def _make_code(self) -> None:
+        """From now on calls without a plan are machine code, where it can be made."""
+        with self._code_making:
+            if self._by_code is not None:
+                if (native := self._by_code()) is not None:
+                    native.context = self.context
+                self.native, self._by_code = native, None
 
     def run_seen(self, inputs: Sequence[Array], watch: Watch) -> list[Array]:
         """As `run`, by the host program, with what `watch` makes of the functions that it calls."""
@@ -113,9 +175,9 @@ class LoadedProgram:
         call = WatchedCall(self.context, inputs, self.donated, self.source.splitlines())
         return self._run(call, self._main), call.memory()
 
-    def _record(self, inputs: Sequence[Array], root: Segment) -> tuple[list[Array], Recording]:
-        """Runs the program and notes what it does. raises as `run`"""
-        recording = self._recording = Recording(self.context, inputs, root, self.donated)
+    def _record(self, inputs: Sequence[Array], root: Segment, may_stop: bool) -> tuple[list[Array], Recording]:
+        """Runs the program and notes what it does. raises as `run`; Unplanned if it may stop, and cannot be repeated"""
+        recording = self._recording = Recording(self.context, inputs, root, self.donated, may_stop=may_stop)
         try:
             return self._run(recording, self._recorded_main), recording
         finally:
@@ -163,6 +225,6 @@ class LoadedProgram:
         return call.carry_out(main, takes_arguments=self._takes_arguments)
 
 
-def _function(op: BufferOp | FusionOp) -> Callable[..., None]:
+def _function(op: BufferOp | FusionOp, kernels: Kernels | None) -> Callable[..., None]:
     """What carries out an op on buffers, or the loops of a fusion."""
-    return compile_loops(op) if isinstance(op, FusionOp) else function_of(op, call_beside(op))
+    return compile_loops(op) if isinstance(op, FusionOp) else function_of(op, call_beside(op), kernels)

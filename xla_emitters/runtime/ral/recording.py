@@ -30,8 +30,8 @@ from xla_emitters.dtypes import Array
 from xla_emitters.runtime.ral.context import Call, Context, compute_by_library
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 
-MOST_EVENTS = 20_000
-"""Events of one path through a program: more are not noted."""
+MOST_EVENTS, MOST_SEGMENTS = 20_000, 256
+"""Events of one path through a program, and segments of a plan: more are not noted."""
 KEPT_BYTES = 256
 """Buffers up to this size have memory of their own in a plan: those that become known are then constants."""
 
@@ -185,14 +185,33 @@ class Recording(Call):
 
     inputs  as of a `Call`
     root    the first segment of the plan, which is empty at first
+    may_stop  it ends by Unplanned as soon as the call cannot be repeated
     """
 
-    __slots__ = ("_constants", "_count", "_free", "_made", "_new", "_root", "failure", "segment")
+    __slots__ = (
+        "_constants",
+        "_count",
+        "_free",
+        "_made",
+        "_may_stop",
+        "_new",
+        "_reads",
+        "_root",
+        "failure",
+        "segment",
+    )
 
     def __init__(
-        self, context: Context, inputs: Sequence[Array], root: Segment, donated: frozenset[int] = frozenset()
+        self,
+        context: Context,
+        inputs: Sequence[Array],
+        root: Segment,
+        donated: frozenset[int] = frozenset(),
+        *,
+        may_stop: bool = False,
     ) -> None:
         super().__init__(context, inputs, donated)
+        self._may_stop, self._reads = may_stop, 0
         self._root = self.segment = root
         self._new = root.read is None
         self._made = self._count = 0
@@ -243,12 +262,21 @@ class Recording(Call):
     def note(self, event: Event) -> None:
         self._count += 1
         if self._count > MOST_EVENTS:
-            self.failure = self.failure or f"more than {MOST_EVENTS} events"
+            self._fails(f"more than {MOST_EVENTS} events")
         elif self._new:
             self.segment.events.append(event)
 
+    def _fails(self, why: str) -> None:
+        """Says that the call cannot be repeated. raises Unplanned if it may stop"""
+        self.failure = self.failure or why
+        if self._may_stop:
+            raise Unplanned(why)
+
     def has_read(self, buffer: RecordedBuffer, indices: tuple[int, ...], value: Any) -> None:
         """The program goes on as an element says."""
+        self._reads += 1
+        if self._reads > MOST_SEGMENTS:
+            return self._fails(f"more than {MOST_SEGMENTS} elements are read")
         key = value if value == value else "nan"
         if self._new:
             self.segment.read = place_of(buffer), indices
@@ -257,6 +285,7 @@ class Recording(Call):
         if following is None:
             following = self.segment.children[key] = Segment()
         self.segment, self._made = following, 0
+        return None
 
     def has_stored(self, buffer: RecordedBuffer, key: Any, value: Any) -> None:
         """An element, or all, became a number that the program knows."""

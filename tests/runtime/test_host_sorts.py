@@ -1,0 +1,98 @@
+"""Sorts as machine code of this CPU, against NumPy's stable sorts: orders, dimensions, sizes near the widths of runs, no order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.program_host import CPU
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.stablehlo_text import parse_stablehlo
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed")
+
+Array = np.ndarray[Any, Any]
+SIZES = (0, 1, 2, 3, 4, 5, 15, 16, 17, 63, 65, 257, 1025)
+SORT = """module @m {{ func.func public @main(%x: tensor<?x?x{t}>, %y: tensor<?x?x{u}>) -> (tensor<?x?x{t}>, tensor<?x?x{u}>) {{
+  %0 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x?x{t}>) -> tensor<i32>
+  %1 = stablehlo.get_dimension_size %x, dim = 1 : (tensor<?x?x{t}>) -> tensor<i32>
+  %2 = stablehlo.reshape %0 : (tensor<i32>) -> tensor<1xi32>
+  %3 = stablehlo.reshape %1 : (tensor<i32>) -> tensor<1xi32>
+  %4 = stablehlo.concatenate %2, %3, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %5 = stablehlo.dynamic_reshape %y, %4 : (tensor<?x?x{u}>, tensor<2xi32>) -> tensor<?x?x{u}>
+  %6:2 = "stablehlo.sort"(%x, %5) <{{dimension = {dim} : i64, is_stable = true}}> ({{
+    ^bb0(%a: tensor<{t}>, %b: tensor<{t}>, %c: tensor<{u}>, %d: tensor<{u}>):
+      {body}
+      stablehlo.return %r : tensor<i1>
+  }}) : (tensor<?x?x{t}>, tensor<?x?x{u}>) -> (tensor<?x?x{t}>, tensor<?x?x{u}>)
+  return %6#0, %6#1 : tensor<?x?x{t}>, tensor<?x?x{u}> }} }}"""
+ORDER = "%r = stablehlo.compare {direction}, %a, %b, {kind} : (tensor<{t}>, tensor<{t}>) -> tensor<i1>"
+
+
+def sorted_by(body: str, t: str, u: str, dim: int, monkeypatch: pytest.MonkeyPatch) -> DynamicProgram:
+    monkeypatch.setenv(CPU, "llvm")
+    text = SORT.format(body=body, t=t, u=u, dim=dim)
+    program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
+    assert program.cpu.road is not None
+    assert "lmhlo.sort" not in {op.name for op in program.cpu.road.host.walk()}
+    return program
+
+
+def shape_of(dim: int, size: int) -> tuple[int, int]:
+    return (size, 3) if dim == 0 else (3, size)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("direction", ["LT", "GT"])
+def test_equal_ones_stay_in_order(direction: str, dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = ORDER.format(direction=direction, kind="SIGNED", t="i32")
+    program = sorted_by(body, "i32", "i16", dim, monkeypatch)
+    rng = np.random.default_rng(0)
+    for size in SIZES:
+        x = rng.integers(-5, 6, shape_of(dim, size), np.int32)
+        y = rng.integers(-9, 10, x.shape).astype(np.int16)
+        order = np.argsort(x if direction == "LT" else -x, axis=dim, kind="stable")
+        found = program(x, y)
+        for array, result in zip((x, y), found, strict=True):
+            np.testing.assert_array_equal(result, np.take_along_axis(array, order, dim))
+
+
+def test_floats_by_total_order_with_both_zeros_and_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = sorted_by(ORDER.format(direction="LT", kind="TOTALORDER", t="f32"), "f32", "i32", 1, monkeypatch)
+    rng = np.random.default_rng(0)
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e-45, -1e-45], np.float32)
+    for size in SIZES:
+        x = np.where(rng.random((3, size)) < 0.5, rng.choice(special, (3, size)), rng.standard_normal((3, size)))
+        x = x.astype(np.float32)
+        bits = x.view(np.int32).astype(np.int64)
+        order = np.argsort(np.where(bits < 0, -(1 << 31) - bits - 1, bits), axis=1, kind="stable")
+        y = np.broadcast_to(np.arange(size, dtype=np.int32), x.shape).copy()
+        np.testing.assert_array_equal(program(x, y)[1], order)
+
+
+def test_the_second_key_decides_where_the_first_is_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = """%e = stablehlo.compare EQ, %a, %b, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %f = stablehlo.compare LT, %a, %b, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %g = stablehlo.compare GT, %c, %d, UNSIGNED : (tensor<ui8>, tensor<ui8>) -> tensor<i1>
+      %r = stablehlo.select %e, %g, %f : tensor<i1>, tensor<i1>"""
+    program = sorted_by(body, "i32", "ui8", 1, monkeypatch)
+    rng = np.random.default_rng(1)
+    x, y = rng.integers(-3, 3, (3, 257), np.int32), rng.integers(0, 256, (3, 257)).astype(np.uint8)
+    order = np.lexsort((-y.astype(int), x), axis=1)
+    for array, result in zip((x, y), program(x, y), strict=True):
+        np.testing.assert_array_equal(result, np.take_along_axis(array, order, 1))
+
+
+@pytest.mark.parametrize("constant", ["true", "false"])
+def test_what_is_no_order_gives_a_permutation(constant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = sorted_by(f"%r = stablehlo.constant dense<{constant}> : tensor<i1>", "f16", "i32", 1, monkeypatch)
+    for size in SIZES:
+        x = np.zeros((3, size), np.float16)
+        y = np.broadcast_to(np.arange(size, dtype=np.int32), x.shape).copy()
+        found = program(x, y)[1]
+        np.testing.assert_array_equal(np.sort(found, axis=1), y)
+        if constant == "false":
+            np.testing.assert_array_equal(found, y)

@@ -1,0 +1,310 @@
+"""The schedule of random bits on a CPU: counters of Philox or ThreeFry, one after the other, so that LLVM takes several at once.
+
+    lmhlo.rng_bit_generator %state -> %new, %bits
+      parallel of one:                    %new = the state, its counter advanced
+      parallel for each CHUNK counters:   for each counter: its words, which are the next elements of %bits
+      parallel of one:                    the elements that the last words are too many for
+
+What the words are and where they go is said in `library/random_bits`, which has the same bits. A state is two u64, of Philox three
+too; any other stays with the runtime, as do elements that are no integers.
+Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011); StableHLO specification, "rng_bit_generator".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, i32, i64
+from xdsl.ir import SSAValue
+
+from xla_emitters.buffers.index_code import Number
+from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
+from xla_emitters.dtypes import Kind, dtype_of
+from xla_emitters.library.random_bits import KEY_PARITY, MULTIPLIERS, ROTATIONS, WEYL
+from xla_emitters.loops.kernel_code import KernelCode
+from xla_emitters.loops.schedule import FusionLoops
+
+NAME = "loop"
+CHUNK = 4096
+"""Counters of one iteration that threads share."""
+THREEFRY = "rng_three_fry"
+WORDS = {True: 2, False: 4}
+"""Words of a counter: of ThreeFry, of Philox."""
+ROUNDS = 10
+GROUPS = 5
+"""Rounds of Philox; of ThreeFry groups of four."""
+
+
+def has_random_schedule(op: BufferOp) -> bool:
+    """Whether its state and its elements are known here."""
+    state, bits = (tensor_of(buffer.type) for buffer in op.outputs)
+    element, words = dtype_of(bits.element_type), dtype_of(state.element_type)
+    is_integer = element.kind in (Kind.SIGNED, Kind.UNSIGNED) and element.bits in (8, 16, 32, 64)
+    is_known = state.get_shape() == (2,) or (state.get_shape() == (3,) and not _is_threefry(op))
+    return is_integer and words.name == "u64" and is_known
+
+
+def _is_threefry(op: BufferOp) -> bool:
+    return op.properties["algorithm"] == StringAttr(THREEFRY)
+
+
+def emit_random_bits(fusion: FusionLoops) -> None:
+    """The loops of a fusion that is one generator."""
+    (root,) = fusion.roots
+    generator = _Generator(fusion, root)
+    fusion.parallel(NAME, [1], [1], lambda code, _: generator.advance(code))
+    if generator.is_split:
+        fusion.parallel(NAME, [1], [1], lambda code, _: generator.write_split(code))
+        return
+    host, per = fusion.numbers.code, generator.elements_of_counter
+    whole = host.divide(generator.count, per)
+    chunks = host.divide(host.add(whole, CHUNK - 1), CHUNK)
+
+    def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
+        first = code.index.multiply(variables[0], CHUNK)
+        last = code.index.minimum(code.index.add(first, CHUNK), whole)
+        state = generator.state(code)
+
+        def step(inner: KernelCode, number: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            for place, value in enumerate(generator.values(inner, state, number)):
+                generator.store(inner, value, inner.index.add(inner.index.multiply(number, per), place))
+            return ()
+
+        code.loop(first, last, 1, (), step)
+
+    def rest(code: KernelCode, _: Sequence[SSAValue]) -> None:
+        values = generator.values(code, generator.state(code), code.index.value(whole))
+        for place, value in enumerate(values):
+            at = code.index.add(code.index.multiply(whole, per), place)
+
+            def write(inner: KernelCode, value: SSAValue = value, at: Number = at) -> Sequence[SSAValue]:
+                generator.store(inner, value, at)
+                return ()
+
+            code.branch(code.index.compare("slt", at, generator.count), (), write)
+
+    fusion.parallel(NAME, [chunks], [1], body)
+    if per > 1:
+        fusion.parallel(NAME, [1], [1], rest)
+
+
+@dataclass(frozen=True)
+class _State:
+    """Halves of the key, and the counter that the first words are of: low, high half of 128 bits."""
+
+    key: tuple[SSAValue, SSAValue]
+    low: SSAValue
+    high: SSAValue
+
+
+class _Generator:
+    """One op.
+
+    count                how many elements
+    elements_of_counter  that the words of a counter make
+    is_split             whether the two words of a counter are apart: of ThreeFry, where an element is one word
+    """
+
+    def __init__(self, fusion: FusionLoops, root: BufferOp) -> None:
+        self._given, (self._new, self._bits) = root.inputs[0], root.outputs
+        self._is_threefry = _is_threefry(root)
+        self._sizes = fusion.numbers.sizes(self._bits)
+        self.element = dtype_of(tensor_of(self._bits.type).element_type)
+        self.count = fusion.numbers.count(self._bits)
+        words = WORDS[self._is_threefry]
+        self.elements_of_counter = words if self.element.bits <= 32 else words // 2
+        self.is_split = self._is_threefry and self.element.bits <= 32
+
+    # ----------------------------------------------------------------------------------------------------------- state
+
+    def _word(self, code: KernelCode, number: int) -> SSAValue:
+        return code.load(self._given, [code.index.value(number)])
+
+    def state(self, code: KernelCode) -> _State:
+        is_long = tensor_of(self._given.type).get_shape() == (3,)
+        key = self._word(code, 0)
+        return _State((_low(code, key), _high(code, key)), self._word(code, 1), self._word(code, 2 if is_long else 0))
+
+    def advance(self, code: KernelCode) -> None:
+        """Writes the new state."""
+        if self.is_split:
+            outer, size, inner = self._split(code)
+            index = code.index
+            used = index.multiply(index.multiply(outer, index.quotient(index.add(size, 1), 2)), inner)
+        else:
+            per = self.elements_of_counter
+            used = code.index.quotient(code.index.add(self.count, per - 1), per)
+        low = self._word(code, 1)
+        taken = code.insert(arith.IndexCastOp(code.index.value(used), i64)).result
+        words = [self._word(code, 0), code.insert(arith.AddiOp(low, taken)).result]
+        if tensor_of(self._given.type).get_shape() == (3,):
+            carry = code.insert(arith.CmpiOp(words[1], low, "ult")).result
+            carried = code.insert(arith.ExtUIOp(carry, i64)).result
+            words.append(code.insert(arith.AddiOp(self._word(code, 2), carried)).result)
+        for number, word in enumerate(words):
+            code.store(word, self._new, [code.index.value(number)])
+
+    # ---------------------------------------------------------------------------------------------------------- values
+
+    def values(self, code: KernelCode, state: _State, number: SSAValue) -> list[SSAValue]:
+        """The elements that the counter of that number gives, in order."""
+        words = self._words(code, state, number)
+        if self.element.bits <= 32:
+            return words
+        halves = [code.insert(arith.ExtUIOp(word, i64)).result for word in words]
+        return [
+            code.insert(arith.OrIOp(low, _shifted(code, high, 32, arith.ShLIOp))).result
+            for low, high in zip(halves[::2], halves[1::2], strict=True)
+        ]
+
+    def store(self, code: KernelCode, value: SSAValue, place: Number) -> None:
+        """Writes an element, which has the low bits of the value."""
+        width = IntegerType(self.element.bits)
+        if value.type != width:
+            value = code.insert(arith.TruncIOp(value, width)).result
+        code.store(value, self._bits, code.index.delinearize(code.index.value(place), self._sizes))
+
+    def _words(self, code: KernelCode, state: _State, number: SSAValue) -> list[SSAValue]:
+        counter = code.insert(arith.AddiOp(code.insert(arith.IndexCastOp(number, i64)).result, state.low)).result
+        if self._is_threefry:
+            return _threefry(code, (_low(code, counter), _high(code, counter)), state.key)
+        carry = code.insert(arith.CmpiOp(counter, state.low, "ult")).result
+        high = code.insert(arith.AddiOp(state.high, code.insert(arith.ExtUIOp(carry, i64)).result)).result
+        counters = [half(code, word) for word in (counter, high) for half in (_low, _high)]
+        return _philox(code, counters, state.key)
+
+    # ----------------------------------------------------------------------------------------------------- split words
+
+    def _split(self, code: KernelCode) -> tuple[Number, Number, Number]:
+        """Elements before, along and behind the dimension in which first and second words take turns."""
+        index, sizes = code.index, self._sizes or (1,)
+        largest: Number = sizes[0]
+        for size in sizes[1:]:
+            largest = index.maximum(largest, size)
+
+        def parts(along: int) -> tuple[Number, Number, Number]:
+            before, behind = (self._product(code, part) for part in (sizes[:along], sizes[along + 1 :]))
+            return before, sizes[along], behind
+
+        def chosen(found: tuple[Number, ...], is_it: SSAValue, other: tuple[Number, ...]) -> tuple[Number, ...]:
+            return tuple(index.select(is_it, a, b) for a, b in zip(found, other, strict=True))
+
+        # From the last dimension to the first, the largest; then, before all of these, those of even size.
+        best: tuple[Number, ...] = parts(len(sizes) - 1)
+        for along in reversed(range(len(sizes) - 1)):
+            best = chosen(parts(along), index.compare("eq", sizes[along], largest), best)
+        for along in reversed(range(len(sizes))):
+            best = chosen(parts(along), index.compare("eq", index.remainder(sizes[along], 2), 0), best)
+        before, size, behind = best
+        return before, size, behind
+
+    def _product(self, code: KernelCode, sizes: Sequence[Number]) -> Number:
+        total: Number = 1
+        for size in sizes:
+            total = code.index.multiply(total, size)
+        return total
+
+    def write_split(self, code: KernelCode) -> None:
+        """Writes all elements where the words of a counter are beside each other in one dimension."""
+        before, size, behind = self._split(code)
+        state, half = self.state(code), code.index.quotient(code.index.add(size, 1), 2)
+
+        def outer(code: KernelCode, first: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            def along(code: KernelCode, second: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                index = code.index
+                number = index.multiply(index.add(index.multiply(first, half), second), behind)
+                place = index.add(index.multiply(first, size), index.multiply(second, 2))
+                has_second = index.compare("slt", index.add(index.multiply(second, 2), 1), size)
+
+                def write(is_second: bool) -> Callable[[KernelCode], Sequence[SSAValue]]:
+                    return lambda inner: row(inner, number, place, is_second=is_second)
+
+                code.branch(has_second, (), write(True), write(False))
+                return ()
+
+            code.loop(0, half, 1, (), along)
+            return ()
+
+        def row(code: KernelCode, number: Number, place: Number, *, is_second: bool) -> Sequence[SSAValue]:
+            def step(code: KernelCode, offset: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                index = code.index
+                words = self._words(code, state, index.value(index.add(number, offset)))
+                at = index.add(index.multiply(place, behind), offset)
+                self.store(code, words[0], at)
+                if is_second:
+                    self.store(code, words[1], index.add(at, behind))
+                return ()
+
+            code.loop(0, behind, 1, (), step)
+            return ()
+
+        code.loop(0, before, 1, (), outer)
+
+
+# ---------------------------------------------------------------------------------------------------------------- words
+
+
+def _low(code: KernelCode, value: SSAValue) -> SSAValue:
+    return code.insert(arith.TruncIOp(value, i32)).result
+
+
+def _high(code: KernelCode, value: SSAValue) -> SSAValue:
+    return _low(code, _shifted(code, value, 32, arith.ShRUIOp))
+
+
+def _number(code: KernelCode, number: int, width: int) -> SSAValue:
+    signed = number - (1 << width) if number >> (width - 1) else number
+    return code.insert(arith.ConstantOp(IntegerAttr(signed, width))).result
+
+
+def _shifted(code: KernelCode, value: SSAValue, by: int, op: type[arith.ShLIOp | arith.ShRUIOp]) -> SSAValue:
+    return code.insert(op(value, _number(code, by, dtype_of(value.type).bits))).result
+
+
+def _xor(code: KernelCode, *values: SSAValue) -> SSAValue:
+    first, *others = values
+    for other in others:
+        first = code.insert(arith.XOrIOp(first, other)).result
+    return first
+
+
+def _add(code: KernelCode, a: SSAValue, b: SSAValue) -> SSAValue:
+    return code.insert(arith.AddiOp(a, b)).result
+
+
+def _threefry(code: KernelCode, counter: Sequence[SSAValue], key: Sequence[SSAValue]) -> list[SSAValue]:
+    """The two words of a counter: 20 rounds, the key added after every fourth."""
+    keys = [*key, _xor(code, *key, _number(code, KEY_PARITY, 32))]
+    x, y = (_add(code, word, each) for word, each in zip(counter, key, strict=True))
+    for group in range(GROUPS):
+        for rotation in ROTATIONS[4 * (group % 2) :][:4]:
+            x = _add(code, x, y)
+            turned = code.insert(
+                arith.OrIOp(_shifted(code, y, rotation, arith.ShLIOp), _shifted(code, y, 32 - rotation, arith.ShRUIOp))
+            ).result
+            y = _xor(code, turned, x)
+        x = _add(code, x, keys[(group + 1) % 3])
+        y = _add(code, y, _add(code, keys[(group + 2) % 3], _number(code, group + 1, 32)))
+    return [x, y]
+
+
+def _philox(code: KernelCode, counter: Sequence[SSAValue], key: Sequence[SSAValue]) -> list[SSAValue]:
+    """The four words of a counter: 10 rounds."""
+    words, keys = list(counter), list(key)
+    for _ in range(ROUNDS):
+        first, second = (
+            code.insert(
+                arith.MuliOp(code.insert(arith.ExtUIOp(words[2 * i], i64)).result, _number(code, MULTIPLIERS[i], 64))
+            ).result
+            for i in range(2)
+        )
+        words = [
+            _xor(code, _high(code, second), words[1], keys[0]),
+            _low(code, second),
+            _xor(code, _high(code, first), words[3], keys[1]),
+            _low(code, first),
+        ]
+        keys = [_add(code, each, _number(code, step, 32)) for each, step in zip(keys, WEYL, strict=True)]
+    return words

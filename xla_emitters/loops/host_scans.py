@@ -1,0 +1,134 @@
+"""The schedule of windows on a CPU: a cumulative op is one pass over its array.
+
+    lmhlo.reduce_window %x, %init -> %y                  parallel for each row along d, if the window is a prefix or a suffix of rows:
+                                             ->            a = init;  for i in 0 .. n:  a = body(a, x[i]);  y[i] = a
+                                                         parallel for each element, if it is neither: as `host_elements`
+
+    prefix    element i sees 0 .. i       size >= n, low = size - 1             the same operations in the same order as the op says
+    suffix    element i sees i .. n - 1   size >= n, low = 0                    from the end: only for a body that commutes, where the
+                                                                                order of a sum of floats is another one
+    both      size 1, no padding along all other dimensions; no stride, no dilation; as many elements as the array has
+
+JAX exports cumsum, cummax ... as such windows, whose sizes are known when the program runs. So the host decides which of the loops has
+blocks. Of a window that cannot be as large as the array there is one loop only.
+Source: StableHLO specification, "reduce_window"; G. Blelloch, "Prefix sums and their applications" (1990).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from xla_emitters.buffers.index_code import Number
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
+from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.loops.host_elements import Along, computation_of, window_on_host
+from xla_emitters.loops.kernel_code import KernelCode
+from xla_emitters.loops.scalar_code import emit_scalars
+from xla_emitters.loops.schedule import FusionLoops
+
+NAME = "loop"
+COMMUTING = frozenset(f"hlo.{name}" for name in ("add", "and", "maximum", "minimum", "multiply", "or", "xor"))
+"""Bodies that may take their elements in any order."""
+
+
+def emit_windows(fusion: FusionLoops) -> None:
+    """The loops of a fusion that is one op on windows."""
+    (root,) = fusion.roots
+    buffer, array = root.outputs[0], root.inputs[0]
+    sizes, of_array = fusion.numbers.sizes(buffer), fusion.numbers.sizes(array)
+    window = window_on_host(fusion.numbers, root)
+    is_scan: list[SSAValue] = []
+    if all(along.stride == along.base_dilation == along.window_dilation == 1 for along in window):
+        for dim, along in enumerate(window):
+            if _may_be_whole(along.size, of_array[dim]) and all(
+                _may_be_one(other.size) for at, other in enumerate(window) if at != dim
+            ):
+                is_scan += _scans(fusion, root, window, dim)
+    host, first = fusion.numbers.code, sizes[0] if sizes else 1
+    for holds in is_scan:
+        first = host.insert(arith.SelectOp(holds, host.value(0), host.value(first)))
+    # Not its bound alone: loops over rows take theirs from the coordinates (`disc-nest-loops`).
+    left = [first, *sizes[1:]] if sizes else []
+
+    def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
+        indices = code.index.delinearize(variables[0], left)
+        code.store(fusion.element(code, root, indices), buffer, indices)
+
+    fusion.parallel(NAME, [host.product(left)], [1], body)
+
+
+def _may_be_whole(size: Number, of: Number) -> bool:
+    """Whether a window of this size may see all of a dimension, at sizes that a program is called with."""
+    return not isinstance(size, int) or (isinstance(of, int) and size >= of > 1)
+
+
+def _may_be_one(size: Number) -> bool:
+    return not isinstance(size, int) or size == 1
+
+
+def _scans(fusion: FusionLoops, root: BufferOp, window: Sequence[Along], dim: int) -> list[SSAValue]:
+    """Writes the loops of a scan along a dimension, from the front and from the end; the host's i1 that say which one runs."""
+    host, sizes = fusion.numbers.code, fusion.numbers.sizes(root.inputs[0])
+    results, along, size = fusion.numbers.sizes(root.outputs[0]), window[dim], sizes[dim]
+
+    def compare(predicate: str, a: Number, b: Number) -> SSAValue:
+        return host.insert(arith.CmpiOp(host.value(a), host.value(b), predicate))
+
+    holds = [compare("sge", along.size, size)]
+    holds += [compare("eq", result, of) for result, of in zip(results, sizes, strict=True) if result is not of]
+    for at, other in enumerate(window):
+        if at != dim:
+            holds += [compare("eq", other.size, 1), compare("eq", other.low, 0)]
+    is_prefix = compare("eq", along.low, host.subtract(along.size, 1))
+    found = [_every(fusion, [*holds, is_prefix])]
+    _scan(fusion, root, dim, found[0], is_reversed=False)
+    if commutes(computation_of(root)):
+        # A window of one element is both.
+        is_other = compare("ne", along.low, host.subtract(along.size, 1))
+        found.append(_every(fusion, [*holds, compare("eq", along.low, 0), is_other]))
+        _scan(fusion, root, dim, found[1], is_reversed=True)
+    return found
+
+
+def _every(fusion: FusionLoops, conditions: Sequence[SSAValue]) -> SSAValue:
+    first, *others = conditions
+    for other in others:
+        first = fusion.numbers.code.insert(arith.AndIOp(first, other))
+    return first
+
+
+def commutes(computation: ComputationOp) -> bool:
+    """Whether a body is one op that takes its elements in any order."""
+    root = computation.root.owner
+    if not isinstance(root, HloOp) or root.name not in COMMUTING:
+        return False
+    numbers = [operand.owner.number.value.data for operand in root.operands if isinstance(operand.owner, ParameterOp)]
+    return sorted(numbers) == [0, 1]
+
+
+def _scan(fusion: FusionLoops, root: BufferOp, dim: int, holds: SSAValue, *, is_reversed: bool) -> None:
+    """The loop of each row; none where `holds` does not."""
+    host, (array, init), buffer = fusion.numbers.code, root.inputs[:2], root.outputs[0]
+    sizes, combine = fusion.numbers.sizes(array), computation_of(root)
+    others = [size for at, size in enumerate(sizes) if at != dim]
+    rows = host.product(others)
+
+    def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
+        at = code.index.delinearize(variables[0], others)
+        last = code.index.subtract(sizes[dim], 1)
+
+        def step(inner: KernelCode, number: SSAValue, so_far: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            place = inner.index.value(inner.index.subtract(last, number)) if is_reversed else number
+            indices = [*at[:dim], place, *at[dim:]]
+            (value,) = emit_scalars(inner, combine, [*so_far, inner.load(array, indices)])
+            inner.store(value, buffer, indices)
+            return (value,)
+
+        code.loop(0, sizes[dim], 1, [code.load(init, ())], step)
+
+    upper = host.insert(arith.SelectOp(holds, host.value(rows), host.value(0)))
+    fusion.parallel(NAME, [upper], [1], body)

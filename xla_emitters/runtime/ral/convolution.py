@@ -1,0 +1,277 @@
+"""Convolutions: what `ral_conv` does.
+
+    convolution = Convolution(["f32", "f32", "s32", "f32"])
+    convolution(ctx, stream, image, kernel, padding, out, numbers)
+
+`numbers` is the metadata: for each dimension (batch, features, spatial ...) where it is in image, kernel (features that go in first) and
+result; strides; dilations of the kernel; whether the kernel is a constant; where there are any, the groups of features and of the batch;
+behind these, where there are any, the dilations of the image.
+
+f32 and f64 are computed by the machine code of `ctx`'s kernels, if it has any (`lowering/host_convolutions`), f16 and bf16 by that of f32
+and rounded once; everything else by room `library`.
+Source: docs/reference/4 1.3, 4.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xla_emitters.errors import DataError
+from xla_emitters.library.arguments import Array, widened
+from xla_emitters.runtime.ral.context import STAGE, Call, ConvolutionWork, Kernels, check_result
+
+RANK = 3
+"""Spatial dimensions that machine code knows."""
+MOST_FEATURES, FEWEST_FEATURES = 512, 32
+"""Features of a result that a thread computes at once."""
+FEW_COLUMNS = 16
+"""Columns of a product below which its rows fill vectors better, if there are more."""
+FEWEST_COLUMNS = 1 << 10
+"""Places times parts of the features, below which threads get fewer features at once."""
+SHARED = 1 << 23
+"""Products of numbers from which on threads share a convolution."""
+HELD = {"f32": "f32", "f64": "f64", "f16": "f32", "bf16": "f32"}
+"""Element type -> the one that machine code computes in."""
+
+
+class Layout(NamedTuple):
+    """Where the dimensions of an array are: batch or features that go in, features, spatial ones."""
+
+    first: int
+    second: int
+    spatial: tuple[int, ...]
+
+    @classmethod
+    def of(cls, order: Sequence[int]) -> Layout:
+        return cls(order[0], order[1], tuple(order[2:]))
+
+    def label(self, letters: str) -> str:
+        """The letter or number of each dimension, as `library` is told."""
+        order = (self.first, self.second, *self.spatial)
+        names = dict(zip(order, (*letters, *map(str, range(len(self.spatial)))), strict=True))
+        return "".join(names[dim] for dim in range(len(order)))
+
+
+@dataclass(frozen=True)
+class Along:
+    """The window along one spatial dimension; it has the fields of `library`'s configuration."""
+
+    size: int
+    stride: int
+    pad: tuple[int, int]
+    base_dilation: int
+    window_dilation: int
+
+    def places(self, size: int) -> int:
+        """How often the window fits."""
+        if not self.size:
+            return 0
+        spread = (size - 1) * self.base_dilation + 1 if size else 0
+        reach = (self.size - 1) * self.window_dilation + 1
+        return max(0, (spread + sum(self.pad) - reach) // self.stride + 1)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The metadata, and what it says of arrays of some sizes."""
+
+    image: Layout
+    kernel: Layout
+    result: Layout
+    window: tuple[Along, ...]
+    groups: int
+    batch_groups: int
+
+    @classmethod
+    def of(cls, numbers: Sequence[int], kernel: Array, padding: Array) -> Shape:
+        rank = kernel.ndim
+        image, weights, result = (Layout.of(numbers[start : start + rank]) for start in (0, rank, 2 * rank))
+        count = rank - 2
+        strides, dilations = (numbers[3 * rank + i * count :][:count] for i in (0, 1))
+        groups, batch_groups, *spread = numbers[5 * rank - 3 :] or (1, 1)
+        window = tuple(
+            Along(kernel.shape[dim], stride, (int(padding[i, 0]), int(padding[i, 1])), base, dilation)
+            for i, (dim, stride, dilation, base) in enumerate(
+                zip(weights.spatial, strides, dilations, spread or (1,) * count, strict=True)
+            )
+        )
+        return cls(image, weights, result, window, groups, batch_groups)
+
+    def check(self, image: Array, kernel: Array, out: Array) -> None:
+        """raises DataError where the sizes do not fit"""
+        sizes = f"no convolution of {list(image.shape)} with {list(kernel.shape)}"
+        if image.shape[self.image.second] != kernel.shape[self.kernel.first] * self.groups:
+            by = f" in {self.groups} groups" if self.groups != 1 else ""
+            raise DataError(f"{sizes}{by}: the features differ", stage=STAGE)
+        batch, outs = image.shape[self.image.first], kernel.shape[self.kernel.second]
+        if outs % (self.groups * self.batch_groups) or batch % self.batch_groups:
+            raise DataError(
+                f"{sizes} in {self.groups} groups of features and {self.batch_groups} of the batch", stage=STAGE
+            )
+        places = [along.places(image.shape[dim]) for dim, along in zip(self.image.spatial, self.window, strict=True)]
+        order = (self.result.first, self.result.second, *self.result.spatial)
+        wanted = dict(zip(order, (batch // self.batch_groups, outs, *places), strict=True))
+        check_result(out, tuple(wanted[dim] for dim in range(out.ndim)))
+
+    def config(self, types: Sequence[str]) -> Mapping[str, Any]:
+        """As `library` is told."""
+        return {
+            **CONVOLUTION,
+            "labels": [self.image.label("bf"), self.kernel.label("io"), self.result.label("bf")],
+            "window": [{**vars(along), "pad": list(along.pad), "reversed": False} for along in self.window],
+            "types": list(types),
+            "feature_groups": self.groups,
+            "batch_groups": self.batch_groups,
+        }
+
+    def work(self, image: Array, kernel: Array, out: Array) -> ConvolutionWork | None:
+        """It on arrays of f32 or f64; None: machine code does not know so many dimensions."""
+        missing = RANK - len(self.window)
+        if missing < 0:
+            return None
+        count = max(self.groups, self.batch_groups)
+        batch = out.shape[self.result.first]
+        ins, outs = kernel.shape[self.kernel.first], kernel.shape[self.kernel.second] // count
+        places = [out.shape[dim] for dim in self.result.spatial]
+        columns, points = batch * prod(places), [along.size for along in self.window]
+        products = out.size * ins * prod(points)
+        features = _features(outs, count, columns, is_shared=products > SHARED)
+
+        def steps(array: Array, *dims: int) -> Iterator[int]:
+            return (array.strides[dim] // array.itemsize for dim in dims)
+
+        def of_window(of: Callable[[Along], int], absent: int) -> Iterator[int]:
+            yield from (absent,) * missing
+            yield from map(of, self.window)
+
+        none = (0,) * missing
+        (out_batch, out_feature, *out_places), (image_batch, image_feature, *image_places) = (
+            steps(array, layout.first, layout.second, *layout.spatial)
+            for array, layout in ((out, self.result), (image, self.image))
+        )
+        kernel_in, kernel_out, *kernel_points = steps(
+            kernel, self.kernel.first, self.kernel.second, *self.kernel.spatial
+        )
+        of_group = image_batch * batch if self.batch_groups > 1 else image_feature * ins
+        sizes = (
+            *(count, batch, ins, outs),
+            *((1,) * missing + tuple(places)),
+            *((1,) * missing + tuple(points)),
+            *((1,) * missing + tuple(image.shape[dim] for dim in self.image.spatial)),
+            *of_window(lambda along: along.stride, 1),
+            *of_window(lambda along: along.window_dilation, 1),
+            *of_window(lambda along: along.pad[0], 0),
+            *of_window(lambda along: along.base_dilation, 1),
+            *(out_feature * outs, out_batch, out_feature, *none, *out_places),
+            *(of_group, image_batch, image_feature, *none, *image_places),
+            *(kernel_out * outs, kernel_out, kernel_in, *none, *kernel_points),
+        )
+        return ConvolutionWork(
+            (out, image, kernel), features, count * -(-outs // features), columns, products > SHARED, sizes
+        )
+
+
+def product_work(left: Array, right: Array, out: Array) -> ConvolutionWork:
+    """A batch of products of matrices, each array [batch, rows, columns]: a group each, of one point, whose places are columns.
+
+    With few columns and more rows, rows are the places: places fill vectors.
+    """
+    if right.shape[2] < min(FEW_COLUMNS, left.shape[1]):
+        left, right, out = right.swapaxes(1, 2), left.swapaxes(1, 2), out.swapaxes(1, 2)
+    (count, rows, terms), columns = left.shape, right.shape[2]
+    steps = [[stride // array.itemsize for stride in array.strides] for array in (out, right, left)]
+    (out_batch, out_row, out_column), (right_batch, right_term, right_column), (left_batch, left_row, left_term) = steps
+    products = out.size * terms
+    features = _features(rows, count, columns, is_shared=products > SHARED)
+    zeros, ones = (0,) * (RANK - 1), (1,) * (RANK - 1)
+    sizes = (
+        *(count, 1, terms, rows),
+        *(*ones, columns),
+        *(*ones, 1),
+        *(*ones, columns),
+        *((1,) * RANK + (1,) * RANK + (0,) * RANK + (1,) * RANK),
+        *(out_batch, 0, out_row, *zeros, out_column),
+        *(right_batch, 0, right_term, *zeros, right_column),
+        *(left_batch, left_row, left_term, *zeros, 0),
+    )
+    parts = count * -(-rows // features)
+    return ConvolutionWork((out, right, left), features, parts, columns, products > SHARED, sizes)
+
+
+def _features(outs: int, groups: int, columns: int, *, is_shared: bool) -> int:
+    """How many features of a group a thread computes at once.
+
+    It packs what windows see once for all of them: fewer only where threads would have no work.
+    """
+    features = min(MOST_FEATURES, max(1, outs))
+    while is_shared and features > FEWEST_FEATURES and groups * -(-outs // features) * columns < FEWEST_COLUMNS:
+        features = -(-features // 16) * 8
+    return features
+
+
+class Convolution:
+    """See the file's head.
+
+    types     HLO's names of the element types: image, kernel, padding, result
+    held      the type that machine code computes in; None where it has no code
+    is_plain  that is the type of all arrays
+    """
+
+    def __init__(self, types: Sequence[str]) -> None:
+        self._types = list(types)
+        image, kernel, _, result = types
+        self.held = HELD.get(result) if image == kernel == result else None
+        self.is_plain = self.held == result
+
+    def __call__(
+        self,
+        ctx: Call,
+        stream: None,
+        image: Array,
+        kernel: Array,
+        padding: Array,
+        out: Array,
+        numbers: tuple[int, ...],
+    ) -> None:
+        """Writes the convolution into `out`. raises DataError where the sizes do not fit"""
+        shape = Shape.of(numbers, kernel, padding)
+        shape.check(image, kernel, out)
+        if (
+            ctx.is_on_host
+            and ctx.context.kernels is not None
+            and self._by_code(ctx.context.kernels, shape, image, kernel, out)
+        ):
+            return
+        ctx.compute([out], "convolution", shape.config(self._types[:2]), [image, kernel], self._types[3:])
+
+    def _by_code(self, kernels: Kernels, shape: Shape, image: Array, kernel: Array, out: Array) -> bool:
+        """Computes it by machine code, if there is such."""
+        if self.held is None:
+            return False
+        result = out
+        if not self.is_plain:
+            image, kernel = (widened(array, self._types[0], np) for array in (image, kernel))
+            result = np.empty(out.shape, np.float32)
+        work = shape.work(image, kernel, result)
+        if work is None or not kernels.convolve(self.held, work):
+            return False
+        if result is not out:
+            out[...] = result
+        return True
+
+
+CONVOLUTION: Mapping[str, Any] = {
+    "operands": ["image", "kernel"],
+    "outputs": ["result"],
+    "kind": "forward",
+    "scale": 1,
+    "side_scale": 0,
+    "activation": "none",
+    "slope": 0,
+}
+"""A convolution and nothing else, as `library` is told."""
