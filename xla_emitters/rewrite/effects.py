@@ -68,7 +68,13 @@ def is_terminator(op: Operation) -> bool:
 
 def is_constant(op: Operation) -> bool:
     """Whether `op` only makes a value from an attribute: `arith.constant`, `llvm.mlir.constant`, ..."""
-    return has_trait_type(type(op), ConstantLike)
+    return is_constant_type(type(op))
+
+
+@cache
+def is_constant_type(op_type: type[Operation]) -> bool:
+    """`is_constant` of ops of `op_type`."""
+    return has_trait_type(op_type, ConstantLike)
 
 
 def is_pure(op: Operation) -> bool:
@@ -99,9 +105,13 @@ def is_dead(op: Operation) -> bool:
     for result in op.results:
         if result.first_use is not None:
             return False
-    if is_terminator(op) or has_trait_type(type(op), SymbolOpInterface):
-        return False
-    return not may_write(op)
+    return _may_be_dead_type(type(op)) and not may_write(op)
+
+
+@cache
+def _may_be_dead_type(op_type: type[Operation]) -> bool:
+    """Whether ops of `op_type` do nothing besides what their effects and results say."""
+    return not has_trait_type(op_type, IsTerminator) and not has_trait_type(op_type, SymbolOpInterface)
 
 
 def is_speculatable(op: Operation) -> bool:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, cast
 
 from xdsl.context import Context
@@ -131,16 +132,25 @@ ROUND_BETWEEN: frozenset[type[Operation]] = frozenset((complex.MulOp, complex.Di
 """Ops that round more than once; xDSL's folders for them do not, so they are not used."""
 
 
+@cache
+def has_folder(op_type: type[Operation]) -> bool:
+    """Whether `fold_op` may fold ops of `op_type`."""
+    if op_type in FOLDERS:
+        return True
+    return has_trait_type(op_type, HasFolder) and op_type.dialect_name() != "arith" and op_type not in ROUND_BETWEEN
+
+
 def fold_op(op: Operation, pool: ConstantPool, ctx: Context | None) -> list[SSAValue] | None:
     """The values that `op`'s results always have, or None. `op` itself is not changed."""
+    if not has_folder(type(op)):
+        return None
+    folded: Sequence[SSAValue | Attribute] | None
     if (folder := FOLDERS.get(type(op))) is not None:
         value = folder(op, [constant_value(operand) for operand in op.operands])
         folded = None if value is None else (value,)
-    elif has_trait_type(type(op), HasFolder) and op.dialect_name() != "arith" and type(op) not in ROUND_BETWEEN:
+    else:
         trait = op.get_trait(HasFolder)
         folded = trait.fold(op) if trait is not None else None
-    else:
-        return None
     if folded is None:
         return None
     values: list[SSAValue] = []

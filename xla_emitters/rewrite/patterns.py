@@ -15,6 +15,7 @@ patterns reported. The driver terminates because patterns must make progress; pa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr
@@ -24,8 +25,8 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.worklist import Worklist
 
 from xla_emitters.errors import InternalError
-from xla_emitters.rewrite.effects import is_constant, is_dead
-from xla_emitters.rewrite.folders import ConstantPool, constant_to_the_right, entry_block, fold_op
+from xla_emitters.rewrite.effects import is_commutative_type, is_constant_type, is_dead
+from xla_emitters.rewrite.folders import ConstantPool, constant_to_the_right, entry_block, fold_op, has_folder
 from xla_emitters.rewrite.locations import UNKNOWN, locate, place_of
 
 MAX_ROUNDS = 10  # walks over the whole root; MLIR's canonicalize has the same limit
@@ -123,6 +124,15 @@ class LocatedRewriter(PatternRewriter):
                 self.worklist.push(use.operation)
 
 
+class _Visit(NamedTuple):
+    """What the driver does with ops of one type: looked up once, not for each op."""
+
+    is_constant: bool
+    is_commutative: bool
+    has_folder: bool
+    patterns: Sequence[RewritePattern]
+
+
 class _GreedyDriver:
     def __init__(
         self,
@@ -133,7 +143,7 @@ class _GreedyDriver:
     ) -> None:
         self.root = root
         self.patterns_of = patterns_of
-        self.patterns: dict[type[Operation], Sequence[RewritePattern]] = {}
+        self.visits: dict[type[Operation], _Visit] = {}
         self.fold = fold
         self.ctx = ctx
         self.constants = ConstantPool()
@@ -172,32 +182,40 @@ class _GreedyDriver:
                 )
         return changed
 
+    def _visit_of(self, op_type: type[Operation]) -> _Visit:
+        fold = self.fold
+        found = self.visits[op_type] = _Visit(
+            is_constant=fold and is_constant_type(op_type),
+            is_commutative=fold and is_commutative_type(op_type),
+            has_folder=fold and has_folder(op_type),
+            patterns=self.patterns_of(op_type),
+        )
+        return found
+
     def _rewrite(self, op: Operation) -> bool:
         """Erases, folds or rewrites `op`, once; returns whether it did."""
         if op.parent is None:
             return False  # a pattern removed it without the rewriter
         rewriter = self.rewriter
+        visit = self.visits.get(type(op)) or self._visit_of(type(op))
         if self.fold:
             if is_dead(op):
                 rewriter.start(op)
                 rewriter.erase(op)
                 return True
-            if is_constant(op):
+            if visit.is_constant:
                 return not op.attributes and self._move_to_entry(op)
-            moved = constant_to_the_right(op)
-            if (values := fold_op(op, self.constants, self.ctx)) is not None:
+            moved = visit.is_commutative and constant_to_the_right(op)
+            if visit.has_folder and (values := fold_op(op, self.constants, self.ctx)) is not None:
                 rewriter.start(op)
                 rewriter.replace(op, (), values)
                 return True
             if moved:
                 return True
-        op_type = type(op)
-        if (patterns := self.patterns.get(op_type)) is None:
-            patterns = self.patterns[op_type] = self.patterns_of(op_type)
-        if not patterns:
+        if not visit.patterns:
             return False
         rewriter.start(op)
-        for pattern in patterns:
+        for pattern in visit.patterns:
             pattern.match_and_rewrite(op, rewriter)
             if rewriter.has_done_action:
                 return True

@@ -142,6 +142,20 @@ def drop_all_references(self: Operation) -> None:
         region.drop_all_references()
 
 
+_NONE: SSAValues[Any] = SSAValues(())
+
+
+def _erase(self: Operation, safe_erase: bool = True, drop_references: bool = True) -> None:
+    """`Operation.erase`; afterwards the op and its results no longer refer to each other, so that it is freed when nothing has it."""
+    assert self.parent is None, "Operation with parents should first be detached before erasure."
+    if drop_references:
+        drop_all_references(self)
+    for result in self.results:
+        if result.first_use is not None:
+            result.erase(safe_erase=safe_erase)
+    self.results = _NONE
+
+
 def _attach_op(self: Block, operation: Operation) -> None:
     if operation.parent is not None:
         raise ValueError("Can't add to a block an operation already attached to a block.")
@@ -171,5 +185,6 @@ FAST_VALUES: tuple[Member, ...] = (
     ),
     Member(SSAValue, "erase", "makes a stand-in for values without uses", _erased_where_used),
     _row(Operation, "drop_all_references", "looks for successors in every op", drop_all_references),
+    _row(Operation, "erase", "leaves a circle of the op and its results to the collector", _erase),
     _row(Block, "_attach_op", "looks for the block in ops without regions", _attach_op),
 )
