@@ -55,7 +55,7 @@ def is_number_op(op: Operation) -> bool:
     """Whether `op` computes with narrow floats, more than moving their bits."""
     if not op.name.startswith(("arith.", "math.")) or isinstance(op, MOVES):
         return False
-    return any(is_narrow(get_element_type_or_self(value_type)) for value_type in (*op.operand_types, *op.result_types))
+    return any(is_narrow(get_element_type_or_self(value.type)) for value in (*op.operands, *op.results))
 
 
 def widen(b: Builder, x: SSAValue) -> SSAValue:

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, cast
 
-from xdsl.ir import Block, Operation, OpOperands, SSAValue, Use
+from xdsl.ir import Block, BlockArgument, Operation, OpOperands, OpResult, SSAValue, Use
 from xdsl.ir.core import IRWithName, IRWithUses, OpSuccessors, SSAValues
 
 from xla_emitters.dialects.xdsl_patches.patch import Member
@@ -168,7 +169,24 @@ def _row(holder: Any, name: str, why: str, ours: Any) -> Member:
     return Member(holder, name, why, lambda _: ours)
 
 
+_GETTERS: tuple[tuple[type, str, str], ...] = (
+    (SSAValue, "type", "_type"),
+    (OpResult, "owner", "op"),
+    (BlockArgument, "owner", "block"),
+    (Use, "operation", "_operation"),
+    (Use, "index", "_index"),
+    (Operation, "next_op", "_next_op"),
+    (Operation, "prev_op", "_prev_op"),
+    (Operation, "successor_uses", "_successor_uses"),
+    (Block, "args", "_args"),
+    (Block, "first_op", "_first_op"),
+    (Block, "last_op", "_last_op"),
+)
+"""Properties that only read a field: a class, the property, the field. `attrgetter` reads it without a call of a Python function."""
+
+
 FAST_VALUES: tuple[Member, ...] = (
+    *(_row(holder, name, "calls a function", property(attrgetter(field))) for holder, name, field in _GETTERS),
     _row(IRWithName, "name_hint", "matches two regular expressions per value", property(_name_hint, _set_name_hint)),
     _row(IRWithUses, "remove_use", "reads the list's links twice", _remove_use),
     _row(Operation, "operands", "makes each Use by a dataclass's __init__", property(_operands, _set_operands)),
