@@ -122,7 +122,7 @@ def is_tensor(value: SSAValue) -> bool:
 
 
 def has_tensor(values: Iterable[SSAValue]) -> bool:
-    for value in values:  # noqa: SIM110  as `any`, but asked of every op by several passes: a generator takes twice as long
+    for value in values:
         if type(value.type) is TensorType:
             return True
     return False
