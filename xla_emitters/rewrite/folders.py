@@ -41,8 +41,9 @@ from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp, rounds_to_nearest_even
+from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.dtypes import WIDE_FLOATS
-from xla_emitters.rewrite.effects import has_trait_type, is_commutative_type, is_constant
+from xla_emitters.rewrite.effects import has_trait_type, is_commutative_type, is_constant, is_constant_type
 from xla_emitters.rewrite.locations import UNKNOWN
 
 AnyInteger = IntegerAttr[IntegerType | IndexType]
@@ -114,9 +115,9 @@ def entry_block(op: Operation) -> Block:
 
 def constant_to_the_right(op: Operation) -> bool:
     """Rewrites `%c + %x` to `%x + %c`, so that folders check only one side; returns whether it did."""
-    if not is_commutative_type(type(op)) or len(op.operands) != 2:
+    if not is_commutative_type(type(op)) or len(operands := operands_of(op)) != 2:
         return False
-    left, right = op.operands
+    left, right = operands
     if not is_constant_value(left) or is_constant_value(right):
         return False
     op.operands = (right, left)
@@ -125,7 +126,7 @@ def constant_to_the_right(op: Operation) -> bool:
 
 def is_constant_value(value: SSAValue) -> bool:
     """Whether `value` is the result of a constant op."""
-    return isinstance(value, OpResult) and is_constant(value.op)
+    return type(value) is OpResult and is_constant_type(type(value.op))
 
 
 ROUND_BETWEEN: frozenset[type[Operation]] = frozenset((complex.MulOp, complex.DivOp))
@@ -146,7 +147,7 @@ def fold_op(op: Operation, pool: ConstantPool, ctx: Context | None) -> list[SSAV
         return None
     folded: Sequence[SSAValue | Attribute] | None
     if (folder := FOLDERS.get(type(op))) is not None:
-        value = folder(op, [constant_value(operand) for operand in op.operands])
+        value = folder(op, [constant_value(operand) for operand in operands_of(op)])
         folded = None if value is None else (value,)
     else:
         trait = op.get_trait(HasFolder)
@@ -197,12 +198,12 @@ def _hint(attribute: Attribute) -> str:
 
 def constant_value(value: SSAValue) -> Attribute | None:
     """The attribute of a value that a constant op defines."""
-    if not isinstance(value, OpResult):
+    if type(value) is not OpResult:
         return None
     op = value.op
     if type(op) is arith.ConstantOp:
         return op.properties["value"]
-    return ConstantLike.get_constant_value(value) if is_constant(op) else None
+    return ConstantLike.get_constant_value(value) if is_constant_type(type(op)) else None
 
 
 def constant_integer(value: SSAValue) -> int | None:

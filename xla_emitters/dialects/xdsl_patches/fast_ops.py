@@ -187,6 +187,41 @@ def _type_of(result_type: Any) -> Attribute | None:
     return result_type if isinstance(result_type, Attribute) else None
 
 
+def _clone(own: Callable[..., Operation]) -> Callable[..., Operation]:
+    def clone(
+        self: Operation,
+        value_mapper: dict[SSAValue, SSAValue] | None = None,
+        block_mapper: dict[Block, Block] | None = None,
+        *,
+        clone_name_hints: bool = True,
+        clone_operands: bool = True,
+    ) -> Operation:
+        if self.regions or self._successors or not (clone_name_hints and clone_operands):
+            return own(
+                self,
+                value_mapper,
+                block_mapper,
+                clone_name_hints=clone_name_hints,
+                clone_operands=clone_operands,
+            )
+        values: dict[SSAValue, SSAValue] = {} if value_mapper is None else value_mapper
+        op = _new(type(self))
+        _init(
+            op,
+            operands=[values.get(operand, operand) for operand in self._operands],
+            result_types=[result._type for result in self.results],
+            properties=self.properties,
+            attributes=self.attributes,
+            location=self.location,
+        )
+        for old, new in zip(self.results, op.results, strict=True):
+            values[old] = new
+            new._name = old._name
+        return op
+
+    return clone
+
+
 # ---- reading and inserting --------------------------------------------------------------------------------------------------------------
 
 
@@ -310,6 +345,7 @@ FAST_OPS: tuple[Member, ...] = (
     Member(Operation, "__init__", "sets operands, results and successors by views and generators", lambda _: _init),
     Member(irdl.IRDLOperation, "__post_init__", "looks at each definition for each op", lambda _: _fill_defaults),
     Member(irdl, "irdl_op_init", "builds lists of arguments for ops that have one value per name", _init_plain),
+    Member(Operation, "clone", "sets operands twice, and walks through ops without regions", _clone),
     Member(irdl.BeforeVariadicSingleAccessor, "__get__", "two calls and a match for an operand", _accessed),
     Member(irdl, "get_op_constructs", "matches members of an enum, and makes a view of operands", _constructs),
     Member(rewriters.Rewriter, "insert_op", "makes a tuple of one op", lambda _: staticmethod(insert_op)),
