@@ -1,6 +1,7 @@
 """Builtin attributes made, hashed and read: what xDSL 0.74 computes for each use, computed once for a value or an object.
 
     IntegerAttr(4, i32)            an IntAttr made, the number normalised, the constraints asked     ->  looked up by number and type
+    IntegerType(32)                the same, for its width                                           ->  looked up by width
     hash(location), hash(i32)      a Python function for each field, and for each field of those     ->  kept in the attribute
     segments.get_values()          bytes unpacked for every operand that is read                     ->  kept in the attribute
 
@@ -24,6 +25,8 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     NameLoc,
+    Signedness,
+    SignednessAttr,
     TensorType,
     VectorType,
 )
@@ -74,6 +77,24 @@ def _made_once(own: Callable[..., None]) -> Callable[..., None]:
     return __init__
 
 
+def _type_made_once(own: Callable[..., None]) -> Callable[..., None]:
+    @lru_cache(4096)
+    def parameters_of(width: int, signedness: Signedness) -> tuple[IntAttr, SignednessAttr]:
+        made: Any = object.__new__(IntegerType)
+        own(made, width, signedness)
+        return made.width, made.signedness
+
+    def __init__(self: Any, data: Any, signedness: Any = Signedness.SIGNLESS) -> None:
+        if type(data) is int and type(signedness) is Signedness:
+            width, sign = parameters_of(data, signedness)
+            _set(self, "width", width)
+            _set(self, "signedness", sign)
+        else:
+            own(self, data, signedness)
+
+    return __init__
+
+
 def _kept_values(own: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any], tuple[Any, ...]]:
     def get_values(self: Any) -> tuple[Any, ...]:
         try:
@@ -89,5 +110,6 @@ FAST_BUILTIN: tuple[Member, ...] = (
     *(Member(holder, "__hash__", "hashes every field of every field each time", _kept_hash) for holder in _HASHED),
     *(Member(holder, "__getstate__", "would pickle the hash that is kept", _state) for holder in _HASHED),
     Member(IntegerAttr, "__init__", "normalises and verifies equal numbers each time", _made_once),
+    Member(IntegerType, "__init__", "verifies equal widths each time", _type_made_once),
     Member(DenseArrayBase, "get_values", "unpacks the same bytes each time", _kept_values),
 )

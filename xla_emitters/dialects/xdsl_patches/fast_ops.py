@@ -50,7 +50,7 @@ def _init(
     """`Operation.__init__`."""
     values = SSAValues(operands)
     self._operands = values
-    self._operand_uses = tuple([use_of(self, index, value) for index, value in enumerate(values)])
+    self._operand_uses = tuple([use_of(self, index, value) for index, value in enumerate(values)]) if values else ()
     results: list[OpResult] = []
     for index, result_type in enumerate(result_types):
         result: OpResult = _new(OpResult)

@@ -49,7 +49,11 @@ def use_of(op: Operation, index: int, value: IRWithUses) -> Use:
     use = _new(Use)
     use._operation = op
     use._index = index
-    _put_first(value, use)
+    use._prev_use = None
+    use._next_use = first = value.first_use
+    if first is not None:
+        first._prev_use = use
+    value.first_use = use
     return use
 
 

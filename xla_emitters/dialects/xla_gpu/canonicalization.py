@@ -183,8 +183,10 @@ _REWRITES: tuple[Callable[[Application], Application | None], ...] = (
 
 def simplest(it: Application) -> Application:
     """`it` after all rewrites, until none applies."""
-    while (simpler := next((s for rewrite in _REWRITES if (s := rewrite(it)) is not None), None)) is not None:
-        it = simpler
+    tried = iter(_REWRITES)
+    while (rewrite := next(tried, None)) is not None:
+        if (simpler := rewrite(it)) is not None:
+            it, tried = simpler, iter(_REWRITES)
     return it
 
 
