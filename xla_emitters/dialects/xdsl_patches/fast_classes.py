@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue, Use, core
 from xdsl.irdl import IRDLOperation
@@ -33,10 +33,6 @@ _COMPARED_BY_IDENTITY: tuple[type, ...] = (
 )
 
 
-_GENERIC: type = type(Generic[TypeVar("_T")])
-"""What `IntegerAttr[IndexType]` is an instance of."""
-
-
 class PlainMeta(ABCMeta):
     """The metaclass of abstract classes without virtual subclasses."""
 
@@ -49,8 +45,10 @@ def _isa(own: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
         if isinstance(hint, type) and hint is not Any:
             return isinstance(arg, hint)
         # Of a generic attribute, first whether it is one of the class at all.
-        if type(hint) is _GENERIC and isinstance(origin := hint.__origin__, PlainMeta) and not isinstance(arg, origin):
-            return False
+        if type(hint).__name__ == "_GenericAlias":  # not that of Annotated, which has an origin too
+            origin = getattr(hint, "__origin__", None)
+            if isinstance(origin, PlainMeta) and not isinstance(arg, origin):
+                return False
         return own(arg, hint)
 
     return isa
