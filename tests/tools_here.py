@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from xla_emitters.errors import ToolError
-from xla_emitters.lowering.toolchain import Way, choose_way, tools_of
 from xla_emitters.lowering.tools import find_tools
+from xla_emitters.lowering.ways import Way, choose_way, tools_of
 
 
 def _tools_of_the_way() -> tuple[str, ...]:

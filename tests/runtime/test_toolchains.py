@@ -7,7 +7,7 @@ from runtime.corpus import CORPUS, files
 from runtime.toolchains import VERDICTS, compare, instructions, ptx_by
 from tools_here import needs
 
-from xla_emitters.lowering.toolchain import Way
+from xla_emitters.lowering.ways import Way
 
 SAMPLE = (
     ("concatenate/", "sm_75"),

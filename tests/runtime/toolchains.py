@@ -29,8 +29,9 @@ from runtime.corpus import CORPUS, files
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.lowering.machine_code import assemble, count_instructions, disassemble
-from xla_emitters.lowering.toolchain import TOOLCHAIN, Way, compile_to_ptx
+from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.lowering.tools import find_tool
+from xla_emitters.lowering.ways import TOOLCHAIN, Way
 from xla_emitters.pipelines.compiler import compile, lower_for_tools
 from xla_emitters.pipelines.options import CompileOptions
 

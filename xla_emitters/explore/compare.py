@@ -30,7 +30,8 @@ from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.explore.ir_difference import Difference, KernelIr, difference
 from xla_emitters.explore.optimize import ask_xla
 from xla_emitters.explore.xla_log import State, XlaLog, parse_log
-from xla_emitters.pipelines.compiler import compile_module, read_module, read_text
+from xla_emitters.pipelines.compiler import compile_module, read_module
+from xla_emitters.pipelines.kept_programs import read_text
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.pricing.price import MachineCode, machine_code_of

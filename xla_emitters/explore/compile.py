@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from xla_emitters.errors import UsageError
-from xla_emitters.pipelines import compiler
-from xla_emitters.pipelines.compiler import read_text
+from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import is_stablehlo
@@ -40,7 +39,7 @@ def compile(
     returns  a program; a `JaxProgram`, which is one, of what is from JAX; a `DynamicProgram` of StableHLO
     raises   what `pipelines.compiler.compile` and `from_jax` raise; UsageError for flags where XLA does nothing
     """
-    # What only JAX's values, or only programs, need is loaded for them.
+    # What only JAX's values, only programs, or only a compilation need is loaded for them.
     if not isinstance(source, str | Path):
         from xla_emitters.explore.jax_program import compile_stage, is_stage
 
@@ -54,4 +53,8 @@ def compile(
         from xla_emitters.stablehlo_text import parse_stablehlo
 
         return compile_program(parse_stablehlo(text, name), CompileOptions(**given))
+    if (found := look_up(source, CompileOptions(**given), cache=cache)).program is not None:
+        return found.program
+    from xla_emitters.pipelines import compiler
+
     return compiler.compile(source, cache=cache, **given)

@@ -48,6 +48,7 @@ from xla_emitters.indexing.text import Constraint, MapParts, Spelling, parse_map
 
 _NOTHING = Interval(0, -1)
 _NEVER: Constraint = (Expr.constant(0), _NOTHING)
+_FIELDS = ("results", "dims", "range_vars", "runtime_vars", "constraints")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,13 +74,18 @@ class IndexingMap:
     is_known_empty: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        for name in ("results", "dims", "range_vars", "runtime_vars", "constraints"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name in _FIELDS:
+            if type(given := getattr(self, name)) is not tuple:
+                object.__setattr__(self, name, tuple(given))
         variables = self.variables
-        settled = settle_constraints(Domain(tuple(v.bounds for v in variables), self.constraints))
-        used = mask_of(self.results) | mask_of(e for e, _ in self.constraints)
+        used = mask_of(self.results)
+        if self.constraints:
+            used |= mask_of(e for e, _ in self.constraints)
         if used >> len(variables):
             raise ValueError(f"variable {used.bit_length() - 1} is used, but the map has {len(variables)} variables")
+        if not self.constraints and all(v.bounds.is_feasible for v in variables):
+            return
+        settled = settle_constraints(Domain(tuple(v.bounds for v in variables), self.constraints))
         if settled is None:
             object.__setattr__(self, "is_known_empty", True)
             object.__setattr__(self, "results", (Expr.constant(0),) * len(self.results))
@@ -126,6 +132,11 @@ class IndexingMap:
     def variables(self) -> tuple[Variable, ...]:
         """All variables by number: dims, range variables, runtime variables."""
         return self.dims + self.range_vars + self.runtime_vars
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the variables, which two equal maps may have different ones of."""
+        return tuple(v.name for v in self.variables)
 
     @property
     def parts(self) -> MapParts:
@@ -472,6 +483,10 @@ class IndexingMap:
         >>> m.remove_unused_vars()
         (<IndexingMap (d0) -> (d0), domain: d0 in [0, 7]>, (True, False))
         """
+        return self._without_unused_vars
+
+    @cached_property
+    def _without_unused_vars(self) -> tuple[IndexingMap, tuple[bool, ...]]:
         return self._without_unused(first=0)
 
     def _without_unused(self, first: int) -> tuple[IndexingMap, tuple[bool, ...]]:

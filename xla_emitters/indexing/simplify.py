@@ -83,9 +83,12 @@ class Ranges:
 
     def of(self, e: Expr) -> Interval:
         """An interval that contains every value of `e` on the domain."""
-        known = self._known.get(e)
-        if known is not None:
+        ranges = self._known
+        if (known := ranges.get(e)) is not None:
             return known
+        if e.kind >= VARIABLE or (e.lhs in ranges and e.rhs in ranges):
+            found = ranges[e] = self._of_node(e)
+            return found
         for node in postorder((e,), self._known.__contains__):
             self._known[node] = self._of_node(node)
         return self._known[e]

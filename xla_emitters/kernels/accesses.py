@@ -31,6 +31,7 @@ from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.indexing import Expr, ExprKind, Interval
 from xla_emitters.kernels.kernel_entry import SLICE_INDEX
 
@@ -122,7 +123,10 @@ def is_tensor(value: SSAValue) -> bool:
 
 
 def has_tensor(values: Iterable[SSAValue]) -> bool:
-    return any(type(value.type) is TensorType for value in values)
+    for value in values:
+        if type(value.type) is TensorType:
+            return True
+    return False
 
 
 # Ops that pass tensors on without an access.
@@ -131,7 +135,7 @@ CARRIERS = (scf.ForOp, scf.IfOp, scf.IndexSwitchOp, scf.YieldOp, func.ReturnOp, 
 
 def accesses_of(op: Operation) -> Iterator[TensorAccess]:
     """What `op` itself (not the ops nested in it) reads and writes; an op that is not known reads and writes its tensors anywhere."""
-    if not has_tensor(op.operands):
+    if not has_tensor(operands_of(op)):
         return
     match op:
         case tensor.ExtractOp():

@@ -58,7 +58,10 @@ class ConvertComplexToStandardPass(KernelPass):
     name = "convert-complex-to-standard"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for found in list(op.walk()):
+        of_complex = [found for found in op.walk() if found.name.startswith("complex.")]
+        if not of_complex:
+            return
+        for found in of_complex:
             if isinstance(found, complex.ConstantOp):
                 _replace(found, _constant(found))
             elif isinstance(found, complex.ReOp | complex.ImOp):
@@ -66,7 +69,7 @@ class ConvertComplexToStandardPass(KernelPass):
             elif (expansion := _EXPANSIONS.get(type(found))) is not None:
                 builder = located_builder(InsertPoint.before(found), found)
                 _replace(found, expansion(*(_operand(builder, operand) for operand in found.operands)))
-            elif found.dialect_name() == "complex" and not isinstance(found, complex.CreateOp):
+            elif not isinstance(found, complex.CreateOp):
                 self.skip(found, "it has no expansion")
         for found in reversed(list(op.walk())):
             if isinstance(found, complex.CreateOp) and found.complex.first_use is None:

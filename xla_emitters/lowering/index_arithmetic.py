@@ -22,13 +22,14 @@ Source: docs/reference/2 3.3 "xla-simplify-affine" (order, nsw, when unsigned is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from xdsl.builder import Builder
 from xdsl.dialects import affine, arith
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -241,8 +242,22 @@ class ExpressionLowering:
         right: SSAValue,
         flags: arith.IntegerOverflowAttr,
     ) -> SSAValue:
-        key = (operation, left, right, flags is _NSW)
-        return self.shared.result(key, self.op, lambda: self.builder.insert(operation(left, right, overflow=flags)))
+        def make() -> Operation:
+            return self._made(operation, left, right, {"overflowFlags": flags})
+
+        return self.shared.result((operation, left, right, flags is _NSW), self.op, make)
+
+    def _made(
+        self,
+        operation: type[Operation],
+        left: SSAValue,
+        right: SSAValue,
+        properties: Mapping[str, Attribute] = MappingProxyType({}),
+    ) -> Operation:
+        """A new op of two operands of one type, inserted; by `create`, which is given what is what and looks for nothing."""
+        return self.builder.insert(
+            operation.create(operands=(left, right), result_types=(left.type,), properties=properties)
+        )
 
     def _distance(self, expr: Expr) -> int:
         """Blocks between the op and the nearest definition that `expr` uses; -1 for a constant, which is last in a chain."""
@@ -305,11 +320,9 @@ class ExpressionLowering:
 
     # Ops
 
-    def _binary(self, operation: Callable[[SSAValue, SSAValue], Operation], expr: Expr) -> SSAValue:
+    def _binary(self, operation: type[Operation], expr: Expr) -> SSAValue:
         left, right = self.value(expr.lhs), self.value(expr.rhs)
-        return self.shared.result(
-            (operation, left, right), self.op, lambda: self.builder.insert(operation(left, right))
-        )
+        return self.shared.result((operation, left, right), self.op, lambda: self._made(operation, left, right))
 
     def _insert(self, op: Operation) -> SSAValue:
         return self.builder.insert(op).results[0]

@@ -23,6 +23,7 @@ Source: docs/reference/2 3.3 "xla-expand-float-ops"; the OCP 8-bit floating poin
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, math
@@ -30,6 +31,7 @@ from xdsl.dialects.builtin import AnyFloat, Float64Type, FloatAttr, IntegerAttr,
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
+from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.dtypes import DTYPES, FloatFormat, Specials, dtype
 
 _F32 = dtype("f32").float_format
@@ -55,7 +57,12 @@ def is_number_op(op: Operation) -> bool:
     """Whether `op` computes with narrow floats, more than moving their bits."""
     if not op.name.startswith(("arith.", "math.")) or isinstance(op, MOVES):
         return False
-    return any(is_narrow(get_element_type_or_self(value_type)) for value_type in (*op.operand_types, *op.result_types))
+    return any(_is_of_narrow(value.type) for value in (*operands_of(op), *op.results))
+
+
+@lru_cache(1024)
+def _is_of_narrow(value_type: Attribute) -> bool:
+    return is_narrow(get_element_type_or_self(value_type))
 
 
 def widen(b: Builder, x: SSAValue) -> SSAValue:

@@ -22,15 +22,12 @@ Source: docs/reference/2 4.2 (XLA's LLVM options), docs/reference/3 section 6 (w
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import sys
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
@@ -39,7 +36,7 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.errors import InternalError, ToolError, UsageError
+from xla_emitters.errors import InternalError, ToolError
 from xla_emitters.kernels.id_functions import IdFunction, declared_by
 from xla_emitters.lowering.llvm_ir.debug_nodes import subprogram_of
 from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
@@ -53,119 +50,14 @@ from xla_emitters.lowering.tools import (
     borrow_tool,
     find_tool,
     run_tool,
-    variable_of,
 )
-
-# XLA's options for LLVM: f32 division within 2 ulp (div.full.f32), bf16x2 arithmetic at most, its own inlining thresholds.
-LLVM_OPTIONS = (
-    "-nvptx-prec-divf32=1",
-    "-slp-max-reg-size=32",
-    "-slp-vectorize-hor=false",
-    "-bonus-inst-threshold=2",
-    "-inline-threshold=1100",
-)
-
-# Of line information: an instruction without a line says so, instead of having that of the one before; one that is made of several keeps
-# the line of one of them. Without line information they do nothing.
-LINE_OPTIONS = ("-use-unknown-locations=Enable", "-pick-merged-source-locations")
+from xla_emitters.lowering.ways import LIBRARIES, LINE_OPTIONS, LLVM_OPTIONS, Way, choose_way, tools_of
 
 # PTX 8.6 (CUDA 12.7) is what older drivers still take; these chips came later.
 _PTX_VERSION = 86
 _PTX_VERSION_OF_LATER_CHIPS = {"sm_103": 88, "sm_120": 87, "sm_121": 88}
 _LIBDEVICE_PREFIX = "__nv_"
 _BLOCK_IDS = 2**24
-
-
-TOOLCHAIN = "XLA_EMITTERS_TOOLCHAIN"
-AUTO = "auto"
-
-
-class Way(StrEnum):
-    """How PTX is made; see the file's head."""
-
-    MLIR_OPT = "mlir-opt"
-    STEPS = "steps"
-    LLVM = "llvm"
-    LLVMLITE = "llvmlite"
-
-
-_TOOLS = {
-    Way.MLIR_OPT: ("mlir-opt",),
-    Way.STEPS: ("mlir-translate", "llvm-link", "opt", "llc"),
-    Way.LLVM: ("libLLVM",),
-    Way.LLVMLITE: ("llvmlite",),
-}
-_LIBRARIES = (Way.LLVM, Way.LLVMLITE)
-"""The ways on which LLVM is a library in a process that stays."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The way that is taken, and why."""
-
-    way: Way
-    reason: str
-
-
-def tools_of(way: Way) -> tuple[str, ...]:
-    """The tools that the way starts; libdevice is looked for where a kernel calls it."""
-    return _TOOLS[way]
-
-
-def asked_way() -> Way | None:
-    """The way that `XLA_EMITTERS_TOOLCHAIN` names; None for `auto` and where it is not set. raises UsageError for any other."""
-    asked = os.environ.get(TOOLCHAIN) or AUTO
-    if asked == AUTO:
-        return None
-    if asked not in tuple(Way):
-        raise UsageError(f"{TOOLCHAIN} is '{asked}'", stage=STAGE, help=f"one of: {', '.join((AUTO, *Way))}")
-    return Way(asked)
-
-
-def choose_way() -> Choice:
-    """The way that `XLA_EMITTERS_TOOLCHAIN` names; without it the first of llvm, mlir-opt and llvmlite whose tool is found.
-
-    llvm stands for llvmlite too, where that is the LLVM library that is here. An mlir-opt or a library that the user names is taken or
-    refused: nothing stands in for it.
-
-    raises  UsageError for a way that there is not, ToolError when what the way needs is missing
-    """
-    if (asked := asked_way()) is not None:
-        ways, why = (_LIBRARIES if asked is Way.LLVM else (asked,)), f"{TOOLCHAIN} says so"
-    else:
-        ways, why = (Way.LLVM, Way.MLIR_OPT, Way.LLVMLITE), ""
-    named = [way for way in ways if any(os.environ.get(variable_of(name)) for name in tools_of(way))]
-    if asked is None and named:
-        ways = named[:1]
-    missing = list[ToolError]()
-    for way in ways:
-        try:
-            for name in tools_of(way):
-                find_tool(name)
-        except ToolError as error:
-            if way in named:
-                raise
-            missing.append(error)
-        else:
-            return Choice(way, why or "; ".join((*(error.message for error in missing), f"{tools_of(way)[0]} is here")))
-    if len(missing) == 1:
-        raise missing[0]
-    # The last is the one that Python's packages have.
-    *others, last = missing
-    first = others[-1]
-    details = (*first.details, *(error.message for error in missing if error is not first))
-    help = f"{first.help}; or, with Python packages alone: {last.help}"
-    raise ToolError(first.message, stage=STAGE, details=details, help=help)
-
-
-def ptx_reason_missing() -> str | None:
-    """In one line, why no PTX can be made here, and what to install; None where it can. raises UsageError as `choose_way`."""
-    try:
-        choose_way()
-        find_tool("libdevice")
-        return None
-    except ToolError as error:
-        return f"{error.message} ({error.help})"
 
 
 def compile_to_ptx(module: ModuleOp, architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
@@ -242,7 +134,7 @@ class PtxCompiler:
 
 def compile_to_llvm_ir(module: ModuleOp, architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
     """LLVM IR of a module in the LLVM dialect, libdevice linked and optimised: what PTX is made of. raises as `compile_to_ptx`."""
-    if (way := choose_way().way) in _LIBRARIES:
+    if (way := choose_way().way) in LIBRARIES:
         return _by_library(way, module, architecture, "llvm", None, timeout_seconds)
     with _linked(module) as libraries:
         data = f"module {{\n{module_body_text(module)}}}\n".encode()
@@ -265,7 +157,7 @@ def compile_to_ptx_by_steps(
 
     By mlir-translate, llvm-link, opt and llc, or by LLVM as a library where that is the way.
     """
-    if (way := choose_way().way) not in _LIBRARIES:
+    if (way := choose_way().way) not in LIBRARIES:
         return _ptx_by_steps(module, architecture, directory, timeout_seconds)
     _keep(directory, "kernel.mlir", f"module {{\n{module_body_text(module)}}}\n".encode())
     _keep(directory, "kernel.ll", print_llvm_ir(module).encode())
@@ -495,21 +387,3 @@ def _check_ptx(ptx: str, module: ModuleOp, architecture: str, tool: RunningTool 
         if symbol.startswith(_LIBDEVICE_PREFIX):
             raise ToolError(f"libdevice does not define {symbol}", stage=STAGE, details=details, help=NVIDIA_HELP)
         raise InternalError(f"the kernel calls {symbol}, which nothing defines", stage=STAGE, details=details)
-
-
-def tools_fingerprint(*, with_sass: bool = False) -> str:
-    """What PTX depends on besides the module: the way to it, its tools, and libdevice. Changes when one of them is replaced.
-
-    with_sass  the tools behind PTX too
-
-    Cheap: it looks at the files, and does not ask them. raises ToolError when one is missing, UsageError.
-    """
-    way = choose_way().way
-    parts = [f"LLVM options {' '.join((*LLVM_OPTIONS, *LINE_OPTIONS))}", way.value]
-    for name in (*tools_of(way), "libdevice", *(("ptxas", "nvdisasm") if with_sass else ())):
-        tool = find_tool(name)
-        path = os.path.realpath(tool.path)
-        status = os.stat(path)
-        size = tool.version if os.path.isdir(path) else status.st_size
-        parts.append(f"{path} {size} {status.st_mtime_ns}")
-    return "\n".join(parts)

@@ -7,12 +7,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Unpack
 
@@ -25,7 +24,7 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion, partition_fusion
 from xla_emitters.emitters.partitioner import sanitize
-from xla_emitters.errors import InternalError, ParseError, ToolError, UsageError
+from xla_emitters.errors import InternalError, UsageError
 from xla_emitters.fusions.buffers import array_spec
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo, print_hlo
@@ -35,9 +34,9 @@ from xla_emitters.lowering.toolchain import (
     compile_to_llvm_ir,
     compile_to_ptx_by_steps,
     start_compile,
-    tools_fingerprint,
 )
 from xla_emitters.pipelines.collector import collector_at_rest
+from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels
 from xla_emitters.pipelines.pass_lists import kernel_rows, rows_of
@@ -50,7 +49,6 @@ from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
 from xla_emitters.rewrite.symbols import symbol_name
-from xla_emitters.runtime.program_cache import key_of, open_cache
 from xla_emitters.trace import Remark, Step
 
 NO_KERNELS = "// no kernels\n"
@@ -76,49 +74,12 @@ def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKe
         raise UsageError("heat is for programs (StableHLO); the sizes of HLO text are known", stage="compile")
     if options.mixed_precision:
         raise UsageError("mixed precision is for programs (StableHLO): a fusion has XLA's types", stage="compile")
-    text, name = read_text(source)
-    store = open_cache() if cache and not options.verify else None
-    key = _cache_key(text, name, options) if store else None
-    if store is None or key is None:
-        return compile_module(_parsed(text, name), options)
-    if (program := store.get(key)) is None:
-        program = compile_module(_parsed(text, name), options)
-        store.put(key, program)
+    found = look_up(source, options, cache=cache)
+    if found.program is not None:
+        return found.program
+    program = compile_module(_parsed(found.text, found.name), options)
+    found.keep(program)
     return program
-
-
-def _cache_key(text: str, name: str, options: CompileOptions) -> str | None:
-    """What a program depends on; None where that cannot be said: of a tool that is missing, of a plugin that is in no file."""
-    if (outside := plugins.sources()) is None:
-        return None
-    added = ["".join((str(path), hashlib.sha256(path.read_bytes()).hexdigest())) for path in outside]
-    try:
-        prices = options.tune == "price"
-        needs_tools = prices or options.stage in TOOL_STAGES
-        tools = tools_fingerprint(with_sass=prices or options.stage == "sass") if needs_tools else ""
-    except ToolError:
-        return None
-    return key_of(text, name, repr(options), repr(options.device), own_fingerprint(), tools, *added)
-
-
-@lru_cache
-def own_fingerprint() -> str:
-    """Changes whenever a file of this package does."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def read_text(source: str | Path) -> tuple[str, str]:
-    """HLO text, and the name of where it is from, for messages. raises ParseError for what is no text, OSError."""
-    if isinstance(source, str) and "\n" in source:
-        return source, "<hlo>"
-    path = Path(source)
-    try:
-        return path.read_bytes().decode(), str(source)
-    except UnicodeDecodeError as error:
-        raise ParseError(f"{path} is not text: byte {error.start} is not UTF-8", stage="hlo.parse") from error
 
 
 def read_module(source: str | Path) -> ModuleOp:

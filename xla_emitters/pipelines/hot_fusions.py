@@ -26,8 +26,8 @@ from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ToolError
 from xla_emitters.lowering.host_code import LoadedCode, cpu_fingerprint
-from xla_emitters.lowering.toolchain import tools_fingerprint
-from xla_emitters.pipelines.compiler import own_fingerprint
+from xla_emitters.lowering.ways import tools_fingerprint
+from xla_emitters.pipelines.kept_programs import own_fingerprint
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.runtime.program_cache import key_of
 from xla_emitters.runtime.ral.cupy_hot_kernels import CupyHotKernels, CupyMemory

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TypedDict, cast
-
-from xdsl.passes import ModulePass
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.errors import UsageError
+
+if TYPE_CHECKING:
+    from xdsl.passes import ModulePass
 
 RECORDS = ("none", "stages", "passes")
 TRITON = ("split", "refuse")
 PRECISIONS = ("f16", "bf16")
 TUNE = ("xla", "price")
+TOOL_STAGES = ("llvm", "ptx", "sass")
+"""The stages after the last pass, which external tools make of all kernels together."""
 
 
 class CompileKeywords(TypedDict, total=False):

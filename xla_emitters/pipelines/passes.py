@@ -43,7 +43,7 @@ from xla_emitters.lowering.lower_tensors import LowerTensorsPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.lowering.merge_pointers_to_same_slice import MergePointersToSameSlicePass
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
-from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.options import TOOL_STAGES, CompileOptions
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.transforms.canonicalize import CanonicalizePass
 from xla_emitters.transforms.cse import CsePass
@@ -180,10 +180,6 @@ STAGES: tuple[str, ...] = (
     "partition",
     "xla_gpu",
     *(row.stage for row in KERNEL if row.stage),
-    "llvm",
-    "ptx",
-    "sass",
+    *TOOL_STAGES,
 )
-TOOL_STAGES = ("llvm", "ptx", "sass")
-"""Those that external tools make, of all kernels together."""
 EXECUTABLE_STAGES: tuple[str, ...] = tuple(stage for stage in STAGES if stage not in ("partition", *TOOL_STAGES))

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from textwrap import indent
 from typing import Any
 
-from xla_emitters.dtypes import dtype
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.program.arrays import ArraySpec, Slot
 from xla_emitters.program.as_json import array_from_json, kernel_from_json, kernel_json, step_json, steps_from_json
@@ -164,6 +163,10 @@ class Program:
 
 
 def _bytes(spec: ArraySpec) -> int:
+    from xla_emitters.dtypes import (
+        dtype,  # imported here: it loads NumPy, and a program that is only printed needs none
+    )
+
     return dtype(spec.dtype).size_bytes(spec.elements)
 
 

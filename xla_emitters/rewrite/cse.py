@@ -16,20 +16,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import UnregisteredOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.ir.post_order import PostOrderIterator
 from xdsl.rewriter import Rewriter
-from xdsl.traits import IsolatedFromAbove, SymbolOpInterface
+from xdsl.traits import IsolatedFromAbove, IsTerminator, SymbolOpInterface
 
+from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.rewrite.effects import (
     has_trait_type,
     is_commutative_type,
     is_dead,
+    is_innocent_type,
     is_pure,
     is_read_only,
-    is_terminator,
     may_write,
 )
 from xla_emitters.rewrite.locations import fuse_locations
@@ -60,10 +62,27 @@ class _AttributeNumbers:
         return number
 
 
+class _Kind(NamedTuple):
+    """What is asked of ops of one type: looked up once, not for each op."""
+
+    stays: bool
+    is_pure: bool
+    is_commutative: bool
+
+
+def _kind_of(op_type: type[Operation]) -> _Kind:
+    return _Kind(
+        stays=has_trait_type(op_type, IsTerminator) or has_trait_type(op_type, SymbolOpInterface),
+        is_pure=is_innocent_type(op_type),
+        is_commutative=is_commutative_type(op_type),
+    )
+
+
 @dataclass
 class _Cse:
     known: dict[Key, Operation] = field(default_factory=dict[Key, Operation])
     numbers: _AttributeNumbers = field(default_factory=_AttributeNumbers)
+    kinds: dict[type[Operation], _Kind] = field(default_factory=dict[type[Operation], _Kind])
     epoch: int = 0  # reads in the same epoch see the same memory
     epochs: int = 0
     changed: bool = False
@@ -128,18 +147,20 @@ class _Cse:
                 self._new_epoch()
 
     def _op(self, op: Operation, found: list[Key]) -> None:
-        if is_terminator(op) or op.successor_uses or has_trait_type(type(op), SymbolOpInterface):
+        if (kind := self.kinds.get(type(op))) is None:
+            kind = self.kinds[type(op)] = _kind_of(type(op))
+        if kind.stays or op.successor_uses:
             return
         if is_dead(op):
             self._erase(op)
             return
-        if not is_pure(op):
-            if not is_read_only(op):
-                self._new_epoch()
-                return
-            key = (self.epoch, *self._key(op))
+        if (kind.is_pure and not op.regions) or is_pure(op):
+            key = self._key(op, kind)
+        elif is_read_only(op):
+            key = (self.epoch, *self._key(op, kind))
         else:
-            key = self._key(op)
+            self._new_epoch()
+            return
         existing = self.known.get(key)
         if existing is None or existing.parent is None:  # None: it was erased with its last user
             self.known[key] = op
@@ -149,24 +170,26 @@ class _Cse:
         ):
             self._merge(op, existing)
 
-    def _key(self, op: Operation) -> Key:
-        operands = [id(operand) for operand in op.operands]
-        if is_commutative_type(type(op)):
+    def _key(self, op: Operation, kind: _Kind) -> Key:
+        operands = [id(operand) for operand in operands_of(op)]
+        if kind.is_commutative:
             operands.sort()
+        numbers = self.numbers
         return (
             op.name,  # unregistered ops share one name; their attribute op_name__ distinguishes them
             tuple(operands),
-            self._dictionary(op.properties),
-            self._dictionary(op.attributes),
-            tuple(self.numbers[result.type] for result in op.results),
+            self._dictionary(op.properties) if op.properties else (),
+            self._dictionary(op.attributes) if op.attributes else (),
+            tuple([numbers[result.type] for result in op.results]),
             len(op.regions),
         )
 
     def _dictionary(self, attributes: dict[str, Attribute]) -> tuple[tuple[str, int], ...]:
-        if not attributes:
-            return ()
-        numbered = [(name, self.numbers[value]) for name, value in attributes.items()]
-        return tuple(sorted(numbered)) if len(numbered) > 1 else tuple(numbered)
+        numbers = self.numbers
+        numbered = [(name, numbers[value]) for name, value in attributes.items()]
+        if len(numbered) > 1:
+            numbered.sort()
+        return tuple(numbered)
 
     def _merge(self, op: Operation, existing: Operation) -> None:
         existing.location = fuse_locations(existing.location, op.location)
@@ -182,7 +205,7 @@ class _Cse:
         doomed = [op]
         while doomed:
             op = doomed.pop()
-            operands: list[SSAValue] = list(op.operands)
+            operands = operands_of(op)
             Rewriter.erase_op(op)
             for operand in operands:
                 owner = operand.owner

@@ -12,6 +12,7 @@ for an index outside its tensor the CPU executor reports an error and a GPU read
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from functools import cache
 
 from xdsl.dialects import arith, tensor, vector
@@ -21,6 +22,7 @@ from xdsl.traits import (
     Commutative,
     ConditionallySpeculatable,
     ConstantLike,
+    EffectInstance,
     IsTerminator,
     MemoryEffect,
     MemoryEffectKind,
@@ -28,7 +30,6 @@ from xdsl.traits import (
     Pure,
     RecursiveMemoryEffect,
     SymbolOpInterface,
-    get_effects,
 )
 
 UNSIGNED_DIVISIONS = (arith.DivUIOp, arith.RemUIOp, arith.CeilDivUIOp)
@@ -56,10 +57,28 @@ def is_commutative_type(op_type: type[Operation]) -> bool:
 
 
 @cache
-def _is_innocent_type(op_type: type[Operation]) -> bool:
+def is_innocent_type(op_type: type[Operation]) -> bool:
     """Whether ops of this type have no effects except those of the ops inside them, whatever their attributes."""
-    effects = [trait for trait in op_type.traits.traits if isinstance(trait, MemoryEffect)]
+    effects = _effect_traits(op_type)
     return bool(effects) and all(type(trait) in (NoMemoryEffect, Pure, RecursiveMemoryEffect) for trait in effects)
+
+
+@cache
+def _effect_traits(op_type: type[Operation]) -> tuple[MemoryEffect, ...]:
+    return tuple(trait for trait in op_type.traits.traits if isinstance(trait, MemoryEffect))
+
+
+def _effects_of(op: Operation) -> AbstractSet[EffectInstance] | None:
+    """xDSL's `get_effects`: the effects of all traits, None for those of an op of which nothing is known."""
+    traits = _effect_traits(type(op))
+    if len(traits) == 1:
+        return traits[0].get_effects(op)
+    found = set[EffectInstance]()
+    for trait in traits:
+        if (effects := trait.get_effects(op)) is None:
+            return None
+        found |= effects
+    return found if traits else None
 
 
 def is_terminator(op: Operation) -> bool:
@@ -68,14 +87,20 @@ def is_terminator(op: Operation) -> bool:
 
 def is_constant(op: Operation) -> bool:
     """Whether `op` only makes a value from an attribute: `arith.constant`, `llvm.mlir.constant`, ..."""
-    return has_trait_type(type(op), ConstantLike)
+    return is_constant_type(type(op))
+
+
+@cache
+def is_constant_type(op_type: type[Operation]) -> bool:
+    """`is_constant` of ops of `op_type`."""
+    return has_trait_type(op_type, ConstantLike)
 
 
 def is_pure(op: Operation) -> bool:
     """Whether `op` and everything inside it neither reads nor writes memory."""
-    if _is_innocent_type(type(op)):
+    if is_innocent_type(type(op)):
         return not op.regions or all(is_pure(inner) or is_terminator(inner) for inner in _inner_ops(op))
-    effects = get_effects(op)
+    effects = _effects_of(op)
     return effects is not None and not effects
 
 
@@ -83,9 +108,9 @@ def may_write(op: Operation) -> bool:
     """Whether `op` may change memory. Terminators are taken to write nothing."""
     if is_terminator(op):
         return False
-    if _is_innocent_type(type(op)):
+    if is_innocent_type(type(op)):
         return bool(op.regions) and any(may_write(inner) for inner in _inner_ops(op))
-    effects = get_effects(op)
+    effects = _effects_of(op)
     return effects is None or any(effect.kind is not MemoryEffectKind.READ for effect in effects)
 
 
@@ -99,9 +124,13 @@ def is_dead(op: Operation) -> bool:
     for result in op.results:
         if result.first_use is not None:
             return False
-    if is_terminator(op) or has_trait_type(type(op), SymbolOpInterface):
-        return False
-    return not may_write(op)
+    return _may_be_dead_type(type(op)) and not may_write(op)
+
+
+@cache
+def _may_be_dead_type(op_type: type[Operation]) -> bool:
+    """Whether ops of `op_type` do nothing besides what their effects and results say."""
+    return not has_trait_type(op_type, IsTerminator) and not has_trait_type(op_type, SymbolOpInterface)
 
 
 def is_speculatable(op: Operation) -> bool:

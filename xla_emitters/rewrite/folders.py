@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, cast
 
 from xdsl.context import Context
@@ -40,8 +41,9 @@ from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp, rounds_to_nearest_even
+from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.dtypes import WIDE_FLOATS
-from xla_emitters.rewrite.effects import has_trait_type, is_commutative_type, is_constant
+from xla_emitters.rewrite.effects import has_trait_type, is_commutative_type, is_constant, is_constant_type
 from xla_emitters.rewrite.locations import UNKNOWN
 
 AnyInteger = IntegerAttr[IntegerType | IndexType]
@@ -113,9 +115,9 @@ def entry_block(op: Operation) -> Block:
 
 def constant_to_the_right(op: Operation) -> bool:
     """Rewrites `%c + %x` to `%x + %c`, so that folders check only one side; returns whether it did."""
-    if not is_commutative_type(type(op)) or len(op.operands) != 2:
+    if not is_commutative_type(type(op)) or len(operands := operands_of(op)) != 2:
         return False
-    left, right = op.operands
+    left, right = operands
     if not is_constant_value(left) or is_constant_value(right):
         return False
     op.operands = (right, left)
@@ -124,23 +126,32 @@ def constant_to_the_right(op: Operation) -> bool:
 
 def is_constant_value(value: SSAValue) -> bool:
     """Whether `value` is the result of a constant op."""
-    return isinstance(value, OpResult) and is_constant(value.op)
+    return type(value) is OpResult and is_constant_type(type(value.op))
 
 
 ROUND_BETWEEN: frozenset[type[Operation]] = frozenset((complex.MulOp, complex.DivOp))
 """Ops that round more than once; xDSL's folders for them do not, so they are not used."""
 
 
+@cache
+def has_folder(op_type: type[Operation]) -> bool:
+    """Whether `fold_op` may fold ops of `op_type`."""
+    if op_type in FOLDERS:
+        return True
+    return has_trait_type(op_type, HasFolder) and op_type.dialect_name() != "arith" and op_type not in ROUND_BETWEEN
+
+
 def fold_op(op: Operation, pool: ConstantPool, ctx: Context | None) -> list[SSAValue] | None:
     """The values that `op`'s results always have, or None. `op` itself is not changed."""
+    if not has_folder(type(op)):
+        return None
+    folded: Sequence[SSAValue | Attribute] | None
     if (folder := FOLDERS.get(type(op))) is not None:
-        value = folder(op, [constant_value(operand) for operand in op.operands])
+        value = folder(op, [constant_value(operand) for operand in operands_of(op)])
         folded = None if value is None else (value,)
-    elif has_trait_type(type(op), HasFolder) and op.dialect_name() != "arith" and type(op) not in ROUND_BETWEEN:
+    else:
         trait = op.get_trait(HasFolder)
         folded = trait.fold(op) if trait is not None else None
-    else:
-        return None
     if folded is None:
         return None
     values: list[SSAValue] = []
@@ -187,12 +198,12 @@ def _hint(attribute: Attribute) -> str:
 
 def constant_value(value: SSAValue) -> Attribute | None:
     """The attribute of a value that a constant op defines."""
-    if not isinstance(value, OpResult):
+    if type(value) is not OpResult:
         return None
     op = value.op
     if type(op) is arith.ConstantOp:
         return op.properties["value"]
-    return ConstantLike.get_constant_value(value) if is_constant(op) else None
+    return ConstantLike.get_constant_value(value) if is_constant_type(type(op)) else None
 
 
 def constant_integer(value: SSAValue) -> int | None:

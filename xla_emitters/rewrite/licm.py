@@ -15,6 +15,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation, Region
 
 from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.rewrite.effects import is_pure, is_speculatable, is_terminator
 
 LOOPS: frozenset[type[Operation]] = frozenset((scf.ForOp, scf.WhileOp))
@@ -66,4 +67,4 @@ def _is_invariant(op: Operation, inside: set[int]) -> bool:
     """Whether neither `op` nor anything in it uses one of the values whose ids are in `inside`."""
     if op.regions:
         return all(id(operand) not in inside for inner in op.walk() for operand in inner.operands)
-    return all(id(operand) not in inside for operand in op.operands)
+    return all([id(operand) not in inside for operand in operands_of(op)])

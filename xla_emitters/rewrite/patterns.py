@@ -15,17 +15,18 @@ patterns reported. The driver terminates because patterns must make progress; pa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint
-from xdsl.utils.worklist import Worklist
 
+from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.errors import InternalError
-from xla_emitters.rewrite.effects import is_constant, is_dead
-from xla_emitters.rewrite.folders import ConstantPool, constant_to_the_right, entry_block, fold_op
+from xla_emitters.rewrite.effects import is_commutative_type, is_constant_type, is_dead
+from xla_emitters.rewrite.folders import ConstantPool, constant_to_the_right, entry_block, fold_op, has_folder
 from xla_emitters.rewrite.locations import UNKNOWN, locate, place_of
 
 MAX_ROUNDS = 10  # walks over the whole root; MLIR's canonicalize has the same limit
@@ -62,6 +63,10 @@ def apply_patterns_by_type(
     return _GreedyDriver(root, patterns_of, fold, ctx).run()
 
 
+Worklist = dict[Operation, None]
+"""The ops that are to be visited, the last one first: a dictionary keeps its order, and `popitem` takes from its end."""
+
+
 class LocatedRewriter(PatternRewriter):
     """xDSL's rewriter, which also gives new ops locations and puts changed ops on the worklist."""
 
@@ -71,7 +76,7 @@ class LocatedRewriter(PatternRewriter):
         self.location: LocationAttr = UNKNOWN
         self.operation_insertion_handler.append(self._inserted)
         self.operation_removal_handler.append(self._removed)
-        self.operation_modification_handler.append(worklist.push)
+        self.operation_modification_handler.append(self._push)
         self.operation_replacement_handler.append(self._replaced)
 
     def start(self, op: Operation) -> None:
@@ -97,30 +102,42 @@ class LocatedRewriter(PatternRewriter):
         moved = tuple(block.ops)
         super().inline_block(block, insertion_point, arg_values)
         for op in reversed(moved):
-            self.worklist.push(op)
+            self._push(op)
+
+    def _push(self, op: Operation) -> None:
+        self.worklist.setdefault(op)
 
     def _inserted(self, op: Operation) -> None:
         locate(op, self.location)
         if op.regions:
             for inner in op.walk(reverse=True, region_first=True):
-                self.worklist.push(inner)
+                self._push(inner)
         else:
-            self.worklist.push(op)
+            self._push(op)
 
     def _removed(self, op: Operation) -> None:
-        for operand in op.operands:
-            if isinstance(operand.owner, Operation):
-                self.worklist.push(operand.owner)
+        for operand in operands_of(op):
+            if isinstance(operand, OpResult):
+                self._push(operand.op)
         if op.regions:
             for inner in op.walk():
-                self.worklist.remove(inner)
+                self.worklist.pop(inner, None)
         else:
-            self.worklist.remove(op)
+            self.worklist.pop(op, None)
 
     def _replaced(self, op: Operation, new_results: Sequence[SSAValue | None]) -> None:
         for result in op.results:
             for use in result.uses:
-                self.worklist.push(use.operation)
+                self._push(use.operation)
+
+
+class _Visit(NamedTuple):
+    """What the driver does with ops of one type: looked up once, not for each op."""
+
+    is_constant: bool
+    is_commutative: bool
+    has_folder: bool
+    patterns: Sequence[RewritePattern]
 
 
 class _GreedyDriver:
@@ -133,23 +150,20 @@ class _GreedyDriver:
     ) -> None:
         self.root = root
         self.patterns_of = patterns_of
-        self.patterns: dict[type[Operation], Sequence[RewritePattern]] = {}
+        self.visits: dict[type[Operation], _Visit] = {}
         self.fold = fold
         self.ctx = ctx
         self.constants = ConstantPool()
-        self.worklist: Worklist = Worklist()
+        self.worklist: Worklist = {}
         self.rewriter = LocatedRewriter(self.worklist)
         self.budget = 0
 
     def run(self) -> bool:
         changed = False
         for _ in range(MAX_ROUNDS):
-            ops = 0
-            for op in self.root.walk(reverse=True, region_first=True):
-                if op is not self.root:
-                    self.worklist.push(op)
-                    ops += 1
-            self.budget = max(self.budget, MAX_REWRITES_PER_OP * (ops + 1))
+            self.worklist.update(dict.fromkeys(self.root.walk(reverse=True, region_first=True)))
+            self.worklist.pop(self.root, None)
+            self.budget = max(self.budget, MAX_REWRITES_PER_OP * (len(self.worklist) + 1))
             if not self._drain():
                 return changed
             changed = True
@@ -159,7 +173,7 @@ class _GreedyDriver:
         changed = False
         worklist = self.worklist
         while worklist:
-            op = worklist.pop()
+            op, _ = worklist.popitem()
             if not self._rewrite(op):
                 continue
             changed = True
@@ -172,32 +186,40 @@ class _GreedyDriver:
                 )
         return changed
 
+    def _visit_of(self, op_type: type[Operation]) -> _Visit:
+        fold = self.fold
+        found = self.visits[op_type] = _Visit(
+            is_constant=fold and is_constant_type(op_type),
+            is_commutative=fold and is_commutative_type(op_type),
+            has_folder=fold and has_folder(op_type),
+            patterns=self.patterns_of(op_type),
+        )
+        return found
+
     def _rewrite(self, op: Operation) -> bool:
         """Erases, folds or rewrites `op`, once; returns whether it did."""
         if op.parent is None:
             return False  # a pattern removed it without the rewriter
         rewriter = self.rewriter
+        visit = self.visits.get(type(op)) or self._visit_of(type(op))
         if self.fold:
             if is_dead(op):
                 rewriter.start(op)
                 rewriter.erase(op)
                 return True
-            if is_constant(op):
+            if visit.is_constant:
                 return not op.attributes and self._move_to_entry(op)
-            moved = constant_to_the_right(op)
-            if (values := fold_op(op, self.constants, self.ctx)) is not None:
+            moved = visit.is_commutative and constant_to_the_right(op)
+            if visit.has_folder and (values := fold_op(op, self.constants, self.ctx)) is not None:
                 rewriter.start(op)
                 rewriter.replace(op, (), values)
                 return True
             if moved:
                 return True
-        op_type = type(op)
-        if (patterns := self.patterns.get(op_type)) is None:
-            patterns = self.patterns[op_type] = self.patterns_of(op_type)
-        if not patterns:
+        if not visit.patterns:
             return False
         rewriter.start(op)
-        for pattern in patterns:
+        for pattern in visit.patterns:
             pattern.match_and_rewrite(op, rewriter)
             if rewriter.has_done_action:
                 return True

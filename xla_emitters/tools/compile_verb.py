@@ -34,6 +34,7 @@ ANNOTATED = ("ptx", "sass")
 """The stages that `--annotate` prints."""
 
 if TYPE_CHECKING:
+    from xla_emitters.explore.listing import LeftOut
     from xla_emitters.program import Program
     from xla_emitters.trace import Trace
 
@@ -92,9 +93,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from xla_emitters.explore.listing import LeftOut, compilable
-    from xla_emitters.pipelines.compiler import compile, compile_module, keep_intermediates, read_module
-    from xla_emitters.pipelines.passes import STAGES
+    # What compiles is imported where nothing was compiled before: see `kept_programs`.
+    from xla_emitters.pipelines.kept_programs import look_up
 
     source = read_source(options.file)
     if found := program_text(source):
@@ -113,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--keep-intermediates needs the LLVM dialect, but stage '{options.stage}' comes before it")
     is_ptx = options.stage == "ptx"  # kernels hold their PTX even if the trace records nothing
     is_bare = is_ptx and not (options.keep_intermediates or options.time_passes or options.annotate)
-    left_out = tuple[LeftOut, ...]()
+    left_out: Sequence[LeftOut] = ()
     how = replace(
         compile_options(options),
         stage=options.stage,
@@ -124,15 +124,23 @@ def run(options: argparse.Namespace) -> int:
     )
     with progress(f"compiling {options.file}"):
         if options.keep_going:
+            from xla_emitters.explore.listing import compilable
+            from xla_emitters.pipelines.compiler import compile_module, read_module
+
             module, left_out = compilable(read_module(source), how)
             program = compile_module(module, how)
         else:
             cached = not (prints_anything(options) or options.keep_intermediates or options.diff)
-            program = compile(source, cache=cached, **how.as_keywords())
+            program = look_up(source, how, cache=cached).program
+            if program is None:
+                from xla_emitters.pipelines.compiler import compile
+
+                program = compile(source, cache=cached, **how.as_keywords())
     if options.keep_intermediates:
+        from xla_emitters.pipelines.compiler import keep_intermediates
+
         keep_intermediates(program, Path(options.keep_intermediates))
-    has_kernels = STAGES.index(options.stage) > STAGES.index("partition")
-    if has_kernels and not (options.json or options.diff) and is_directory(options.output):
+    if is_directory(options.output) and not (options.json or options.diff) and _has_kernels(options.stage):
         write_kernel_files(program, Path(options.output))
         print_dumps(options, program)
         print_warnings(program)
@@ -150,6 +158,13 @@ def run(options: argparse.Namespace) -> int:
     print_dumps(options, program)
     print_warnings(program)
     return print_left_out(left_out)
+
+
+def _has_kernels(stage: str) -> bool:
+    """Whether there is a text for each kernel at that stage."""
+    from xla_emitters.pipelines.passes import STAGES
+
+    return STAGES.index(stage) > STAGES.index("partition")
 
 
 def traces_with(program: Program, points: Sequence[str]) -> Sequence[Trace]:

@@ -27,7 +27,7 @@ def reduced_crash(name: str, target: str, hero_rules: str, triton: str, director
     """
     from xla_emitters.explore.reduce import reduce
     from xla_emitters.explore.symptoms import Crash, crash_of
-    from xla_emitters.pipelines.compiler import read_text
+    from xla_emitters.pipelines.kept_programs import read_text
     from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.stablehlo_text import is_stablehlo
 

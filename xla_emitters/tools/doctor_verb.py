@@ -124,8 +124,8 @@ def plugins() -> Iterator[Finding]:
 
 
 def tools() -> Iterator[Finding]:
-    from xla_emitters.lowering.toolchain import Way, asked_way, choose_way, tools_of
     from xla_emitters.lowering.tools import find_tools
+    from xla_emitters.lowering.ways import Way, asked_way, choose_way, tools_of
 
     purpose = "PTX"
     try:

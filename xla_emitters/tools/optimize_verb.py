@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.optimize import optimize, parse_flag
-    from xla_emitters.pipelines.compiler import read_text
+    from xla_emitters.pipelines.kept_programs import read_text
 
     flags = dict(map(parse_flag, options.flag))
     text, name = read_text(read_source(options.file))

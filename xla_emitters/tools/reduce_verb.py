@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Writes the smallest text that was found. Returns 0, or 130 after Ctrl-C."""
     from xla_emitters.explore.reduce import reduce
-    from xla_emitters.pipelines.compiler import read_text
+    from xla_emitters.pipelines.kept_programs import read_text
     from xla_emitters.pipelines.options import CompileOptions
 
     if options.timeout <= 0 or (options.budget is not None and options.budget <= 0) or options.blocks < 0:

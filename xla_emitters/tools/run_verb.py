@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
 def run_and_report(options: argparse.Namespace, source: str | Path, outputs: str | IO[bytes] | None) -> int:
     """Runs the program, prints what was run, and writes the results to `outputs`, a file's name or a stream."""
     from xla_emitters.explore.check import drawn_for, reference_for
-    from xla_emitters.lowering.toolchain import ptx_reason_missing
+    from xla_emitters.lowering.ways import ptx_reason_missing
     from xla_emitters.pipelines.compiler import compile_module, read_module
     from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
     from xla_emitters.runtime.arrays import load_arrays, save_arrays

@@ -103,8 +103,8 @@ def module_index(
 
 def last_stage() -> str:
     """The last stage that the tools here can make. raises UsageError where a variable names a wrong tool."""
-    from xla_emitters.lowering.toolchain import ptx_reason_missing
     from xla_emitters.lowering.tools import find_tool
+    from xla_emitters.lowering.ways import ptx_reason_missing
 
     if ptx_reason_missing() is not None:
         return "llvm-dialect"

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.errors import InternalError, ToolError, UsageError
 from xla_emitters.kernels.id_functions import declared_by
-from xla_emitters.lowering import toolchain
+from xla_emitters.lowering import toolchain, ways
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
 from xla_emitters.lowering.machine_code import assemble, count_instructions, disassemble
 from xla_emitters.lowering.toolchain import compile_to_llvm_ir, compile_to_ptx, compile_to_ptx_by_steps
@@ -284,14 +284,14 @@ def test_the_way_that_is_taken(
             raise ToolError(f"{name} was not found", help=f"get {name}")
         return name
 
-    monkeypatch.setattr(toolchain, "find_tool", find)
+    monkeypatch.setattr(ways, "find_tool", find)
     monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", asked)
     if way is not None:
-        choice = toolchain.choose_way()
+        choice = ways.choose_way()
         assert (choice.way, choice.reason) == (way, reason)
         return
     with pytest.raises(ToolError) as raised:
-        toolchain.choose_way()
+        ways.choose_way()
     assert raised.value.message == reason
     if asked == "auto":
         assert raised.value.help == "get mlir-opt; or, with Python packages alone: get llvmlite"
@@ -307,7 +307,7 @@ def test_a_tool_that_the_user_names_is_not_passed_over(
     monkeypatch.setenv(variable, f"/nowhere/{name}")
     monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", asked)
     with pytest.raises(ToolError, match=f"{name} was not found"):
-        toolchain.choose_way()
+        ways.choose_way()
 
 
 def test_a_way_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,12 +321,12 @@ def test_a_way_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs("libLLVM", "mlir-opt", "llvmlite", "libdevice", "llc", "opt", "llvm-link", "mlir-translate")
 def test_the_cache_knows_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     found: set[str] = set()
-    for way in toolchain.Way:
+    for way in ways.Way:
         monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", way)
-        found.add(toolchain.tools_fingerprint())
+        found.add(ways.tools_fingerprint())
     assert len(found) == 4
     monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", "auto")
-    assert toolchain.tools_fingerprint() in found
+    assert ways.tools_fingerprint() in found
 
 
 def test_strings_survive_the_way_through_mlir() -> None:

@@ -2,6 +2,7 @@
 
     isinstance(op, arith.AddiOp)      ABCMeta.__instancecheck__: a cache of subclasses, two calls     ->  a walk over the type's bases, in C
     values[result]                    SSAValue.__hash__ is `id(self)` written in Python               ->  object.__hash__
+    isa(attribute, IndexType)         the hint taken apart, for generic ones, each time               ->  isinstance, where it is a class
 
 xDSL's attributes, ops, blocks, regions and values are abstract base classes, so that each `isinstance` of one asks for virtual
 subclasses (`ABCMeta.register`), of which these classes have none. `PlainMeta` is ABCMeta without that question: abstract methods stay
@@ -15,12 +16,13 @@ Does not change which object is an instance of which class, nor which objects ar
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue, Use, core
 from xdsl.irdl import IRDLOperation
+from xdsl.utils import hints
 
 from xla_emitters.dialects.xdsl_patches.patch import Member, Patch
 
@@ -36,6 +38,20 @@ class PlainMeta(ABCMeta):
 
     __instancecheck__ = type.__instancecheck__
     __subclasscheck__ = type.__subclasscheck__
+
+
+def _isa(own: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def isa(arg: Any, hint: Any) -> bool:
+        if isinstance(hint, type) and hint is not Any:
+            return isinstance(arg, hint)
+        # Of a generic attribute, first whether it is one of the class at all.
+        if type(hint).__name__ == "_GenericAlias":  # not that of Annotated, which has an origin too
+            origin = getattr(hint, "__origin__", None)
+            if isinstance(origin, PlainMeta) and not isinstance(arg, origin):
+                return False
+        return own(arg, hint)
+
+    return isa
 
 
 @dataclass(frozen=True)
@@ -60,6 +76,7 @@ def _below(root: type) -> Iterator[type]:
 
 
 FAST_CLASSES: tuple[Patch, ...] = (
+    Member(hints, "isa", "takes a class apart as if it were a generic one", _isa),
     *(PlainClasses(root, "isinstance asks for virtual subclasses, of which there are none") for root in _ROOTS),
     *(
         Member(holder, name, "identity, computed in Python", lambda _, name=name: getattr(object, name))

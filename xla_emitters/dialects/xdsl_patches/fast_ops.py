@@ -22,7 +22,7 @@ from xdsl import builder as builders
 from xdsl import rewriter as rewriters
 from xdsl.dialects.builtin import UNKNOWN_LOC
 from xdsl.ir import Attribute, Block, Operation, OpOperands, OpResult, Region, SSAValue
-from xdsl.ir.core import SSAValues
+from xdsl.ir.core import BlockOps, SSAValues
 from xdsl.irdl import operations as irdl
 
 from xla_emitters.dialects.xdsl_patches.fast_values import item, use_of
@@ -50,7 +50,7 @@ def _init(
     """`Operation.__init__`."""
     values = SSAValues(operands)
     self._operands = values
-    self._operand_uses = tuple([use_of(self, index, value) for index, value in enumerate(values)])
+    self._operand_uses = tuple([use_of(self, index, value) for index, value in enumerate(values)]) if values else ()
     results: list[OpResult] = []
     for index, result_type in enumerate(result_types):
         result: OpResult = _new(OpResult)
@@ -187,6 +187,41 @@ def _type_of(result_type: Any) -> Attribute | None:
     return result_type if isinstance(result_type, Attribute) else None
 
 
+def _clone(own: Callable[..., Operation]) -> Callable[..., Operation]:
+    def clone(
+        self: Operation,
+        value_mapper: dict[SSAValue, SSAValue] | None = None,
+        block_mapper: dict[Block, Block] | None = None,
+        *,
+        clone_name_hints: bool = True,
+        clone_operands: bool = True,
+    ) -> Operation:
+        if self.regions or self._successors or not (clone_name_hints and clone_operands):
+            return own(
+                self,
+                value_mapper,
+                block_mapper,
+                clone_name_hints=clone_name_hints,
+                clone_operands=clone_operands,
+            )
+        values: dict[SSAValue, SSAValue] = {} if value_mapper is None else value_mapper
+        op = _new(type(self))
+        _init(
+            op,
+            operands=[values.get(operand, operand) for operand in self._operands],
+            result_types=[result._type for result in self.results],
+            properties=self.properties,
+            attributes=self.attributes,
+            location=self.location,
+        )
+        for old, new in zip(self.results, op.results, strict=True):
+            values[old] = new
+            new._name = old._name
+        return op
+
+    return clone
+
+
 # ---- reading and inserting --------------------------------------------------------------------------------------------------------------
 
 
@@ -201,6 +236,17 @@ def _accessed(own: Callable[..., Any]) -> Callable[..., Any]:
         return own(self, obj, objtype)
 
     return __get__
+
+
+def _constructs(own: Callable[..., Any]) -> Callable[..., Any]:
+    """What all other accessors take their part of."""
+
+    def get_op_constructs(op: Operation, construct: irdl.VarIRConstruct) -> Any:
+        if construct is _OPERAND:
+            return op._operands
+        return op.results if construct is _RESULT else own(op, construct)
+
+    return get_op_constructs
 
 
 def insert_op(op_or_ops: Operation | Sequence[Operation], insertion_point: rewriters.InsertPoint) -> None:
@@ -287,12 +333,23 @@ def _walk(own: Callable[..., Iterator[Operation]]) -> Callable[..., Iterator[Ope
     return walk
 
 
+def _ops_of_block(self: BlockOps) -> Iterator[Operation]:
+    op = self.block._first_op
+    while op is not None:
+        after = op._next_op
+        yield op
+        op = after
+
+
 FAST_OPS: tuple[Member, ...] = (
     Member(Operation, "__init__", "sets operands, results and successors by views and generators", lambda _: _init),
     Member(irdl.IRDLOperation, "__post_init__", "looks at each definition for each op", lambda _: _fill_defaults),
     Member(irdl, "irdl_op_init", "builds lists of arguments for ops that have one value per name", _init_plain),
+    Member(Operation, "clone", "sets operands twice, and walks through ops without regions", _clone),
     Member(irdl.BeforeVariadicSingleAccessor, "__get__", "two calls and a match for an operand", _accessed),
+    Member(irdl, "get_op_constructs", "matches members of an enum, and makes a view of operands", _constructs),
     Member(rewriters.Rewriter, "insert_op", "makes a tuple of one op", lambda _: staticmethod(insert_op)),
     Member(builders.Builder, "insert", "makes a tuple of one op, and looks for names", _insert_one),
     Member(Operation, "walk", "three generators for each level of nesting", _walk),
+    Member(BlockOps, "__iter__", "calls a method for each op", lambda _: _ops_of_block),
 )

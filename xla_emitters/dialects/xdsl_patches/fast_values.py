@@ -16,14 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, cast
 
-from xdsl.ir import Block, Operation, OpOperands, SSAValue, Use
+from xdsl.ir import Block, BlockArgument, Operation, OpOperands, OpResult, SSAValue, Use
 from xdsl.ir.core import IRWithName, IRWithUses, OpSuccessors, SSAValues
 
 from xla_emitters.dialects.xdsl_patches.patch import Member
 
 _new = object.__new__
+operands_of: Callable[[Operation], Sequence[SSAValue]] = attrgetter("_operands")
+"""The operands as they are now: what `op.operands` shows by a view, which follows changes and is made anew each time that it is read."""
 item: Callable[[Any, int], Any] = cast(Any, tuple).__getitem__
 """An element of a tuple; that of `SSAValues` is a method in Python, which asks whether it is a slice."""
 
@@ -46,7 +49,11 @@ def use_of(op: Operation, index: int, value: IRWithUses) -> Use:
     use = _new(Use)
     use._operation = op
     use._index = index
-    _put_first(value, use)
+    use._prev_use = None
+    use._next_use = first = value.first_use
+    if first is not None:
+        first._prev_use = use
+    value.first_use = use
     return use
 
 
@@ -142,6 +149,20 @@ def drop_all_references(self: Operation) -> None:
         region.drop_all_references()
 
 
+_NONE: SSAValues[Any] = SSAValues(())
+
+
+def _erase(self: Operation, safe_erase: bool = True, drop_references: bool = True) -> None:
+    """`Operation.erase`; afterwards the op and its results no longer refer to each other, so that it is freed when nothing has it."""
+    assert self.parent is None, "Operation with parents should first be detached before erasure."
+    if drop_references:
+        drop_all_references(self)
+    for result in self.results:
+        if result.first_use is not None:
+            result.erase(safe_erase=safe_erase)
+    self.results = _NONE
+
+
 def _attach_op(self: Block, operation: Operation) -> None:
     if operation.parent is not None:
         raise ValueError("Can't add to a block an operation already attached to a block.")
@@ -154,7 +175,24 @@ def _row(holder: Any, name: str, why: str, ours: Any) -> Member:
     return Member(holder, name, why, lambda _: ours)
 
 
+_GETTERS: tuple[tuple[type, str, str], ...] = (
+    (SSAValue, "type", "_type"),
+    (OpResult, "owner", "op"),
+    (BlockArgument, "owner", "block"),
+    (Use, "operation", "_operation"),
+    (Use, "index", "_index"),
+    (Operation, "next_op", "_next_op"),
+    (Operation, "prev_op", "_prev_op"),
+    (Operation, "successor_uses", "_successor_uses"),
+    (Block, "args", "_args"),
+    (Block, "first_op", "_first_op"),
+    (Block, "last_op", "_last_op"),
+)
+"""Properties that only read a field: a class, the property, the field. `attrgetter` reads it without a call of a Python function."""
+
+
 FAST_VALUES: tuple[Member, ...] = (
+    *(_row(holder, name, "calls a function", property(attrgetter(field))) for holder, name, field in _GETTERS),
     _row(IRWithName, "name_hint", "matches two regular expressions per value", property(_name_hint, _set_name_hint)),
     _row(IRWithUses, "remove_use", "reads the list's links twice", _remove_use),
     _row(Operation, "operands", "makes each Use by a dataclass's __init__", property(_operands, _set_operands)),
@@ -171,5 +209,6 @@ FAST_VALUES: tuple[Member, ...] = (
     ),
     Member(SSAValue, "erase", "makes a stand-in for values without uses", _erased_where_used),
     _row(Operation, "drop_all_references", "looks for successors in every op", drop_all_references),
+    _row(Operation, "erase", "leaves a circle of the op and its results to the collector", _erase),
     _row(Block, "_attach_op", "looks for the block in ops without regions", _attach_op),
 )

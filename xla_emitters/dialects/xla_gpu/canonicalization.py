@@ -20,6 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
@@ -54,21 +55,21 @@ def _symbols_to_dims(it: Application) -> Application | None:
 
 def _simplify(it: Application) -> Application | None:
     simplified = it.map.simplify()
-    return replace(it, map=simplified) if simplified != it.map else None
+    return None if simplified is it.map else replace(it, map=simplified)
 
 
 def without_unused_vars(it: Application) -> Application | None:
     smaller, removed = it.map.remove_unused_vars()
-    if not any(removed):
+    if smaller is it.map:
         return None
     return Application(smaller, tuple(v for v, gone in zip(it.operands, removed, strict=True) if not gone))
 
 
 def _merge_repeated_operands(it: Application) -> Application | None:
     """One dim for each value."""
-    kept = list(dict.fromkeys(it.operands))
-    if len(kept) == len(it.operands):
+    if len(set(it.operands)) == len(it.operands):
         return None
+    kept = list(dict.fromkeys(it.operands))
     replacements = [Expr.variable(kept.index(operand)) for operand in it.operands]
     dims = [it.map.dims[it.operands.index(operand)] for operand in kept]
     return Application(it.map.with_variables_replaced(replacements, dims=dims), tuple(kept))
@@ -93,46 +94,81 @@ def _fold_producers(it: Application) -> Application | None:
 
     Only if the producers then have no use left, or if the combined map can be simplified.
     """
-    folded, producers = _with_producers(it, range(len(it.operands)))
+    folded, producers = _with_producers(it, it.operands)
     if folded is None:
         return None
     if all(producer.has_one_use() for producer in producers):
         return folded
-    return folded if folded.map.simplify() != folded.map else None
+    return None if folded.map.simplify() is folded.map else folded
 
 
-def _with_producers(it: Application, dims: Sequence[int]) -> tuple[Application | None, list[OpResult]]:
-    """`it` with those of `dims` whose operands are results of apply_indexing ops without symbols replaced by these ops' expressions.
+@dataclass(frozen=True)
+class Producer:
+    """An operand that is a result of another map: the number of its dim, that map, which result, and the dims of that map's operands."""
 
+    dim: int
+    map: IndexingMap
+    result: int
+    operands: tuple[int, ...]
+
+    @property
+    def expression(self) -> Expr:
+        """What the dim is, over the dims of the application."""
+        return self.map.results[self.result].substitute([Expr.variable(number) for number in self.operands])
+
+
+def _with_producers(it: Application, dims: Sequence[SSAValue]) -> tuple[Application | None, list[OpResult]]:
+    """`it` with the values of `dims` that are results of apply_indexing ops without symbols replaced by these ops' expressions.
+
+    dims     the operands of the map's dims
     returns  the application over the producers' operands, None if there are no such producers; and the results folded. A producer's
              operand that is an operand already shares its dim; the others become dims at the end, with the producer's bounds. Replaced
              dims stay, unused.
     """
-    operands, variables = list(it.operands[: it.map.num_dims]), list(it.map.dims)
-    symbols = it.operands[it.map.num_dims :]
-    expressions: dict[int, tuple[AppliesMap, int]] = {}
-    for number in dims:
-        match it.operands[number]:
-            case OpResult(op=AppliesMap() as producer, index=result) if not producer.map.num_symbols:
-                expressions[number] = (producer, result)
-            case _:
-                pass
-    if not expressions:
+    results: list[OpResult] = []
+    operands: list[SSAValue] | None = None
+    producers: list[Producer] = []
+    for number, operand in enumerate(dims):
+        if not isinstance(operand, OpResult) or not isinstance(producer := operand.op, AppliesMap):
+            continue
+        if (theirs := producer.map).num_symbols:
+            continue
+        if operands is None:
+            operands = list(dims)
+        places: list[int] = []
+        for value in producer.operands:
+            if value not in operands:
+                operands.append(value)
+            places.append(operands.index(value))
+        producers.append(Producer(number, theirs, operand.index, tuple(places)))
+        results.append(operand)
+    if operands is None:
         return None, []
-    substituted: dict[int, Expr] = {}
-    for number, (producer, result) in expressions.items():
-        theirs: list[Expr] = []
-        for operand, variable in zip(producer.operands, producer.map.dims, strict=True):
-            if operand not in operands:
-                operands.append(operand)
+    combined = _composed(it.map, it.map.names, tuple(producers), tuple(each.map.names for each in producers))
+    return Application(combined, (*operands, *it.operands[len(dims) :])), results
+
+
+@lru_cache(4096)
+def _composed(
+    indexing_map: IndexingMap,
+    names: tuple[str, ...],
+    producers: tuple[Producer, ...],
+    theirs: tuple[tuple[str, ...], ...],
+) -> IndexingMap:
+    """The map of `_with_producers`, which the users of one producer ask for again and again.
+
+    names, theirs   the names in the maps, which are equal whatever their names
+    """
+    variables = list(indexing_map.dims)
+    for producer in producers:
+        for place, variable in zip(producer.operands, producer.map.dims, strict=True):
+            if place == len(variables):
                 variables.append(variable)
-            theirs.append(Expr.variable(operands.index(operand)))
-        substituted[number] = producer.map.results[result].substitute(theirs)
-    moved = [Expr.variable(len(operands) + symbol) for symbol in range(it.map.num_symbols)]
-    replacements = [substituted.get(number, Expr.variable(number)) for number in range(it.map.num_dims)] + moved
-    combined = it.map.with_variables_replaced(replacements, dims=variables, range_vars=it.map.range_vars)
-    results = [producer.results[result] for producer, result in expressions.values()]
-    return Application(combined, (*operands, *symbols)), results
+    replacements = [Expr.variable(number) for number in range(indexing_map.num_dims)]
+    for producer in producers:
+        replacements[producer.dim] = producer.expression
+    replacements += [Expr.variable(len(variables) + symbol) for symbol in range(indexing_map.num_symbols)]
+    return indexing_map.with_variables_replaced(replacements, dims=variables, range_vars=indexing_map.range_vars)
 
 
 _REWRITES: tuple[Callable[[Application], Application | None], ...] = (
@@ -147,8 +183,10 @@ _REWRITES: tuple[Callable[[Application], Application | None], ...] = (
 
 def simplest(it: Application) -> Application:
     """`it` after all rewrites, until none applies."""
-    while (simpler := next((s for rewrite in _REWRITES if (s := rewrite(it)) is not None), None)) is not None:
-        it = simpler
+    tried = iter(_REWRITES)
+    while (rewrite := next(tried, None)) is not None:
+        if (simpler := rewrite(it)) is not None:
+            it, tried = simpler, iter(_REWRITES)
     return it
 
 
@@ -176,7 +214,7 @@ def _loop_with_constants(it: Application) -> Application | None:
 
 
 def _loop_with_producers(it: Application) -> Application | None:
-    folded, producers = _with_producers(it, range(it.map.num_dims))
+    folded, producers = _with_producers(it, it.operands[: it.map.num_dims])
     if folded is None:
         return None
     results = dict.fromkeys(producers)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -220,6 +222,55 @@ def test_attributes_are_verified_each_time(wrong: Callable[[], object]) -> None:
         VectorType(i32, [2])
         with pytest.raises((VerifyException, TypeError)):
             wrong()
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("names", [False, True])
+@pytest.mark.parametrize("clone_operands", [False, True])
+def test_a_clone_is_xdsls(mapped: bool, names: bool, clone_operands: bool) -> None:
+    def cloned() -> object:
+        block = Block(arg_types=[i32, i32])
+        left, right = block.args
+        op = arith.AddiOp(left, right)
+        op.result.name_hint, op.attributes["tag"] = "sum", StringAttr("a")
+        block.add_op(op)
+        mapper: dict[SSAValue, SSAValue] = {left: right} if mapped else {}
+        made = op.clone(mapper, clone_name_hints=names, clone_operands=clone_operands)
+        assert made.properties is not op.properties
+        assert made.attributes is not op.attributes
+        assert mapper[op.result] is made.results[0]
+        uses = [[(use.operation is made, use.index) for use in value.uses] for value in block.args]
+        operands = [block.args.index(operand) for operand in made.operands]
+        return (
+            operands,
+            uses,
+            made.properties,
+            made.attributes,
+            made.results[0].name_hint,
+            made.results[0].type,
+            made.parent,
+        )
+
+    own, ours = both(cloned)
+    assert own == ours
+
+
+def test_an_erased_op_is_freed_at_once() -> None:
+    block = Block(arg_types=[i32])
+    op = arith.AddiOp(block.args[0], block.args[0])
+    block.add_op(op)
+    gone = weakref.ref(op)
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        op.detach()
+        op.erase()
+        del op
+        assert gone() is None
+        assert block.args[0].first_use is None
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def test_the_rows_are_what_runs() -> None:

@@ -245,6 +245,11 @@ class AllocaOp(IRDLOperation):
         printer.print_function_type(self.operand_types, self.result_types)
 
 
+_READS = frozenset((EffectInstance(MemoryEffectKind.READ),))
+_WRITES = frozenset((EffectInstance(MemoryEffectKind.WRITE),))
+_NOTHING = frozenset[EffectInstance]()
+
+
 class _AccessEffect(MemoryEffect):
     """The effects of a load or store: a load reads, unless it is invariant; a volatile or atomic access may have any effect."""
 
@@ -254,10 +259,8 @@ class _AccessEffect(MemoryEffect):
         if op.volatile_ is not None or op.ordering.value.data:
             return None
         if isinstance(op, StoreOp):
-            return frozenset((EffectInstance(MemoryEffectKind.WRITE),))
-        if op.invariant is not None:
-            return frozenset()
-        return frozenset((EffectInstance(MemoryEffectKind.READ),))
+            return _WRITES
+        return _NOTHING if op.invariant is not None else _READS
 
 
 def _flags(**flags: bool) -> dict[str, Attribute | None]:

@@ -1,0 +1,89 @@
+"""Programs that were compiled before, found without the compiler: a command that finds one loads neither xDSL nor NumPy.
+
+    look_up("gelu.hlo", options)  ->  Lookup.program, compiled by an earlier process or call; or None, and `keep` for what is compiled now
+
+What a program depends on is in its key: the text and its name, the options, the device, every file of this package, the tools that make
+PTX where the stage needs them, and the files of plugins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from xla_emitters import plugins
+from xla_emitters.errors import ParseError, ToolError
+from xla_emitters.lowering.ways import tools_fingerprint
+from xla_emitters.pipelines.options import TOOL_STAGES, CompileOptions
+from xla_emitters.program import Program
+from xla_emitters.runtime.program_cache import ProgramCache, key_of, open_cache
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A text that is to be compiled, and what is kept of it.
+
+    text, name  see `read_text`
+    program     what was compiled before; None where nothing was
+    """
+
+    text: str
+    name: str
+    program: Program | None = None
+    store: ProgramCache | None = None
+    key: str = ""
+
+    def keep(self, program: Program) -> None:
+        """Keeps what was compiled now, where there is a cache."""
+        if self.store is not None:
+            self.store.put(self.key, program)
+
+
+def look_up(source: str | Path, options: CompileOptions, *, cache: bool = True) -> Lookup:
+    """Reads `source` and looks for its program.
+
+    cache   whether a program that was compiled before may be the answer; not where the verifier is to run
+    raises  what `read_text` raises; UsageError for a target that there is not
+    """
+    text, name = read_text(source)
+    store = open_cache() if cache and not options.verify else None
+    key = _key(text, name, options) if store is not None else None
+    if store is None or key is None:
+        return Lookup(text, name)
+    return Lookup(text, name, store.get(key), store, key)
+
+
+def read_text(source: str | Path) -> tuple[str, str]:
+    """HLO text, and the name of where it is from, for messages. raises ParseError for what is no text, OSError."""
+    if isinstance(source, str) and "\n" in source:
+        return source, "<hlo>"
+    path = Path(source)
+    try:
+        return path.read_bytes().decode(), str(source)
+    except UnicodeDecodeError as error:
+        raise ParseError(f"{path} is not text: byte {error.start} is not UTF-8", stage="hlo.parse") from error
+
+
+def _key(text: str, name: str, options: CompileOptions) -> str | None:
+    """What a program depends on; None where that cannot be said: of a tool that is missing, of a plugin that is in no file."""
+    if (outside := plugins.sources()) is None:
+        return None
+    added = ["".join((str(path), hashlib.sha256(path.read_bytes()).hexdigest())) for path in outside]
+    try:
+        prices = options.tune == "price"
+        needs_tools = prices or options.stage in TOOL_STAGES
+        tools = tools_fingerprint(with_sass=prices or options.stage == "sass") if needs_tools else ""
+    except ToolError:
+        return None
+    return key_of(text, name, repr(options), repr(options.device), own_fingerprint(), tools, *added)
+
+
+@lru_cache
+def own_fingerprint() -> str:
+    """Changes whenever a file of this package does."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
