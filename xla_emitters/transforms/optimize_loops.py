@@ -26,9 +26,10 @@ passes in between have one body to work on:
                                                          }          #unroll = #llvm.loop_annotation<unroll = <full = true>>
 
 LLVM combines instructions before it copies, so some loops are copied here all the same: one that calls a function with an index, whose
-index arithmetic meets the loop's in LLVM only; one that carries a value that a branch decides; and one with a condition that is the same
-in several iterations, as `8 * b + %v <= 74` is, where the branches of ours become one. In a marked loop the variable is moved to the
-other side of comparisons, `8 * b <= 74 - %v`, so that copies share what does not depend on it.
+index arithmetic meets the loop's in LLVM only; one that carries an integer, or a value that a branch decides; one that reads vectors of
+4-bit elements, which become two accesses each; and one with a condition that is the same in several iterations, as `8 * b + %v <= 74` is,
+where the branches of ours become one. In a marked loop the variable is moved to the other side of comparisons, `8 * b <= 74 - %v`, so
+that copies share what does not depend on it.
 
 A marked loop counts as its copies would, so that how often the loops around it are copied does not depend on who copies.
 Source: seed document, "Loop unrolling"; XLA optimize_loops.cc; docs/decisions/18-loops-that-llvm-unrolls.md.
@@ -42,8 +43,8 @@ from dataclasses import dataclass, replace
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import AnyFloat, BoolAttr, IndexType, ModuleOp, TensorType, VectorType
+from xdsl.dialects import arith, scf, vector
+from xdsl.dialects.builtin import AnyFloat, BoolAttr, IndexType, IntegerType, ModuleOp, TensorType, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
@@ -51,6 +52,7 @@ from xdsl.utils.hints import isa
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION, LoopAnnotationAttr, LoopUnrollAttr
+from xla_emitters.dtypes import dtype_of
 from xla_emitters.functions import BY_OP, Size
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.expression import linear_terms, make_sum
@@ -117,8 +119,12 @@ def reason_to_copy_here(loop: scf.ForOp, trips: int) -> str | None:
         return "it calls a function with an index"
     terminator = loop.body.block.last_op
     assert terminator is not None
-    if any(isinstance(v.owner, scf.IfOp) and not isinstance(v.type, TensorType) for v in terminator.operands):
-        return "a branch decides a value that it carries"
+    carried = [value for value in terminator.operands if not isinstance(value.type, TensorType)]
+    if any(isinstance(value.owner, scf.IfOp) or isinstance(value.type, IntegerType) for value in carried):
+        return "it carries an integer, or a value that a branch decides"
+    reads = (op for op in loop.body.walk() if isinstance(op, vector.TransferReadOp))
+    if any(dtype_of(read.result.type.element_type).bits < 8 for read in reads):
+        return "it reads elements narrower than a byte"
     if any(bound.is_asked_again(trips) for bound in _bounds(loop)):
         return "several of its iterations have the same condition"
     return None

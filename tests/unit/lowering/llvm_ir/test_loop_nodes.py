@@ -47,7 +47,14 @@ def annotated(unroll: str) -> str:
 @needs("mlir-translate")
 @pytest.mark.parametrize(
     "unroll",
-    ["full = true", "disable = true", "disable = false", "count = 4 : i32", "runtimeDisable = true, full = true", "runtimeDisable = false"],
+    [
+        "full = true",
+        "disable = true",
+        "disable = false",
+        "count = 4 : i32",
+        "runtimeDisable = true, full = true",
+        "runtimeDisable = false",
+    ],
 )
 def test_unrolling_is_asked_for_as_mlir_translate_does(unroll: str) -> None:
     module = annotated(f"unroll = <{unroll}>")
@@ -63,7 +70,9 @@ def test_each_loop_has_a_node_of_its_own() -> None:
     assert len(names) == len(set(names)) == 2
 
 
-@pytest.mark.parametrize("annotation", ["vectorize = <disable = true>", "mustProgress = true", "unroll = <full = false>"])
+@pytest.mark.parametrize(
+    "annotation", ["vectorize = <disable = true>", "mustProgress = true", "unroll = <full = false>"]
+)
 def test_other_wishes_are_left_out(annotation: str) -> None:
     """They permit and do not oblige."""
     assert "!llvm.loop" not in print_llvm_ir(parse_ir(annotated(annotation)))
