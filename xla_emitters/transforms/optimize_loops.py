@@ -16,8 +16,8 @@ as copies of a total size of at most 400 allow; a loop of at most `max_unroll_fa
 always divides the number of iterations, so there is no remainder loop. A loop that contains another loop, a call, or a function with
 a large expansion is not unrolled; inner loops come first, so a nest is unrolled from the inside as far as the size allows.
 
-With `unroll_in_llvm` a loop of which more than `max_unroll_factor` copies are wanted is not copied here but marked for LLVM, so that the
-passes in between have one body to work on:
+With `unroll_in_llvm` a loop is not copied here but marked for LLVM, so that the passes in between have one body to work on, if more than
+`max_unroll_factor` copies of it are wanted, or if it contains a loop and is to be copied whole:
 
     scf.for %v = %c0 to %c8 step %c1 { f(%v) }     ->    scf.for %v = %c0 to %c8 step %c1 { f(%v) } {loop_annotation = #unroll}
 
@@ -82,11 +82,14 @@ class OptimizeLoopsPass(KernelPass):
     unroll_in_llvm: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in [found for found in op.walk(region_first=True) if isinstance(found, scf.ForOp)]:
-            self.optimize(loop)
+        loops = [found for found in op.walk(region_first=True) if isinstance(found, scf.ForOp)]
+        # Before any loop is gone: which contain others.
+        around = {around for loop in loops if isinstance(around := loop.parent_op(), scf.ForOp)}
+        for loop in loops:
+            self.optimize(loop, contains_loops=loop in around)
 
-    def optimize(self, loop: scf.ForOp) -> None:
-        """Unrolls `loop` if its size allows; else adds a remark with the reason."""
+    def optimize(self, loop: scf.ForOp, *, contains_loops: bool) -> None:
+        """Unrolls `loop` if its size allows; else adds a remark with the reason. `contains_loops`: it did before the pass."""
         trips = trip_count_of_plain_loop(loop)
         if isinstance(trips, str):
             return self.skip(loop, trips)
@@ -99,7 +102,7 @@ class OptimizeLoopsPass(KernelPass):
         factor = unroll_factor(trips, size, short)
         if factor <= 1:
             return self.skip(loop, f"no unroll factor divides its {trips} iterations and fits a body of size {size}")
-        if self.unroll_in_llvm and factor > short:
+        if self.unroll_in_llvm and (factor > short or (contains_loops and factor == trips)):
             if (reason := reason_to_copy_here(loop, trips)) is None:
                 return leave_to_llvm(loop, factor, trips)
             self.skip(loop, f"not left to LLVM: {reason}")

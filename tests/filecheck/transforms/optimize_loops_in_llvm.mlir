@@ -75,6 +75,30 @@ func.func @partial(%in: tensor<512xf32>, %i: index {xla.range = [0 : index, 7 : 
 
 // -----
 
+// Of a nest of short loops the inner one is copied, the outer one left to LLVM.
+func.func @short_nest(%a: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %r = scf.for %v = %c0 to %c2 step %c1 iter_args(%x = %a) -> (f32) {
+    %s = scf.for %w = %c0 to %c3 step %c1 iter_args(%y = %x) -> (f32) {
+      %z = arith.negf %y : f32
+      scf.yield %z : f32
+    }
+    scf.yield %s : f32
+  }
+  return %r : f32
+}
+// CHECK-LABEL: @short_nest
+// CHECK:       scf.for %{{.*}} = %c0 to %c2 step %c1
+// CHECK-COUNT-3: arith.negf
+// CHECK-NEXT:    scf.yield
+// CHECK-NEXT:  } {loop_annotation
+// CHECK-NEXT:  return
+
+// -----
+
 // A loop around one that is left to LLVM: 16 copies of 25 fit in 400, as if the inner one had been copied.
 func.func @nest(%a: f32) -> f32 {
   %c0 = arith.constant 0 : index
@@ -132,3 +156,90 @@ func.func @calls(%a: f32) -> (f32, f32) {
 // CHECK-NEXT:    xla_gpu.pure_call @of
 // CHECK-NEXT:    scf.yield
 // CHECK-NEXT:  } {loop_annotation
+
+// -----
+
+// Loops that are copied here: LLVM would combine what they compute before it copies. `8 * b + v <= 74` asks the same of b for v = 3 to 7.
+#sum = #xla_gpu.indexing_map<"(b, v) -> (b * 8 + v), domain: b in [0, 9], v in [0, 7]">
+func.func @same_condition(%b: index {xla.range = [0 : index, 9 : index]}, %t: tensor<8xf32>) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c74 = arith.constant 74 : index
+  %one = arith.constant 1.0 : f32
+  %r = scf.for %v = %c0 to %c8 step %c1 iter_args(%u = %t) -> (tensor<8xf32>) {
+    %i = xla_gpu.apply_indexing #sum(%b, %v)
+    %in = arith.cmpi sle, %i, %c74 : index
+    %n = scf.if %in -> (tensor<8xf32>) {
+      %w = tensor.insert %one into %u[%v] : tensor<8xf32>
+      scf.yield %w : tensor<8xf32>
+    } else {
+      scf.yield %u : tensor<8xf32>
+    }
+    scf.yield %n : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}
+// CHECK-LABEL: @same_condition
+// CHECK-NOT:   scf.for
+// CHECK-COUNT-8: scf.if
+// CHECK-NOT:   scf.if
+
+// -----
+
+// With `b + 4 * v <= 30` all iterations ask different things. The variable is moved to the limit.
+#sum = #xla_gpu.indexing_map<"(b, v) -> (b + v * 4), domain: b in [0, 3], v in [0, 7]">
+func.func @other_conditions(%b: index {xla.range = [0 : index, 3 : index]}, %t: tensor<8xf32>) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c30 = arith.constant 30 : index
+  %one = arith.constant 1.0 : f32
+  %r = scf.for %v = %c0 to %c8 step %c1 iter_args(%u = %t) -> (tensor<8xf32>) {
+    %i = xla_gpu.apply_indexing #sum(%b, %v)
+    %in = arith.cmpi sle, %i, %c30 : index
+    %n = scf.if %in -> (tensor<8xf32>) {
+      %w = tensor.insert %one into %u[%v] : tensor<8xf32>
+      scf.yield %w : tensor<8xf32>
+    } else {
+      scf.yield %u : tensor<8xf32>
+    }
+    scf.yield %n : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}
+// CHECK:       #[[B:map[0-9]*]] = #xla_gpu.indexing_map<"(b, v) -> (b), domain: b in [0, 3], v in [0, 7]">
+// CHECK:       #[[LIMIT:map[0-9]*]] = #xla_gpu.indexing_map<"(v) -> (v * -4 + 30), domain: v in [0, 7]">
+// CHECK-LABEL: @other_conditions
+// CHECK:       scf.for %[[V:.*]] = %c0
+// CHECK:         %[[LEFT:.*]] = xla_gpu.apply_indexing #[[B]](%b, %[[V]])
+// CHECK-NEXT:    %[[RIGHT:.*]] = xla_gpu.apply_indexing #[[LIMIT]](%[[V]])
+// CHECK-NEXT:    arith.cmpi sle, %[[LEFT]], %[[RIGHT]] : index
+// CHECK:       } {loop_annotation
+
+// -----
+
+// An integer is carried, or a value that a branch decides.
+func.func @carried(%a: f32, %n: i32, %c: i1) -> (f32, i32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %r = scf.for %v = %c0 to %c8 step %c1 iter_args(%x = %a) -> (f32) {
+    %y = scf.if %c -> (f32) {
+      %z = arith.negf %x : f32
+      scf.yield %z : f32
+    } else {
+      scf.yield %x : f32
+    }
+    scf.yield %y : f32
+  }
+  %s = scf.for %v = %c0 to %c8 step %c1 iter_args(%x = %n) -> (i32) {
+    %y = arith.muli %x, %x : i32
+    scf.yield %y : i32
+  }
+  return %r, %s : f32, i32
+}
+// CHECK-LABEL: @carried
+// CHECK-NOT:   scf.for
+// CHECK-COUNT-8: scf.if
+// CHECK-COUNT-8: arith.muli
