@@ -41,8 +41,7 @@ from xla_emitters.dialects.mlir.llvm.values import CompareOp
 from xla_emitters.dialects.mlir.nvvm_async import MemoryBarrierOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.llvm_ir.attributes import memory_word, of_each, parameter_attributes, range_word
-from xla_emitters.lowering.llvm_ir.loop_nodes import loop_text
-from xla_emitters.lowering.llvm_ir.nodes import Nodes
+from xla_emitters.lowering.llvm_ir.nodes import Nodes, loop_text
 from xla_emitters.lowering.llvm_ir.values import STAGE, constant_text, escaped, global_name, type_text
 from xla_emitters.rewrite.locations import place_of
 

@@ -346,7 +346,7 @@ def test_the_place_of_a_refused_op_is_said() -> None:
 
 
 def test_hints_are_left_out() -> None:
-    """Scopes of aliases permit and do not oblige. Of loops see `test_loop_nodes.py`."""
+    """Scopes of aliases permit and do not oblige. Of loops see `test_nodes.py`."""
     text = print_llvm_ir(
         parse_ir(
             function(
