@@ -22,6 +22,9 @@ SAMPLE = (
     ("reduction/red_col", "sm_90"),
     ("scatter/", "sm_90"),
     ("scatter/scatter_min", "sm_75"),
+    # Loops that LLVM is asked to unroll; a part of one.
+    ("transpose/tr_2d_bfloat16", "sm_90"),
+    ("transpose/block_grad_bfloat16", "sm_90"),
     ("transpose/tr_2d_int4", "sm_90"),
     ("transpose/tr_multi_out", "sm_100"),
 )

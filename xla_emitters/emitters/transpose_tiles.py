@@ -316,6 +316,15 @@ class PackedTiles:
     def _lane(self) -> Expr:
         return self._ids.thread % TILE
 
+    def _word(self, size: int) -> Expr:
+        """The number of the lane's word along `size` elements of the tile.
+
+        A line of half as many words as lanes, say, has words `thread mod 16`: in the map's domain that is the lane, and arithmetic
+        with it stays below 32 where that with a lane may not, which saves a remainder.
+        """
+        words, rest = divmod(size, self.vector_size)
+        return self._ids.thread % words if not rest and words and TILE % words == 0 else self._lane
+
     def _output_index(self, row: Expr, column: Expr) -> tuple[Expr, ...]:
         """The element of the output that is at `row` and `column` of the tile."""
         packed = self.packed
@@ -357,16 +366,16 @@ class PackedTiles:
     @cached_property
     def read(self) -> IndexingMap:
         """ids[i, e] -> the element of the input."""
-        word = self._lane * self.vector_size
-        column = word + self._ids.symbol(1)
-        at = self._output_index(self._row_in, column)
-        inside = self._inside(self._row_in, word if self.has_whole_words else column)
+        element = Expr.constant(0) if self.has_whole_words else self._ids.symbol(1)
+        inside = self._inside(self._row_in, self._lane * self.vector_size + element)
+        at = self._output_index(self._row_in, self._word(self.packed.columns) * self.vector_size + self._ids.symbol(1))
         return self._map([at[self.packed.permutation.index(dim)] for dim in range(len(at))], self._in_symbols, inside)
 
     @cached_property
     def put(self) -> IndexingMap:
         """ids[i, e] -> the index in the tile that the thread writes."""
-        return self._map(self._swizzled(self._row_in, self._lane, self._ids.symbol(1)), self._in_symbols)
+        word = self._word(self.packed.columns)
+        return self._map(self._swizzled(self._row_in, word, self._ids.symbol(1)), self._in_symbols)
 
     # On the way out: ids[i, h, w], word i of the rows w below each other, in it element h
 
@@ -383,9 +392,9 @@ class PackedTiles:
     @cached_property
     def corner(self) -> IndexingMap:
         """ids[i] -> the index in shared memory of the first word that the thread reads."""
-        row = self._lane * self.vector_size
-        at = self._swizzled(row, self._word_out, Expr.constant(0))
-        return self._map(at, self._out_symbols[:1], self._inside(row, self._word_out * self.vector_size))
+        at = self._swizzled(self._word(self.packed.rows) * self.vector_size, self._word_out, Expr.constant(0))
+        inside = self._inside(self._lane * self.vector_size, self._word_out * self.vector_size)
+        return self._map(at, self._out_symbols[:1], inside)
 
     @property
     def first_row(self) -> Variable:
@@ -400,15 +409,14 @@ class PackedTiles:
     @cached_property
     def take(self) -> IndexingMap:
         """ids[i, h, w] -> the index in the tile that the thread reads."""
-        row = self._lane * self.vector_size + self._ids.symbol(2)
+        row = self._word(self.packed.rows) * self.vector_size + self._ids.symbol(2)
         return self._map(self._swizzled(row, self._word_out, self._ids.symbol(1)), self._out_symbols)
 
     @cached_property
     def write(self) -> IndexingMap:
         """ids[i, h, w] -> the element of the output."""
-        first = self._lane * self.vector_size
+        row = self._word(self.packed.rows) * self.vector_size + self._ids.symbol(2)
         column = self._word_out * self.vector_size + self._ids.symbol(1)
-        # Rows are whole words: `first` and `first + w` are in the same one.
-        return self._map(
-            self._output_index(first + self._ids.symbol(2), column), self._out_symbols, self._inside(first, column)
-        )
+        # Rows are whole words: the constraints of a word's first row are those of all of its rows.
+        inside = self._inside(self._lane * self.vector_size, column)
+        return self._map(self._output_index(row, column), self._out_symbols, inside)

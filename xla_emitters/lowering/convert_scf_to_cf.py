@@ -15,6 +15,8 @@
     scf.while    ^before(args): cond_br to ^after(values) or ^rest; ^after jumps back to ^before
     scf.index_switch   cf.switch on the flag as an integer, every case jumps to ^rest(results)
 
+A loop's `loop_annotation` becomes that of the branch back to its test, where LLVM reads it.
+
 Blocks are in the order in which they run: a test before its body, branches before the blocks that follow them. The CPU executor relies
 on that (it always runs the first block that has live threads). scf.forall, scf.parallel and scf.execute_region are refused.
 Source: docs/reference/2 3.1 (convert-scf-to-cf, row 41); MLIR's documentation of the scf dialect.
@@ -31,6 +33,7 @@ from xdsl.dialects.builtin import DenseIntElementsAttr, IntegerType, ModuleOp, V
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.rewrite.locations import located_builder
@@ -89,7 +92,10 @@ def _lower_for(op: scf.ForOp) -> None:
     ending = _terminator(op, body)
     builder = located_builder(InsertPoint.before(ending), op)
     following = builder.insert(arith.AddiOp(body.args[0], op.step)).result
-    _replace_terminator(op, body, cf.BranchOp(head, following, *ending.operands))
+    back = cf.BranchOp(head, following, *ending.operands)
+    if (annotation := op.attributes.get(LOOP_ANNOTATION)) is not None:
+        back.attributes[LOOP_ANNOTATION] = annotation
+    _replace_terminator(op, body, back)
     for old, new in zip(list(body.args), head.args, strict=True):
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)

@@ -61,6 +61,7 @@ from xla_emitters.device import Device
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
+from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.dialects.mlir.nvvm import ShflKind, ShflOp
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
@@ -638,7 +639,9 @@ def _call(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 
 def _branch(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    return lowering.make("llvm.br", op.operands, successors=op.successors).results
+    annotation = op.attributes.get(LOOP_ANNOTATION)
+    properties = None if annotation is None else {LOOP_ANNOTATION: annotation}
+    return lowering.make("llvm.br", op.operands, properties=properties, successors=op.successors).results
 
 
 def _conditional_branch(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:

@@ -136,7 +136,10 @@ KERNEL: tuple[Row, ...] = (
     Row(
         lambda o: VectorizeLoadsStoresPass(o.device), "contiguous, aligned accesses of a loop become one", "vectorized"
     ),
-    _row(OptimizeLoopsPass, "straight-line code hides latency; it must know the vectors' loops are short"),
+    Row(
+        lambda _: OptimizeLoopsPass(unroll_in_llvm=True),
+        "straight-line code hides latency; it must know the vectors' loops are short. All rows below see a long loop's body once",
+    ),
     _row(CanonicalizePass, "the induction variable is constant in each copy"),
     _row(CsePass, "copies of one computation", "unrolled"),
     # Tensors leave: pointers, integers, LLVM.

@@ -16,28 +16,60 @@ as copies of a total size of at most 400 allow; a loop of at most `max_unroll_fa
 the function says, since the elements of a thread are the iterations of a loop. The factor
 always divides the number of iterations, so there is no remainder loop. A loop that contains another loop, a call, or a function with
 a large expansion is not unrolled; inner loops come first, so a nest is unrolled from the inside as far as the size allows.
-Source: seed document, "Loop unrolling"; XLA optimize_loops.cc.
+
+With `unroll_in_llvm` a loop is not copied here but marked for LLVM, so that the passes in between have one body to work on, if more than
+`max_unroll_factor` copies of it are wanted, or if it contains a loop and is to be copied whole:
+
+    scf.for %v = %c0 to %c8 step %c1 { f(%v) }     ->    scf.for %v = %c0 to %c8 step %c1 { f(%v) } {loop_annotation = #unroll}
+
+    scf.for %v = %c0 to %c64 step %c1 { f(%v) }    ->    scf.for %v = %c0 to %c64 step %c16 {
+                                                           scf.for %w = %c0 to %c16 step %c1 { f(%v + %w) } {loop_annotation = #unroll}
+                                                         }          #unroll = #llvm.loop_annotation<unroll = <full = true>>
+
+LLVM combines instructions before it copies, so some loops are copied here all the same: one that calls a function with an index, whose
+index arithmetic meets the loop's in LLVM only; one that carries an integer, or a value that a branch decides; one that reads vectors of
+4-bit elements, which become two accesses each; and one with a condition that is the same in several iterations, as `8 * b + %v <= 74` is,
+where the branches of ours become one. In a marked loop the variable is moved to the other side of comparisons, `8 * b <= 74 - %v`, so
+that copies share what does not depend on it.
+
+A marked loop counts as its copies would, so that how often the loops around it are copied does not depend on who copies.
+Source: seed document, "Loop unrolling"; XLA optimize_loops.cc; docs/decisions/18-loops-that-llvm-unrolls.md.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, ModuleOp, VectorType
+from xdsl.dialects import arith, scf, vector
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BoolAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    TensorType,
+    VectorType,
+)
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
+from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION, LoopAnnotationAttr, LoopUnrollAttr
+from xla_emitters.dtypes import dtype_of
 from xla_emitters.functions import BY_OP, Size
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+from xla_emitters.indexing.expression import linear_terms, make_sum
 from xla_emitters.kernels.accesses import constant_of
 from xla_emitters.kernels.kernel_entry import UNROLL_FACTOR
 from xla_emitters.rewrite.effects import is_constant
+from xla_emitters.rewrite.folders import FIRST_UNSIGNED
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 from xla_emitters.rewrite.unrolling import copy_body, unroll_fully
@@ -47,6 +79,7 @@ SIZE_MAX = 400
 MATH_WEIGHT = 20
 # A loop that contains one of these ops is not unrolled.
 HEAVY = frozenset({"scf.for", "func.call", *(op for op, row in BY_OP.items() if row.size is Size.LARGE)})
+_UNROLL_FULLY = LoopAnnotationAttr.of(unroll=LoopUnrollAttr.of(full=BoolAttr.from_bool(True)))
 CHEAP_MATH = frozenset(op for op, row in BY_OP.items() if row.size is Size.SMALL and op.startswith("math."))
 
 
@@ -57,31 +90,153 @@ class OptimizeLoopsPass(KernelPass):
     name = "xla-gpu-optimize-loops"
 
     max_unroll_factor: int = 0
+    unroll_in_llvm: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
             said = function.attributes.get(UNROLL_FACTOR)
             factor = said.value.data if isinstance(said, IntegerAttr) else DEFAULT_UNROLL_FACTOR
-            for loop in [found for found in function.walk(region_first=True) if isinstance(found, scf.ForOp)]:
-                self.optimize(loop, self.max_unroll_factor or factor)
+            loops = [found for found in function.walk(region_first=True) if isinstance(found, scf.ForOp)]
+            # Before any loop is gone: which contain others.
+            around = {around for loop in loops if isinstance(around := loop.parent_op(), scf.ForOp)}
+            for loop in loops:
+                self.optimize(loop, self.max_unroll_factor or factor, contains_loops=loop in around)
 
-    def optimize(self, loop: scf.ForOp, max_unroll_factor: int) -> None:
-        """Unrolls `loop` if its size allows; else adds a remark with the reason."""
+    def optimize(self, loop: scf.ForOp, short: int, *, contains_loops: bool) -> None:
+        """Unrolls `loop` if its size allows; else adds a remark with the reason.
+
+        short           so many iterations are unrolled whatever their size
+        contains_loops  it did before the pass
+        """
         trips = trip_count_of_plain_loop(loop)
         if isinstance(trips, str):
             return self.skip(loop, trips)
         if trips < 2:
             return self.skip(loop, "it runs at most once")
-        if heavy := next((op for op in loop.body.walk() if op.name in HEAVY), None):
+        if heavy := next((op for op in loop.body.walk() if op.name in HEAVY and not is_unrolled_later(op)), None):
             return self.skip(loop, f"it contains {heavy.name}")
         size = body_size(loop)
-        factor = unroll_factor(trips, size, max_unroll_factor)
+        factor = unroll_factor(trips, size, short)
         if factor <= 1:
             return self.skip(loop, f"no unroll factor divides its {trips} iterations and fits a body of size {size}")
+        if self.unroll_in_llvm and (factor > short or (contains_loops and factor == trips)):
+            if (reason := reason_to_copy_here(loop, trips)) is None:
+                return leave_to_llvm(loop, factor, trips)
+            self.skip(loop, f"not left to LLVM: {reason}")
         if factor == trips:
             unroll_fully(loop, trips)
         else:
             unroll_by(loop, factor, trips)
+
+
+# ---- loops for LLVM ---------------------------------------------------------------------------------------------------------------------
+
+
+def reason_to_copy_here(loop: scf.ForOp, trips: int) -> str | None:
+    """None, or what LLVM would not simplify in copies of its own as it does in ours."""
+    calls = (op for op in loop.body.walk() if isinstance(op, xla_gpu.PureCallOp))
+    if any(isinstance(operand.type, IndexType) for call in calls for operand in call.operands):
+        return "it calls a function with an index"
+    terminator = loop.body.block.last_op
+    assert terminator is not None
+    carried = [value for value in terminator.operands if not isinstance(value.type, TensorType)]
+    if any(isinstance(value.owner, scf.IfOp) or isinstance(value.type, IntegerType) for value in carried):
+        return "it carries an integer, or a value that a branch decides"
+    reads = (op for op in loop.body.walk() if isinstance(op, vector.TransferReadOp))
+    if any(dtype_of(read.result.type.element_type).bits < 8 for read in reads):
+        return "it reads elements narrower than a byte"
+    if any(bound.is_asked_again(trips) for bound in _bounds(loop)):
+        return "several of its iterations have the same condition"
+    return None
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A comparison in a loop's body: sum of `bases` times their factors + `constant` + `factor` * the induction variable, with `limit`."""
+
+    op: arith.CmpiOp
+    map: IndexingMap
+    bases: dict[Expr, int]
+    constant: int
+    position: int
+    factor: int
+    limit: int
+
+    @staticmethod
+    def of(op: arith.CmpiOp, variable: SSAValue) -> Bound | None:
+        """None unless `op` compares, as signed, a map's result that is linear in `variable` and not of it alone with a constant."""
+        applied, limit = op.lhs.owner, constant_of(op.rhs)
+        if not isinstance(applied, xla_gpu.ApplyIndexingOp) or limit is None or applied.map.num_results != 1:
+            return None
+        if op.predicate.value.data >= FIRST_UNSIGNED:
+            return None
+        positions = [number for number, operand in enumerate(applied.operands) if operand is variable]
+        if len(positions) != 1:
+            return None
+        indexing_map = applied.map.symbols_to_dims()
+        bases, constant = linear_terms(indexing_map.results[0])
+        factor = bases.pop(Expr.variable(positions[0]), 0)
+        if not factor or not bases or any(positions[0] in base.variables() for base in bases):
+            return None
+        return Bound(op, indexing_map, bases, constant, positions[0], factor, limit)
+
+    def is_asked_again(self, trips: int) -> bool:
+        """Whether two iterations ask the same: `8 * b + v <= 74` is `b <= 9` for v from 0 to 2, and `b <= 8` from 3 to 7."""
+        divisor = math.gcd(*self.bases.values())
+        limits = [self.limit - self.constant - self.factor * number for number in range(trips)]
+        return len({limit // divisor for limit in limits}) < trips
+
+    def move_variable(self, variable: SSAValue) -> None:
+        """`apply_indexing (a + %v * k) <= c` becomes `a <= apply_indexing (c - %v * k)`, so that copies share all but a constant."""
+        applied = self.op.lhs.owner
+        assert isinstance(applied, xla_gpu.ApplyIndexingOp)
+        builder = located_builder(InsertPoint.before(self.op), self.op)
+        rest = replace(self.map, results=(make_sum(self.bases, self.constant),), constraints=())
+        least = Expr.constant(self.limit) - Expr.variable(0) * self.factor
+        of_variable = IndexingMap((least,), dims=(self.map.dims[self.position],))
+        self.op.operands[0] = builder.insert(xla_gpu.ApplyIndexingOp(applied.operands, rest)).results[0]
+        self.op.operands[1] = builder.insert(xla_gpu.ApplyIndexingOp([variable], of_variable)).results[0]
+
+
+def _bounds(loop: scf.ForOp) -> list[Bound]:
+    """The comparisons in the body that depend on the induction variable."""
+    variable = loop.body.block.args[0]
+    found = (Bound.of(op, variable) for op in loop.body.walk() if isinstance(op, arith.CmpiOp))
+    return [bound for bound in found if bound is not None]
+
+
+def leave_to_llvm(loop: scf.ForOp, factor: int, trips: int) -> None:
+    """Marks `loop`, or else a loop over `factor` of its iterations that it then contains, for LLVM; `factor` divides `trips`."""
+    for bound in _bounds(loop):
+        bound.move_variable(loop.body.block.args[0])
+    if factor == trips:
+        loop.attributes[LOOP_ANNOTATION] = _UNROLL_FULLY
+        return
+    count = constant_index(located_builder(InsertPoint.before(loop), loop), factor)
+
+    def inner_loop(builder: Builder, first: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        block = _block_like(loop)
+        inside = located_builder(InsertPoint.at_end(block), loop)
+        variable, *arguments = block.args
+        within = Variable(Interval(0, factor - 1))
+        both = IndexingMap((Expr.variable(0) + Expr.variable(1),), dims=(_first_of(factor, trips), within))
+        number = inside.insert(xla_gpu.ApplyIndexingOp([first, variable], both)).results[0]
+        number.name_hint = variable.name_hint
+        inside.insert(scf.YieldOp(*copy_body(loop, inside, number, arguments)))
+        made = builder.insert(scf.ForOp(loop.lb, count, loop.step, carried, block))
+        _copy_names_and_attributes(loop, made)
+        made.attributes[LOOP_ANNOTATION] = _UNROLL_FULLY
+        return made.results
+
+    _replace_by_steps(loop, count, inner_loop)
+
+
+def is_unrolled_later(op: Operation) -> bool:
+    """Whether `op` is a loop that this pass has left to LLVM."""
+    return op.attributes.get(LOOP_ANNOTATION) == _UNROLL_FULLY
+
+
+# ---- trip counts, sizes, copies ---------------------------------------------------------------------------------------------------------
 
 
 def trip_count_of_plain_loop(loop: scf.ForOp) -> int | str:
@@ -111,7 +266,20 @@ def unroll_factor(trips: int, size: int, max_unroll_factor: int) -> int:
 
 def body_size(loop: scf.ForOp) -> int:
     """The weights of all ops in the body, nested ones and terminators included."""
-    return sum(weight(op) for op in loop.body.walk())
+    return _size(loop.body.block)
+
+
+def _size(block: Block) -> int:
+    total = 0
+    for op in block.ops:
+        if isinstance(op, scf.ForOp) and is_unrolled_later(op):
+            # Of the copies neither the loop nor its yield is left.
+            trips = trip_count_of_plain_loop(op)
+            assert isinstance(trips, int)
+            total += trips * (body_size(op) - 1)
+            continue
+        total += weight(op) + sum(_size(inner) for region in op.regions for inner in region.blocks)
+    return total
 
 
 def weight(op: Operation) -> int:
@@ -126,27 +294,50 @@ def weight(op: Operation) -> int:
 
 def unroll_by(loop: scf.ForOp, factor: int, trips: int) -> None:
     """Replaces `loop` by a loop whose body is `factor` iterations; `factor` divides `trips`."""
-    step = constant_index(located_builder(InsertPoint.before(loop), loop), factor)
-    body = Block(arg_types=[argument.type for argument in loop.body.block.args])
-    for argument, old in zip(body.args, loop.body.block.args, strict=True):
+
+    def copies(builder: Builder, first: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        for copy in range(factor):
+            number = first
+            if copy:
+                shifted = IndexingMap(results=(Expr.variable(0) + copy,), dims=(_first_of(factor, trips),))
+                number = builder.insert(xla_gpu.ApplyIndexingOp([first], shifted)).results[0]
+                number.name_hint = first.name_hint
+            carried = copy_body(loop, builder, number, carried)
+        return carried
+
+    _replace_by_steps(loop, constant_index(located_builder(InsertPoint.before(loop), loop), factor), copies)
+
+
+def _first_of(factor: int, trips: int) -> Variable:
+    """The number of the first of `factor` iterations."""
+    return Variable(Interval(0, trips - factor))
+
+
+def _replace_by_steps(
+    loop: scf.ForOp, step: SSAValue, body: Callable[[Builder, SSAValue, Sequence[SSAValue]], Sequence[SSAValue]]
+) -> None:
+    """Replaces `loop` by one that takes `step` iterations at a time.
+
+    body    writes them; (builder, number of the first, carried values before) -> those after
+    """
+    block = _block_like(loop)
+    first, *carried = block.args
+    builder = located_builder(InsertPoint.at_end(block), loop)
+    builder.insert(scf.YieldOp(*body(builder, first, carried)))
+    made = scf.ForOp(loop.lb, loop.ub, step, loop.iter_args, block)
+    _copy_names_and_attributes(loop, made)
+    Rewriter.replace_op(loop, made)
+
+
+def _block_like(loop: scf.ForOp) -> Block:
+    """An empty block with the arguments of the loop's body."""
+    block = Block(arg_types=[argument.type for argument in loop.body.block.args])
+    for argument, old in zip(block.args, loop.body.block.args, strict=True):
         argument.name_hint, argument.location = old.name_hint, old.location
-    variable, *carried = body.args
-    builder = located_builder(InsertPoint.at_end(body), loop)
-    first = Variable(Interval(0, trips - factor))
-    for copy in range(factor):
-        number: SSAValue = variable
-        if copy:
-            shifted = IndexingMap(results=(Expr.variable(0) + copy,), dims=(first,))
-            number = builder.insert(xla_gpu.ApplyIndexingOp([variable], shifted)).results[0]
-            number.name_hint = variable.name_hint
-        carried = copy_body(loop, builder, number, carried)
-    builder.insert(scf.YieldOp(*carried))
-    unrolled = scf.ForOp(loop.lb, loop.ub, step, loop.iter_args, body)
-    unrolled.attributes, unrolled.properties, unrolled.location = (
-        loop.attributes.copy(),
-        loop.properties.copy(),
-        loop.location,
-    )
-    for new, old in zip(unrolled.results, loop.results, strict=True):
+    return block
+
+
+def _copy_names_and_attributes(loop: scf.ForOp, made: scf.ForOp) -> None:
+    made.attributes, made.properties, made.location = loop.attributes.copy(), loop.properties.copy(), loop.location
+    for new, old in zip(made.results, loop.results, strict=True):
         new.name_hint = old.name_hint
-    Rewriter.replace_op(loop, unrolled)

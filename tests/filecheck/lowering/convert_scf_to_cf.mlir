@@ -23,6 +23,21 @@ func.func @for(%lb: index, %ub: index, %step: index, %init: f32) -> f32 {
 
 // -----
 
+// A loop's annotation is that of the branch back, where LLVM reads it.
+func.func @annotated(%lb: index, %ub: index, %step: index, %init: f32) -> f32 {
+  %r = scf.for %i = %lb to %ub step %step iter_args(%a = %init) -> (f32) {
+    %b = arith.addf %a, %a : f32
+    scf.yield %b : f32
+  } {loop_annotation = #llvm.loop_annotation<unroll = <full = true>>}
+  func.return %r : f32
+}
+// CHECK-LABEL: func.func @annotated
+// CHECK:         cf.br ^[[HEAD:[a-z0-9]*]]({{.*}} : index, f32)
+// CHECK-NEXT:  ^[[HEAD]]
+// CHECK:         cf.br ^[[HEAD]]({{.*}} : index, f32) {loop_annotation = #llvm.loop_annotation<{{.*}}full = true>>}
+
+// -----
+
 func.func @if(%c: i1, %x: f32, %y: f32) -> f32 {
   %r = scf.if %c -> (f32) {
     scf.yield %x : f32

@@ -17,10 +17,13 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 def xlas_pipeline() -> str:
     """The list KERNEL with both passes where XLA has them."""
-    names = [row.make(CompileOptions()).name for row in KERNEL]
-    names.insert(names.index("xla-convert-pure-call-ops"), "xla-gpu-insert-pdl")
-    names.insert(names.index("xla-lower-tensors") + 1, "xla-lower-pdl-wait")
-    return f"builtin.module({','.join(names)})"
+    specs = [row.make(CompileOptions()).spec() for row in KERNEL]
+    names = [spec.name for spec in specs]
+    passes = [str(spec) for spec in specs]
+    # The second place first: it does not move the first.
+    passes.insert(names.index("xla-lower-tensors") + 1, "xla-lower-pdl-wait")
+    passes.insert(names.index("xla-convert-pure-call-ops"), "xla-gpu-insert-pdl")
+    return f"builtin.module({','.join(passes)})"
 
 
 @pytest.mark.parametrize("name", ["negate_20x40x300", "row_sum"])

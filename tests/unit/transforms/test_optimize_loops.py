@@ -8,7 +8,14 @@ from xdsl.traits import IsTerminator
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.runtime.simt import execute
-from xla_emitters.transforms.optimize_loops import OptimizeLoopsPass, body_size, unroll_factor, weight
+from xla_emitters.transforms.optimize_loops import (
+    OptimizeLoopsPass,
+    body_size,
+    is_unrolled_later,
+    trip_count_of_plain_loop,
+    unroll_factor,
+    weight,
+)
 
 KERNEL = """
 #at = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 64 + d1), domain: d0 in [0, 1], d1 in [0, 63]">
@@ -38,9 +45,9 @@ def kernel(lower: int, upper: int, step: int, padding: int = 0) -> str:
     return text.replace("BODY", "\n".join(f"%pad{k} = arith.negf %x : f32" for k in range(padding)))
 
 
-def unrolled(text: str, max_unroll_factor: int = 4) -> ModuleOp:
+def unrolled(text: str, max_unroll_factor: int = 4, *, unroll_in_llvm: bool = False) -> ModuleOp:
     module = parse_ir(text)
-    OptimizeLoopsPass(max_unroll_factor).apply(make_context(), module)
+    OptimizeLoopsPass(max_unroll_factor, unroll_in_llvm).apply(make_context(), module)
     module.verify()
     return module
 
@@ -59,7 +66,73 @@ def loop_of(module: ModuleOp) -> scf.ForOp | None:
 def test_same_numbers_before_and_after(upper: int, padding: int):
     """Every trip count, with bodies that fit often, a few times, hardly, and not at all."""
     text = kernel(0, upper, 1, padding)
-    assert run(unrolled(text)) == run(parse_ir(text))
+    expected = run(parse_ir(text))
+    assert run(unrolled(text)) == expected
+    assert run(unrolled(text, unroll_in_llvm=True)) == expected
+
+
+@pytest.mark.parametrize(("upper", "marked"), [(5, [5]), (12, [12]), (64, [32]), (4, []), (401, [])])
+def test_loops_that_are_left_to_llvm(upper: int, marked: list[int]):
+    """Trip counts of the marked loops: what would be copied more than four times. One body is left, whatever is copied later."""
+    module = unrolled(kernel(0, upper, 1, 4).replace("64", "512"), unroll_in_llvm=True)
+    found = [op for op in module.walk() if isinstance(op, scf.ForOp) and is_unrolled_later(op)]
+    assert [trip_count_of_plain_loop(loop) for loop in found] == marked
+    assert sum(op.name == "tensor.extract" for op in module.walk()) == (4 if upper == 4 else 1)
+
+
+CONDITION = """
+#sum = #xla_gpu.indexing_map<"(t, v) -> (t * SCALE + v * STRIDE + 1), domain: t in [0, 7], v in [0, 7]">
+func.func @k(%in: tensor<64xf32>, %out: tensor<64xf32>) -> tensor<64xf32>
+    attributes {xla.entry, gpu.known_block_size = array<i32: 8, 1, 1>, gpu.known_grid_size = array<i32: 1, 1, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %limit = arith.constant LIMIT : index
+  %t = gpu.thread_id x {xla.range = [0 : index, 7 : index]}
+  %r = scf.for %v = %c0 to %c8 step %c1 iter_args(%o = %out) -> (tensor<64xf32>) {
+    %i = xla_gpu.apply_indexing #sum(%t, %v)
+    %at = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(t, v) -> (t * 8 + v), domain: t in [0, 7], v in [0, 7]">(%t, %v)
+    %is = arith.cmpi PREDICATE, %i, %limit : index
+    %n = scf.if %is -> (tensor<64xf32>) {
+      %x = tensor.extract %in[%at] : tensor<64xf32>
+      %w = tensor.insert %x into %o[%at] : tensor<64xf32>
+      scf.yield %w : tensor<64xf32>
+    } else {
+      scf.yield %o : tensor<64xf32>
+    }
+    scf.yield %n : tensor<64xf32>
+  }
+  return %r : tensor<64xf32>
+}
+"""
+HOLDS = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "slt": np.less,
+    "sle": np.less_equal,
+    "sgt": np.greater,
+    "sge": np.greater_equal,
+}
+
+
+@pytest.mark.parametrize("predicate", [*HOLDS, "ult", "uge"])
+@pytest.mark.parametrize(("scale", "stride"), [(1, 4), (8, 1), (4, 1), (3, -2), (-1, 5)])
+@pytest.mark.parametrize("limit", [-3, 0, 17])
+def test_comparisons_with_the_variable_on_the_other_side_select_the_same(
+    predicate: str, scale: int, stride: int, limit: int
+):
+    text = CONDITION.replace("SCALE", str(scale)).replace("STRIDE", str(stride))
+    module = unrolled(text.replace("LIMIT", str(limit)).replace("PREDICATE", predicate), unroll_in_llvm=True)
+    t, v = np.divmod(np.arange(64), 8)
+    value = t * scale + v * stride + 1
+    if predicate in HOLDS:
+        selected = HOLDS[predicate](value, limit)
+    else:
+        less = value.astype(np.uint32) < np.array(limit).astype(np.uint32)
+        selected = less if predicate == "ult" else ~less
+    x = np.arange(1, 65, dtype=np.float32)
+    (found,) = execute(module, [x, np.zeros(64, np.float32)], results=1)
+    assert np.array_equal(found, np.where(selected, x, 0))
 
 
 @pytest.mark.parametrize(("lower", "upper", "step"), [(0, 12, 2), (0, 7, 3), (1, 5, 1), (4, 2, 1)])

@@ -23,11 +23,10 @@ from xdsl.ir import Attribute, Operation
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.llvm.metadata import NamedParametersAttr
+from xla_emitters.lowering.llvm_ir.nodes import Nodes
 from xla_emitters.lowering.llvm_ir.values import escaped
 
 _FLAGS = {"Definition": "DISPFlagDefinition", "Optimized": "DISPFlagOptimized"}
-# Numbers of flags of modules are below.
-_FIRST = 100
 
 
 def subprogram_of(function: Operation) -> NamedParametersAttr | None:
@@ -47,38 +46,32 @@ def location_text(location: Attribute, scope: str) -> str:
 
 @dataclass
 class DebugNodes:
-    """The subprograms and compile units of a module, numbered as they come."""
+    """The subprograms and compile units of a module; `nodes` is all of its metadata."""
 
+    nodes: Nodes
     units: list[str] = field(default_factory=list[str])
-    definitions: list[str] = field(default_factory=list[str])
 
     def scope(self, subprogram: NamedParametersAttr) -> str:
         """Defines the subprogram and its unit; returns its name: `!2`."""
         unit = subprogram.get("compileUnit")
         assert isinstance(unit, llvm.DICompileUnitAttr)
-        file, scope = self._defined(_file(unit.get("file"))), self._defined(_file(subprogram.get("file")))
+        file, scope = (self.nodes.defined(_file(of.get("file"))) for of in (unit, subprogram))
         kind, language = _word(unit, "emissionKind"), _word(unit, "sourceLanguage")
-        made = self._defined(
+        made = self.nodes.defined(
             f"distinct !DICompileUnit(language: {language}, file: {file}, producer: {_quoted(unit, 'producer')}, "
             f"isOptimized: {str(bool(_number(unit, 'isOptimized'))).lower()}, emissionKind: {kind})"
         )
         self.units.append(made)
         flags = " | ".join(_FLAGS[flag] for flag in _word(subprogram, "subprogramFlags").split("|"))
-        return self._defined(
+        return self.nodes.defined(
             f"distinct !DISubprogram(name: {_quoted(subprogram, 'name')}, scope: {scope}, file: {scope}, "
             f"line: {_number(subprogram, 'line')}, spFlags: {flags}, unit: {made})"
         )
 
     def lines(self) -> Iterator[str]:
-        """The nodes, and the list of units; nothing where there are none."""
+        """The list of units; nothing where there are none."""
         if self.units:
             yield f"!llvm.dbg.cu = !{{{', '.join(self.units)}}}"
-        for number, text in enumerate(self.definitions, _FIRST):
-            yield f"!{number} = {text}"
-
-    def _defined(self, text: str) -> str:
-        self.definitions.append(text)
-        return f"!{_FIRST + len(self.definitions) - 1}"
 
 
 def _file(file: Attribute | None) -> str:

@@ -10,7 +10,7 @@
     %m = call i32 @llvm.smax(i32 %a, i32 %b)            LLVM's parser declares it, and writes the types into its name
 
 A row names the properties of the op that it says. An op without a row, and a property that its row does not say, are refused by name; left
-out are only hints (`_HINTS`): alias scopes, access groups, wishes for loops. Locations are written by `FunctionWriter`.
+out are only hints (`_HINTS`): alias scopes, access groups. Locations are written by `FunctionWriter`.
 Source: LLVM language reference, "Instruction Reference", "Intrinsic Functions"; MLIR 22, LLVMIRConversions and NVVMConversions.
 """
 
@@ -36,10 +36,12 @@ from xdsl.utils.hints import isa
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.dialects.mlir.llvm.calls import CallIntrinsicOp, CallOp, InlineAsmOp
 from xla_emitters.dialects.mlir.llvm.memory import ORDERINGS
+from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.dialects.mlir.llvm.values import CompareOp
 from xla_emitters.dialects.mlir.nvvm_async import MemoryBarrierOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.llvm_ir.attributes import memory_word, of_each, parameter_attributes, range_word
+from xla_emitters.lowering.llvm_ir.nodes import Nodes, loop_text
 from xla_emitters.lowering.llvm_ir.values import STAGE, constant_text, escaped, global_name, type_text
 from xla_emitters.rewrite.locations import place_of
 
@@ -59,6 +61,11 @@ class Writer(Protocol):
         """The label that a terminator branches to for one of its successors."""
         ...
 
+    @property
+    def nodes(self) -> Nodes:
+        """The module's metadata."""
+        ...
+
 
 @dataclass(frozen=True)
 class Row:
@@ -72,7 +79,7 @@ class Row:
     properties: frozenset[str] = frozenset()
 
 
-_HINTS = frozenset(("access_groups", "alias_scopes", "noalias_scopes", "tbaa", "loop_annotation", "invariantGroup"))
+_HINTS = frozenset(("access_groups", "alias_scopes", "noalias_scopes", "tbaa", "invariantGroup"))
 # Of the ops' form, not of what they do.
 _FORM = frozenset(("operandSegmentSizes", "op_bundle_sizes", "op_bundle_tags", "rawConstantIndices"))
 
@@ -281,9 +288,13 @@ def _fence(writer: Writer, op: Operation) -> str:
 
 def _branch(writer: Writer, op: Operation) -> str:
     if not isinstance(op, llvm.CondBrOp):
-        return f"br label {writer.edge(op, 0)}"
+        return f"br label {writer.edge(op, 0)}{_loop(writer, op)}"
     targets = f"label {writer.edge(op, 0)}, label {writer.edge(op, 1)}"
-    return f"br {typed(writer, op.cond)}, {targets}{_weights(op)}"
+    return f"br {typed(writer, op.cond)}, {targets}{_weights(op)}{_loop(writer, op)}"
+
+
+def _loop(writer: Writer, op: Operation) -> str:
+    return loop_text(op.properties[LOOP_ANNOTATION], writer.nodes) if LOOP_ANNOTATION in op.properties else ""
 
 
 def _switch(writer: Writer, op: Operation) -> str:
@@ -547,8 +558,8 @@ ROWS: Mapping[str, Row] = {
         frozenset(("success_ordering", "failure_ordering", "syncscope", "alignment", "weak", "volatile_")),
     ),
     "llvm.fence": Row(_fence, frozenset(("ordering", "syncscope"))),
-    "llvm.br": Row(_branch),
-    "llvm.cond_br": Row(_branch, frozenset(("branch_weights",))),
+    "llvm.br": Row(_branch, frozenset((LOOP_ANNOTATION,))),
+    "llvm.cond_br": Row(_branch, frozenset(("branch_weights", LOOP_ANNOTATION))),
     "llvm.switch": Row(_switch, frozenset(("case_values", "case_operand_segments", "branch_weights"))),
     "llvm.return": Row(_return),
     "llvm.unreachable": Row(lambda writer, op: "unreachable"),

@@ -50,6 +50,7 @@ from xla_emitters.lowering.llvm_ir.attributes import (
 )
 from xla_emitters.lowering.llvm_ir.debug_nodes import DebugNodes, location_text, subprogram_of
 from xla_emitters.lowering.llvm_ir.instructions import constant_of, is_constant, row_of, unsupported
+from xla_emitters.lowering.llvm_ir.nodes import Nodes
 from xla_emitters.lowering.llvm_ir.values import (
     constant_text,
     escaped,
@@ -91,7 +92,7 @@ def print_llvm_ir(module: ModuleOp) -> str:
     flags = [_REFLECT_FTZ]
     if any(isinstance(op, llvm.FuncOp) and subprogram_of(op) for op in module.body.ops):
         flags.append(_DEBUG_INFO_VERSION)
-    nodes = DebugNodes()
+    nodes = DebugNodes(Nodes())
     variables, functions, orders = list[str](), list[str](), list[str]()
     for op in module.body.ops:
         match op:
@@ -106,7 +107,7 @@ def print_llvm_ir(module: ModuleOp) -> str:
                 raise unsupported(op, f"no LLVM IR for {op.name} at the top of a module")
     flag_lines = [f"!{number} = {flag}" for number, flag in enumerate(flags)]
     listed = ", ".join(f"!{number}" for number in range(len(flags)))
-    metadata = "\n".join((f"!llvm.module.flags = !{{{listed}}}", *flag_lines, *nodes.lines()))
+    metadata = "\n".join((f"!llvm.module.flags = !{{{listed}}}", *flag_lines, *nodes.lines(), *nodes.nodes.lines()))
     return (
         "\n\n".join(
             (
@@ -174,7 +175,7 @@ def _global(op: llvm.GlobalOp) -> str:
 def _function(op: llvm.FuncOp, nodes: DebugNodes) -> Iterator[str]:
     _refuse_unread(op, _FUNCTION_SIGNATURE | _FUNCTION_HINTS)
     blocks = op.body.blocks
-    writer = FunctionWriter(op.body.blocks)
+    writer = FunctionWriter(op.body.blocks, nodes.nodes)
     inputs = op.function_type.inputs.data
     attributes = of_each(op.arg_attrs, len(inputs))
     names = [f" {writer.name(argument)}" for argument in blocks[0].args] if blocks else [""] * len(inputs)
@@ -263,6 +264,7 @@ class FunctionWriter:
     """The body of one function; `instructions.Writer`."""
 
     blocks: Sequence[Block]
+    nodes: Nodes
     names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     labels: dict[Block, str] = field(default_factory=dict[Block, str])
     taken: set[str] = field(default_factory=set[str])

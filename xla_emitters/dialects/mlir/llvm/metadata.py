@@ -302,6 +302,9 @@ def _wishes(name: str, *parameters: str) -> type[NamedParametersAttr]:
     return named_parameters(name, dict.fromkeys(parameters, ATTRIBUTE))
 
 
+LOOP_ANNOTATION = "loop_annotation"
+"""The attribute of `scf.for`, `cf.br` and `llvm.br`: the name under which MLIR's passes hand it on from one to the next."""
+
 LoopVectorizeAttr = _wishes(
     "llvm.loop_vectorize",
     *("disable", "predicateEnable", "scalableEnable", "width"),
