@@ -163,13 +163,16 @@ class KernelRoad:
         return {}
 
     @collector_at_rest()
-    def lowered(self, name: str, *, is_wide: bool = False) -> ModuleOp:
-        """A kernel in the LLVM dialect."""
+    def lowered(self, name: str, *, is_wide: bool = False, observe: Observer | None = None) -> ModuleOp:
+        """A kernel in the LLVM dialect.
+
+        observe  is called after each pass, where the kernel is not lowered yet
+        """
         if (name, is_wide) not in self._code:
             module, context = self._on_buffers(name), make_context()
             if not is_wide:
                 module.attributes["dlti.dl_spec"] = NARROW
-            recorder = Recorder(name, "none", self.options.verify, None)
+            recorder = Recorder(name, "none", self.options.verify, observe)
             for row in rows_of("program-kernel"):
                 recorder.run(row.make(self.options), row.stage, context, module)
             self._code[name, is_wide] = module

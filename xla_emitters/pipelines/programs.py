@@ -53,7 +53,7 @@ from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.ral.api_log import ApiLog
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import Counters
+from xla_emitters.runtime.ral.context import Counters, Kernels
 from xla_emitters.runtime.ral.dispatch_log import Dispatch, DispatchLog
 from xla_emitters.runtime.ral.heat import Heat
 from xla_emitters.runtime.ral.memory import Memory
@@ -497,8 +497,11 @@ def run_module(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
     return loaded.run([array.copy() if number in loaded.donated else array for number, array in enumerate(arrays)])
 
 
-def load(module: ModuleOp) -> LoadedProgram:
-    """A program on buffers as a function of arrays, with a context of its own. raises what `python_program` raises."""
+def load(module: ModuleOp, kernels: Kernels | None = None) -> LoadedProgram:
+    """A program on buffers as a function of arrays, with a context of its own. raises what `python_program` raises.
+
+    kernels  what it launches; None: it launches none
+    """
     made = python_program(module)
     constants = Constants(constants_of(module))
-    return LoadedProgram(made.source, made.functions, made.dtypes, constants, donated=made.donated)
+    return LoadedProgram(made.source, made.functions, made.dtypes, constants, kernels, made.donated)

@@ -44,9 +44,14 @@ def test_nothing_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out.startswith("no pass is wrong: 1 kernel, ")
 
 
-def test_a_program_and_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bisect", str(MLIR)]) == 1
-    assert "takes HLO text" in capsys.readouterr().err
+def test_options_of_the_other_kind_of_file(ragged: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bisect", str(MLIR), "--blocks", "2"]) == 2
+    assert "--blocks is for modules" in capsys.readouterr().err
+    assert main(["bisect", ragged, "--sizes", "b=2"]) == 2
+    assert "--sizes is for programs" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there() -> None:
     assert main(["bisect", "no_such.hlo"]) == 1
 
 
