@@ -11,6 +11,7 @@ from runtime.wrong_passes import row_name, wrong_op
 
 from xla_emitters.tools.main import main
 from xla_emitters.transforms.flatten_tensors import FlattenTensorsPass
+from xla_emitters.transforms.insert_pdl import InsertPdlPass
 
 MLIR = Path(__file__).parents[3] / "examples" / "softmax.mlir"
 
@@ -72,3 +73,17 @@ def test_a_pass_that_fails_has_a_reduced_input(
     assert (reduced.parent / "original.hlo").read_text() == PROGRAMS["ragged"]
     assert reduced.read_text().count(" = ") <= 3
     assert "instructions" in line
+
+
+def test_a_crash_in_a_pipeline_that_was_asked_for_is_reduced_with_it(
+    ragged: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pass that fails is not among those that are run without --pipeline."""
+
+    def fails(self: InsertPdlPass, ctx: object, op: object) -> None:
+        raise KeyError("no such entry")
+
+    monkeypatch.setattr(InsertPdlPass, "apply", fails)
+    pipeline = ["--pipeline", "builtin.module(xla-gpu-insert-pdl)", "--stage", "llvm-dialect"]
+    assert main(["compile", ragged, *pipeline]) == 70
+    assert "reduced.hlo" in capsys.readouterr().err
