@@ -231,7 +231,7 @@ class _Search:
         launched = SimtKernels(lambda name, _: kernels.get(name) or ModuleOp([own[name].clone()]))
         if self.sanitize:
             launched = launched.watched_by(SanitizerOfLaunches())
-        return load(host, launched).run(_copies(self.arrays))
+        return load(host, launched).run_on_garbage(_copies(self.arrays))
 
     def _judge(self, state: _State, host: ModuleOp | None = None) -> None:
         """Executes a state unless it is that before it. raises _Found where it is wrong"""

@@ -287,7 +287,7 @@ class KernelRoad:
 
     def run(self, arrays: Sequence[Array], stage: str) -> list[Array]:
         """The results for these arguments at a stage from "loops" to "llvm-dialect". raises DataError, ExecutionError"""
-        return self.loaded(stage).run(arrays)
+        return self.loaded(stage).run_on_garbage(arrays)
 
 
 NARROW = DataLayoutSpecAttr(ArrayAttr([DataLayoutEntryAttr(IndexType(), IntegerAttr(32, i32))]))

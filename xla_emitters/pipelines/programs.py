@@ -490,11 +490,15 @@ def _one_or_all(results: Sequence[Array]) -> Any:
 
 
 def run_module(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
-    """The results of a program as any pass left it, on tensors or on buffers, for arguments that fit. raises DataError, ExecutionError"""
+    """The results of a program as any pass left it, on tensors or on buffers, for arguments that fit. raises DataError, ExecutionError
+
+    Memory is filled before: a result that nothing wrote is wrong for sure.
+    """
     if any(isinstance(op, ComputationOp) and op.is_entry for op in module.ops):
         return evaluate(entry_of(module), arrays, value_of=value_of)
     loaded = load(module)
-    return loaded.run([array.copy() if number in loaded.donated else array for number, array in enumerate(arrays)])
+    given = [array.copy() if number in loaded.donated else array for number, array in enumerate(arrays)]
+    return loaded.run_on_garbage(given)
 
 
 def load(module: ModuleOp, kernels: Kernels | None = None) -> LoadedProgram:
