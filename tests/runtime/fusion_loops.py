@@ -23,8 +23,8 @@ from xla_emitters.dialects.verification import verify_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.loops.schedule import FusionLoops
 from xla_emitters.runtime.simt.loops import compile_loops
-from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
-from xla_emitters.runtime.simt.sanitizer import Sanitizer
+from xla_emitters.runtime.simt.memory import Watcher
+from xla_emitters.runtime.simt.sanitizer import SanitizerOfLaunches
 
 Schedule = Callable[[FusionLoops], None]
 
@@ -41,31 +41,10 @@ def scheduled(text: str, schedule: Schedule) -> ModuleOp:
     return module
 
 
-class OneForEachLaunch(Watcher):
-    """A sanitizer for each launch: the end of one orders all of its accesses before the next."""
-
-    def __init__(self) -> None:
-        self.sanitizer = Sanitizer()
-
-    def begin(self, memory: Memory) -> None:
-        if memory.blocks[0] == 0:
-            self.sanitizer = Sanitizer()
-        self.sanitizer.begin(memory)
-
-    def access(self, memory: Memory, access: Access) -> None:
-        self.sanitizer.access(memory, access)
-
-    def barrier(self, memory: Memory, active: Array | None) -> None:
-        self.sanitizer.barrier(memory, active)
-
-    def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
-        self.sanitizer.exchange(memory, op, absent, active)
-
-
 def run(module: ModuleOp, watchers: Sequence[Watcher] | None = None, **given: Array) -> None:
     """Runs @main; by default under the sanitizer."""
     (main,) = [op for op in module.ops if isinstance(op, func.FuncOp)]
-    host = Host([OneForEachLaunch()] if watchers is None else watchers)
+    host = Host([SanitizerOfLaunches()] if watchers is None else watchers)
     for argument in main.body.block.args:
         host.values[argument] = given[argument.name_hint or ""]
     host.run(main.body.block)

@@ -8,6 +8,7 @@ from runtime.small_programs import EVERY_PASS_ON_HLO, PROGRAMS, TARGET
 from xla_emitters.explore.check import TOLERANT, check
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, KERNEL
+from xla_emitters.pipelines.program_passes import PROGRAM_LOOPS
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -33,5 +34,6 @@ def test_every_pass_on_hlo_keeps_the_meaning(fusion: str | None, kernels: int) -
 
 def test_tolerant_passes_are_in_the_pipeline() -> None:
     """The table of passes that may change bits names passes that exist, so that it cannot excuse a renamed one."""
-    names = {row.make(CompileOptions(target=TARGET)).name for row in (*GRAPH, *KERNEL, *FOR_TOOLS)}
+    rows = (*GRAPH, *KERNEL, *FOR_TOOLS, *PROGRAM_LOOPS)
+    names = {row.make(CompileOptions(target=TARGET)).name for row in rows}
     assert set(TOLERANT) <= names

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from runtime.fused_programs import CASES, CORPUS
-from runtime.fusion_loops import OneForEachLaunch
 from runtime.loops_of_programs import with_loops
 from runtime.stablehlo_programs import inputs_of
 from xdsl.dialects.builtin import IntegerAttr, i64
@@ -24,6 +23,7 @@ from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.runtime.simt.access_counts import AccessCounter
 from xla_emitters.runtime.simt.loops import Loops
 from xla_emitters.runtime.simt.memory import Watcher
+from xla_emitters.runtime.simt.sanitizer import SanitizerOfLaunches
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 STITCHED = ("softmax", "log_softmax", "softmax_gradient", "layer_norm", "rms_norm")
@@ -67,7 +67,7 @@ def assert_close(found: list[Array], wanted: list[Array]) -> None:
 @pytest.mark.parametrize("name", STITCHED)
 def test_a_row_computed_by_a_block_or_a_warp(name: str, hint: int | None, watched: list[Watcher]) -> None:
     """Against the ops of the fusion one by one in NumPy; the sanitizer watches."""
-    watched.append(OneForEachLaunch())
+    watched.append(SanitizerOfLaunches())
     for sizes in SIZES:
         inputs = inputs_of(name, sizes, CASES[name][0])
         found = with_schedule(name, hint).run(fused(name).checked(inputs))

@@ -1,6 +1,6 @@
 """Planted wrong passes: does `bisect` name the pass that went wrong?
 
-    make bisect-faults                                            40 plants of 5 rooms
+    make bisect-faults                                            40 plants of 8 rooms
     PYTHONPATH=tests python -m runtime.wrong_passes --count 10 --seed 3
 
     rewrite     folders.py:254 operand order  a - b -> b - a    of fuzz 31: planted xla-simplify-arith (1), named the same, 0.4 s, 12 runs
@@ -21,10 +21,11 @@ import gc
 import multiprocessing
 import os
 import random
+import resource
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -38,6 +39,8 @@ from runtime.mutants import TREE, sample, sources
 from runtime.mutations import Mutation, mutations_of
 from runtime.small_programs import EVERY_PASS_ON_HLO, PROGRAMS, TARGET
 from runtime.source_mutants import Mutant
+from runtime.stablehlo_programs import CASES as STABLEHLO
+from runtime.stablehlo_programs import CORPUS, inputs_of
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
@@ -45,29 +48,45 @@ from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.bisect import bisect
+from xla_emitters.explore.bisect import Search, bisect
 from xla_emitters.explore.check import check
+from xla_emitters.explore.program_bisect import bisect_program
+from xla_emitters.explore.programs import check_program, compile_text
 from xla_emitters.hlo_text import print_hlo
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import KERNEL
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, KERNEL
+from xla_emitters.pipelines.program_kernels import KernelRoad
+from xla_emitters.pipelines.program_passes import PROGRAM_KERNEL
 from xla_emitters.rewrite import recorder
 from xla_emitters.rewrite.kernel_pass import KernelPass, run_pass
+from xla_emitters.rewrite.recorder import Observer
 
-ROOMS = ("graph", "emitters", "transforms", "rewrite", "lowering")
+ROOMS = ("graph", "emitters", "transforms", "rewrite", "lowering", "buffers", "loops", "host")
 BLOCKS = 16
 LONGEST_SECONDS = 60
+"""Of a plant's processor time; a loaded machine takes longer."""
+UNKNOWN_SIZES = (
+    *("embedding", "loop", "branches", "cumulative", "outer", "padded", "reversed", "scan", "sorted", "gradient"),
+    *("update_slice", "masked_softmax", "halves", "narrow", "scatter_add"),
+)
+"""Programs in StableHLO: of tests/corpus/stablehlo."""
 MOST_CASES = 3
 """Programs that a plant is tried on."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
-    """A program to be compiled wrong; `inputs` None: drawn."""
+    """A program to be compiled wrong.
+
+    inputs  None: drawn
+    sizes   of a program in StableHLO; None: the text is HLO
+    """
 
     name: str
     text: str
     inputs: tuple[Array, ...] | None = None
+    sizes: Mapping[str, int] | None = None
 
 
 @cache
@@ -75,7 +94,13 @@ def cases() -> tuple[Case, ...]:
     """Every emitter, every pass on HLO; small enough to run whole."""
     named = [Case(name, text) for name, text in (*PROGRAMS.items(), ("every_pass_on_hlo", EVERY_PASS_ON_HLO))]
     drawn = [(seed, draw_case(seed, [kind])) for seed, kind in enumerate(KINDS)]
-    return (*named, *(Case(f"fuzz {seed} ({fusion.kind})", fusion.text, fusion.inputs) for seed, fusion in drawn))
+    fuzzed = (Case(f"fuzz {seed} ({fusion.kind})", fusion.text, fusion.inputs) for seed, fusion in drawn)
+    programs = [
+        Case(name, (CORPUS / f"{name}.mlir").read_text(), inputs_of(name, sizes), sizes)
+        for name in UNKNOWN_SIZES
+        for sizes in STABLEHLO[name].sizes[-1:]
+    ]
+    return (*named, *fuzzed, *programs)
 
 
 # ---- one op of what a pass leaves -------------------------------------------------------------------------------------------
@@ -122,11 +147,12 @@ def codes_of(code: CodeType) -> Iterator[CodeType]:
                 yield from codes_of(constant)
 
 
-def plant(tree: Path, mutant: Mutant) -> bool:
-    """Gives the functions of the file their code in the changed text. False where none that is loaded changes."""
+def plant(tree: Path, mutant: Mutant, *, take_back: bool = False) -> bool:
+    """Gives the functions of the file their code in the changed text, or back in the right one. False where none that is loaded changes."""
     path = tree / mutant.file
     source = path.read_bytes()
     old, new = (compile(text, str(path), "exec", dont_inherit=True) for text in (source, mutant.applied(source)))
+    old, new = (new, old) if take_back else (old, new)
     changed = dict[CodeType, CodeType]()
     by_name = [defaultdict[str, list[CodeType]](list) for _ in (old, new)]
     for found, code in zip(by_name, (old, new), strict=True):
@@ -144,23 +170,109 @@ def plant(tree: Path, mutant: Mutant) -> bool:
     return planted
 
 
-def texts_after_passes(case: Case) -> list[tuple[str, str]]:
-    """(pass, IR) after every pass of GRAPH, then after emission and every pass of each kernel."""
-    found = list[tuple[str, str]]()
+Texts = list[tuple[str, str]]
+"""(pass, IR) after every pass."""
 
-    def observe_graph(name: str, stage: str | None, module: ModuleOp) -> None:
-        found.append((f"{name} ({len(found) + 1} of GRAPH)", print_hlo(module)))
 
-    def observer(_: object) -> Callable[[str, str | None, ModuleOp], None]:
-        count = iter(range(1000))
-        return lambda name, stage, module: found.append((f"{name} ({next(count)})", print_ir(module)))
-
-    options = CompileOptions(target=TARGET, stage="llvm-dialect", record="none")
+def texts_after_passes(case: Case) -> Texts:
+    """After every pass over HLO, then after emission and every pass of each kernel; of a program after those over the whole, over all
+    kernels together, and over what a CPU runs."""
+    found = Texts()
     try:
-        compile_module(read_module(case.text), options, observers=observer, graph_observer=observe_graph)
+        if case.sizes is None:
+            _compile_module(case, found)
+        else:
+            _compile_program(case, found)
     except XlaEmittersError:
         found.append(("fails", ""))
     return found
+
+
+def last_texts(case: Case) -> Sequence[str]:
+    """What is left in the end, which takes less time to print."""
+    try:
+        return _compile_module(case, None) if case.sizes is None else _compile_program(case, None)
+    except XlaEmittersError:
+        return ("fails",)
+
+
+def _compile_module(case: Case, found: Texts | None) -> Sequence[str]:
+    """What is left of the kernels; `found` gets what every pass leaves."""
+
+    def observe_graph(name: str, stage: str | None, module: ModuleOp) -> None:
+        if found is not None:
+            found.append((f"{name} ({len(found) + 1} of GRAPH)", print_hlo(module)))
+
+    left = list[str]()
+
+    def observer(_: object) -> Callable[[str, str | None, ModuleOp], None]:
+        count = iter(range(1000))
+
+        def observe(name: str, stage: str | None, module: ModuleOp) -> None:
+            if found is not None:
+                found.append((f"{name} ({next(count)})", print_ir(module)))
+            elif stage == EXECUTABLE_STAGES[-1]:
+                left.append(print_ir(module))
+
+        return observe
+
+    options = CompileOptions(target=TARGET, stage="llvm-dialect", record="none")
+    program = compile_module(
+        read_module(case.text), options, observers=observer, graph_observer=observe_graph if found is not None else None
+    )
+    return (program.hlo, *left)
+
+
+def _compile_program(case: Case, found: Texts | None) -> Sequence[str]:
+    def noted(where: str) -> Observer:
+        count = iter(range(1, 1000))
+
+        def observe(name: str, stage: str | None, module: ModuleOp) -> None:
+            if name != "read" and found is not None:
+                found.append((f"{name} ({next(count)}{where})", print_ir(module)))
+
+        return observe
+
+    options, whole = CompileOptions(record="none"), noted("")
+    program = compile_text(case.text, f"{case.name}.mlir", options, whole)
+    assert program.fused is not None
+    road = KernelRoad(program.name, program.fused, options, whole)
+    if found is None:
+        modules = program.fused, program.module, road.at("host"), road.at("llvm-dialect")
+        return tuple(map(print_ir, modules))
+    of_kernels = defaultdict[int, Texts](list)
+    before = list(found)
+    for kernel in road.kernels:
+        found.clear()
+        road.lowered(kernel.name, observe=noted(" of a kernel"))
+        for number, pair in enumerate(found):
+            of_kernels[number].append(pair)
+    found[:] = [*before, *((texts[0][0], "".join(text for _, text in texts)) for texts in of_kernels.values())]
+    found.append(("code of the CPU", print_ir(program.module)))
+    return ()
+
+
+def is_wrong(case: Case) -> bool:
+    """Whether `check` sees it. raises what that raises"""
+    if case.sizes is None:
+        return not check(case.text, target=TARGET, stages="llvm-dialect", inputs=case.inputs).ok
+    program = compile_text(case.text, f"{case.name}.mlir")
+    return not check_program(program, case.inputs or (), ["llvm-dialect", "fused"]).ok
+
+
+def searched(case: Case) -> tuple[Search, str]:
+    """What bisect says, and the culprit's pass as `texts_after_passes` names it."""
+    if case.sizes is None:
+        search = bisect(case.text, target=TARGET, inputs=case.inputs, blocks=BLOCKS)
+        where = "" if search.culprit is not None and search.culprit.kernel else " of GRAPH"
+    else:
+        program = compile_text(case.text, f"{case.name}.mlir", CompileOptions(record="none"))
+        search = bisect_program(program, case.inputs or ())
+        is_of_kernel = search.culprit is not None and search.culprit.passes == len(PROGRAM_KERNEL)
+        where = " of a kernel" if is_of_kernel else ""
+    if (culprit := search.culprit) is None:
+        return search, ""
+    return search, f"{culprit.name} ({culprit.number}{where})"
 
 
 @dataclass(frozen=True)
@@ -184,31 +296,35 @@ class Outcome:
 
 
 def try_plant(
-    tree: Path, mutant: Mutant, right: dict[str, list[tuple[str, str]]], some: Sequence[Case]
+    tree: Path, mutant: Mutant, right: Callable[[Case], Sequence[str]], some: Sequence[Case]
 ) -> Outcome | None:
-    """Plants it here and searches; None where no program becomes wrong."""
+    """Plants it here and searches; None where no program becomes wrong.
+
+    right  `last_texts` of the compiler as it is
+    """
     if not plant(tree, mutant):
         return None
     for case in some:
-        if texts_after_passes(case) == right[case.name]:
+        if last_texts(case) == right(case):
             continue
         try:
-            verdict = check(case.text, target=TARGET, stages="llvm-dialect", inputs=case.inputs)
+            if not is_wrong(case):
+                continue
         except Exception:
             # A pass that fails names itself; this is about those that do not.
             return None
-        if verdict.ok:
-            continue
-        texts, wanted = texts_after_passes(case), right[case.name]
+        # The right IR, from a process in which nothing is planted.
+        wanted = in_a_process(lambda case=case: unplanted(tree, mutant, case), LONGEST_SECONDS)
+        texts = texts_after_passes(case)
+        if not isinstance(wanted, list):
+            return None
         place = next((n for n, pair in enumerate(texts) if n >= len(wanted) or pair != wanted[n]), None)
         if place is None:
             return None
         began = time.process_time()
-        search = bisect(case.text, target=TARGET, inputs=case.inputs, blocks=BLOCKS)
-        seconds, culprit = time.process_time() - began, search.culprit
-        named = None
-        if culprit is not None:
-            label = f"{culprit.name} ({culprit.number}{'' if culprit.kernel else ' of GRAPH'})"
+        search, label = searched(case)
+        seconds, named = time.process_time() - began, None
+        if search.culprit is not None:
             # Of kernels with equal passes the one that is nearest to the plant.
             places = [n for n, (name, _) in enumerate(texts) if name == label]
             named = (min(places, key=lambda n: abs(n - place)), label) if places else (10_000, label)
@@ -216,12 +332,19 @@ def try_plant(
     return None
 
 
+def unplanted(tree: Path, mutant: Mutant, case: Case) -> Texts:
+    """`texts_after_passes` where `mutant` was planted, and is taken back."""
+    assert plant(tree, mutant, take_back=True)
+    return texts_after_passes(case)
+
+
 def in_a_process(work: Callable[[], Any], seconds: float) -> Any:
-    """What `work` returns in a forked process; None where that dies or takes too long."""
+    """What `work` returns in a forked process; None where that dies or takes more processor time."""
     receiving, sending = multiprocessing.Pipe(duplex=False)
     process = os.fork()
     if process == 0:
         try:
+            resource.setrlimit(resource.RLIMIT_CPU, (int(sum(os.times()[:2]) + seconds),) * 2)
             np.seterr(all="ignore")
             sending.send(work())
         except BaseException:  # Whatever it is: this process ends here.
@@ -230,7 +353,7 @@ def in_a_process(work: Callable[[], Any], seconds: float) -> Any:
             os._exit(0)
     sending.close()
     try:
-        return receiving.recv() if receiving.poll(seconds) else None
+        return receiving.recv() if receiving.poll(30 * seconds) else None
     except EOFError:
         return None
     finally:
@@ -254,7 +377,7 @@ def lines_run(tree: Path) -> dict[tuple[str, int], list[Case]]:
         run.clear()
         sys.settrace(follow)
         try:
-            texts_after_passes(case)
+            last_texts(case)
         finally:
             sys.settrace(None)
         for line in run:
@@ -267,11 +390,11 @@ def drawn(
     room: str,
     count: int,
     seed: int,
-    right: dict[str, list[tuple[str, str]]],
+    right: Callable[[Case], Sequence[str]],
     run: dict[tuple[str, int], list[Case]],
 ) -> Iterator[Outcome]:
     """`count` plants of a room that make something wrong."""
-    files = [file for file in sources(tree, [room]) if "/disc_" not in file]
+    files = sources(tree, [room])
     candidates = sample(tree, files, 10_000, seed)
     random.Random(seed).shuffle(candidates)
     found = 0
@@ -314,7 +437,9 @@ def main() -> int:
     parser.add_argument("--rooms", default=",".join(ROOMS))
     options = parser.parse_args()
     rooms = options.rooms.split(",")
-    right = {case.name: texts_after_passes(case) for case in cases()}
+    right = cache(last_texts)
+    for case in cases():
+        right(case)
     run, outcomes = lines_run(TREE), list[Outcome]()
     for room in rooms:
         for outcome in drawn(TREE, room, options.count // len(rooms), options.seed, right, run):

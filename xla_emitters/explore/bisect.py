@@ -197,7 +197,7 @@ class _Bisection(StageComparison):
         super().graph_observer(name, stage, module)
         if (problem := self.problem_in_hlo or self._problem_in_buffers(module)) is not None:
             before, number = self._before, self._graph_passes
-            blame, element = _blamed_hlo(before, module, self.reference.inputs, self.reference.values)
+            blame, element = blamed_hlo(before, module, self.reference.inputs, self.reference.values)
             summary = problem.summary
             culprit = Culprit(
                 "numbers", "", "graph", name, number, len(GRAPH), summary, problem.details, blame, element
@@ -411,18 +411,29 @@ def _coordinates(number: int, extents: tuple[int, int, int]) -> tuple[int, int, 
 # ---- passes on HLO ---------------------------------------------------------------------------------------
 
 
-def _blamed_hlo(
-    before: ModuleOp | None, after: ModuleOp, inputs: Sequence[Array], wanted: Sequence[Array]
+ValueOf = Callable[..., Any]
+"""As `evaluate` takes it."""
+
+
+def blamed_hlo(
+    before: ModuleOp | None,
+    after: ModuleOp,
+    inputs: Sequence[Array],
+    wanted: Sequence[Array],
+    value_of: ValueOf = own_value,
 ) -> tuple[Blame, Element | None]:
-    """The first instruction with a value that no instruction of that name had before, and the first wrong element of the results."""
-    results = evaluate(entry_of(after), inputs)
+    """The first instruction with a value that no instruction of that name had before, and the first wrong element of the results.
+
+    value_of  what an instruction computes
+    """
+    results = evaluate(entry_of(after), inputs, value_of=value_of)
     element = next(_wrong_elements(results, wanted), None)
     new = print_hlo(after)
     if before is None:
         return Blame(), element
-    values, named = _values_by_name(before, inputs), dict[str, HloOp]()
+    values, named = _values_by_name(before, inputs, value_of), dict[str, HloOp]()
     known = [array for arrays in values.values() for array in arrays]
-    for op, array in _values_in_order(after, inputs):
+    for op, array in _values_in_order(after, inputs, value_of):
         earlier = values.get(op.instruction_name.data, known)
         if not any(
             a.shape == array.shape and a.dtype == array.dtype and not differing(a, array).any() for a in earlier
@@ -447,11 +458,11 @@ def _wrong_elements(results: Sequence[Array], wanted: Sequence[Array]) -> Any:
             yield Element(f"result {number}", index, str(right[index]), str(now[index]), str(right[index]))
 
 
-def _values_in_order(module: ModuleOp, inputs: Sequence[Array]) -> list[tuple[HloOp, Array]]:
+def _values_in_order(module: ModuleOp, inputs: Sequence[Array], value_of: ValueOf) -> list[tuple[HloOp, Array]]:
     found = list[tuple[HloOp, Array]]()
 
     def remembered(op: Any, operands: Sequence[Any], call: Callable[..., Any]) -> Any:
-        value: Any = own_value(op, operands, call)
+        value: Any = value_of(op, operands, call)
         if isinstance(value, np.ndarray):
             found.append((op, cast(Array, value)))
         return cast(Any, value)
@@ -460,8 +471,8 @@ def _values_in_order(module: ModuleOp, inputs: Sequence[Array]) -> list[tuple[Hl
     return found
 
 
-def _values_by_name(module: ModuleOp, inputs: Sequence[Array]) -> dict[str, list[Array]]:
+def _values_by_name(module: ModuleOp, inputs: Sequence[Array], value_of: ValueOf) -> dict[str, list[Array]]:
     found = dict[str, list[Array]]()
-    for op, array in _values_in_order(module, inputs):
+    for op, array in _values_in_order(module, inputs, value_of):
         found.setdefault(op.instruction_name.data, []).append(array)
     return found

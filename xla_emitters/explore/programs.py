@@ -205,7 +205,7 @@ def check_passes(
             return Verdict(False, f"{step.name}: fails: {error.message}", tuple(error.render().splitlines()))
         executed += 1
         is_tolerant = step.name in TOLERANT
-        if wrong := None if is_tolerant else _changed(found, before):
+        if wrong := None if is_tolerant else changed_results(found, before):
             return Verdict(False, f"{step.name}: {wrong}", (wrong,))
         last, before = reference.compare(found), found
         if not last.ok:
@@ -218,8 +218,8 @@ def check_passes(
     return Verdict(True, f"ok  {executed} executions after passes: {last.summary}")
 
 
-def _changed(found: Sequence[Array], before: Sequence[Array]) -> str:
-    """What a pass changed in the results; "": nothing."""
+def changed_results(found: Sequence[Array], before: Sequence[Array]) -> str:
+    """What a pass changed in the results, bit by bit; "": nothing."""
     if len(found) != len(before):
         return f"{len(before)} results before, {len(found)} after"
     for number, (one, other) in enumerate(zip(found, before, strict=True)):

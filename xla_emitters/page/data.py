@@ -79,15 +79,31 @@ def program_data(
     }
 
 
-def dynamic_data(program: DynamicProgram, chunks: Chunks) -> dict[str, Any]:
-    """The index of the page of a program with unknown sizes."""
-    unit = unit_data(program.trace, chunks, None)
+def dynamic_data(
+    program: DynamicProgram,
+    chunks: Chunks,
+    stage: str,
+    *,
+    verdict: Verdict | None = None,
+    costs: Costs | None = None,
+) -> dict[str, Any]:
+    """The index of the page of a program with unknown sizes: the program, then its kernels.
+
+    stage    the last one of the kernels: "llvm-dialect", "ptx" or "sass"
+    verdict  what `check_program` says of it, at sizes; None: it was not asked
+    costs    at sizes
+    raises   as `KernelRoad.kernel_trace`
+    """
+    units = [unit_data(program.trace, chunks, verdict) | {"graph": entry_graph(program.at("hlo"))}]
+    for kernel in program.kernels:
+        unit = unit_data(program.road.kernel_trace(kernel.name, stage), chunks, None)
+        units.append(unit | {"cost": (costs or {}).get(kernel.name)})
     return {
         "title": program.name,
         "target": program.target,
         "explain": program.explain(),
-        "verdict": None,
-        "units": [unit],
+        "verdict": _verdict(verdict),
+        "units": units,
     }
 
 

@@ -53,7 +53,7 @@ function graphSvg(nodes, isLit) {
     parts.push(
       `<g class="node ${kind} ${isLit(node.name) ? "lit" : ""}" tabindex="0" role="button" data-name="${escaped(node.name)}" transform="translate(${at[n].join(" ")})">` +
         `<title>${escaped(`%${node.name} = ${node.type} ${node.op}`)}</title><rect width="${NODE_WIDTH}" height="${NODE_HEIGHT}" rx="6"/>` +
-        `<text x="8" y="16">${escaped(short(node.name, 24))}</text><text class="small" x="8" y="31">${escaped(short(`${node.op} ${node.type}`, 30))}</text></g>`,
+        `<text x="8" y="16">${escaped(short(node.name, 24))}</text><text class="small" x="8" y="31">${escaped(short(`${node.op} ${node.type}`, 28))}</text></g>`,
     );
   });
   return `<svg class="graph" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">${parts.join("")}</svg>`;

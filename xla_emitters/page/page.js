@@ -2,7 +2,7 @@
 // The page: one unit (a kernel, the passes on HLO, a program) in one of the views; what is chosen is kept in the address behind '#'.
 
 const VIEWS = { code: "Code", diff: "Diff", graph: "Graph", threads: "Threads", notes: "Notes", cost: "Cost", xla: "XLA" };
-const LAST = ["hlo", "llvm-dialect", "ptx", "sass"]; // the panes of the first look, with `xla_gpu`
+const FIRST = ["hlo", "xla_gpu", "fused", "loops", "kernels", "llvm-dialect", "ptx", "sass"]; // the panes of the first look
 const app = document.getElementById("app");
 const opened = new Map(); // number of a chunk -> promise of its text
 let index, unit, view, panes, active, chosen, diff, thread, point, listings = [];
@@ -101,7 +101,7 @@ function open(number, asked) {
   chosen = nothing();
   thread = null;
   const steps = recorded();
-  const wanted = ["hlo", "xla_gpu", ...LAST.slice(1)].map(stageAt).filter((n) => n >= 0);
+  const wanted = FIRST.map(stageAt).filter((n) => n >= 0);
   panes = wanted.length > 1 ? wanted : steps.slice(-4);
   active = panes.length - 1;
   const changes = steps.filter((n) => unit.steps[n].changed);

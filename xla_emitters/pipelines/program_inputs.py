@@ -37,11 +37,12 @@ class Described(Protocol):
     def results(self) -> tuple[tuple[str, tuple[int, ...]], ...]: ...
 
 
-def drawn_inputs(program: Described, values: Mapping[str, int], seed: int) -> list[Array]:
+def drawn_inputs(program: Described, values: Mapping[str, int], seed: int, *, instead: str = "") -> list[Array]:
     """Arrays for the parameters, drawn from the seed; indices are mostly in range.
 
-    values  of the program's symbols
-    raises  DataError for a symbol without a value, a name that is no symbol, and sizes that the program refuses
+    values   of the program's symbols
+    instead  what the caller takes in place of sizes, for the message: "--inputs IN.npz"
+    raises   DataError for a symbol without a value, a name that is no symbol, and sizes that the program refuses
     """
     symbols = program.symbols
     if unknown := [name for name in values if name not in symbols]:
@@ -54,7 +55,7 @@ def drawn_inputs(program: Described, values: Mapping[str, int], seed: int) -> li
             f"inputs cannot be drawn: the size{'s' * (len(missing) > 1)} {names} of {program.name} "
             f"{'are' if len(missing) > 1 else 'is'} unknown",
             stage=STAGE,
-            help=f"--sizes {wanted}, or --inputs IN.npz",
+            help=f"--sizes {wanted}{f', or {instead}' if instead else ''}",
         )
     guards = program.sizes.guards
     specs = [

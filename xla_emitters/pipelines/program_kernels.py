@@ -12,6 +12,7 @@ Source: seed document, "DHLO2Executable"; docs/reference/4 3.6 (trap 4), 3.7.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +23,7 @@ from xdsl.dialects.dlti import DataLayoutEntryAttr, DataLayoutSpecAttr
 
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.lmhlo import WatchOp
-from xla_emitters.dialects.mlir import gpu
+from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
@@ -35,8 +36,9 @@ from xla_emitters.pipelines.collector import collector_at_rest
 from xla_emitters.pipelines.hot_fusions import HotFusions, Loader, load_for_simt
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
-from xla_emitters.pipelines.passes import FOR_TOOLS
+from xla_emitters.pipelines.passes import FOR_TOOLS, TOOL_STAGES, line_info
 from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_HEAT
+from xla_emitters.pipelines.tool_listings import ptx_listing, record, sass_listing
 from xla_emitters.program import Launch
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
@@ -163,13 +165,16 @@ class KernelRoad:
         return {}
 
     @collector_at_rest()
-    def lowered(self, name: str, *, is_wide: bool = False) -> ModuleOp:
-        """A kernel in the LLVM dialect."""
+    def lowered(self, name: str, *, is_wide: bool = False, observe: Observer | None = None) -> ModuleOp:
+        """A kernel in the LLVM dialect.
+
+        observe  is called after each pass, where the kernel is not lowered yet
+        """
         if (name, is_wide) not in self._code:
             module, context = self._on_buffers(name), make_context()
             if not is_wide:
                 module.attributes["dlti.dl_spec"] = NARROW
-            recorder = Recorder(name, "none", self.options.verify, None)
+            recorder = Recorder(name, "none", self.options.verify, observe)
             for row in rows_of("program-kernel"):
                 recorder.run(row.make(self.options), row.stage, context, module)
             self._code[name, is_wide] = module
@@ -198,6 +203,32 @@ class KernelRoad:
         for row in FOR_TOOLS:
             row.make(self.options).apply(context, module)
         return compile_to_ptx(module, self.options.device.architecture)
+
+    def kernel_trace(self, name: str, stage: str) -> Trace:
+        """What each pass over a kernel did, from buffers on, and of each line of code the HLO instructions that it comes from.
+
+        stage   the last one: "llvm-dialect", "ptx" or "sass"; the code is that of the kernel alone, with indices of 32 bits
+        raises  ToolError as `compile_to_ptx` and `sass_listing`
+        """
+        module, context, architecture = self._on_buffers(name), make_context(), self.options.device.architecture
+        module.attributes["dlti.dl_spec"] = NARROW
+        recorder = Recorder(name, "passes", self.options.verify, None)
+        recorder.read("kernels", module)
+        for row in rows_of("program-kernel"):
+            recorder.run(row.make(self.options), row.stage, context, module)
+        if stage not in TOOL_STAGES:
+            return recorder.trace
+        functions = frozenset(op.sym_name.data for op in module.walk() if isinstance(op, llvm.FuncOp))
+        for row in (line_info(0), *FOR_TOOLS):
+            recorder.run(row.make(self.options), row.stage, context, module)
+        start = time.perf_counter()
+        listing = ptx_listing(compile_to_ptx(module, architecture), line_info=True)
+        record("ptx", listing, time.perf_counter() - start, recorder, functions)
+        if stage == "sass":
+            start = time.perf_counter()
+            listing = sass_listing(listing, architecture)
+            record("sass", listing, time.perf_counter() - start, recorder, functions)
+        return recorder.trace
 
     # --------------------------------------------------------------------------------------------------- stages
 
@@ -262,7 +293,7 @@ class KernelRoad:
 
     def run(self, arrays: Sequence[Array], stage: str) -> list[Array]:
         """The results for these arguments at a stage from "loops" to "llvm-dialect". raises DataError, ExecutionError"""
-        return self.loaded(stage).run(arrays)
+        return self.loaded(stage).run_on_garbage(arrays)
 
 
 NARROW = DataLayoutSpecAttr(ArrayAttr([DataLayoutEntryAttr(IndexType(), IntegerAttr(32, i32))]))

@@ -52,7 +52,7 @@ from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import Counters
+from xla_emitters.runtime.ral.context import Counters, Kernels
 from xla_emitters.runtime.ral.dispatch_log import MEMORY, Dispatch, DispatchLog
 from xla_emitters.runtime.ral.heat import Heat
 from xla_emitters.runtime.ral.memory import Memory
@@ -489,15 +489,22 @@ def _one_or_all(results: Sequence[Array]) -> Any:
 
 
 def run_module(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
-    """The results of a program as any pass left it, on tensors or on buffers, for arguments that fit. raises DataError, ExecutionError"""
+    """The results of a program as any pass left it, on tensors or on buffers, for arguments that fit. raises DataError, ExecutionError
+
+    Memory is filled before: a result that nothing wrote is wrong for sure.
+    """
     if any(isinstance(op, ComputationOp) and op.is_entry for op in module.ops):
         return evaluate(entry_of(module), arrays, value_of=value_of)
     loaded = load(module)
-    return loaded.run([array.copy() if number in loaded.donated else array for number, array in enumerate(arrays)])
+    given = [array.copy() if number in loaded.donated else array for number, array in enumerate(arrays)]
+    return loaded.run_on_garbage(given)
 
 
-def load(module: ModuleOp) -> LoadedProgram:
-    """A program on buffers as a function of arrays, with a context of its own. raises what `python_program` raises."""
+def load(module: ModuleOp, kernels: Kernels | None = None) -> LoadedProgram:
+    """A program on buffers as a function of arrays, with a context of its own. raises what `python_program` raises.
+
+    kernels  what it launches; None: it launches none
+    """
     made = python_program(module)
     constants = Constants(constants_of(module))
-    return LoadedProgram(made.source, made.functions, made.dtypes, constants, donated=made.donated)
+    return LoadedProgram(made.source, made.functions, made.dtypes, constants, kernels, made.donated)

@@ -155,8 +155,10 @@ def kernel_cost(
     held = occupancy(device, launch.threads, resources.registers, resources.shared_bytes)
     busiest = -(-launch.blocks // device.cores)
     waves = launch.blocks / (device.cores * max(held.blocks, 1))
-    moved = Assumption(*(_moved(traffic, device.l2_bytes, level) for level in ("low", "expected", "high")))
-    read = sum(
+    resident = min(launch.blocks, device.cores * max(held.blocks, 1))
+    moved = Assumption(*(_moved(traffic, device.l2_bytes, resident, level) for level in ("low", "expected", "high")))
+    again = _read_again(traffic, device.l2_bytes, resident)
+    read = again + sum(
         _from_memory(each.read_waves, size, device.l2_bytes)
         for each, size in zip(traffic.arguments, traffic.buffers, strict=True)
     )
@@ -171,8 +173,11 @@ def kernel_cost(
     warps_of_busiest = busiest * -(-launch.threads // device.threads_per_warp)
     share_of_busiest = busiest / launch.blocks / clock
     # A request writes a packet to each line, which takes as long as a whole line.
-    l2_work = sum(each.read_blocks + each.write_lines for each in traffic.arguments)
-    l2_s = max(l2_work / device.rates.l2_bytes_per_s, traffic.l2_bytes * share_of_busiest / L2_PORT_BYTES)
+    l2_work, l2_bytes = (
+        again + sum(each.read_blocks + each.write_lines for each in traffic.arguments),
+        again + traffic.l2_bytes,
+    )
+    l2_s = max(l2_work / device.rates.l2_bytes_per_s, l2_bytes * share_of_busiest / L2_PORT_BYTES)
 
     def bounds(level: str) -> dict[str, float]:
         return {
@@ -208,7 +213,7 @@ def kernel_cost(
         bytes_needed_exact=needed.is_exact,
         bytes_moved=round(moved.expected),
         bytes_ratio=moved.expected / total_needed if total_needed else 0.0,
-        l2_bytes=round(traffic.l2_bytes),
+        l2_bytes=round(l2_bytes),
         intensity=operations(counts.opcodes) * launch.blocks * launch.threads / max(moved.expected, 1),
         bytes_in_flight=round(_in_flight(walks["expected"], held, busiest, launch, traffic)),
         bytes_in_flight_needed=round(
@@ -259,9 +264,24 @@ def _from_memory(of_waves: float, buffer: int, l2_bytes: int) -> float:
     return min(of_waves, buffer) if buffer <= l2_bytes else of_waves
 
 
-def _moved(traffic: Traffic, l2_bytes: int, level: str) -> float:
-    """Bytes between memory and the second-level cache: at best each sector once, at worst as often as blocks ask for it."""
-    total = 0.0
+def _read_again(traffic: Traffic, l2_bytes: int, resident: int) -> float:
+    """Bytes that a block reads again after all resident blocks touched more than the second-level cache holds."""
+    found = zip(traffic.rereads, traffic.buffers, strict=False)
+    return sum(
+        bytes_
+        for rereads, size in found
+        if size > l2_bytes
+        for since, bytes_ in rereads.items()
+        if since * resident > l2_bytes
+    )
+
+
+def _moved(traffic: Traffic, l2_bytes: int, resident: int, level: str) -> float:
+    """Bytes between memory and the second-level cache: at best each sector once, at worst as often as blocks ask for it.
+
+    resident  blocks at once
+    """
+    total = 0.0 if level == "low" else _read_again(traffic, l2_bytes, resident)
     for each, size in zip(traffic.arguments, traffic.buffers, strict=True):
         match level:
             case "low" if sum(traffic.buffers) <= l2_bytes:

@@ -7,6 +7,9 @@ each block (what the second-level cache is asked for: the first-level cache keep
 each wave of blocks that are resident together (what memory is asked for: the second-level cache keeps it for as long). A store goes through
 the first-level cache, so that the second-level cache sees each request's lines. An atomic update reads and writes.
 
+A block that reads a sector again, as a softmax of long rows does, finds it in the second-level cache only if what all resident blocks
+read and wrote since then fits there. So these reads are counted by the bytes that their block touched since.
+
 Blocks of small grids all run. Of others SAMPLES runs of neighbouring blocks run, evenly spread, and stand for all. Large arrays hold zeros:
 only data that says where another access is (indices of a gather or a scatter) changes what is counted, and it is drawn.
 Source: CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory" and "Shared Memory and Memory Banks".
@@ -14,6 +17,7 @@ Source: CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory" and "
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -54,6 +58,10 @@ class Sectors:
     write_lines: float = 0
 
 
+Rereads = Mapping[int, float]
+"""Bytes that a block touched since it read a sector before, rounded down to a power of two -> bytes of such sectors, in the whole grid."""
+
+
 @dataclass(frozen=True)
 class Traffic:
     """What a kernel's accesses move, for the whole grid.
@@ -67,6 +75,7 @@ class Traffic:
     worst_ways     the most of any part
     accesses       of the blocks that ran, a row for each op and buffer
     sampled        blocks that ran
+    rereads        by the argument's number
     """
 
     arguments: tuple[Sectors, ...]
@@ -78,6 +87,7 @@ class Traffic:
     worst_ways: int
     accesses: tuple[AccessCount, ...]
     sampled: int
+    rereads: tuple[Rereads, ...] = ()
 
     @property
     def l2_bytes(self) -> float:
@@ -86,9 +96,13 @@ class Traffic:
 
 @dataclass
 class _Touched:
-    """Keys (block, sector) of an argument's accesses in one run of blocks, a part for each access; and sectors summed over requests."""
+    """Keys (block, sector) of an argument's accesses in one run of blocks, a part for each access; and sectors summed over requests.
+
+    read_at  for each part of `reads` the bytes that a block touched until then
+    """
 
     reads: list[Array] = field(default_factory=list[Array])
+    read_at: list[float] = field(default_factory=list[float])
     writes: list[Array] = field(default_factory=list[Array])
     read_requests: int = 0
     write_requests: int = 0
@@ -105,6 +119,8 @@ class TrafficCounter(AccessCounter):
         self.arguments = [_Touched() for _ in sectors]
         self.lane_bytes = 0
         self.l1_cycles = 0
+        self.rereads = [Counter[int]() for _ in sectors]
+        self._touched_bytes = 0.0
 
     def access(self, memory: Memory, access: Access) -> None:
         super().access(memory, access)
@@ -118,8 +134,10 @@ class TrafficCounter(AccessCounter):
         argument, size = self.arguments[access.buffer.number], self.sectors[access.buffer.number]
         blocks = memory.blocks[rows // (len(warps) // shape[0])]
         keys = distinct(blocks * size + found)
+        self._touched_bytes += SECTOR * keys.size / shape[0]
         if is_read := not access.is_store or "atomic" in access.op.name or "cmpxchg" in access.op.name:
             argument.reads.append(keys)
+            argument.read_at.append(self._touched_bytes)
             argument.read_requests += found.size
         if access.is_store:
             argument.writes.append(keys)
@@ -134,6 +152,8 @@ class TrafficCounter(AccessCounter):
     def finished(self) -> tuple[Sectors, ...]:
         """Bytes of what was touched since the last call, which is forgotten: the runs of neighbouring blocks are counted apart."""
         done = tuple(_bytes(each, size) for each, size in zip(self.arguments, self.sectors, strict=True))
+        for count, each in zip(self.rereads, self.arguments, strict=True):
+            count.update(_rereads(each))
         self.arguments = [_Touched() for _ in self.sectors]
         return done
 
@@ -150,6 +170,18 @@ def _bytes(touched: _Touched, size: int) -> Sectors:
         SECTOR * distinct(writes % size).size,
         LINE * touched.write_lines,
     )
+
+
+def _rereads(touched: _Touched) -> dict[int, int]:
+    """As `Rereads`, of the blocks that ran."""
+    if len(touched.reads) < 2:
+        return {}
+    keys = np.concatenate(touched.reads)
+    order = np.argsort(keys, kind="stable")
+    at = np.repeat(touched.read_at, [part.size for part in touched.reads])[order]
+    again = keys[order[1:]] == keys[order[:-1]]
+    powers, counts = np.unique(np.log2(np.maximum(np.diff(at)[again], 1)).astype(int), return_counts=True)
+    return {1 << int(power): SECTOR * int(count) for power, count in zip(powers, counts, strict=True)}
 
 
 def distinct(numbers: Array) -> Array:
@@ -211,6 +243,7 @@ def count_traffic(run: Callable[[range, Watcher], None], sizes: Sequence[int], l
         max((count.worst_bank_ways for count in shared), default=0),
         counts,
         sampled,
+        tuple({since: bytes_ * share for since, bytes_ in each.items()} for each in counter.rereads),
     )
 
 

@@ -16,9 +16,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xla_emitters.errors import NumbersDiffer, Unsupported
+from xla_emitters.errors import NumbersDiffer
 from xla_emitters.tools.common import (
     add_arrays,
     add_compilation,
@@ -32,17 +33,18 @@ from xla_emitters.tools.common import (
     refuse_second_reader,
     tune_asked,
 )
-from xla_emitters.tools.program_verbs import program_text
+from xla_emitters.tools.program_verbs import add_sizes, bisect_program, program_text, refuse_sizes
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
-    from xla_emitters.explore.bisect import Culprit
+    from xla_emitters.explore.bisect import Culprit, Search
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
     add_compilation(parser)
     add_arrays(parser)
+    add_sizes(parser)
     parser.add_argument(
         "--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all"
     )
@@ -62,33 +64,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints what was found. Returns 3 where a pass is wrong, else 0. raises the InternalError of a pass that fails."""
-    from xla_emitters.explore.bisect import bisect
-
     refuse_second_reader("bisect", options.file, options.inputs)
     source = read_source(options.file)
-    if program_text(source):
-        raise Unsupported(
-            f"{options.file} is a program in StableHLO; bisect takes HLO text",
-            stage="bisect",
-            help=f"xla-emitters check {options.file} names the first wrong stage",
-        )
     with progress(f"bisecting {options.file}"):
-        search = bisect(
-            source,
-            target=options.target,
-            fusion=options.fusion,
-            hero_rules=options.hero_rules,
-            triton=options.triton,
-            pipeline=pipeline_asked(options),
-            tune=tune_asked(options),
-            blocks=options.blocks,
-            sanitize=options.sanitize,
-            inputs=arrays_source(options.inputs),
-            seed=options.seed,
-            atol=options.atol,
-            rtol=options.rtol,
-            most_iterations=max_iterations(options, "bisect"),
-        )
+        if found := program_text(source):
+            search = bisect_program(options, *found)
+        else:
+            search = _bisect_module(options, source)
     culprit = search.culprit
     if options.json:
         found = culprit and culprit.to_json()
@@ -104,6 +86,28 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.flush()
         raise culprit.error
     return NumbersDiffer.exit_code
+
+
+def _bisect_module(options: argparse.Namespace, source: str | Path) -> Search:
+    from xla_emitters.explore.bisect import bisect
+
+    refuse_sizes(options)
+    return bisect(
+        source,
+        target=options.target,
+        fusion=options.fusion,
+        hero_rules=options.hero_rules,
+        triton=options.triton,
+        pipeline=pipeline_asked(options),
+        tune=tune_asked(options),
+        blocks=options.blocks,
+        sanitize=options.sanitize,
+        inputs=arrays_source(options.inputs),
+        seed=options.seed,
+        atol=options.atol,
+        rtol=options.rtol,
+        most_iterations=max_iterations(options, "bisect"),
+    )
 
 
 def told(culprit: Culprit) -> list[str]:

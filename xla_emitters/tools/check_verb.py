@@ -185,7 +185,7 @@ def check_one(options: argparse.Namespace, name: str) -> Row:
     """Checks one file. What it raises, and what is said of it, is in the row."""
     row, messages = Row(name), io.StringIO()
     with redirect_stderr(messages):
-        reduced = partial(reduced_crash, name, options.target, options.hero_rules, options.triton)
+        reduced = partial(reduced_crash, name, options)
         row.exit_code = reported(partial(_check, options, name, row), reduced)
     row.ok, row.messages = row.ok and row.exit_code == 0, messages.getvalue()
     return row

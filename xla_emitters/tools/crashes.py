@@ -10,20 +10,23 @@ compiling: for example on its inputs.
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 from functools import partial
 from pathlib import Path
 
 from xla_emitters.errors import XlaEmittersError
+from xla_emitters.tools.common import pipeline_asked, tune_asked
 from xla_emitters.tools.workers import isolated
 
 BUDGET_SECONDS = 20.0
 
 
-def reduced_crash(name: str, target: str, hero_rules: str, triton: str, directory: Path) -> str:
+def reduced_crash(name: str, options: argparse.Namespace, directory: Path) -> str:
     """Writes both files to `directory`; returns the lines that name them, or "" where there is nothing to reduce.
 
-    name  of the file that was compiled, with the other options of the compilation
+    name     of the file that was compiled
+    options  of a verb with those of `add_compilation`
     """
     from xla_emitters.explore.reduce import reduce
     from xla_emitters.explore.symptoms import Crash, crash_of
@@ -37,12 +40,18 @@ def reduced_crash(name: str, target: str, hero_rules: str, triton: str, director
         text, _ = read_text(Path(name))
         if is_stablehlo(text):
             return ""
-        options = CompileOptions(target=target, hero_rules=hero_rules, triton=triton)
+        compiling = CompileOptions(
+            target=options.target,
+            hero_rules=options.hero_rules,
+            triton=options.triton,
+            pipeline=pipeline_asked(options),
+            tune=tune_asked(options),
+        )
         (directory / "original.hlo").write_text(text, "utf-8")
-        signature = isolated(partial(crash_of, text, options), BUDGET_SECONDS)
+        signature = isolated(partial(crash_of, text, compiling), BUDGET_SECONDS)
         if not isinstance(signature, str):
             return ""
-        crash = Crash(options, signature)
+        crash = Crash(compiling, signature)
         found = reduce(
             text, lambda candidate: bool(isolated(partial(crash, candidate), BUDGET_SECONDS)), seconds=BUDGET_SECONDS
         )

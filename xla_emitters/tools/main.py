@@ -161,11 +161,11 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _reduced(options: argparse.Namespace, directory: Path) -> str:
     """The smaller input for a bug of ours, for verbs that compile one file; `check` has files of its own."""
-    if options.verb == "reduce" or "file" not in options or "target" not in options:
+    if options.verb == "reduce" or "file" not in options or "pipeline" not in options:
         return ""
     from xla_emitters.tools.crashes import reduced_crash  # imported here: it loads multiprocessing
 
-    return reduced_crash(options.file, options.target, options.hero_rules, options.triton, directory)
+    return reduced_crash(options.file, options, directory)
 
 
 def command() -> int:

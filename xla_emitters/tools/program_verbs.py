@@ -36,10 +36,13 @@ from xla_emitters.trace.text import stage_table
 
 if TYPE_CHECKING:
     from xla_emitters.dtypes import Array
+    from xla_emitters.explore.bisect import Search
     from xla_emitters.explore.check import Verdict
     from xla_emitters.pipelines.program_kernels import SizedKernel
     from xla_emitters.pipelines.programs import DynamicProgram
 
+INPUTS = "--inputs IN.npz"
+"""What verbs that run a program on arrays take in place of --sizes."""
 _SIZE = re.compile(r"([A-Za-z_]\w*)=(\d{1,18})")
 
 
@@ -274,24 +277,42 @@ def _explain_runtime(options: argparse.Namespace, text: str, name: str) -> int:
 def check_program(options: argparse.Namespace, text: str, name: str) -> Verdict:
     """Runs what every stage, or every pass, left and compares with the NumPy reference."""
     from xla_emitters.explore.programs import check_passes, check_program, wanted_stages
-    from xla_emitters.pipelines.program_inputs import drawn_inputs
-    from xla_emitters.runtime.arrays import load_given
 
     is_by_pass = options.stages == "passes"
     stages = [] if is_by_pass else wanted_stages(options.stages)
     program = compiled(options, text, name, record="passes" if is_by_pass else "stages")
-    if (given := arrays_source(options.inputs)) is None:
-        values = sizes_given(options.sizes)
-        if len(options.files) > 1:  # of several files, each has some of the sizes
-            values = {symbol: value for symbol, value in values.items() if symbol in program.symbols}
-        inputs = drawn_inputs(program, values, options.seed)
-    else:
-        refuse_sizes_with_inputs(options)
-        inputs = load_given(given, "p", len(program.sizes.guards.types))
+    values = sizes_given(options.sizes)
+    if len(options.files) > 1:  # of several files, each has some of the sizes
+        values = {symbol: value for symbol, value in values.items() if symbol in program.symbols}
+    inputs = _inputs_of(options, program, values)
     limit = max_iterations(options, "check")
     if is_by_pass:
         return check_passes(program, inputs, options.atol, options.rtol, limit)
     return check_program(program, inputs, stages, options.atol, options.rtol, limit)
+
+
+def _inputs_of(options: argparse.Namespace, program: DynamicProgram, values: Mapping[str, int]) -> Sequence[Array]:
+    """The arrays of --inputs, or drawn ones at these sizes."""
+    from xla_emitters.pipelines.program_inputs import drawn_inputs
+    from xla_emitters.runtime.arrays import load_given
+
+    if (given := arrays_source(options.inputs)) is None:
+        return drawn_inputs(program, values, options.seed, instead=INPUTS)
+    refuse_sizes_with_inputs(options)
+    return load_given(given, "p", len(program.sizes.guards.types))
+
+
+def bisect_program(options: argparse.Namespace, text: str, name: str) -> Search:
+    """Executes what every pass left, until one is wrong."""
+    from xla_emitters.explore.program_bisect import bisect_program as bisected
+
+    refuse(options, pipeline="--pipeline", blocks="--blocks")
+    program = compiled(options, text, name, record="none")
+    inputs = _inputs_of(options, program, sizes_given(options.sizes))
+    limit = max_iterations(options, "bisect")
+    return bisected(
+        program, inputs, atol=options.atol, rtol=options.rtol, sanitize=options.sanitize, most_iterations=limit
+    )
 
 
 def refuse_sizes_with_inputs(options: argparse.Namespace) -> None:
@@ -371,7 +392,7 @@ def _compile_and_run(
         for number in range(max(1, len(inputs))):
             source = arrays_source(inputs[number]) if inputs else None
             if source is None:
-                arrays = drawn_inputs(program, values, options.seed)
+                arrays = drawn_inputs(program, values, options.seed, instead=INPUTS)
             else:
                 arrays = load_given(source, "p", len(program.sizes.guards.types))
             target = outputs[number] if outputs else None

@@ -81,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Writes the smallest text that was found. Returns 0, or 130 after Ctrl-C."""
     from xla_emitters.explore.reduce import reduce
+    from xla_emitters.hlo_text import parse_hlo
     from xla_emitters.pipelines.kept_programs import read_text
     from xla_emitters.pipelines.options import CompileOptions
 
@@ -93,7 +94,8 @@ def run(options: argparse.Namespace) -> int:
             stage="reduce",
             help="stablehlo-reduce, or mlir-reduce of LLVM, shrink StableHLO",
         )
-    text, _ = read_text(source)
+    text, name = read_text(source)
+    parse_hlo(text, name)  # what is wrong with the file is said with its name
     compiling = CompileOptions(
         target=options.target,
         hero_rules=options.hero_rules,

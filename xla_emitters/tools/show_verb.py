@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from xla_emitters.errors import ToolError, UsageError
+from xla_emitters.errors import ToolError
 from xla_emitters.tools.common import (
     add_compilation,
     add_input,
@@ -16,7 +16,14 @@ from xla_emitters.tools.common import (
     read_source,
     write_file,
 )
-from xla_emitters.tools.program_verbs import compiled, program_text
+from xla_emitters.tools.program_verbs import (
+    add_sizes,
+    compiled,
+    program_text,
+    refuse,
+    refuse_sizes,
+    sizes_given,
+)
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
@@ -33,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
     add_compilation(parser)
     add_keep_going(parser)
+    add_sizes(parser)
     parser.add_argument(
         "-o", "--output", metavar="PAGE.html", required=True, help="the file to write; '-' is standard output"
     )
@@ -46,17 +54,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.check import check
     from xla_emitters.explore.listing import LeftOut, compilable
-    from xla_emitters.page.data import Chunks, dynamic_data
+    from xla_emitters.page.data import Chunks
     from xla_emitters.page.write import page_html
     from xla_emitters.pipelines.compiler import read_module
 
     source, chunks = read_source(options.file), Chunks()
     if found := program_text(source):
-        if options.check:
-            raise UsageError("--check is for modules", stage="show", help="xla-emitters check FILE --sizes ...")
-        program = compiled(options, *found, record="passes")
-        write_page(options.output, page_html(dynamic_data(program, chunks), chunks.texts))
+        write_page(options.output, page_html(_program_index(options, *found, chunks), chunks.texts))
         return 0
+    refuse_sizes(options)
     how = replace(compile_options(options), stage=last_stage(), record="passes", line_info=True)
     module, left_out = read_module(source), tuple[LeftOut, ...]()
     if options.keep_going:
@@ -69,6 +75,27 @@ def run(options: argparse.Namespace) -> int:
             verdict = check(source, blocks=CHECKED_BLOCKS, keep_going=options.keep_going, **keywords)
     write_page(options.output, page_html(module_index(module, how, options.file, chunks, verdict), chunks.texts))
     return print_left_out(left_out)
+
+
+def _program_index(options: argparse.Namespace, text: str, name: str, chunks: Chunks) -> dict[str, Any]:
+    """The index of a program's page; with sizes its costs, and with --check its verdict at them."""
+    from xla_emitters.explore.cost import cost
+    from xla_emitters.explore.programs import check_program
+    from xla_emitters.page.data import dynamic_data
+    from xla_emitters.pipelines.program_inputs import drawn_inputs
+
+    refuse(options, fusion="--fusion", pipeline="--pipeline", keep_going="--keep-going")
+    program, sizes, stage = compiled(options, text, name, record="passes"), sizes_given(options.sizes), last_stage()
+    verdict = costs = None
+    if options.check:
+        with progress(f"checking {name}"):
+            verdict = check_program(program, drawn_inputs(program, sizes, 0))
+    if stage == "sass" and (sizes or not program.symbols):
+        with progress(f"pricing {name}"):
+            priced = cost(program, sizes=sizes, targets=[program.target])
+        costs = {kernel["name"]: kernel for target in priced.to_json()["targets"] for kernel in target["kernels"]}
+    with progress(f"compiling the kernels of {name}"):
+        return dynamic_data(program, chunks, stage, verdict=verdict, costs=costs)
 
 
 def module_index(

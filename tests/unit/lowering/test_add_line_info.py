@@ -86,19 +86,26 @@ def test_declarations_and_modules_without_places_are_taken() -> None:
     assert "<hlo>" in str(defined.location)
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem.partition(".")[0])
-@pytest.mark.parametrize(
-    "way",
-    [
-        pytest.param("mlir-opt", marks=needs("mlir-opt", "libdevice")),
-        pytest.param("llvm", marks=needs("llvmlite", "libdevice")),
-        pytest.param("steps", marks=needs(*STEPS)),
-    ],
+ONE_PROCESS = (
+    pytest.param("mlir-opt", marks=needs("mlir-opt", "libdevice")),
+    pytest.param("llvm", marks=needs("llvmlite", "libdevice")),
 )
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem.partition(".")[0])
+@pytest.mark.parametrize("way", ONE_PROCESS)
 def test_the_code_is_the_same(way: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_the_code_is_the_same(way, path, monkeypatch)
+
+
+@needs(*STEPS)
+def test_the_code_is_the_same_by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four processes a kernel: of one."""
+    assert_the_code_is_the_same("steps", SAMPLES[0], monkeypatch)
+
+
+def assert_the_code_is_the_same(way: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Byte by byte, once `.loc` and what it needs are taken out."""
-    if way == "steps" and path is not SAMPLES[0]:
-        pytest.skip("four processes a kernel: one is enough")
     monkeypatch.setenv(TOOLCHAIN, way)
     module = kernel_of(path)
     plain = module.clone()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import math
 import re
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,71 @@ def test_modules_and_programs_have_pages(name: str, tmp_path: Path, capsys: pyte
     index = json.loads(unpacked((tmp_path / "page.html").read_text("utf-8"), "index"))
     assert index["units"]
     assert all(unit["steps"] for unit in index["units"])
+
+
+def test_a_program_has_a_unit_for_itself_and_for_each_kernel(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a kernel the passes from buffers on; ops of the LLVM dialect name the instructions of StableHLO."""
+    path = tmp_path / "page.html"
+    assert main(["show", str(EXAMPLES / "dense.mlir"), "--check", "-o", str(path)]) == 1
+    assert "--sizes d0=2\n" in capsys.readouterr().err
+    assert main(["show", str(EXAMPLES / "dense.mlir"), "--sizes", "d0=5", "--check", "-o", str(path)]) == 0
+    page = path.read_text("utf-8")
+    index = json.loads(unpacked(page, "index"))
+    program, *kernels = index["units"]
+    assert index["verdict"]["ok"]
+    assert {node["op"] for node in program["graph"]} >= {"dot", "tanh", "add"}
+    assert kernels
+    for unit in kernels:
+        stages = {step["stage"]: step for step in unit["steps"] if step["stage"]}
+        assert "kernels" in stages
+        sources = json.loads(unpacked(page, f"c{stages['llvm-dialect']['lines']}"))["s"]
+        assert {"result", "sum"} <= {unit["names"][number] for line in sources for number in line}
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+def test_twenty_megabytes_open_in_two_seconds(tmp_path: Path) -> None:
+    """From the start of the navigation to the lines of all panes, the best of three tries: the machine may be busy."""
+    lines = [f"    %{number} = llvm.fmul %{number - 1}, %arg{number % 7} : f32" for number in range(1, 3001)]
+    chunks, steps = Chunks(), list[dict[str, Any]]()
+    for number, stage in enumerate(("hlo", *(None,) * 196, "llvm-dialect", "ptx", "sass")):
+        text = "\n".join((f"// pass {number}", *lines))
+        steps.append({"name": f"pass{number}", "stage": stage, "changed": True, "ms": 1, "ops": 3000, "remarks": []})
+        known = {"s": [[] for _ in range(3001)], "o": []}
+        steps[-1] |= {"text": chunks.add(text), "lines": chunks.add_json(known), "decisions": [], "verdict": None}
+    assert sum(map(len, chunks.texts)) > 20_000_000
+    unit = {"name": "k", "names": [], "steps": steps, "verdict": None}
+    page = tmp_path / "large.html"
+    index = {"title": "large", "target": "h200", "explain": "", "verdict": None, "units": [unit]}
+    watch = """<script>
+      const timer = setInterval(() => {
+        const rows = [...document.querySelectorAll(".pane")].map((pane) => pane.querySelectorAll(".l").length);
+        if (rows.length < 4 || rows.some((count) => count < 20)) return;
+        console.log(`opened after ${Math.round(performance.now())} ms`);
+        clearInterval(timer);
+      }, 5);
+    </script></body>"""
+    page.write_text(page_html(index, chunks.texts).replace("</body>", watch), "utf-8")
+    assert any(milliseconds_until_opened(page, tmp_path / f"profile{number}") < 2000 for number in range(3))
+
+
+def milliseconds_until_opened(page: Path, profile: Path) -> float:
+    """What the page's own clock said when it wrote "opened after"; inf where it did not within 20 seconds."""
+    command = [CHROMIUM or "", "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    process = subprocess.Popen(
+        [*command, f"--user-data-dir={profile}", page.as_uri()], stderr=subprocess.PIPE, text=True
+    )
+    timer = threading.Timer(20, process.kill)
+    timer.start()
+    try:
+        assert process.stderr is not None
+        found = (re.search(r"opened after (\d+) ms", line) for line in process.stderr)
+        return next((float(match[1]) for match in found if match), math.inf)
+    finally:
+        timer.cancel()
+        process.terminate()
+        process.wait()
 
 
 def test_verdicts_of_stages(tmp_path: Path) -> None:

@@ -115,6 +115,21 @@ def test_published_bandwidth_of_a_naive_transpose() -> None:
     assert 2 * size / found.time / 1e3 == pytest.approx(475, rel=0.25)
 
 
+@pytest.mark.parametrize(("since", "loads"), [(4 * 131_072, 2), (4 * 2_048, 1)])
+def test_published_throughput_of_a_softmax_that_reads_its_rows_twice(since: int, loads: int) -> None:
+    """f32[16384,131072] on H100: 2.0 TB/s of input and result with two loads of each row; rows of 8 kB are in a cache: 3.0 TB/s.
+
+    Source: github.com/Dao-AILab/quack, media/2025-07-10-membound-sol.md, "Torch compile" and "Memory throughput".
+    """
+    size = 4 * 16_384 * 131_072
+    read, written = Sectors(2 * size, size, size, 0, 0), Sectors(0, 0, 0, size, size, size)
+    traffic = Traffic((read, written), (size, size), size, 0, 0, 0, 0, (), 16_384, ({since: size}, {}))
+    launch, resources = Launch((16_384, 1, 1), (256, 1, 1)), EntryResources("softmax", 32, 0, 0)
+    found = kernel_cost("softmax", device("h100"), launch, resources, listing(COPY), traffic, Needed(size, size, True))
+    assert found.bytes_ratio == (loads + 1) / 2
+    assert 2 * size / found.time / 1e6 == pytest.approx({1: 3.0, 2: 2.0}[loads], rel=0.05)
+
+
 # H200, f32 vector addition, 48 x 12,000 x 1,536 elements, by Nsight Compute: 2.41 ms in Triton, 2.64 ms with one element a thread and
 # trip. Source: github.com/XAheli/Kernel-Profiling, data_dashboard/data.js, "Config G".
 ELEMENTS = 48 * 12_000 * 1_536

@@ -118,3 +118,11 @@ def test_an_atomic_update_reads_and_writes() -> None:
     execute(parse_ir(text), [np.zeros(32, np.int32)], watchers=[counter], launch=Launch((1, 1, 1), (32, 1, 1)))
     (sectors,) = counter.finished()
     assert (sectors.read_waves, sectors.write_waves) == (128, 128)
+
+
+def test_reads_again_are_counted_by_what_their_block_touched_since() -> None:
+    """Each block of 64 threads reads 256 bytes, then the same again; the first read of a block is none."""
+    again = "%before = tensor.extract %in[%i] : tensor<{size}xf32>\n  " + SAME
+    found = traffic(again, blocks=8)
+    assert found.rereads == ({256: 8 * 256}, {})
+    assert traffic(SAME, blocks=8).rereads == ({}, {})

@@ -11,6 +11,7 @@ from runtime.wrong_passes import row_name, wrong_op
 
 from xla_emitters.tools.main import main
 from xla_emitters.transforms.flatten_tensors import FlattenTensorsPass
+from xla_emitters.transforms.insert_pdl import InsertPdlPass
 
 MLIR = Path(__file__).parents[3] / "examples" / "softmax.mlir"
 
@@ -44,9 +45,14 @@ def test_nothing_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out.startswith("no pass is wrong: 1 kernel, ")
 
 
-def test_a_program_and_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bisect", str(MLIR)]) == 1
-    assert "takes HLO text" in capsys.readouterr().err
+def test_options_of_the_other_kind_of_file(ragged: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bisect", str(MLIR), "--blocks", "2"]) == 2
+    assert "--blocks is for modules" in capsys.readouterr().err
+    assert main(["bisect", ragged, "--sizes", "b=2"]) == 2
+    assert "--sizes is for programs" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there() -> None:
     assert main(["bisect", "no_such.hlo"]) == 1
 
 
@@ -67,3 +73,17 @@ def test_a_pass_that_fails_has_a_reduced_input(
     assert (reduced.parent / "original.hlo").read_text() == PROGRAMS["ragged"]
     assert reduced.read_text().count(" = ") <= 3
     assert "instructions" in line
+
+
+def test_a_crash_in_a_pipeline_that_was_asked_for_is_reduced_with_it(
+    ragged: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pass that fails is not among those that are run without --pipeline."""
+
+    def fails(self: InsertPdlPass, ctx: object, op: object) -> None:
+        raise KeyError("no such entry")
+
+    monkeypatch.setattr(InsertPdlPass, "apply", fails)
+    pipeline = ["--pipeline", "builtin.module(xla-gpu-insert-pdl)", "--stage", "llvm-dialect"]
+    assert main(["compile", ragged, *pipeline]) == 70
+    assert "reduced.hlo" in capsys.readouterr().err

@@ -105,3 +105,11 @@ def test_wrong_uses(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cost", str(EXAMPLES / "gelu.hlo"), "--json", "--access-report"]) == 2
     assert main(["cost", str(EXAMPLES / "softmax.mlir"), "--sizes", "b=2"]) == 1
     assert "has no size 'b': all its sizes are known" in capsys.readouterr().err
+
+
+def test_a_size_that_is_missing_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """`cost` has no --inputs, and does not name it."""
+    assert main(["cost", str(ROOT / "examples" / "dense.mlir")]) == 1
+    message = capsys.readouterr().err
+    assert "help: --sizes d0=2\n" in message
+    assert "--inputs" not in message

@@ -128,3 +128,10 @@ def test_ctrl_c_writes_the_best_so_far(gelu: Path, tmp_path: Path) -> None:
     assert "tanh(" in text
     assert text.count(" = ") < PROGRAMS["gelu"].count(" = ")
     parse_hlo(text)
+
+
+def test_a_file_that_is_no_hlo_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "cut.hlo"
+    path.write_text(PROGRAMS["gelu"][:200])
+    assert main(["reduce", str(path), "--keep", "true"]) == 1
+    assert f"{path}:" in capsys.readouterr().err

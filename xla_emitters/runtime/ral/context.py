@@ -402,3 +402,19 @@ class Call:
         if self._watch is not None:
             self._watch.ended()
         self.context.ended(self, well=True)
+
+
+def garbage(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Memory whose bytes are all ones: NaN of every float, -1; of pred True."""
+    buffer: Array = np.empty(shape, dtype)
+    buffer.reshape(-1).view(np.uint8)[...] = 1 if dtype == np.bool_ else 0xFF
+    return buffer
+
+
+class CallOnGarbage(Call):
+    """A call whose buffers hold `garbage` at first."""
+
+    __slots__ = ()
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        return garbage(shape, dtype)

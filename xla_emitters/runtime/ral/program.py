@@ -22,7 +22,7 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.program.ral_name import RalName
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import Call, Context, Kernels
+from xla_emitters.runtime.ral.context import Call, CallOnGarbage, Context, Kernels, garbage
 from xla_emitters.runtime.ral.functions import COPIES, OF_THE_CALL, OUTPUTS, function_named
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
@@ -169,6 +169,14 @@ class LoadedProgram:
         functions = {name: watch(name, function) for name, function in self._functions.items()}
         main = self._loaded(np.empty, functions, lambda text: watch(text, function_named(text, self._constants)))
         return self._run(Call(self.context, inputs, self.donated), main)
+
+    def run_on_garbage(self, inputs: Sequence[Array]) -> list[Array]:
+        """As `run`, by the host program, on memory in which nothing is right by chance: NaN, -1, True.
+
+        For checks: memory that was freed a moment ago may hold the very numbers that a wrong program does not write.
+        """
+        main = self._loaded(garbage, self._functions, partial(function_named, constants=self._constants))
+        return self._run(CallOnGarbage(self.context, inputs, self.donated), main)
 
     def run_watched(self, inputs: Sequence[Array]) -> tuple[list[Array], Memory]:
         """As `run`, and what became of the call's buffers."""

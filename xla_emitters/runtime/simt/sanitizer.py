@@ -344,3 +344,24 @@ def _address(buffer: Buffer) -> int:
 def _named(op: Operation) -> str:
     place = place_of(op)
     return f"{op.name} from {place}" if place else str(op).splitlines()[0]
+
+
+class SanitizerOfLaunches(Watcher):
+    """A sanitizer for each launch of several: the end of one orders all of its accesses before the next."""
+
+    def __init__(self) -> None:
+        self.sanitizer = Sanitizer()
+
+    def begin(self, memory: Memory) -> None:
+        if memory.blocks[0] == 0:
+            self.sanitizer = Sanitizer()
+        self.sanitizer.begin(memory)
+
+    def access(self, memory: Memory, access: Access) -> None:
+        self.sanitizer.access(memory, access)
+
+    def barrier(self, memory: Memory, active: Array | None) -> None:
+        self.sanitizer.barrier(memory, active)
+
+    def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
+        self.sanitizer.exchange(memory, op, absent, active)

@@ -1,0 +1,160 @@
+"""Programs with unknown sizes: a wrong pass of each list is named, with its element and its op; a right compiler is not blamed."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects import lmhlo
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.mlir import llvm
+from xla_emitters.explore.bisect import Culprit, Search
+from xla_emitters.explore.program_bisect import bisect_program
+from xla_emitters.explore.programs import compile_text
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.pass_lists import LISTS, rows_of
+from xla_emitters.pipelines.passes import Row
+from xla_emitters.pipelines.program_inputs import drawn_inputs
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.tools.main import main
+
+TEXT = """
+module @m {
+  func.func public @main(%x: tensor<?x3xf32>, %y: tensor<?x3xf32>) -> tensor<?x3xf32> {
+    %a = stablehlo.subtract %x, %y : tensor<?x3xf32>
+    %b = stablehlo.abs %a : tensor<?x3xf32>
+    %c = stablehlo.add %b, %y : tensor<?x3xf32>
+    return %c : tensor<?x3xf32>
+  }
+}
+""".lstrip()
+
+
+@dataclass(frozen=True)
+class SwapsOperands(KernelPass):
+    """Operands of the first subtraction or division are exchanged, on tensors, on buffers, in loops."""
+
+    name = "swaps-operands"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        kinds = HloOp | lmhlo.BufferOp | arith.SubfOp | llvm.FSubOp
+        each = next(each for each in op.walk() if isinstance(each, kinds) and "sub" in each.name)
+        each.operands[0], each.operands[1] = each.operands[1], each.operands[0]
+
+
+@dataclass(frozen=True)
+class AddsInsteadOfSubtracts(KernelPass):
+    name = "adds-instead-of-subtracts"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        found = next((each for each in op.walk() if isinstance(each, arith.SubfOp)), None)
+        if found is not None:
+            added = arith.AddfOp(found.lhs, found.rhs)
+            added.location = found.location
+            Rewriter.replace_op(found, added)
+
+
+@dataclass(frozen=True)
+class LosesAStore(KernelPass):
+    name = "loses-a-store"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        stores = [each for each in op.walk() if isinstance(each, memref.StoreOp)]
+        Rewriter.erase_op(stores[-1])
+
+
+@contextmanager
+def behind(pass_name: str, of: str, wrong: type[KernelPass]) -> Generator[int]:
+    """Inside, `wrong` runs behind the first pass of that name in the list `of`; yields its number there, from 1."""
+    rows, options = rows_of(of), CompileOptions()
+    number = [row.make(options).name for row in rows].index(pass_name) + 1
+    LISTS[of] = (*rows[:number], Row.plain(wrong, "wrong"), *rows[number:])
+    try:
+        yield number + 1
+    finally:
+        LISTS[of] = rows
+
+
+def searched(text: str = TEXT, **given: Any) -> Search:
+    program = compile_text(text, "m.mlir", CompileOptions(record="none"))
+    sizes = dict.fromkeys(program.symbols, 5)
+    return bisect_program(program, drawn_inputs(program, sizes, 0), **given)
+
+
+def found(text: str = TEXT) -> Culprit:
+    culprit = searched(text).culprit
+    assert culprit is not None
+    return culprit
+
+
+@pytest.mark.tiny
+def test_a_right_compiler_is_not_blamed() -> None:
+    search = searched()
+    assert search.culprit is None
+    assert search.kernels == 2  # of which one is for sizes that vectors divide
+
+
+@pytest.mark.parametrize(
+    ("before", "of"),
+    [("disc-canonicalize-reduction", "program"), ("disc-fuse-on-buffer", "program"), ("xla-cse", "program-kernel")],
+)
+def test_the_pass_is_named_in_whichever_list_it_is(before: str, of: str) -> None:
+    """x - y is y - x behind it; |x - y| hides that, so the numbers are those of y - x + y only where abs is not applied."""
+    text = TEXT.replace("stablehlo.abs", "stablehlo.negate")
+    wrong = AddsInsteadOfSubtracts if of == "program-kernel" else SwapsOperands
+    with behind(before, of, wrong) as number:
+        culprit = found(text)
+        assert (culprit.kind, culprit.name) == ("numbers", wrong.name)
+    first = len(rows_of("program")) + len(rows_of("program-loops")) if of == "program-host" else 0
+    assert culprit.number == first + number
+    assert culprit.element is not None
+    assert culprit.element.was == culprit.element.wanted != culprit.element.now
+    assert culprit.blame.instructions == ("a",)
+    assert "m.mlir:3" in culprit.blame.place
+
+
+def test_a_pass_that_hides_no_number_is_not_blamed() -> None:
+    """|x - y| is |y - x|: no number changes."""
+    with behind("disc-canonicalize-reduction", "program", SwapsOperands):
+        assert searched().culprit is None
+
+
+def test_the_kernel_is_named() -> None:
+    with behind("xla-cse", "program-kernel", AddsInsteadOfSubtracts):
+        assert "main" in found().kernel
+
+
+def test_a_store_that_is_gone_behind_loops() -> None:
+    with behind("disc-flatten-memref", "program-loops", LosesAStore):
+        assert found().name == "loses-a-store"
+
+
+def test_the_verb_takes_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.mlir"
+    path.write_text(TEXT)
+    assert main(["bisect", str(path)]) == 1
+    assert "--sizes" in capsys.readouterr().err
+    with behind("disc-flatten-memref", "program-loops", LosesAStore):
+        assert main(["bisect", str(path), "--sizes", "d0=5"]) == 3
+    assert "loses-a-store" in capsys.readouterr().out
+
+
+def test_numbers_that_nothing_wrote_are_not_those_of_the_run_before() -> None:
+    """A stage runs on memory without right numbers: without its store each result is NaN, however often the right program ran."""
+    with behind("disc-flatten-memref", "program-loops", LosesAStore):
+        program = compile_text(TEXT, "m.mlir")
+        arrays = drawn_inputs(program, {"d0": 5}, 0)
+        right = program.run(arrays, "fused")
+        (found,) = program.run(arrays, "loops")
+    assert np.isfinite(right).all()
+    assert np.isnan(found).any()

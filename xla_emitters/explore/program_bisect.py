@@ -1,0 +1,330 @@
+"""Which pass made the numbers of a program with unknown sizes wrong? Every state between two passes is executed at one choice of sizes.
+
+    bisect_program(program, drawn_inputs(program, {"b": 2, "s": 16}, seed=0))
+
+      stablehlo ... fused          what each pass left, on tensors or buffers
+      loops, kernels, host         the same, kernels on the CPU executor
+      each kernel, to llvm-dialect all kernels after the same pass; where that is wrong, one kernel at a time says which
+      the road of the CPU          fusions as NumPy ops, then what a call runs
+
+A state must give the bits of the state before it, or, behind a pass of `check.TOLERANT`, be within the bounds of the
+reference. Because these passes may change bits, each kernel is also compared with NumPy on what reaches it (`watched_kernels`).
+States that are equal to the one before are not executed. Two passes leave loops that are half written, which nothing executes:
+the state after them is then judged for both passes, and the culprit's details name the other one.
+
+What it does not see: a pass that is wrong at other sizes or on other numbers. Passes over kernels of the CPU (LLVM) are judged as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from xla_emitters.dialects.context import make_context
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.mlir import gpu
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import ExecutionError, InternalError, Unsupported
+from xla_emitters.explore.bisect import Culprit, Element, Search, blamed_hlo
+from xla_emitters.explore.blame import Blame, blamed
+from xla_emitters.explore.check import TOLERANT, Reference, Verdict
+from xla_emitters.explore.programs import changed_results, reference_of
+from xla_emitters.explore.watched_kernels import check_kernels
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.pass_lists import rows_of
+from xla_emitters.pipelines.passes import Row
+from xla_emitters.pipelines.program_kernels import KernelRoad
+from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_OPS
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program, load, run_module
+from xla_emitters.rewrite.recorder import Observer, Recorder
+from xla_emitters.runtime.arrays import differing
+from xla_emitters.runtime.ral.buffer_ops import value_of
+from xla_emitters.runtime.ral.simt_kernels import SimtKernels
+from xla_emitters.runtime.simt.sanitizer import SanitizerOfLaunches
+from xla_emitters.runtime.steps import MOST_ITERATIONS
+
+CPU_STAGE = "cpu"
+"""The road that a call takes, which is no stage: `fused`, then fusions as ops of NumPy or as machine code."""
+
+
+def bisect_program(
+    program: DynamicProgram,
+    inputs: Sequence[Array],
+    *,
+    atol: float | None = None,
+    rtol: float | None = None,
+    sanitize: bool = True,
+    most_iterations: int = MOST_ITERATIONS,
+) -> Search:
+    """Finds the first pass after which the numbers of a program are wrong.
+
+    inputs    arguments that fit
+    sanitize  races of kernels, and reads of shared memory that nothing wrote, are wrong too
+    raises    DataError for those that do not; Unsupported for a program that NumPy cannot evaluate
+    """
+    arrays = program.checked(inputs)
+    reference = reference_of(program, arrays, atol, rtol, most_iterations)
+    search = _Search(program, arrays, reference, sanitize=sanitize)
+    try:
+        search.compile()
+        search.compare_kernels()
+    except _Found as found:
+        return Search(found.culprit, search.executed, search.kernels)
+    except InternalError as error:
+        return Search(search.crash(error), search.executed, search.kernels)
+    return Search(None, search.executed, search.kernels)
+
+
+class _Found(Exception):
+    """Ends the compilation: the rest of it is of no interest."""
+
+    def __init__(self, culprit: Culprit) -> None:
+        super().__init__(culprit.summary)
+        self.culprit = culprit
+
+
+@dataclass(frozen=True)
+class _State:
+    """What a pass left.
+
+    rows     the list of the pass, and its number in it, from 1
+    modules  the program, or each kernel by name
+    run      the results
+    """
+
+    name: str
+    rows: Sequence[Row]
+    number: int
+    modules: Mapping[str, ModuleOp]
+    run: Callable[[], list[Array]]
+
+    @property
+    def stage(self) -> str:
+        return next((row.stage for row in self.rows[self.number - 1 :] if row.stage), CPU_STAGE)
+
+    @property
+    def ends_a_stage(self) -> bool:
+        return self.number == len(self.rows) or self.rows[self.number - 1].stage is not None
+
+    def is_as(self, other: _State | None) -> bool:
+        """Whether it is the IR of the other state."""
+        return (
+            other is not None
+            and self.modules.keys() == other.modules.keys()
+            and all(module.is_structurally_equivalent(other.modules[name]) for name, module in self.modules.items())
+        )
+
+
+class _Search:
+    """The states in order, and what the last right one computed.
+
+    skipped  states since then that nothing executes
+    is_free  a pass since then may change bits
+    """
+
+    def __init__(self, program: DynamicProgram, arrays: list[Array], reference: Reference, *, sanitize: bool) -> None:
+        self.program, self.arrays, self.reference, self.sanitize = program, arrays, reference, sanitize
+        self.options = CompileOptions(target=program.target, verify=True, record="none")
+        self.executed = self.kernels = 0
+        self._right: _State | None = None
+        self._results: Sequence[Array] = reference.values
+        self._skipped = list[_State]()
+        self._is_free = False
+        self._at: tuple[Sequence[Row], int] = ((), 0)
+
+    # ------------------------------------------------------------------------------------------------------- the roads
+
+    def compile(self) -> None:
+        observe = self._observer(_whole_program())
+        compiled = compile_program(self.program.source, self.options, observe=observe)
+        assert compiled.fused is not None
+        before = self._right, self._results
+        try:
+            self._kernels(KernelRoad(compiled.name, compiled.fused, self.options, observe))
+        except Unsupported:
+            # Something has no code of ours, which is no wrong number: a call runs such a program by NumPy.
+            self._skipped = []
+        self._right, self._results = before
+        self._is_free = False
+        self._on_cpu(compiled)
+
+    def _observer(self, rows: Sequence[Row]) -> Observer:
+        """Judges the whole program after each pass of the list."""
+        self._at = rows, 0
+
+        def observe(name: str, stage: str | None, module: ModuleOp) -> None:
+            if name == "read":
+                return
+            number = self._at[1] + 1
+            self._at = rows, number
+            copy = module.clone()
+            self._judge(_State(name, rows, number, {"": copy}, lambda: self._run(copy)))
+
+        return observe
+
+    def _kernels(self, road: KernelRoad) -> None:
+        """Judges all kernels after each pass of theirs."""
+        rows, host = rows_of("program-kernel"), road.at("host")
+        names = [kernel.name for kernel in road.kernels]
+        self.kernels = len(names)
+        left = {name: list[tuple[str, ModuleOp]]() for name in names}
+
+        def observer(name: str) -> Observer:
+            self._at = rows, 0
+
+            def observe(pass_name: str, stage: str | None, module: ModuleOp) -> None:
+                self._at = rows, self._at[1] + 1
+                left[name].append((pass_name, module.clone()))
+
+            return observe
+
+        for name in names:
+            road.lowered(name, observe=observer(name))
+        for number in range(1, len(rows) + 1 if names else 1):
+            modules = {name: states[number - 1][1] for name, states in left.items()}
+            pass_name = left[names[0]][number - 1][0]
+            self._judge(_State(pass_name, rows, number, modules, partial(self._launch, host, modules)), host)
+
+    def _on_cpu(self, compiled: DynamicProgram) -> None:
+        """Judges the road of the CPU on which fusions are NumPy ops, then what a call runs."""
+        assert compiled.fused is not None
+        rows, module, context = (*PROGRAM_OPS, *rows_of("program-host")), compiled.fused.clone(), make_context()
+        recorder = Recorder(compiled.name, "none", self.options.verify, self._observer(rows))
+        for row in rows:
+            recorder.run(row.make(self.options), row.stage, context, module)
+        self._is_free = True  # sums in another order
+        way = compiled.cpu.name
+        self._judge(_State(f"code of the CPU ({way})", (), 0, {}, lambda: compiled.run(self.arrays)))
+
+    def compare_kernels(self) -> None:
+        """Where passes may change bits the bounds of a whole program are wide; those of one kernel are not."""
+        if not self.kernels:
+            return
+        if (wrong := self._wrong_at(ON_KERNELS[-2])) is None:
+            return
+        rows = rows_of("program-kernel")
+        if (earlier := self._wrong_at(ON_KERNELS[0])) is not None:
+            wrong, rows = earlier, _whole_program()
+        names = [row.make(self.options).name for row in rows]
+        number = next(number for number, name in enumerate(names, 1) if name in TOLERANT)
+        state = _State(names[number - 1], rows, number, {}, list)
+        raise _Found(replace(self._culprit(state, "numbers", wrong.summary), kernel=wrong.name))
+
+    def _wrong_at(self, stage: str) -> Verdict | None:
+        """What NumPy says of the first wrong kernel of a stage."""
+        self.executed += 1
+        verdicts, _ = check_kernels(self.program, self.arrays, stage)
+        return next((verdict for verdict in verdicts if not verdict.ok), None)
+
+    # ------------------------------------------------------------------------------------------------------- execution
+
+    def _run(self, module: ModuleOp) -> list[Array]:
+        return self._launch(module, {}) if _kernels_in(module) else run_module(module, _copies(self.arrays))
+
+    def _launch(self, host: ModuleOp, kernels: Mapping[str, ModuleOp]) -> list[Array]:
+        """The host program, with these kernels for those in it."""
+        own = _kernels_in(host)
+        launched = SimtKernels(lambda name, _: kernels.get(name) or ModuleOp([own[name].clone()]))
+        if self.sanitize:
+            launched = launched.watched_by(SanitizerOfLaunches())
+        return load(host, launched).run_on_garbage(_copies(self.arrays))
+
+    def _judge(self, state: _State, host: ModuleOp | None = None) -> None:
+        """Executes a state unless it is that before it. raises _Found where it is wrong"""
+        self._is_free |= state.name in TOLERANT
+        if state.modules and state.is_as(self._skipped[-1] if self._skipped else self._right):
+            return
+        try:
+            self.executed += 1
+            found = state.run()
+        except Unsupported as error:
+            self._skipped.append(state)
+            if state.ends_a_stage:
+                raise _Found(self._culprit(self._skipped[0], "execution", error.message)) from error
+            return
+        except InternalError:
+            raise
+        except Exception as error:
+            summary = error.message if isinstance(error, ExecutionError) else f"{type(error).__name__}: {error}"
+            raise _Found(self._culprit(state, "execution", summary)) from error
+        changed = "" if self._is_free else changed_results(found, self._results)
+        verdict = self.reference.compare(found)
+        if changed or not verdict.ok:
+            culprit = self._culprit(state, "numbers", changed or verdict.summary, found)
+            if host is not None:
+                culprit = replace(culprit, kernel=self._wrong_kernel(state, host))
+            raise _Found(culprit)
+        self._right, self._results, self._skipped, self._is_free = state, found, [], False
+
+    def _wrong_kernel(self, state: _State, host: ModuleOp) -> str:
+        """The first kernel that is wrong when it alone is after the pass; "" for none."""
+        before: Mapping[str, ModuleOp] = self._right.modules if self._right is not None else {}
+        for name, module in state.modules.items():
+            self.executed += 1
+            try:
+                found = self._launch(host, {**before, name: module})
+            except Exception:
+                return name
+            if changed_results(found, self._results):
+                return name
+        return ""
+
+    # ------------------------------------------------------------------------------------------------------ the answer
+
+    def _culprit(self, state: _State, kind: str, summary: str, found: Sequence[Array] = ()) -> Culprit:
+        before, element = self._right, self._element(found)
+        blame, others = Blame(), [other.name for other in self._skipped if other is not state]
+        earlier: Mapping[str, ModuleOp] = {} if before is None else before.modules
+        for name, module in state.modules.items():
+            old = earlier.get(name, self.program.source if not name else None)
+            if old is None or module.is_structurally_equivalent(old):
+                continue
+            if all(any(isinstance(op, ComputationOp) for op in each.ops) for each in (old, module)):
+                blame = blamed_hlo(old, module, self.arrays, self._results, value_of)[0]
+            else:
+                blame = blamed(old, module, (), ())
+            break
+        details = (summary, *(f"or {name}, which leaves what cannot be executed" for name in others))
+        return Culprit(
+            kind, "", state.stage, state.name, state.number, len(state.rows), summary, details, blame, element
+        )
+
+    def _element(self, found: Sequence[Array]) -> Element | None:
+        """The first element that is neither what it was nor admissible; else the first that is not what it was."""
+        pairs = zip(found, self._results, self.reference.values, strict=False)
+        for number, (now, was, wanted) in enumerate(pairs):
+            if now.shape != was.shape or now.dtype != was.dtype:
+                return None
+            different = differing(now, was)
+            wrong = different & ~self.reference.bounds[number].admits(now) if different.any() else different
+            for places in (wrong, different):
+                if places.any():
+                    index = tuple(map(int, np.argwhere(places)[0]))
+                    return Element(f"r{number}", index, str(was[index]), str(now[index]), str(wanted[index]))
+        return None
+
+    def crash(self, error: InternalError) -> Culprit:
+        """A pass that fails: the one after the last that did not."""
+        rows, number = self._at
+        state = _State(error.stage or "compile", rows, number + 1, {}, list)
+        culprit = self._culprit(state, "crash", error.message)
+        return replace(culprit, details=tuple(error.render().splitlines()), error=error)
+
+
+def _whole_program() -> tuple[Row, ...]:
+    """The passes over whole programs."""
+    return (*rows_of("program"), *rows_of("program-loops"), *rows_of("program-host"))
+
+
+def _kernels_in(module: ModuleOp) -> dict[str, gpu.ModuleOp]:
+    """The kernels of a program by name: the modules that hold them."""
+    holders = [op for op in module.ops if isinstance(op, gpu.ModuleOp)]
+    return {op.sym_name.data: holder for holder in holders for op in holder.walk() if isinstance(op, gpu.FuncOp)}
+
+
+def _copies(arrays: Sequence[Array]) -> list[Array]:
+    return [array.copy() for array in arrays]
