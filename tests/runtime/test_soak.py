@@ -16,6 +16,6 @@ def test_threads_call_a_program_at_random_sizes(tmp_path: Path, monkeypatch: pyt
     found = soak(seconds=3, rate=200, period=0.5, sizes=12)
     assert not found.wrong
     assert not found.errors
-    assert found.calls > 24  # on a machine that does much else
+    assert found.calls >= 8  # on a machine that does much else
     assert len(found.rows) > 1
     assert found.growth(1.0) < 0.2

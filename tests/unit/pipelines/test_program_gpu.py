@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -12,7 +13,9 @@ from unit.runtime.fake_gpu import fake_cupy, program_for_fake
 
 import xla_emitters as xe
 from xla_emitters.errors import DataError, ToolError, UsageError
+from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.program_inputs import drawn_inputs
+from xla_emitters.pipelines.programs import DynamicProgram
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 FILES = {
@@ -24,6 +27,16 @@ FILES = {
 }
 
 
+@cache
+def compiled(name: str) -> DynamicProgram:
+    return program_for_fake(CORPUS / f"{FILES[name]}.mlir")
+
+
+def loaded(program: DynamicProgram) -> GpuProgram:
+    """On the fake of this test; `on` keeps the first."""
+    return GpuProgram(program, lambda: program.road)
+
+
 @pytest.fixture
 def cupy() -> Iterator[ModuleType]:
     with fake_cupy() as module:
@@ -32,8 +45,8 @@ def cupy() -> Iterator[ModuleType]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_one_compilation_has_the_reference_s_numbers_at_several_sizes(name: str, cupy: ModuleType) -> None:
-    program = program_for_fake(CORPUS / f"{FILES[name]}.mlir")
-    on_gpu = program.on("gpu")
+    program = compiled(name)
+    on_gpu = loaded(program)
     for first in (1, 4):
         inputs = drawn_inputs(program, {symbol: first + i for i, symbol in enumerate(program.symbols)}, 0)
         for found, wanted in zip(on_gpu.run(inputs), program.run(inputs, stage="hlo"), strict=True):
@@ -44,21 +57,21 @@ def test_one_compilation_has_the_reference_s_numbers_at_several_sizes(name: str,
 
 
 def test_what_no_kernel_and_no_library_computes_is_done_on_the_host_and_said(cupy: ModuleType) -> None:
-    program = program_for_fake(CORPUS / "stablehlo/scatter_add.mlir")
-    on_gpu = program.on("gpu")
+    program = compiled("scatter")
+    on_gpu = loaded(program)
     on_gpu.run(drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0))
     assert on_gpu.log
     assert all("no kernel computes it" in reason for reason in on_gpu.log.values())
 
 
 def test_arrays_of_the_device_give_arrays_of_the_device(cupy: ModuleType) -> None:
-    program = program_for_fake(CORPUS / "fusions/softmax.mlir")
+    program = compiled("softmax")
     inputs = drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0)
-    (found,) = program.on("gpu").run([cupy.asarray(array) for array in inputs])
+    (found,) = loaded(program).run([cupy.asarray(array) for array in inputs])
     assert isinstance(found, cupy.ndarray)
     np.testing.assert_allclose(cupy.asnumpy(found), program.run(inputs, stage="hlo")[0], rtol=1e-5)
     with pytest.raises(DataError):
-        program.on("gpu").run([cupy.asarray(array.astype(np.int32)) for array in inputs])
+        loaded(program).run([cupy.asarray(array.astype(np.int32)) for array in inputs])
 
 
 def test_without_cupy_it_is_said_with_a_way_out() -> None:

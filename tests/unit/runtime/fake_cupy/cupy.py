@@ -219,17 +219,16 @@ class RawModule:
         loads.append(tuple(op.sym_name.data for op in _entries(self.module)))
 
     def get_function(self, name: str) -> Any:
-        module = self.module.clone()
-        for op in _entries(module):
-            if op.sym_name.data != name:
-                op.detach()
-
+        alone: list[Any] = []
         sized: list[SizedKernel] = []
 
         def launch(
             grid: tuple[int, int, int], block: tuple[int, int, int], pointers: tuple[Any, ...], shared_mem: int = 0
         ) -> None:
             launches.append(name)
+            if not alone:  # most kernels of a module are never launched
+                alone.append(self._without_others(name))
+            (module,) = alone
             given = Launch(tuple(grid), tuple(block))
             with whole_package():
                 if shared_mem == 0 and all(isinstance(pointer, ndarray) and pointer.ndim == 1 for pointer in pointers):
@@ -242,6 +241,13 @@ class RawModule:
                 sized[0](given, values, shared_mem)
 
         return launch
+
+    def _without_others(self, name: str) -> Any:
+        module = self.module.clone()
+        for op in _entries(module):
+            if op.sym_name.data != name:
+                op.detach()
+        return module
 
 
 def _passed(value: Any, wanted: Any) -> Any:
