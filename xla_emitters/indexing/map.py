@@ -135,7 +135,7 @@ class IndexingMap:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the variables, which two equal maps may have different ones of."""
+        """The names of the variables. Equal maps may have different names."""
         return tuple(v.name for v in self.variables)
 
     @property

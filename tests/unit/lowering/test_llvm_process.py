@@ -19,13 +19,13 @@ from xla_emitters.errors import InternalError, ToolError
 from xla_emitters.lowering import llvm_process, toolchain
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
 from xla_emitters.lowering.toolchain import (
-    TOOLCHAIN,
     compile_to_llvm_ir,
     compile_to_ptx,
     compile_to_ptx_by_steps,
     start_compile,
 )
 from xla_emitters.lowering.tools import ResidentTool, borrow_tool, end_idle_tools
+from xla_emitters.lowering.ways import TOOLCHAIN
 
 pytestmark = pytest.mark.usefixtures("way")
 

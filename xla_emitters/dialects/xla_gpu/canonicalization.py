@@ -157,7 +157,7 @@ def _composed(
 ) -> IndexingMap:
     """The map of `_with_producers`, which the users of one producer ask for again and again.
 
-    names, theirs   the names in the maps, which are equal whatever their names
+    names, theirs   the names in the maps: equal maps may have different names, and the answer has those of its arguments
     """
     variables = list(indexing_map.dims)
     for producer in producers:
