@@ -117,7 +117,7 @@ fuzz: install $(TESTS_STAMP)  ## 2,000 random fusions: numbers at every stage, P
 mutants: install $(TESTS_STAMP)  ## what the tests do not see: 300 changes of the source, each against the tests nearest to it (MUTANTS="--seed 1 xla_emitters/rewrite")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.mutants $(MUTANTS)
 
-bisect-faults: install $(TESTS_STAMP)  ## does bisect name the wrong pass? 40 changes of the source in 5 rooms, one at a time (BISECT="--count 10 --rooms lowering")
+bisect-faults: install $(TESTS_STAMP)  ## does bisect name the wrong pass? 40 changes of the source in 8 rooms, one at a time (BISECT="--count 10 --rooms lowering")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.wrong_passes $(BISECT)
 
 reductions: install $(TESTS_STAMP)  ## how small does reduce make random fusions of 100 to 300 instructions? 30 planted faults (REDUCTIONS="--count 3")

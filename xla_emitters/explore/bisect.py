@@ -88,6 +88,7 @@ class Culprit:
     blame      the op that the pass changed, and the diff around it
     element, thread  None where there is none
     executed   how often a kernel was executed, or HLO evaluated, to find it
+    alternatives  passes that it may be instead: what is between them cannot be executed
     """
 
     kind: str
@@ -103,6 +104,7 @@ class Culprit:
     thread: Thread | None = None
     executed: int = 0
     error: InternalError | None = None
+    alternatives: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as docs/json.md says."""

@@ -10,7 +10,7 @@
 A state must give the bits of the state before it, or, behind a pass of `check.TOLERANT`, be within the bounds of the
 reference. Because these passes may change bits, each kernel is also compared with NumPy on what reaches it (`watched_kernels`).
 States that are equal to the one before are not executed. Two passes leave loops that are half written, which nothing executes:
-the state after them is then judged for both passes, and the culprit's details name the other one.
+where the state behind the next pass is wrong, the earlier of both is named, and the other is among the culprit's `alternatives`.
 
 What it does not see: a pass that is wrong at other sizes or on other numbers. Passes over kernels of the CPU (LLVM) are judged as one.
 """
@@ -244,7 +244,7 @@ class _Search:
         except Unsupported as error:
             self._skipped.append(state)
             if state.ends_a_stage:
-                raise _Found(self._culprit(self._skipped[0], "execution", error.message)) from error
+                raise _Found(self._culprit(state, "execution", error.message)) from error
             return
         except InternalError:
             raise
@@ -277,7 +277,8 @@ class _Search:
 
     def _culprit(self, state: _State, kind: str, summary: str, found: Sequence[Array] = ()) -> Culprit:
         before, element = self._right, self._element(found)
-        blame, others = Blame(), [other.name for other in self._skipped if other is not state]
+        first = self._skipped[0] if self._skipped else state
+        blame, others = Blame(), dict.fromkeys(other.name for other in (*self._skipped, state) if other is not first)
         earlier: Mapping[str, ModuleOp] = {} if before is None else before.modules
         for name, module in state.modules.items():
             old = earlier.get(name, self.program.source if not name else None)
@@ -288,10 +289,9 @@ class _Search:
             else:
                 blame = blamed(old, module, (), ())
             break
-        details = (summary, *(f"or {name}, which leaves what cannot be executed" for name in others))
-        return Culprit(
-            kind, "", state.stage, state.name, state.number, len(state.rows), summary, details, blame, element
-        )
+        passes, number = len(first.rows), first.number
+        found_at = first.stage, first.name, number, passes, summary, (summary,), blame, element
+        return replace(Culprit(kind, "", *found_at), executed=self.executed, alternatives=tuple(others))
 
     def _element(self, found: Sequence[Array]) -> Element | None:
         """The first element that is neither what it was nor admissible; else the first that is not what it was."""

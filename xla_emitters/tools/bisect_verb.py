@@ -125,6 +125,7 @@ def told(culprit: Culprit) -> list[str]:
         rows.append(("element", f"{name} is {element.now} {after}{was}; the reference has {element.wanted}"))
     else:
         rows += [("what" if number == 0 else "", line) for number, line in enumerate(culprit.details[:8])]
+    rows += [("or", f"{name}: what is between them cannot be executed") for name in culprit.alternatives]
     if (thread := culprit.thread) is not None:
         rows.append(("thread", f"block {thread.block_id}, thread {thread.thread_id}"))
     blame = culprit.blame
