@@ -69,7 +69,8 @@ def live_set(program: DynamicProgram, inputs: Sequence[Any]) -> int:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        results = loaded.run(program.checked(inputs))
+        # Not `run`, which may repeat a plan, without the host program.
+        results = loaded.run_seen(program.checked(inputs), lambda _, function: function)
     finally:
         sys.settrace(before)
     for result in results:

@@ -4,8 +4,8 @@
                                                           lmhlo.scatter %x, %i, %u -> %y
                                                           lmhlo.terminator }) {disc.device = "gpu"}
 
-Those of `host_elements` and `host_schedules`. A GPU has other ways for them, so this is not on its road. What is not taken: ops with
-several results, computations that are not of scalars alone, results that are not allocated here.
+Those of `host_elements` and `host_schedules`. A GPU has other ways for them, so this is not on its road. What is not taken: scatters
+and windows with several results, computations that are not of scalars alone, results that are not allocated here.
 """
 
 from __future__ import annotations

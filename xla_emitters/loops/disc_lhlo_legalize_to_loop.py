@@ -17,7 +17,7 @@
     and of kind "kStitch", whatever its roots: "stitch"
 
 For a CPU (`target=cpu`) a block is one thread: a row of a row reduction ("row") or of a stitched fusion, a strip of columns. Ops that are
-fused for a CPU only may have a schedule of their own (`host_schedules`).
+fused for a CPU only may have a schedule of their own (`host_schedules`; sorts, random bits and windows in files of their own).
 
 Loops are executed one after the other, before the fusion's terminator. A root whose elements are read elsewhere in the fusion stays until
 its readers have its code (`disc-input-inline-fusion`); all other roots are erased. Fusions of the host are left as they are.

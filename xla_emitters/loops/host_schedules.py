@@ -1,4 +1,4 @@
-"""Schedules of ops that are loops on a CPU only: what updates an array at places that data say.
+"""Schedules of ops that are loops on a CPU only; written here: what updates an array at places that data say.
 
     scatter %x, %i, %u -> %y                        select_and_scatter %x, %s, %init -> %y
       parallel: %y[...] = %x[...]                     parallel: %y[...] = %init
@@ -10,6 +10,7 @@
 
 Updates are one after the other, in the order in which NumPy's reference takes those of one element. An update whose window begins where
 it is not inside the array is left out. Ops with several arrays, or a computation that is not of scalars alone, stay with the runtime.
+`host_sorts`, `host_random_bits` and `host_scans` have the others.
 Source: StableHLO specification, "scatter", "select_and_scatter".
 """
 

@@ -1,10 +1,28 @@
 // RUN: xla-emitters-opt -p disc-fuse-for-cpu %s | filecheck %s
-// What a CPU's loops do well is a fusion of one op. Others stay: a scatter whose updates are not known to fit, what is in a fusion already.
+// What a CPU's loops do well is a fusion of one op. Others stay: a scatter whose updates are not known to fit, what is in a fusion already, bits
+// of a state in words of 32 bits.
 hlo.computation @add {
   %a = hlo.parameter 0 {name = "a"} : tensor<f32>
   %b = hlo.parameter 1 {name = "b"} : tensor<f32>
   %s = hlo.add %a, %b {name = "s"} : tensor<f32>
   hlo.return %s : tensor<f32>
+}
+hlo.computation @before {
+  %a = hlo.parameter 0 {name = "a"} : tensor<f32>
+  %b = hlo.parameter 1 {name = "b"} : tensor<f32>
+  %r = hlo.compare %a, %b {name = "r", direction = "LT", type = "FLOAT"} : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  hlo.return %r : tensor<i1>
+}
+func.func @more(%x: memref<5xf32, "gpu">, %long: memref<2xui64, "gpu">, %short: memref<4xui32, "gpu">) {
+  %s = memref.alloc() : memref<5xf32, "gpu">
+  lmhlo.sort %x -> %s {name = "s", dimensions = array<i64: 0>, is_stable = true, to_apply = @before} : (memref<5xf32, "gpu">) -> memref<5xf32, "gpu">
+  %l = memref.alloc() : memref<2xui64, "gpu">
+  %b = memref.alloc() : memref<7xui32, "gpu">
+  lmhlo.rng_bit_generator %long -> %l, %b {name = "b", algorithm = "rng_philox"} : (memref<2xui64, "gpu">) -> (memref<2xui64, "gpu">, memref<7xui32, "gpu">)
+  %m = memref.alloc() : memref<4xui32, "gpu">
+  %c = memref.alloc() : memref<7xui32, "gpu">
+  lmhlo.rng_bit_generator %short -> %m, %c {name = "c", algorithm = "rng_philox"} : (memref<4xui32, "gpu">) -> (memref<4xui32, "gpu">, memref<7xui32, "gpu">)
+  return
 }
 func.func @main(%x: memref<5xf32, "gpu">, %i: memref<?x1xi32, "gpu"> {disc.sizes = ["n", "1"]}, %u: memref<?xf32, "gpu"> {disc.sizes = ["n"]}, %v: memref<?xf32, "gpu"> {disc.sizes = ["m"]}, %zero: memref<f32, "gpu">) {
   %w = memref.alloc() : memref<4xf32, "gpu">
@@ -20,6 +38,13 @@ func.func @main(%x: memref<5xf32, "gpu">, %i: memref<?x1xi32, "gpu"> {disc.sizes
   }) : () -> ()
   return
 }
+// CHECK-LABEL: func.func @more
+// CHECK:         "lmhlo.fusion"() <{fusion_name = "more_kLoop_sort_cpu_0", kind = "kLoop"}> ({
+// CHECK-NEXT:      lmhlo.sort %x -> %s
+// CHECK:         "lmhlo.fusion"() <{fusion_name = "more_kLoop_rng_bit_generator_cpu_1", kind = "kLoop"}> ({
+// CHECK-NEXT:      lmhlo.rng_bit_generator %long -> %l, %b
+// CHECK:         %c = memref.alloc()
+// CHECK-NEXT:    lmhlo.rng_bit_generator %short -> %m, %c
 // CHECK-LABEL: func.func @main
 // CHECK:         "lmhlo.fusion"() <{fusion_name = "main_kLoop_reduce_window_cpu_0", kind = "kLoop"}> ({
 // CHECK-NEXT:      lmhlo.reduce_window %x, %zero -> %w
