@@ -296,7 +296,7 @@ class _BlockFusion:
         alone = [part for cluster in (a, b) if self.fuse.stays_alone(part := self.parts[cluster])]
         if alone:
             return f"the transpose {alone[0].name} is a kernel of its own"
-        between = "what is between them needs the one and gives to the other"
+        between = "an op that must run between them reads the one and is read by the other"
         if not connected and not self.graph.can_join(a, b):
             return between
         verdict = self.fuse.judge(self._group(a, b), connected=connected)

@@ -78,7 +78,7 @@ func.func @main(%x: memref<4x4xf32, "gpu">) -> memref<4x4xf32, "gpu"> {
 // CHECK:         fusion_name = "main_kLoop_abs_0"
 // CHECK:         lmhlo.dot
 // CHECK:         fusion_name = "main_kLoop_add_1"
-// REMARK: skipped lmhlo.add: not fused with a, which it reads: what is between them needs the one and gives to the other
+// REMARK: skipped lmhlo.add: not fused with a, which it reads: an op that must run between them reads the one and is read by the other
 
 // -----
 
