@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from runtime import kernel_instructions
 from runtime.kernels_table import CHIPS, EXECUTED, compiled, verdicts
 from runtime.programs_table import programs
 from tools_here import SASS, needs
@@ -76,3 +77,22 @@ def test_a_program_that_stopped_before_has_no_kernels() -> None:
     with pytest.raises(UsageError, match="up to 'fused' only"):
         _ = made.kernels
     assert EXECUTED[0] not in made.stages
+
+
+def test_a_program_without_recorded_stages_says_so_where_it_is_explained() -> None:
+    with pytest.raises(UsageError, match="no stage was recorded"):
+        program("halves").explain()
+
+
+@needs(*SASS)
+@pytest.mark.parametrize(("columns", "per_element"), [(32, 42.25), (1024, 23.44)])
+def test_a_layer_norm_fills_a_multiprocessor_with_fewer_instructions_than_the_static_kernels(
+    columns: int, per_element: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At divisible sizes; the static emitters' three kernels execute `per_element` (`python -m runtime.kernel_instructions`)."""
+    monkeypatch.setattr(kernel_instructions, "COLUMNS", columns)
+    monkeypatch.setattr(kernel_instructions, "ROWS", (1 << 22) // columns)
+    found = kernel_instructions.dynamic(kernel_instructions.CASES["layer_norm"], "f32")
+    assert found.occupancy == 1
+    assert found.widest == (16, 16)
+    assert found.per_element <= 1.15 * per_element

@@ -25,6 +25,7 @@ from typing import Any, Protocol
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
+from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.fusion_listing import ListedFusion, list_fusions
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CpuWay
@@ -141,9 +142,12 @@ def _remarks(program: Compiled) -> list[Remark]:
 
 
 def _listing(program: Compiled) -> ProgramListing:
-    """Of the last stage on tensors, which knows most."""
-    stage = [stage for stage in program.stages if stage in ON_TENSORS][-1]
-    return list_program(program.at(stage))
+    """Of the last stage on tensors, which knows most. raises UsageError where none was recorded"""
+    stages = [stage for stage in program.stages if stage in ON_TENSORS]
+    if not stages:
+        help_text = "compile with CompileOptions(record='stages')"
+        raise UsageError("no stage was recorded that could be explained", stage="explain", help=help_text)
+    return list_program(program.at(stages[-1]))
 
 
 def _ops(listing: ProgramListing) -> list[str]:
