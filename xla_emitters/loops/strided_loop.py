@@ -5,7 +5,7 @@
     for %j = %first to max(%end - 3n, 0) step 4n { for %k = 0 to 4 { body(%j + %k * n) } }       the inner loop is unrolled later
     for %j = (where that ended) to %end step n { body(%j) }
 
-With a `width` of 4, body(%j) above is `for %v = 0 to 4 { body(%j + %v) }`, whose accesses become one of four elements. Loads of 16
+With a `width` of 4, body(%j) above is `for %v = 0 to 4 { body(%j + %v) }`, whose accesses become one of four elements. Loads of eight
 elements, or of four where a thread takes single ones, do not wait for each other. The order in which a thread combines its elements stays
 the same. Where sizes are known and every thread has as many elements, there is one loop of a known number of steps.
 """
