@@ -105,7 +105,9 @@ def test_one_candidate_is_not_priced(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_small_transpose_keeps_xlas_tiles() -> None:
     program, decision = tuned(GELU.with_name("transpose.hlo"))
     assert decision is not None
-    assert [row["candidate"] for row in decision.data["candidates"]] == ["tiles as XLA's", "2 at once, rows rotated"]
+    assert decision.text.endswith(
+        "us, launch: all of it takes less than its launch, whose time the model does not know so well"
+    )
     assert decision.data["chosen"] == "tiles as XLA's"
     assert program.code == compile(GELU.with_name("transpose.hlo"), stage="xla_gpu", cache=False).code
 
