@@ -20,7 +20,6 @@ from benchmarks.memory_bound import FUSIONS, SKINNY
 from benchmarks.table import header, print_table
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.cost import cost
-from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.report import bytes_text, microseconds
 
@@ -64,10 +63,11 @@ def slowest(kernels: tuple[KernelCost, ...]) -> KernelCost:
 def pair(fusion: Fusion) -> Pair | str:
     """The kernels of both, or why there are none."""
     try:
-        by_rule, by_price = (cost(fusion.hlo, targets=(TARGET,), tune=tune).kernels for tune in ("xla", "price"))
-        program = compile(fusion.hlo, target=TARGET, tune="price", stage="xla_gpu")
+        reports = [cost(fusion.hlo, targets=(TARGET,), tune=tune).costs[0] for tune in ("xla", "price")]
     except XlaEmittersError as error:
         return f"{fusion.name}: {error.message}"
+    (by_rule, by_price), program = [report.kernels for report in reports], reports[1].program
+    assert program is not None
     decisions = [each.data for trace in program.traces for each in trace.decisions if each.topic == "tune"]
     splits = [each.text for each in program.graph.remarks if each.pass_name == "tune"]
     work = ("-", "-")
@@ -111,7 +111,11 @@ def main() -> int:
     parser.add_argument("--skinny", action="store_true", help="reductions of few results, below 100 MB")
     options = parser.parse_args()
     fusions = SKINNY if options.skinny else FUSIONS
-    found = [pair(each) for each in fusions if not options.names or each.name in options.names]
+    found = list[Pair | str]()
+    for each in fusions:
+        if not options.names or each.name in options.names:
+            found.append(pair(each))
+            print(each.name, file=sys.stderr, flush=True)
     rows = [each for each in found if isinstance(each, Pair)]
     print(header(f"Expected by the cost model, not measured: {len(rows)} fusions bound by memory on {TARGET}"))
     print("'in flight' is of one multiprocessor; 'instructions' are those of the whole grid, ours over XLA's choice")

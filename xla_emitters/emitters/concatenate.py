@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
@@ -72,7 +72,7 @@ class ConcatenateEmitter:
         lengths = math.gcd(*(dims_of(operand)[hero.dimension] for operand in hero.operands))
         # A thread's elements are in one operand where their number divides all lengths, whatever dimension is the fastest.
         works = thread_works(view, device, own, elements, math.gcd(elements, lengths))
-        return ways_of_works(works, elements, device, view.place, type(self))
+        return ways_of_works(works, elements, device, view.place, lambda work: replace(self, work=work))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
         """The kernel module.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
@@ -74,7 +74,7 @@ class DynamicUpdateSliceEmitter:
         elements, own = math.prod(dims_of(updates[0].op.operands[1])), _unroll(view, updates, device)
         works = thread_works(view, device, own, elements)
         separate = [work for work in works if work.elements == own or _reads_are_separate(view, updates, work.elements)]
-        return ways_of_works(separate, elements, device, view.place, type(self))
+        return ways_of_works(separate, elements, device, view.place, lambda work: replace(self, work=work))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
         """The kernel module.

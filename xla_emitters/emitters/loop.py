@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
@@ -68,7 +69,10 @@ class LoopEmitter:
     def candidates(self, view: FusionView, device: Device) -> Sequence[Way]:
         """Emitters that differ in the work of a thread; XLA's choice is the first."""
         own = elements_per_thread(view, device)
-        return ways_of_works(thread_works(view, device, own), view.elements, device, view.place, type(self))
+        return ways_of_works(thread_works(view, device, own), view.elements, device, view.place, self._with)
+
+    def _with(self, work: ThreadWork) -> Self:
+        return replace(self, work=work)
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
         """The kernel module.

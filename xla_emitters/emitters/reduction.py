@@ -108,7 +108,12 @@ class ReductionEmitter:
             where = f"{work.threads} threads a row" if found.shape.is_row else f"{work.threads} warps a column"
             same, largest = partial(plan.same_blocks, other=own), rounding_of_sums(found.reduce_heroes)
             ways.append(
-                Way(f"{where}, {work.vector} at once", ReductionEmitter(work), same, (plan.chain + own.chain) * largest)
+                Way(
+                    f"{where}, {work.vector} at once",
+                    replace(self, work=work),
+                    same,
+                    (plan.chain + own.chain) * largest,
+                )
             )
         return ways
 

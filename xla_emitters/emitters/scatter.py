@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from xdsl.dialects import arith, scf, tensor, vector
@@ -109,7 +109,8 @@ class ScatterEmitter:
             return [Way(str(own), self)]
         bits, total = element_of(scatter.updates[0]).bits, math.prod(dims_of(scatter.updates[0]))
         found = [Way(f"{own.elements_per_thread} updates a thread", self)]
-        for count in (VECTOR_BITS // bits // 2, VECTOR_BITS // bits) if bits < VECTOR_BITS else ():
+        # Words of two are all that GPUs before sm_90 add at once.
+        for count in (count for count in (2, 4, 8) if count * bits <= VECTOR_BITS):
             wide = distribution_of(view, scatter, device, count)
             if wide != DistributedUpdates(count) or -(-total // count) < device.threads_max:
                 continue
@@ -119,7 +120,7 @@ class ScatterEmitter:
             for packed in (False, True) if bits == 16 else (False,):
                 name = f"{count} updates a thread{', words of two' if packed else ''}"
                 if packed or wide != own:
-                    found.append(Way(name, ScatterEmitter(count, packed), same))
+                    found.append(Way(name, replace(self, elements=count, packed=packed), same))
         return found
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:

@@ -86,7 +86,9 @@ class TransposeEmitter:
         ways = [Way("tiles as XLA's", self)]
         for tiles in rotated_tiles(found.first, transposes, device):
             same = partial(tiles.grid.blocks_of, other=own.grid)
-            ways.append(Way(f"{tiles.vector_size} at once, rows rotated", TransposeEmitter(tiles.vector_size), same))
+            ways.append(
+                Way(f"{tiles.vector_size} at once, rows rotated", replace(self, vector_size=tiles.vector_size), same)
+            )
         return ways
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:

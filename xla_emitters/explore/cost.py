@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,12 +40,14 @@ class ProgramCost:
     kernels        in the order of their first launches
     library_calls  that are not priced: names of functions, one for each call
     is_estimate    whether `launches` of some kernel is a guess: a loop without a known trip count is counted once, and each branch is
+    program        of a module: what was priced, with the decisions in its traces
     """
 
     target: str
     kernels: tuple[KernelCost, ...]
     library_calls: tuple[str, ...] = ()
     is_estimate: bool = False
+    program: Program | None = field(default=None, repr=False, compare=False)
 
     @property
     def time(self) -> float:
@@ -155,7 +157,7 @@ def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCos
     chip = device(options.target)
     calls = tuple(step.name for step in steps_in(program.steps) if isinstance(step, LibraryCall))
     if not kept:
-        return program.name, ProgramCost(chip.name, (), calls)
+        return program.name, ProgramCost(chip.name, (), calls, program=program)
     code = machine_code_of(program.code, chip.architecture)
     launches = Counter[str]()
     is_estimate = _count_launches(program.steps, 1, launches)
@@ -167,7 +169,7 @@ def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCos
         replace(price_kernel(kernel, planned.view, lowered, chip, code), launches=launches[kernel.name])
         for kernel, (planned, lowered) in zip(reached.values(), kept, strict=True)
     ]
-    return program.name, ProgramCost(chip.name, tuple(kernels), calls, is_estimate)
+    return program.name, ProgramCost(chip.name, tuple(kernels), calls, is_estimate, program)
 
 
 def _count_launches(steps: Sequence[Step], times: int, launches: Counter[str]) -> bool:

@@ -8,7 +8,7 @@
 The first candidate is XLA's choice. Another one is taken only if it is expected to need `LEAST_GAIN` less time, since the model cannot
 tell smaller differences, and if the CPU executor finds the same bits in its first, middle and last blocks as in the kernel that XLA's
 choice makes, or sums that are as near as additions in another order allow. The times are expectations (docs/cost_model.md). XLA's choice
-is priced alone: where the memory needs nearly all of its time, no other is looked at. The others together take one run of LLVM and one
+is priced alone: where the memory needs nearly all of its time, or its launch most of it, no other is looked at. The others together take one run of LLVM and one
 of ptxas.
 """
 
@@ -20,6 +20,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.device import Device
 from xla_emitters.dialects.context import make_context
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.emitters.ways import Emitter, TunableEmitter, Way
@@ -84,13 +85,9 @@ def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter:
         decide("tune", f"{xlas.name}, the only candidate", chosen=xlas.name, candidates=[])
         return xlas.emitter
     (by_rule,) = priced_candidates([(planned, xlas)], options)
-    if by_rule.cost.time * (1 - LEAST_GAIN) <= (least := least_time(by_rule.cost.bytes_needed, options.device)):
-        decide(
-            "tune",
-            f"{by_rule}: its bytes alone take {least:.4g} us, so that no candidate is faster by {LEAST_GAIN:.0%}",
-            chosen=xlas.name,
-            candidates=[{**by_rule.figures, "wrong": None}],
-        )
+    if (why := why_no_gain(by_rule.cost, options.device)) is not None:
+        figures = [{**by_rule.figures, "wrong": None}]
+        decide("tune", f"{by_rule}: {why}", chosen=xlas.name, candidates=figures)
         return xlas.emitter
     known = [by_rule, *priced_candidates([(planned, way) for way in others], options)]
     chosen, wrong = by_rule, dict[str, str]()
@@ -111,6 +108,15 @@ def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter:
         candidates=[{**each.figures, "wrong": wrong.get(each.name)} for each in known],
     )
     return chosen.way.emitter
+
+
+def why_no_gain(cost: KernelCost, device: Device) -> str | None:
+    """Why no candidate is looked at beside XLA's choice; None: one may be faster by `LEAST_GAIN`."""
+    if cost.bound == "launch":
+        return "all of it takes less than its launch, whose time the model does not know so well"
+    if cost.time * (1 - LEAST_GAIN) <= (least := least_time(cost.bytes_needed, device)):
+        return f"its bytes alone take {least:.4g} us, so that no candidate is faster by {LEAST_GAIN:.0%}"
+    return None
 
 
 def _order(way: Way) -> str:

@@ -77,14 +77,12 @@ def _counts(planned: PlannedKernel, options: CompileOptions) -> Sequence[int]:
     blocks, length = plan_for(found, chip).launch.blocks * len(found.groups), found.shape.length
     if blocks >= chip.cores or any(isinstance(identities_needed(hero), str) for hero in found.reduce_heroes):
         return ()
-    counts = dict[int, None]()
-    for times in BLOCKS_WANTED:
-        least = max(2, -(-times * chip.cores // blocks))
+    counts, most = dict[int, None](), length // SHORTEST_PART
+    for times in BLOCKS_WANTED if most > 1 else ():
+        least = min(-(-times * chip.cores // blocks), most)
         # Equal parts need no padding, and parts of whole vectors can be read by them.
-        found_parts = [count for count in range(least, 2 * least) if length % count == 0]
-        count = max(found_parts, key=lambda count: (length // count) & -(length // count), default=least)
-        if length // count >= SHORTEST_PART:
-            counts[count] = None
+        equal = [count for count in range(least, min(2 * least, most + 1)) if length % count == 0]
+        counts[max(equal, key=lambda count: (length // count) & -(length // count), default=least)] = None
     return tuple(counts)
 
 

@@ -101,8 +101,15 @@ def test_one_candidate_is_not_priced(monkeypatch: pytest.MonkeyPatch) -> None:
     assert program.code == compile(GELU.with_name("negate_20.hlo"), stage="xla_gpu").code
 
 
-def test_other_emitters_have_no_candidates() -> None:
-    assert tuned(GELU.with_name("transpose.hlo"))[1] is None
+@needs(*SASS)
+def test_a_small_transpose_keeps_xlas_tiles() -> None:
+    program, decision = tuned(GELU.with_name("transpose.hlo"))
+    assert decision is not None
+    assert decision.text.endswith(
+        "us, launch: all of it takes less than its launch, whose time the model does not know so well"
+    )
+    assert decision.data["chosen"] == "tiles as XLA's"
+    assert program.code == compile(GELU.with_name("transpose.hlo"), stage="xla_gpu", cache=False).code
 
 
 def test_the_default_is_xlas_choice() -> None:

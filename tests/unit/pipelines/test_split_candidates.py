@@ -1,0 +1,84 @@
+"""Skinny reductions in parts, by price: taken where two kernels are faster, and only if they make what one makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from tools_here import SASS, needs
+
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import UsageError
+from xla_emitters.explore.check import check
+from xla_emitters.pipelines import split_candidates
+from xla_emitters.pipelines.compiler import compile
+from xla_emitters.pipelines.kernel_candidates import Candidate
+from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.program import Slot
+
+
+def summed(shape: str, result: str, dim: int) -> str:
+    return f"""
+      add {{
+        a = f32[] parameter(0)
+        b = f32[] parameter(1)
+        ROOT s = f32[] add(a, b) }}
+      f {{
+        p = {shape} parameter(0)
+        z = f32[] constant(0)
+        ROOT r = {result} reduce(p, z), dimensions={{{dim}}}, to_apply=add }}
+      ENTRY e {{
+        p = {shape} parameter(0)
+        ROOT sums = {result} fusion(p), kind=kInput, calls=f }}"""
+
+
+COLUMNS = summed("f32[4096,64]", "f32[64]", 0)
+
+
+@needs(*SASS)
+def test_one_block_becomes_many() -> None:
+    program = compile(COLUMNS, tune="price", stage="graph", cache=False)
+    (remark,) = [each for each in program.graph.remarks if each.pass_name == "tune"]
+    assert remark.text.startswith("%sums: ")
+    assert " parts, by expected times, with sums in another, fixed order. one kernel of 1 blocks: " in remark.text
+    assert "%sums.partial = f32[1,128,64]{2,1,0} fusion(" in program.code
+
+
+@needs(*SASS)
+def test_a_short_reduction_is_one_kernel() -> None:
+    program = compile(summed("f32[8,16384]", "f32[8]", 1), tune="price", stage="graph", cache=False)
+    assert "partial" not in program.code
+    (remark,) = [each for each in program.graph.remarks if each.pass_name == "tune"]
+    assert "one kernel of 8 blocks: " in remark.text
+    assert "; two kernels take " in remark.text
+
+
+@needs(*SASS)
+def test_other_numbers_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One result of the parts is off by a thousandth."""
+    run = split_candidates._run  # pyright: ignore[reportPrivateUsage]
+
+    def wrong(
+        kernels: Sequence[PlannedKernel], candidates: Sequence[Candidate], given: Mapping[Slot, Array]
+    ) -> Mapping[Slot, Array]:
+        arrays = run(kernels, candidates, given)
+        if len(kernels) > 1:
+            next(array for slot, array in arrays.items() if slot.kind == "result")[3] *= 1.001
+        return arrays
+
+    monkeypatch.setattr(split_candidates, "_run", wrong)
+    program = compile(COLUMNS, tune="price", stage="graph", cache=False)
+    assert "partial" not in program.code
+    (remark,) = [each for each in program.graph.remarks if each.pass_name == "tune"]
+    assert "parts not taken: result 0: 1 of 64 elements differ" in remark.text
+
+
+def test_parts_are_made_where_they_are_asked_for() -> None:
+    verdict = check(summed("f32[64,48]", "f32[48]", 0), splits=("sums=4",), verify=False)
+    assert verdict.ok, verdict
+    assert [each.name for each in verdict.kernels] == ["sums.partial", "sums"]
+
+
+def test_no_parts_are_asked_for_in_other_words() -> None:
+    with pytest.raises(UsageError, match="into how many parts"):
+        compile(COLUMNS, splits=("sums",), stage="graph")
