@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, gpu, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StringAttr, i32
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.index_code import Number
@@ -44,7 +44,7 @@ Partials = list[list[SSAValue]]
 
 @dataclass(frozen=True)
 class RowThreads:
-    """`per_row` threads of a block of `per_block` reduce a row: all, or a warp."""
+    """`per_row` threads of a block of `per_block` reduce a row: all, a warp, or a part of one; both are powers of two."""
 
     per_row: int
     per_block: int = THREADS
@@ -111,13 +111,25 @@ def shared_array(code: KernelCode, size: Number, element: Attribute) -> SSAValue
     known, sizes = (size, []) if isinstance(size, int) else (DYNAMIC_INDEX, [size])
     made = memref.AllocOp(sizes, [], MemRefType(element, [known], memory_space=SHARED))
     locate(made, code.location)
+    Rewriter.insert_op(made, InsertPoint.at_start(_body_of_launch(code)))
+    return made.memref
+
+
+def private_array(code: KernelCode, size: int, element: Attribute) -> SSAValue:
+    """An array of each thread, made where the parallel loop begins. Where all indices are constants, LLVM keeps it in registers."""
+    made = memref.AllocaOp.get(element, shape=[size])
+    locate(made, code.location)
+    Rewriter.insert_op(made, InsertPoint.at_start(_body_of_launch(code)))
+    return made.memref
+
+
+def _body_of_launch(code: KernelCode) -> Block:
     block = code.builder.insertion_point.block
     while not isinstance(holder := block.parent_op(), scf.ParallelOp):
         assert holder is not None
         assert holder.parent is not None
         block = holder.parent
-    Rewriter.insert_op(made, InsertPoint.at_start(block))
-    return made.memref
+    return block
 
 
 def combine_row(
@@ -137,8 +149,8 @@ def combine_row(
         return [list(own) for own in partials]
     lanes = min(WARP, threads.per_row)
     totals = [over_lanes(code, reducer, own, lanes) for reducer, own in zip(reducers, partials, strict=True)]
-    if threads.rows_per_block == 1:
-        totals = _over_warps(code, thread, reducers, totals)
+    if threads.rows_per_block == 1 and threads.per_row > WARP:
+        totals = _over_warps(code, threads.per_row // WARP, thread, reducers, totals)
     if everyone:
         first: Number = 0
         if lanes < WARP:
@@ -164,10 +176,9 @@ def over_lanes(code: KernelCode, reducer: Reducer, values: Sequence[SSAValue], l
 
 
 def _over_warps(
-    code: KernelCode, thread: SSAValue, reducers: Sequence[Reducer], partials: Sequence[Sequence[SSAValue]]
+    code: KernelCode, warps: int, thread: SSAValue, reducers: Sequence[Reducer], partials: Sequence[Sequence[SSAValue]]
 ) -> Partials:
-    """Combines the results of the block's warps, which their first lanes have; lane 0 of every warp then has the block's."""
-    warps = THREADS // WARP
+    """Combines the results of the block's warps, a power of two; lane 0 has that of each, and then lane 0 of every warp the block's."""
     warp, lane = code.index.delinearize(thread, (warps, WARP))
     own = [value for values in partials for value in values]
     arrays = [shared_array(code, warps, value.type) for value in own]

@@ -31,6 +31,10 @@ Attributes of the fusion
     disc.row_schedule   1: always a block a row, 2: always a warp
     disc.vector         columns beside each other that a thread takes; it divides their number
     disc.kept_bytes     the most bytes of rows that a block may keep
+    disc.row_form       [threads of a row, threads of a block, where rows are kept]: this form and no other, where columns are known
+
+Where columns are known, a thread may keep its elements in registers instead ("registers"): its steps are written out, so that every index
+into its own array is a constant, and LLVM makes values of the array. Vectors that all rows read are kept likewise.
 
 Source: docs/reference/4 3.3; Zheng et al., "AStitch" (ASPLOS 2022).
 """
@@ -44,11 +48,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from xdsl.dialects import arith, gpu, scf
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
 
-from xla_emitters.buffers.disc_specialize_fusion_with_speculation import ROW_SCHEDULE
+from xla_emitters.buffers.disc_specialize_fusion_with_speculation import ROW_FORM, ROW_SCHEDULE
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
@@ -56,10 +61,10 @@ from xla_emitters.loops.combine import Reducer, parts_of, starts_of, with_elemen
 from xla_emitters.loops.element_code import Computed
 from xla_emitters.loops.kernel_code import KernelCode, Producer
 from xla_emitters.loops.matrix_roots import indices_at
-from xla_emitters.loops.row_loop import for_each_row, loop_over_row
+from xla_emitters.loops.row_loop import for_each_row, held_steps, loop_over_held_row, loop_over_row
 from xla_emitters.loops.row_reduction_schedule1 import BLOCK_A_ROW
 from xla_emitters.loops.row_reduction_schedule2 import WARP_A_ROW
-from xla_emitters.loops.row_rounds import ALONE, RowPlace, RowThreads, combine_row, shared_array
+from xla_emitters.loops.row_rounds import ALONE, RowPlace, RowThreads, combine_row, private_array, shared_array
 from xla_emitters.loops.schedule import FusionLoops
 from xla_emitters.loops.stitch_graph import StitchGraph
 from xla_emitters.loops.strided_loop import strided_loop
@@ -72,6 +77,8 @@ LANES_A_ROW = RowThreads(8)
 SHORTEST_STEPS = 4
 """Steps of a thread in a row that eight lanes compute."""
 KEPT_BYTES = "disc.kept_bytes"
+REGISTERS, SHARED_MEMORY, NOWHERE = KEPT_IN = ("registers", "shared memory", "nowhere")
+"""Where the rows of a form are kept."""
 MOST_CACHED_BYTES = 256 * 1024
 """Of the second cache of a CPU's core."""
 MOST_KEPT_BYTES = 40 * 1024
@@ -81,16 +88,18 @@ MOST_KEPT_BYTES = 40 * 1024
 class Form(NamedTuple):
     """One way to compute a stitched fusion.
 
-    name     is added to the fusion's, where there are several
-    threads  of a row
-    keeps    whether sources of several rounds are kept in shared memory
-    most     columns, where a longer row takes the next form
+    name          is added to the fusion's, where there are several
+    threads       of a row
+    keeps         whether sources of several rounds are kept: in shared memory, or in registers
+    most          columns, where a longer row takes the next form
+    in_registers  where they are kept
     """
 
     name: str
     threads: RowThreads
     keeps: bool
     most: int | None = None
+    in_registers: bool = False
 
 
 def emit_stitch_schedule(fusion: FusionLoops) -> None:
@@ -116,7 +125,9 @@ def emit_stitch_schedule(fusion: FusionLoops) -> None:
             fusion.vector,
             graph.kept_bytes(graph.shared),
         )
-    if isinstance(cols, int):
+    if (asked := _asked_form(fusion.op)) is not None:
+        forms = [asked]
+    elif isinstance(cols, int):
         forms = [next(form for form in forms if form.most is None or cols <= form.most)]
     for form, is_first in zip(forms, (True, *(False for _ in forms)), strict=False):
         others = None
@@ -160,6 +171,27 @@ def forms_alone(bytes_a_column: int) -> list[Form]:
     return (
         [Form("row", ALONE, keeps=True, most=MOST_CACHED_BYTES // bytes_a_column), long] if bytes_a_column else [long]
     )
+
+
+def _asked_form(fusion: FusionOp) -> Form | None:
+    """The form that `disc.row_form` asks for."""
+    found = fusion.attributes.get(ROW_FORM)
+    if not isa(found, ArrayAttr[Attribute]):
+        return None
+    per_row, per_block, kept = found.data
+    assert isa(per_row, IntegerAttr)
+    assert isa(per_block, IntegerAttr)
+    assert isa(kept, StringAttr)
+    threads = RowThreads(per_row.value.data, per_block.value.data)
+    return Form("asked", threads, kept.data != NOWHERE, in_registers=kept.data == REGISTERS)
+
+
+def row_form(per_row: int, per_block: int, kept: str) -> ArrayAttr[Attribute]:
+    """The attribute `disc.row_form`.
+
+    kept  one of KEPT_IN
+    """
+    return ArrayAttr([IntegerAttr(per_row, i64), IntegerAttr(per_block, i64), StringAttr(kept)])
 
 
 def _number(fusion: FusionOp, name: str) -> int | None:
@@ -236,14 +268,20 @@ class _Stitch:
         first = code.index.value(code.index.multiply(thread, width))
         row = code.index.value(0)
         for buffer in self.graph.shared:
-            self.vectors[buffer] = shared_array(code, self.sizes[1], _stored(buffer))
+            self.vectors[buffer] = self._array(code, buffer, self.sizes[1])
 
-        def step(inner: KernelCode, column: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def step(
+            inner: KernelCode, column: SSAValue, _: Sequence[SSAValue], held: SSAValue | None = None
+        ) -> Sequence[SSAValue]:
             for buffer, array in self.vectors.items():
                 indices = indices_at(inner, (row, column), self.sizes, self.fusion.numbers.sizes(buffer))
-                inner.store(inner.load(buffer, indices), array, [column])
+                inner.store(inner.load(buffer, indices), array, [column if held is None else held])
             return ()
 
+        if self.form.in_registers:
+            lane = code.index.value(code.index.remainder(thread, self.threads.per_row))
+            held_steps(code, lane, self.threads.per_row, self._known_columns, width, (), step)
+            return
         strided_loop(code, first, self._columns(code), width * self.threads.per_block, (), step, width)
         code.insert(gpu.BarrierOp())
 
@@ -252,10 +290,23 @@ class _Stitch:
         if self.form.keeps:
             elements = self.fusion.numbers.code.multiply(self.sizes[1], self.threads.rows_per_block)
             for buffer in self.graph.kept:
-                self.arrays[buffer] = shared_array(code, elements, _stored(buffer))
+                self.arrays[buffer] = self._array(code, buffer, elements)
         for number in self.graph.rounds:
             self._row_values(code, number, place)
             self._round(code, number, place)
+
+    @property
+    def _known_columns(self) -> int:
+        assert isinstance(self.sizes[1], int), "only rows of a known length are in registers"
+        return self.sizes[1]
+
+    def _array(self, code: KernelCode, buffer: SSAValue, elements: Number) -> SSAValue:
+        """Where elements of a source are kept: in shared memory for the whole block, or a thread's own."""
+        if not self.form.in_registers:
+            return shared_array(code, elements, _stored(buffer))
+        width = self.fusion.vector
+        steps = -(-self._known_columns // (self.threads.per_row * width))
+        return private_array(code, steps * width, _stored(buffer))
 
     def _row_values(self, code: KernelCode, number: int, place: RowPlace) -> None:
         """What is one number a row and is known before a round; results among them are written."""
@@ -290,8 +341,10 @@ class _Stitch:
         if not reducers and not written:
             return
 
-        def step(inner: KernelCode, column: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            self._read_sources(inner, number, place, column)
+        def step(
+            inner: KernelCode, column: SSAValue, carried: Sequence[SSAValue], held: SSAValue | None = None
+        ) -> Sequence[SSAValue]:
+            self._read_sources(inner, number, place, column, held)
             for root in written:
                 (buffer,) = root.outputs
                 indices = indices_at(inner, (place.row, column), self.sizes, self.fusion.numbers.sizes(buffer))
@@ -299,7 +352,10 @@ class _Stitch:
             return with_elements(inner, reducers, carried, (place.row, column))
 
         starts, width = starts_of(code, reducers), self.fusion.vector
-        found = loop_over_row(code, place, self.threads, self.sizes[1], width, starts, step)
+        if self.form.in_registers:
+            found = loop_over_held_row(code, place, self.threads, self._known_columns, width, starts, step)
+        else:
+            found = loop_over_row(code, place, self.threads, self.sizes[1], width, starts, step)
         if not reducers:
             return
         totals = combine_row(code, self.threads, place.thread, reducers, parts_of(reducers, found), everyone=True)
@@ -312,18 +368,21 @@ class _Stitch:
         """Columns, as a number of which the kernel knows what divides it."""
         return code.index.multiple(self.sizes[1], self.fusion.vector)
 
-    def _read_sources(self, code: KernelCode, number: int, place: RowPlace, column: SSAValue) -> None:
-        """What a round reads, once for each place: from memory, or as an earlier round kept it."""
+    def _read_sources(
+        self, code: KernelCode, number: int, place: RowPlace, column: SSAValue, held: SSAValue | None
+    ) -> None:
+        """What a round reads, once for each place: from memory, or as an earlier round kept it.
+
+        held  the number of the element among the thread's own, where these are in registers
+        """
         known = dict[SSAValue, Producer]()
         code.producers = ChainMap(known, self.producers)
         for buffer in self.graph.sources[number]:
             if buffer in self.vectors:
-                known[buffer] = _Known(code.load(self.vectors[buffer], [column]))
+                known[buffer] = _Known(code.load(self.vectors[buffer], [column if held is None else held]))
                 continue
-            array, kept_at = (
-                self.arrays.get(buffer),
-                code.index.add(code.index.multiply(place.slot, self._columns(code)), column),
-            )
+            array: SSAValue | None = self.arrays.get(buffer)
+            kept_at: Number = held or code.index.add(code.index.multiply(place.slot, self._columns(code)), column)
             if array is not None and self.graph.kept[buffer] < number:
                 value = code.load(array, [code.index.value(kept_at)])
             else:
