@@ -183,6 +183,7 @@ class StitchGraph:
             if len(numbers) > 1
             and dtype_of(tensor_of(buffer.type).element_type).bits >= 8
             and not self.is_of_columns(buffer)
+            and not self._is_one_number(buffer)
         }
 
     def _sources(self, *, is_early: bool) -> list[list[SSAValue]]:

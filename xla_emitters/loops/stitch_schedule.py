@@ -31,7 +31,8 @@ Attributes of the fusion
     disc.row_schedule   1: always a block a row, 2: always a warp
     disc.vector         columns beside each other that a thread takes; it divides their number
     disc.kept_bytes     the most bytes of rows that a block may keep
-    disc.row_form       [threads of a row, threads of a block, where rows are kept]: this form and no other, where columns are known
+    disc.row_form       [threads of a row, threads of a block, where rows are kept, how often weights are read: "block" or "row"]: this form
+                        and no other, where columns are known
 
 Where columns are known, a thread may keep its elements in registers instead ("registers"): its steps are written out, so that every index
 into its own array is a constant, and LLVM makes values of the array. Vectors that all rows read are kept likewise.
@@ -93,6 +94,7 @@ class Form(NamedTuple):
     keeps         whether sources of several rounds are kept: in shared memory, or in registers
     most          columns, where a longer row takes the next form
     in_registers  where they are kept
+    shares        whether a block reads what all rows read once, and keeps it; otherwise each row reads it
     """
 
     name: str
@@ -100,6 +102,7 @@ class Form(NamedTuple):
     keeps: bool
     most: int | None = None
     in_registers: bool = False
+    shares: bool = True
 
 
 def emit_stitch_schedule(fusion: FusionLoops) -> None:
@@ -178,20 +181,38 @@ def _asked_form(fusion: FusionOp) -> Form | None:
     found = fusion.attributes.get(ROW_FORM)
     if not isa(found, ArrayAttr[Attribute]):
         return None
-    per_row, per_block, kept = found.data
-    assert isa(per_row, IntegerAttr)
-    assert isa(per_block, IntegerAttr)
-    assert isa(kept, StringAttr)
-    threads = RowThreads(per_row.value.data, per_block.value.data)
-    return Form("asked", threads, kept.data != NOWHERE, in_registers=kept.data == REGISTERS)
+    asked = RowForm.from_attr(found)
+    threads = RowThreads(asked.per_row, asked.per_block)
+    return Form("asked", threads, asked.kept != NOWHERE, None, asked.kept == REGISTERS, asked.weights == "block")
 
 
-def row_form(per_row: int, per_block: int, kept: str) -> ArrayAttr[Attribute]:
+class RowForm(NamedTuple):
     """The attribute `disc.row_form`.
 
-    kept  one of KEPT_IN
+    per_row    threads of a row
+    per_block  threads of a block
+    kept       where its rows are kept: one of KEPT_IN
+    weights    "block" or "row": how often what all rows read is read
     """
-    return ArrayAttr([IntegerAttr(per_row, i64), IntegerAttr(per_block, i64), StringAttr(kept)])
+
+    per_row: int
+    per_block: int
+    kept: str
+    weights: str = "block"
+
+    def to_attr(self) -> ArrayAttr[Attribute]:
+        threads = (IntegerAttr(self.per_row, i64), IntegerAttr(self.per_block, i64))
+        return ArrayAttr([*threads, StringAttr(self.kept), StringAttr(self.weights)])
+
+    @staticmethod
+    def from_attr(attribute: ArrayAttr[Attribute]) -> RowForm:
+        """The inverse of `to_attr`."""
+        per_row, per_block, kept, weights = attribute.data
+        assert isa(per_row, IntegerAttr)
+        assert isa(per_block, IntegerAttr)
+        assert isa(kept, StringAttr)
+        assert isa(weights, StringAttr)
+        return RowForm(per_row.value.data, per_block.value.data, kept.data, weights.data)
 
 
 def _number(fusion: FusionOp, name: str) -> int | None:
@@ -255,7 +276,7 @@ class _Stitch:
         """Writes the loop, and erases the ops that it computes but for the roots."""
         computed = (op for op in self.graph.ops if op not in self.graph.reductions)
         self.producers |= {buffer: Computed(op) for op in computed for buffer in op.outputs}
-        shares = self.form.keeps and not self.fusion.is_cpu and bool(self.graph.shared)
+        shares = self.form.keeps and self.form.shares and not self.fusion.is_cpu and bool(self.graph.shared)
         for_each_row(self.fusion, NAME, self.threads, self.sizes[0], self._row, self._begin if shares else None)
         # All code is in the loop: what computed intermediate buffers goes, for another form of the fusion has these too.
         for op in reversed(self.graph.ops):

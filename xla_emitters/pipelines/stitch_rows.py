@@ -33,9 +33,10 @@ from xla_emitters.fusions.refusals import is_splittable_kind
 from xla_emitters.fusions.view import STITCHED, HloFusion, view_of
 from xla_emitters.graph.fusion_parts import Part, Parting, goes_inside, taken_inside
 from xla_emitters.graph.names import Names
+from xla_emitters.loops.stitch_schedule import NOWHERE
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.row_prices import choose_way
-from xla_emitters.pipelines.stitched_kernel import RowWay, stitched, ways_of
+from xla_emitters.pipelines.stitched_kernel import RowWay, rule_of, stitched
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.notes import decide
 
@@ -47,7 +48,7 @@ class StitchRowsPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect.
 
     target  the device that prices are for
-    by      "price", or "rule": every fusion that can be one kernel becomes one, in its first way, and no tool is needed
+    by      "price", or "rule": every fusion that can be one kernel becomes one, by `rule_of`, and no tool is needed
     """
 
     name = "xla-stitch-rows"
@@ -103,13 +104,19 @@ class StitchRowsPass(KernelPass):
             self.skip(op, f"its rows are not read once: {found}")
             return None
         if self.by == "rule":
-            return ways_of(found)[0]
+            return rule_of(found)
         choice = choose_way(view, found, module, CompileOptions(target=self.target, fusion=name, record="none"))
         decide("tune", f"%{view.name}: {choice}", chosen=str(choice.way or ""), candidates=choice.figures)
         if choice.way is None:
             self.skip(op, f"its rows are not read once: XLA's plan is expected to be as fast ({choice})")
         else:
-            self.remark(op, f"%{view.name}: rows are read once, by one kernel; {choice.told}")
+            fits = choice.way.form.kept != NOWHERE
+            once = (
+                "rows are read once, by one kernel"
+                if fits
+                else "one kernel; rows do not fit a block, and are read again"
+            )
+            self.remark(op, f"%{view.name}: {once}; {choice.told}")
         return choice.way
 
 

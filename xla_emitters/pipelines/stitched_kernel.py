@@ -34,6 +34,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, BlockArgument
+from xdsl.rewriter import Rewriter
 from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.disc_specialize_fusion_with_speculation import LIMITS, ROW_FORM
@@ -41,6 +42,7 @@ from xla_emitters.buffers.fusion_rules import STITCH, VECTOR
 from xla_emitters.device import Device
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp, TupleOp
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp
 from xla_emitters.dialects.hlo.types import default_order, dims_of, element_of, is_array, minor_to_major, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, buffer_type, tensor_of
 from xla_emitters.dialects.mlir import gpu as gpu_functions
@@ -57,7 +59,7 @@ from xla_emitters.kernels.kernel_entry import DIMENSIONS, GRID
 from xla_emitters.loops.roots import roots_of
 from xla_emitters.loops.row_rounds import WARP
 from xla_emitters.loops.stitch_graph import StitchGraph
-from xla_emitters.loops.stitch_schedule import MOST_KEPT_BYTES, NOWHERE, REGISTERS, SHARED_MEMORY, row_form
+from xla_emitters.loops.stitch_schedule import MOST_KEPT_BYTES, NOWHERE, REGISTERS, SHARED_MEMORY, RowForm
 from xla_emitters.lowering.lower_memrefs import NO_ALIAS, LowerMemrefsPass
 from xla_emitters.pipelines.launch_plan import plan_of
 from xla_emitters.pipelines.options import CompileOptions
@@ -67,8 +69,8 @@ from xla_emitters.program import Launch
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import decide, take_notes
 
-MOST_HELD_BYTES = 128
-"""Of rows in the registers of a thread, which has 255 registers at most and computes with them."""
+MOST_HELD_BYTES, FEW_HELD_BYTES = 192, 64
+"""Of rows in the registers of a thread, which has 255 of four bytes at most; and so few that there are many warps."""
 MOST_THREADS = 1024
 """Of a block."""
 LONG_ROW = 8192
@@ -81,30 +83,24 @@ MOST_LANES_LEFT = 2
 class RowWay:
     """How threads share the rows of a fusion.
 
-    per_row    threads of a row
-    per_block  threads of a block: of a row, or of several
-    width      columns beside each other that a thread takes
-    kept       where a row is kept between the loops over it: one of `stitch_schedule.KEPT_IN`
+    form    threads of a row and a block, and where rows and weights are kept between the loops over a row
+    width   columns beside each other that a thread takes
     """
 
-    per_row: int
-    per_block: int
+    form: RowForm
     width: int
-    kept: str
 
     def __str__(self) -> str:
+        form = self.form
         wide = f"{self.width} columns at once" if self.width > 1 else "single columns"
-        rows = self.per_block // self.per_row
+        rows = form.per_block // form.per_row
         block = f"{rows} rows a block" if rows > 1 else "a row a block"
-        kept = "rows read again" if self.kept == NOWHERE else f"rows in {self.kept}"
-        return f"{self.per_row} threads a row, {block}, {wide}, {kept}"
+        kept = "rows read again" if form.kept == NOWHERE else f"rows in {form.kept}"
+        weights = ", weights read with each row" if form.weights == "row" else ""
+        return f"{form.per_row} threads a row, {block}, {wide}, {kept}{weights}"
 
     def to_attr(self) -> DictionaryAttr:
-        return DictionaryAttr({"form": self.form, "vector": IntegerAttr(self.width, i64)})
-
-    @property
-    def form(self) -> ArrayAttr[Attribute]:
-        return row_form(self.per_row, self.per_block, self.kept)
+        return DictionaryAttr({"form": self.form.to_attr(), "vector": IntegerAttr(self.width, i64)})
 
     @staticmethod
     def from_attr(attribute: Attribute) -> RowWay:
@@ -112,12 +108,8 @@ class RowWay:
         assert isinstance(attribute, DictionaryAttr)
         form, width = attribute.data["form"], attribute.data["vector"]
         assert isa(form, ArrayAttr[Attribute])
-        per_row, per_block, kept = form.data
-        assert isa(per_row, IntegerAttr)
-        assert isa(per_block, IntegerAttr)
         assert isa(width, IntegerAttr)
-        assert isa(kept, StringAttr)
-        return RowWay(per_row.value.data, per_block.value.data, width.value.data, kept.data)
+        return RowWay(RowForm.from_attr(form), width.value.data)
 
 
 @dataclass(frozen=True)
@@ -209,6 +201,12 @@ def program_of(view: FusionView) -> ModuleOp:
         types = tuple_type([value.type for value in results])
         root = part.insert(TupleOp(results, types, "results"), view.computation)
     part.block.add_op(ReturnOp(root))
+    for op in list(part.block.ops):
+        # Of row-major arrays of one type a bitcast is a reshape, which programs know to keep elements in their rows.
+        if isinstance(op, BitcastOp) and element_of(op.operands[0]) == element_of(op.result):
+            made = ReshapeOp([op.operands[0]], op.result.type, op.instruction_name.data)
+            made.location = op.location
+            Rewriter.replace_op(op, made)
     entry = ComputationOp("main", part.block, entry=True)
     entry.location = view.computation.location
     return ModuleOp([*(called.clone() for called in view.called), entry], sym_name=StringAttr(view.name))
@@ -220,29 +218,42 @@ def program_of(view: FusionView) -> ModuleOp:
 def ways_of(fusion: StitchedFusion) -> Sequence[RowWay]:
     """The ways to compute a fusion that fit a block: rows in registers with few to many threads a row, in shared memory, read again."""
     width = _width(fusion)
-    found = [way for way in _in_registers(fusion, width) if _fits(fusion, way)]
-    for per_row in (WARP, 256):
-        found += filter(lambda way: _fits(fusion, way), [RowWay(per_row, 256, width, SHARED_MEMORY)])
-    if not found:
+    forms = [form for form in _forms(fusion, width) if _fits(fusion, form, width)]
+    if not forms:
         long = 256 if fusion.columns <= LONG_ROW else MOST_THREADS
-        found.append(RowWay(long, long, width, NOWHERE))
-    return found
+        forms = [RowForm(long, long, NOWHERE)]
+    return [RowWay(form, width) for form in forms]
 
 
-def _in_registers(fusion: StitchedFusion, width: int) -> Iterator[RowWay]:
+def rule_of(fusion: StitchedFusion) -> RowWay:
+    """The way that is taken without prices: in registers with as few threads a row as hold `FEW_HELD_BYTES` each, where one is."""
+    ways, width = ways_of(fusion), _width(fusion)
+    return next((way for way in ways if _held_bytes(fusion, way.form, width) <= FEW_HELD_BYTES), ways[-1])
+
+
+def _forms(fusion: StitchedFusion, width: int) -> Iterator[RowForm]:
     for per_row in (8, WARP, 64, 128, 256, 512, MOST_THREADS):
         if per_row == 8 or per_row * width <= MOST_LANES_LEFT * fusion.columns:
-            yield RowWay(per_row, max(per_row, 256 if per_row <= WARP else 0), width, REGISTERS)
+            per_block = max(per_row, 256 if per_row <= WARP else 0)
+            yield RowForm(per_row, per_block, REGISTERS)
+            if fusion.vector_bytes:
+                yield RowForm(per_row, per_block, REGISTERS, "row")
+    for per_row in (WARP, 256):
+        yield RowForm(per_row, 256, SHARED_MEMORY)
 
 
-def _fits(fusion: StitchedFusion, way: RowWay) -> bool:
-    """Whether a way's rows fit where they are kept, and a thread has few steps enough to be written out."""
-    rows = way.per_block // way.per_row
-    if way.kept == REGISTERS:
-        steps = -(-fusion.columns // (way.per_row * way.width))
-        held = steps * way.width * (fusion.kept_bytes + fusion.vector_bytes)
-        return held <= MOST_HELD_BYTES
+def _fits(fusion: StitchedFusion, form: RowForm, width: int) -> bool:
+    """Whether rows fit where they are kept, and a thread has few steps enough to be written out."""
+    if form.kept == REGISTERS:
+        return _held_bytes(fusion, form, width) <= MOST_HELD_BYTES
+    rows = form.per_block // form.per_row
     return fusion.columns * (rows * fusion.kept_bytes + fusion.vector_bytes) <= MOST_KEPT_BYTES
+
+
+def _held_bytes(fusion: StitchedFusion, form: RowForm, width: int) -> int:
+    """Of rows, and of weights, in the registers of a thread."""
+    steps = -(-fusion.columns // (form.per_row * width))
+    return steps * width * (fusion.kept_bytes + (fusion.vector_bytes if form.weights == "block" else 0))
 
 
 def _width(fusion: StitchedFusion) -> int:
@@ -267,7 +278,7 @@ def emit_stitched(view: FusionView, device: Device, way: RowWay | None = None) -
     options = CompileOptions(target=device.name, record="none")
     module = found.module.clone()
     (fusion,) = (op for op in module.walk() if isinstance(op, FusionOp))
-    fusion.attributes[ROW_FORM] = way.form
+    fusion.attributes[ROW_FORM] = way.form.to_attr()
     fusion.attributes[VECTOR] = IntegerAttr(way.width, i64)
     with take_notes():
         plan = plan_of(module, rows_of("program-loops"), options)
@@ -285,7 +296,10 @@ def emit_stitched(view: FusionView, device: Device, way: RowWay | None = None) -
     (entry,) = (op for op in kernel.ops if isinstance(op, func.FuncOp))
     entry.arg_attrs = ArrayAttr(argument_attributes(argument) for argument in kernel_arguments(view))
     entry.attributes[GRID] = DenseArrayBase.from_list(i32, launch.grid)
-    decide("emitter", "stitch schedule: rows are read once", name="stitch", declined=[])
+    how = "rows are read once"
+    if way.form.kept == NOWHERE:
+        how = f"rows of {found.columns} columns do not fit a block, and are read again in each loop"
+    decide("emitter", f"stitch schedule: {how}", name="stitch", declined=[])
     decide("launch", str(launch), grid=list(launch.grid), block=list(launch.block))
     decide("rows", f"{found.rows} rows of {found.columns} columns: {way}", rows=found.rows, columns=found.columns)
     return kernel
