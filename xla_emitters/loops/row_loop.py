@@ -159,6 +159,9 @@ def held_steps(
         def step(
             inner: KernelCode, start: SSAValue = start, carried: Sequence[SSAValue] = carried, number: int = number
         ) -> Sequence[SSAValue]:
+            if width == 1:
+                return body(inner, start, carried, inner.index.value(number))
+
             def element(innermost: KernelCode, at: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 held = innermost.index.value(innermost.index.add(at, number * width))
                 return body(innermost, innermost.index.value(innermost.index.add(start, at)), values, held)
