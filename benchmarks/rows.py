@@ -4,7 +4,7 @@
                                                         └─ --tune price ─> the same
 
 Nothing here is measured on a GPU: see docs/cost_model.md. Each array of activations has at least 128 MiB. 'XLA has' is what the real XLA's
-module contains: a fusion for Triton, which XLA compiles to one kernel by Triton, is split here by `--tune xla` (docs/heroes.md), so the plan
+module contains. A fusion for Triton, which XLA compiles to one kernel by Triton, is split here by `--tune xla` (docs/heroes.md): the plan
 is that of the split form. Bytes are between memory and the second-level cache; 'least' is what must move: inputs and results, once.
 """
 
