@@ -28,13 +28,14 @@ from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, is_array
 from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import host_fusions, is_one_kernel
+from xla_emitters.fusions.host import host_computations, host_fusions, is_one_kernel
 from xla_emitters.fusions.refusals import is_splittable_kind
-from xla_emitters.fusions.view import STITCHED, HloFusion, view_of
+from xla_emitters.fusions.view import STITCHED, HloFusion, is_stitched, view_of
 from xla_emitters.graph.fusion_parts import Part, Parting, goes_inside, taken_inside
 from xla_emitters.graph.names import Names
 from xla_emitters.loops.stitch_schedule import NOWHERE
 from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.row_groups import RowGroup, groups_in
 from xla_emitters.pipelines.row_prices import choose_way
 from xla_emitters.pipelines.stitched_kernel import RowWay, rule_of, stitched
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -64,7 +65,12 @@ class StitchRowsPass(KernelPass):
             if reads_rows_again(view := view_of(entry)) and (way := self._way(view, op)) is not None:
                 entry.attributes[STITCHED] = way.to_attr()
             return
+        for computation in host_computations(op):
+            for group in groups_in(computation):
+                self._group(names, group)
         for fusion in host_fusions(entry):
+            if is_stitched(view_of(fusion)):
+                continue
             if reads_rows_again(view_of(fusion)):
                 self._fusion(names, fusion)
 
@@ -91,21 +97,37 @@ class StitchRowsPass(KernelPass):
         names.erase_uncalled(view.computation)
         return None
 
-    def _way(self, view: HloFusion, module: ModuleOp, fusion: FusionOp | None = None) -> RowWay | None:
+    def _group(self, names: Names, group: RowGroup) -> None:
+        """Puts one stitched fusion in the place of several, if that is cheaper."""
+        alone, made = group.alone(names.module), group.merged(names)
+        view = view_of(made)
+        if not reads_rows_again(view) or (way := self._way(view, alone, group.last, "")) is None:
+            Rewriter.erase_op(made)
+            Rewriter.erase_op(view.computation)
+            return
+        view.computation.attributes[STITCHED] = way.to_attr()
+        group.replace(names, made)
+
+    def _way(
+        self, view: HloFusion, module: ModuleOp, fusion: FusionOp | None = None, name: str | None = None
+    ) -> RowWay | None:
         """The way in which a fusion is stitched; None where it is not, which a remark says.
 
         view    of what would be the kernel
-        module  with the fusion as it is
+        module  with the fusion, or the fusions, as they are
         fusion  None: ENTRY is one kernel itself
+        name    of the fusion in the module; "": all that is in it
         """
-        op, name = fusion or view.computation, fusion.instruction_name.data if fusion else None
+        op = fusion or view.computation
+        if fusion is not None and name is None:
+            name = fusion.instruction_name.data
         found = stitched(view)
         if isinstance(found, str):
             self.skip(op, f"its rows are not read once: {found}")
             return None
         if self.by == "rule":
             return rule_of(found)
-        choice = choose_way(view, found, module, CompileOptions(target=self.target, fusion=name, record="none"))
+        choice = choose_way(view, found, module, CompileOptions(target=self.target, fusion=name or None, record="none"))
         decide("tune", f"%{view.name}: {choice}", chosen=str(choice.way or ""), candidates=choice.figures)
         if choice.way is None:
             self.skip(op, f"its rows are not read once: XLA's plan is expected to be as fast ({choice})")
