@@ -139,7 +139,9 @@ def _members(last: FusionOp, places: dict[Operation, int]) -> set[FusionOp]:
 def _can_join(op: FusionOp) -> bool:
     view = view_of(op)
     leaves = leaf_types(op.result.type)
-    flat = not isinstance(op.result.type, TupleType) or len(op.result.type.types.data) == len(leaves)
+    # A reduction of several arrays is one root; nested tuples have fewer parts than leaves.
+    parts = op.result.type.types.data if isinstance(op.result.type, TupleType) else (op.result.type,)
+    flat = len(parts) == len(leaves) == len(view.roots)
     nested = any(isinstance(inner, FusionOp | CallOp) for inner in view.computation.instructions)
     return flat and not nested and view.other_compiler is None and op.output_to_operand_aliasing is None
 

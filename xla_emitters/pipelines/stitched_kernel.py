@@ -183,6 +183,8 @@ def _why_not(view: FusionView) -> str | None:
         return "it has no elements"
     if aliases_of(view):
         return "a result is in the buffer of an operand"
+    if len(view.roots) != len(view.result_types):
+        return "a reduction gives several arrays"
     if len(set(view.roots)) < len(view.roots):
         return "one result is there twice"
     if any(isinstance(root, ParameterOp) for root in view.roots):

@@ -119,6 +119,9 @@ class _SomeRows:
                 return not self.leading(op.result)
             case IotaOp():
                 return op.iota_dimension.value.data >= self.leading(op.result)
+            case BroadcastOp() if not self.leading(op.operands[0]):
+                leading = self.leading(op.result)
+                return all(dim >= leading for dim in integers(op.properties["dimensions"]))  # pyright: ignore[reportArgumentType]
             case TupleOp() | ParameterOp() | ReduceOp() | BroadcastOp() | ReshapeOp() | BitcastOp():
                 return True
             case _:

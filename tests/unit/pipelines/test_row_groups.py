@@ -20,6 +20,13 @@ HEAD = """HloModule m
 add { a = f32[] parameter(0)
   b = f32[] parameter(1)
   ROOT r = f32[] add(a, b) }
+pair { a = f32[] parameter(0)
+  i = s32[] parameter(1)
+  b = f32[] parameter(2)
+  j = s32[] parameter(3)
+  m = f32[] maximum(a, b)
+  n = s32[] minimum(i, j)
+  ROOT r = (f32[], s32[]) tuple(m, n) }
 sums { x = f32[6,64] parameter(0)
   z = f32[] constant(0)
   s = f32[6] reduce(x, z), dimensions={1}, to_apply=add
@@ -30,6 +37,18 @@ roots { s = f32[6] parameter(0)
   t = f32[6] parameter(1)
   u = f32[6] add(s, t)
   ROOT r = f32[6,1] bitcast(u) }
+columns { x = f32[6,64] parameter(0)
+  z = f32[] constant(0)
+  ROOT s = f32[64] reduce(x, z), dimensions={0}, to_apply=add }
+shifted { x = f32[6,64] parameter(0)
+  c = f32[64] parameter(1)
+  b = f32[6,64] broadcast(c), dimensions={1}
+  ROOT y = f32[6,64] subtract(x, b) }
+first { x = f32[6,64] parameter(0)
+  i = s32[6,64] iota(), iota_dimension=1
+  z = f32[] constant(0)
+  k = s32[] constant(0)
+  ROOT s = (f32[6], s32[6]) reduce(x, i, z, k), dimensions={1}, to_apply=pair }
 scaled { x = f32[6,64] parameter(0)
   r = f32[6,1] parameter(1)
   v = f32[6] bitcast(r)
@@ -93,7 +112,21 @@ def test_what_two_fusions_compute_is_there_once() -> None:
         # A reader that comes before the last fusion could not wait for it.
         f"n = f32[6] negate(sum0)\n  m = f32[6,64] broadcast(n), dimensions={{0}}\n  {END}\n  ROOT o = f32[6,64] add(y, m) }}",
         "ROOT n = f32[6,1] negate(r) }",
+        # What sums of columns give belongs to no row.
+        f"""{END}
+  c = f32[64] fusion(y), kind=kInput, calls=columns
+  ROOT o = f32[6,64] fusion(y, c), kind=kLoop, calls=shifted }}""",
     ],
 )
 def test_other_chains_stay(text: str) -> None:
-    assert "s" in names(after(text))
+    kept = names(after(text))
+    assert {"s", "c"} & set(kept)
+
+
+def test_a_reduction_of_several_arrays_joins_no_other() -> None:
+    text = """ENTRY e { x = f32[6,64] parameter(0)
+  p = (f32[6], s32[6]) fusion(x), kind=kInput, calls=first
+  m = f32[6] get-tuple-element(p), index=0
+  r = f32[6,1] bitcast(m)
+  ROOT y = f32[6,64] fusion(x, r), kind=kLoop, calls=scaled }"""
+    assert not groups_in(entry_of(parse_hlo(HEAD + text, "m")))

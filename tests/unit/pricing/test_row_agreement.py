@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
@@ -64,6 +65,23 @@ def test_only_some_rows_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, found = kernel_of(view)
     assert row_disagreement(kernel, view, kernel_arguments(view), (found.rows, found.columns)) is None
     assert seen == [4 * 32 - 8]  # four blocks of 32 rows, of which the last has 24
+
+
+def test_rows_that_differ_by_their_number_are_all_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights for each of 7 rows, again and again: which of them a row has, its number says."""
+    seen = list[tuple[int, ...]]()
+    bounds = row_agreement.evaluate_bounds
+
+    def watched(computation: object, arrays: list[np.ndarray], **named: object) -> object:
+        seen.append(arrays[0].shape)
+        return bounds(computation, arrays, **named)  # pyright: ignore
+
+    monkeypatch.setattr(row_agreement, "evaluate_bounds", watched)
+    text = TEXT % ("50,7,64", 7, "50,7", 2, "50,7,64", "0,1", "50,7,64", "50,7,64", 1, "50,7,64")
+    view = view_of(entry_of(parse_hlo(text, "m")))
+    kernel, found = kernel_of(view)
+    assert row_disagreement(kernel, view, kernel_arguments(view), (found.rows, found.columns)) is None
+    assert seen == [(50, 7, 64)]
 
 
 def test_a_wrong_kernel_is_named_by_its_first_row() -> None:
