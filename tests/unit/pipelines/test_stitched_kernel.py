@@ -14,7 +14,15 @@ from xla_emitters.fusions.view import HloFusion, view_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.loops.stitch_schedule import NOWHERE, REGISTERS, SHARED_MEMORY, RowForm
-from xla_emitters.pipelines.stitched_kernel import RowWay, StitchedFusion, emit_stitched, rule_of, stitched, ways_of
+from xla_emitters.pipelines.stitched_kernel import (
+    RowWay,
+    StitchedFusion,
+    emit_stitched,
+    rounds_of,
+    rule_of,
+    stitched,
+    ways_of,
+)
 from xla_emitters.program import Launch
 
 ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }\n"
@@ -108,6 +116,16 @@ def test_columns_that_no_vector_divides_are_taken_one_by_one() -> None:
     found = stitched(scaled(7, 33))
     assert isinstance(found, StitchedFusion)
     assert {way.width for way in ways_of(found)} == {1}
+
+
+def test_the_loops_over_a_row_are_told() -> None:
+    """By hand: the maximum, the sum of exponentials, the quotients; the row is loaded in the first loop alone."""
+    assert rounds_of(fusion_of(module_of("softmax_f32", 64, 512))).splitlines() == [
+        "triton_softmax.2: 64 rows of 512 columns",
+        "  round 0: reads param_0.4; reduces to reduce_max.9",
+        "  round 1: takes what was kept of param_0.4; reduces to reduce_sum.1",
+        "  round 2: takes what was kept of param_0.4; writes div.3",
+    ]
 
 
 @pytest.mark.parametrize("weights", ["block", "row"])
