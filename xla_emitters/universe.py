@@ -113,6 +113,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "xla-propagate-slice-indices": ("transforms", "propagate_slice_indices"),
     "xla-simplify-affine": ("lowering", "simplify_affine"),
     "xla-simplify-arith": ("transforms", "simplify_arith"),
+    "xla-stitch-rows": ("pipelines", "stitch_rows"),
     "xla-to-upstream-spelling": ("transforms", "to_upstream_spelling"),
     "xla-unswitch-loops": ("transforms", "unswitch_loops"),
     "xla-unwrap-async": ("graph", "unwrap_async"),

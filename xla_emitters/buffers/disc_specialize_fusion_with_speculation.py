@@ -41,6 +41,8 @@ from xla_emitters.shapes import mod
 
 ROW_SCHEDULE = "disc.row_schedule"
 """Of a fusion: 1, a block for each row, or 2, a warp."""
+ROW_FORM = "disc.row_form"
+"""Of a stitched fusion: [threads of a row, threads of a block, where rows are kept]; its vectors are chosen with that."""
 
 
 class Limits(NamedTuple):
@@ -179,6 +181,8 @@ def _by_columns(choice: _Choice) -> str | None:
 
 def _by_vectors(choice: _Choice) -> str | None:
     """Several elements at once."""
+    if ROW_FORM in choice.fusion.attributes:
+        return "its form was chosen"
     if any(part.opcode == "concatenate" for part in choice.parts):
         return "it concatenates: neighbours may be of different operands"
     results = [buffer for part in choice.group.results for buffer in part.writes]

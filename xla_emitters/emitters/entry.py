@@ -112,10 +112,15 @@ def argument_attributes(argument: Argument) -> DictionaryAttr:
 def kernel_module(view: FusionView, entry: func.FuncOp, functions: Iterable[func.FuncOp]) -> ModuleOp:
     """The kernel module: the entry, then the functions that it calls; its data layout has the width of an index."""
     ops: list[Operation] = [entry, *functions]
-    width = DataLayoutEntryAttr(IndexType(), IntegerAttr(index_bits(view), i32))
-    module = ModuleOp(ops, {"dlti.dl_spec": DataLayoutSpecAttr(ArrayAttr([width]))})
+    module = ModuleOp(ops, data_layout(view))
     module.location = view.location
     return module
+
+
+def data_layout(view: FusionView) -> dict[str, Attribute]:
+    """The attribute of a kernel module with the width of an index."""
+    width = DataLayoutEntryAttr(IndexType(), IntegerAttr(index_bits(view), i32))
+    return {"dlti.dl_spec": DataLayoutSpecAttr(ArrayAttr([width]))}
 
 
 def index_bits(view: FusionView) -> int:

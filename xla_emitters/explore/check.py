@@ -38,7 +38,7 @@ from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.hlo_text import print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, plan_module, read_module, with_splits
-from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
+from xla_emitters.pipelines.options import TUNE, CompileKeywords, CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.host_steps import PlannedKernel
@@ -123,7 +123,10 @@ class Verdict:
 
 @dataclass
 class Reference:
-    """What the HLO computes on some inputs: exact values, and on demand the bounds of what a kernel may give."""
+    """What the HLO computes on some inputs: exact values, and on demand the bounds of what a kernel may give.
+
+    any_order  sums may be in any order, not only in that of XLA's kernel: where kernels are chosen by price
+    """
 
     computation: ComputationOp
     inputs: Sequence[Array]
@@ -132,6 +135,7 @@ class Reference:
     values: list[Array] = field(default_factory=list[Array])
     _bounds: list[Bounds] | None = None
     most_iterations: int = MOST_ITERATIONS
+    any_order: bool = False
 
     def __post_init__(self) -> None:
         self.values = self.values or evaluate(self.computation, self.inputs, most_iterations=self.most_iterations)
@@ -148,7 +152,8 @@ class Reference:
 
     def _of_ops(self) -> list[Bounds]:
         """From the tolerances of the ops."""
-        return evaluate_bounds(self.computation, self.inputs, most_iterations=self.most_iterations)
+        most = self.most_iterations
+        return evaluate_bounds(self.computation, self.inputs, most_iterations=most, any_order=self.any_order)
 
     def _around(self, value: Array) -> Bounds:
         if value.dtype.kind in "biu" or "int" in value.dtype.name:
@@ -206,9 +211,11 @@ def reference_for(
     atol: float | None = None,
     rtol: float | None = None,
     most_iterations: int = MOST_ITERATIONS,
+    tune: str = TUNE[0],
 ) -> Reference:
-    """The reference of ENTRY, or of the computation that the fusion instruction `fusion` calls."""
-    return Reference(drawn_for(module, fusion), inputs, atol, rtol, most_iterations=most_iterations)
+    """The reference of ENTRY, or of the computation that the fusion instruction `fusion` calls, for kernels chosen as `tune` says."""
+    computation, by_price = drawn_for(module, fusion), tune != TUNE[0]
+    return Reference(computation, inputs, atol, rtol, most_iterations=most_iterations, any_order=by_price)
 
 
 def drawn_for(module: ModuleOp, fusion: str | None = None) -> ComputationOp:
@@ -363,7 +370,7 @@ class StageComparison:
         else:
             drawn = drawn_for(module, options.fusion)
             arrays = draw_inputs(drawn, shapes.parameters, seed) if inputs is None else list(inputs)
-        reference = reference_for(module, arrays, options.fusion, atol, rtol, how.most_iterations)
+        reference = reference_for(module, arrays, options.fusion, atol, rtol, how.most_iterations, options.tune)
         computations = [planned.view.computation for planned in plan.kernels]
         given = reaching(plan.steps, computations, shapes, arrays, most_iterations=how.most_iterations)
         return cls(reference, shapes, given, how, len(plan.steps) == 1 == len(plan.kernels), seed)
@@ -516,7 +523,8 @@ class KernelComparison:
             inputs = [from_buffer(buffer, a.array) for buffer, a in zip(buffers, operands, strict=False)]
             self._reached = ""
         values = evaluate(computation, inputs) if given is None else list(given.results)
-        self.reference = Reference(computation, inputs, whole.reference.atol, whole.reference.rtol, values)
+        wanted = whole.reference
+        self.reference = Reference(computation, inputs, wanted.atol, wanted.rtol, values, any_order=wanted.any_order)
         self._given: Slots = {(a.kind, a.index): buffer for a, buffer in zip(self.arguments, buffers, strict=True)}
         self._before: Slots | None = None
         # By the first stage: behind pointers, elements that share a byte or a word are written together.
@@ -615,5 +623,5 @@ def bundle_case(module: ModuleOp, options: CompileOptions, *, name: str, seed: i
     program.refuse_left_out()
     computation = drawn_for(module, options.fusion)
     inputs = draw_inputs(computation, program.parameters, seed)
-    bounds = Reference(computation, inputs).bounds
+    bounds = Reference(computation, inputs, any_order=options.tune != TUNE[0]).bounds
     return Case(name, program, program.hlo, seed, inputs, bounds, places=places_said_by(computation))

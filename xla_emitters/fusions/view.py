@@ -46,6 +46,10 @@ Found = TypeVar("Found")
 _COPIED_SLICE = re.compile(r'"name"\s*:\s*"dynamic_slice_fusion"')
 
 
+STITCHED = "xla.stitched"
+"""On a computation whose kernel reads each row once, though its reductions are read again: in which way (`pipelines/stitched_kernel`)."""
+
+
 class FusionView(Protocol):
     """One computation that becomes one kernel, as analyses and emitters read it.
 
@@ -189,6 +193,11 @@ def view_of(op: FusionOp | ComputationOp) -> HloFusion:
     if isinstance(op, ComputationOp):
         return HloFusion(op.sym_name.data, op, tuple(p.result for p in op.parameters), op.location)
     return HloFusion(op.instruction_name.data, find_computation(op, op.calls), tuple(op.operands), op.location, op)
+
+
+def is_stitched(view: FusionView) -> bool:
+    """Whether it was decided that its kernel reads each row once: passes leave such a fusion whole."""
+    return STITCHED in view.computation.attributes
 
 
 def once_per_view(

@@ -14,22 +14,20 @@ Source: XLA fusion_wrapper.cc for copies; for the rest, buffers that XLA shares 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp
+from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.fusions.entry import changes_width, is_same_memory
 from xla_emitters.fusions.host import fusions_of, host_computations, is_one_kernel
 from xla_emitters.fusions.refusals import supported_view
-from xla_emitters.graph.fusion_parts import Part, Parting, copying
+from xla_emitters.graph.fusion_parts import Part, Parting, copying, goes_inside, taken_inside
 from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 
@@ -61,7 +59,7 @@ def _fuse(names: Names, around: ComputationOp, skip: Skip) -> None:
         copied = copying(names, op.operands[0], op.result.type, op, op.instruction_name.data)
         names.replace(op, copied)
     for op in list(around.instructions):
-        if isinstance(op, ConstantOp) or (_goes_inside(op) and not is_same_memory(op)):
+        if isinstance(op, ConstantOp) or (goes_inside(op) and not is_same_memory(op)):
             for use in [
                 use
                 for use in op.result.uses
@@ -70,16 +68,11 @@ def _fuse(names: Names, around: ComputationOp, skip: Skip) -> None:
                 made = copying(names, op.result, op.result.type, use.operation, op.instruction_name.data)
                 use.operation.operands[use.index] = made
     for fusion in fusions_of(around):
-        if any(isinstance(operand.owner, ConstantOp) or _goes_inside(operand.owner) for operand in fusion.operands):
+        if any(isinstance(operand.owner, ConstantOp) or goes_inside(operand.owner) for operand in fusion.operands):
             _take_in(names, fusion, skip)
     for op in reversed(list(around.instructions)):
         if isinstance(op, ConstantOp | BitcastOp) and op.result.first_use is None:
             Rewriter.erase_op(op)
-
-
-def _goes_inside(op: object) -> TypeGuard[BitcastOp]:
-    """Whether an instruction is a bitcast that fusions take in. One that changes the width of elements is a copy of bytes."""
-    return isinstance(op, BitcastOp) and not changes_width(op)
 
 
 def _is_kept(op: object) -> bool:
@@ -96,25 +89,8 @@ def _take_in(names: Names, fusion: FusionOp, skip: Skip) -> None:
     parting = Parting(names, fusion, view.computation)
     part, given = Part(parting.callee), list[SSAValue]()
     for parameter, operand in zip(view.parameters, view.operands, strict=True):
-        if isinstance(operand.owner, ConstantOp) or _goes_inside(operand.owner):
-            part.taken[parameter.result] = _inside(part, operand, given)
+        if isinstance(operand.owner, ConstantOp) or goes_inside(operand.owner):
+            part.taken[parameter.result] = taken_inside(part, operand, given)
     name = f"{parting.callee.sym_name.data}.whole"
     made = parting.call(part, name, [part.take(parting.callee.root)], given, "")
     names.replace(fusion, made.result)
-
-
-def _inside(part: Part, value: SSAValue, given: list[SSAValue]) -> SSAValue:
-    """What a value of the host computation is inside: what is neither constant nor bitcast becomes a parameter, and one of `given`."""
-    op = value.owner
-    assert isinstance(op, HloOp)
-    match op:
-        case ConstantOp():
-            return part.insert(op.clone(), op)
-        case BitcastOp() if not changes_width(op):
-            again = op.clone()
-            again.operands = [_inside(part, op.operands[0], given)]
-            return part.insert(again, op)
-        case _:
-            given.append(value)
-            part.parameters.append(-1)
-            return part.insert(ParameterOp(len(given) - 1, value.type, op.instruction_name.data), op)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, SymbolRefAttr, TupleType, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -28,8 +29,11 @@ from xla_emitters.dialects.hlo.computation import (
     ReturnOp,
     TupleOp,
 )
+from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import tuple_type
+from xla_emitters.fusions.entry import changes_width
 from xla_emitters.fusions.overwrites import is_callers, may_overwrite
 from xla_emitters.fusions.view import HloFusion
 from xla_emitters.graph.names import Names
@@ -193,6 +197,28 @@ def copying(names: Names, value: SSAValue, ir_type: Attribute, before: Operation
         op.location = before.location
     names.add_computation(callee, around)
     return names.add(new_fusion([value], callee, name), before)
+
+
+def goes_inside(op: object) -> TypeGuard[BitcastOp]:
+    """Whether an instruction is a bitcast that fusions take in. One that changes the width of elements is a copy of bytes."""
+    return isinstance(op, BitcastOp) and not changes_width(op)
+
+
+def taken_inside(part: Part, value: SSAValue, given: list[SSAValue]) -> SSAValue:
+    """What a value of the host computation is inside: what is neither constant nor bitcast becomes a parameter, and one of `given`."""
+    op = value.owner
+    assert isinstance(op, HloOp)
+    match op:
+        case ConstantOp():
+            return part.insert(op.clone(), op)
+        case BitcastOp() if not changes_width(op):
+            again = op.clone()
+            again.operands = [taken_inside(part, op.operands[0], given)]
+            return part.insert(again, op)
+        case _:
+            given.append(value)
+            part.parameters.append(-1)
+            return part.insert(ParameterOp(len(given) - 1, value.type, op.instruction_name.data), op)
 
 
 def aliasing(operands: Sequence[int | None], *, is_tuple: bool) -> StringAttr:

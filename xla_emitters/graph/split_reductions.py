@@ -47,6 +47,7 @@ from xla_emitters.fusions.host import fusions_of, host_fusions, is_one_kernel
 from xla_emitters.fusions.reduction_starts import identities_needed
 from xla_emitters.fusions.reductions import FusionReductions, Reduction, Split, find_reductions
 from xla_emitters.fusions.refusals import supported_view
+from xla_emitters.fusions.view import is_stitched
 from xla_emitters.graph.fusion_parts import Part, Parting, wrap_entry
 from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
@@ -89,7 +90,7 @@ def needs_split(
     """
     if not any(isinstance(op, ReduceOp) for op in computation_of(source).instructions):
         return None
-    if (view := supported_view(source)) is None:
+    if (view := supported_view(source)) is None or is_stitched(view):
         return None
     found = find_reductions(view, are_split=True)
     if isinstance(found, str) or (found.shape.split is None and parts is None):

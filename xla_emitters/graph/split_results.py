@@ -30,7 +30,7 @@ from xla_emitters.fusions.in_place_updates import find_in_place_updates
 from xla_emitters.fusions.kinds import kind_of
 from xla_emitters.fusions.reductions import Reduction, find_reductions, shared_reduction
 from xla_emitters.fusions.refusals import supported_view
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.fusions.view import FusionView, is_stitched
 from xla_emitters.graph.fusion_parts import Part, Parting, wrap_entry
 from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -69,7 +69,7 @@ def split_results(module: ModuleOp) -> None:
 
 def parts_of(source: FusionOp | ComputationOp) -> tuple[tuple[HloOp, ...], ...]:
     """The roots in groups that go together; none where all of them do."""
-    if (view := supported_view(source)) is None:
+    if (view := supported_view(source)) is None or is_stitched(view):
         return ()
     roots = view.roots
     if len({_elements(root) for root in roots}) == 1 or _share_a_kernel(view):

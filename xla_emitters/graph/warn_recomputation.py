@@ -21,6 +21,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import is_one_kernel
 from xla_emitters.fusions.recomputation import recomputation_of
 from xla_emitters.fusions.refusals import supported_view
+from xla_emitters.fusions.view import is_stitched
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 _TIMES = 4
@@ -39,7 +40,7 @@ class WarnRecomputationPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         entry = entry_of(op)
-        if not is_one_kernel(entry) or (view := supported_view(entry)) is None:
+        if not is_one_kernel(entry) or (view := supported_view(entry)) is None or is_stitched(view):
             return
         found = recomputation_of(view)
         if found is None or found.times < _TIMES or found.steps - found.once < _MORE:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from xdsl.dialects import gpu
 from xdsl.ir import SSAValue
@@ -46,6 +47,10 @@ ROWS_OF_BEGIN = 32
 """Rows of a block that has something to compute before its first one, where there are enough."""
 FEW_THREADS = 1 << 16
 """As many threads there are at least, if there are rows for them: with 16 bytes under way in each, what a GPU's memory wants."""
+FEW_BLOCKS = 128
+"""And as many blocks: for most multiprocessors one."""
+HeldBody: TypeAlias = Callable[[KernelCode, SSAValue, Sequence[SSAValue], SSAValue], Sequence[SSAValue]]
+"""(code inside, column, carried values, the number of the thread's own element) -> the next carried values."""
 Visit = Callable[[KernelCode, RowPlace], None]
 """Writes what a thread does for its row."""
 
@@ -127,6 +132,58 @@ def loop_over_row(
     return place.where_row(code, starts, loop)
 
 
+def loop_over_held_row(
+    code: KernelCode,
+    place: RowPlace,
+    threads: RowThreads,
+    cols: int,
+    width: int,
+    starts: Sequence[SSAValue],
+    body: HeldBody,
+) -> Sequence[SSAValue]:
+    """As `loop_over_row`, written out: `body` is told which of the thread's own elements each is, as a constant."""
+
+    def steps(inner: KernelCode) -> Sequence[SSAValue]:
+        return held_steps(inner, place.lane, threads.per_row, cols, width, starts, body)
+
+    return place.where_row(code, starts, steps)
+
+
+def held_steps(
+    code: KernelCode,
+    lane: SSAValue,
+    per_row: int,
+    cols: int,
+    width: int,
+    starts: Sequence[SSAValue],
+    body: HeldBody,
+) -> Sequence[SSAValue]:
+    """What a thread carries after its elements of a row of `cols`; the last of its steps are only for threads that have them."""
+    first, stride, carried = code.index.multiply(lane, width), per_row * width, starts
+    for number in range(-(-cols // stride)):
+        start = code.index.value(code.index.add(first, number * stride))
+
+        def step(
+            inner: KernelCode, start: SSAValue = start, carried: Sequence[SSAValue] = carried, number: int = number
+        ) -> Sequence[SSAValue]:
+            if width == 1:
+                return body(inner, start, carried, inner.index.value(number))
+
+            def element(innermost: KernelCode, at: SSAValue, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                held = innermost.index.value(innermost.index.add(at, number * width))
+                return body(innermost, innermost.index.value(innermost.index.add(start, at)), values, held)
+
+            return inner.neighbours(width, carried, element)
+
+        if (number + 1) * stride <= cols:
+            carried = step(code)
+        else:
+            is_column = code.index.compare("ult", start, cols)
+            before = carried
+            carried = code.branch(is_column, [value.type for value in before], step, lambda _, before=before: before)
+    return carried
+
+
 def for_each_row(
     fusion: FusionLoops,
     name: str,
@@ -147,7 +204,7 @@ def for_each_row(
     blocks = groups
     if begin is not None:
         at_most = -(-ROWS_OF_BEGIN // per_block)
-        few = FEW_THREADS // threads.per_block
+        few = max(FEW_THREADS // threads.per_block, FEW_BLOCKS)
         blocks = host.maximum(host.minimum(groups, few), host.divide(host.add(groups, at_most - 1), at_most))
 
     def at(code: KernelCode, group: SSAValue, thread: SSAValue) -> None:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, gpu, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StringAttr, i32
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.index_code import Number
@@ -46,7 +46,7 @@ Partials = list[list[SSAValue]]
 
 @dataclass(frozen=True)
 class RowThreads:
-    """`per_row` threads of a block of `per_block` reduce a row: a power of two of each."""
+    """`per_row` threads of a block of `per_block` reduce a row: some warps, one, or a part of one; both are powers of two."""
 
     per_row: int
     per_block: int = THREADS
@@ -129,13 +129,25 @@ def shared_array(code: KernelCode, size: Number, element: Attribute) -> SSAValue
     known, sizes = (size, []) if isinstance(size, int) else (DYNAMIC_INDEX, [size])
     made = memref.AllocOp(sizes, [], MemRefType(element, [known], memory_space=SHARED))
     locate(made, code.location)
+    Rewriter.insert_op(made, InsertPoint.at_start(_body_of_launch(code)))
+    return made.memref
+
+
+def private_array(code: KernelCode, size: int, element: Attribute) -> SSAValue:
+    """An array of each thread, made where the parallel loop begins. Where all indices are constants, LLVM keeps it in registers."""
+    made = memref.AllocaOp.get(element, shape=[size])
+    locate(made, code.location)
+    Rewriter.insert_op(made, InsertPoint.at_start(_body_of_launch(code)))
+    return made.memref
+
+
+def _body_of_launch(code: KernelCode) -> Block:
     block = code.builder.insertion_point.block
     while not isinstance(holder := block.parent_op(), scf.ParallelOp):
         assert holder is not None
         assert holder.parent is not None
         block = holder.parent
-    Rewriter.insert_op(made, InsertPoint.at_start(block))
-    return made.memref
+    return block
 
 
 def combine_row(

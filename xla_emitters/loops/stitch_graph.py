@@ -104,7 +104,7 @@ class StitchGraph:
         return BufferSizes()
 
     @cached_property
-    def _matrix(self) -> tuple[Size, ...]:
+    def matrix(self) -> tuple[Size, ...]:
         """Rows and columns; a vector is one row."""
         sizes = self._sizes.of(self.reductions[0].inputs[0])
         return sizes if len(sizes) > 1 else (Size.constant(1), *sizes)
@@ -112,14 +112,14 @@ class StitchGraph:
     def is_full(self, buffer: SSAValue) -> bool:
         """Whether an array has an element for each place of the matrix; it is of a row, or smaller, otherwise."""
         is_reduced = buffer in self.writer and self.writer[buffer] in self.reductions
-        return not is_reduced and self._sizes.elements(buffer) == product(self._matrix)
+        return not is_reduced and self._sizes.elements(buffer) == product(self.matrix)
 
     def why_not(self, op: BufferOp) -> str | None:
         """Why an op is in no round; None for one that has a number a row, or one for each place, or depends on no reduction."""
         (buffer,) = op.outputs
         if not self.levels[op] and op not in self.roots:
             return None
-        if self.is_full(buffer) or self._sizes.elements(buffer) == self._matrix[0]:
+        if self.is_full(buffer) or self._sizes.elements(buffer) == self.matrix[0]:
             return None
         return f"{self._sizes.text(buffer)} is not known to be one element a row, or one for each element of the rows"
 
@@ -131,7 +131,7 @@ class StitchGraph:
         if op.HLO.name in BROADCASTS:
             source, result = self._sizes.of(op.inputs[0]), self._sizes.of(buffer)
             places = integers(op.properties["dimensions"])  # pyright: ignore[reportArgumentType]
-            is_last = len(places) > 0 and places[-1] == len(result) - 1 and source[-1] == result[-1] == self._matrix[1]
+            is_last = len(places) > 0 and places[-1] == len(result) - 1 and source[-1] == result[-1] == self.matrix[1]
             return is_last and product(source) == source[-1]
         inputs = [given for given in op.inputs if not self._is_one_number(given)]
         return _is_in_place(op) and bool(inputs) and all(map(self.is_of_columns, inputs))
@@ -250,6 +250,7 @@ class StitchGraph:
             if len(numbers) > 1
             and dtype_of(tensor_of(buffer.type).element_type).bits >= 8
             and not self.is_of_columns(buffer)
+            and not self._is_one_number(buffer)
         }
 
     def _sources(self, *, is_early: bool) -> list[list[SSAValue]]:

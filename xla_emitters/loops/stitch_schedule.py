@@ -38,6 +38,11 @@ Attributes of the fusion
     disc.row_schedule   1: always a block a row, 2: always a warp
     disc.vector         columns beside each other that a thread takes; it divides their number
     disc.kept_bytes     the most bytes of rows that a block may keep
+    disc.row_form       [threads of a row, threads of a block, where rows are kept, how often weights are read: "block" or "row"]: this form
+                        and no other, where columns are known
+
+Where columns are known, a thread may keep its elements in registers instead ("registers"): its steps are written out, so that every index
+into its own array is a constant, and LLVM makes values of the array. Vectors that all rows read are kept likewise.
 
 Source: docs/reference/4 3.3; Zheng et al., "AStitch" (ASPLOS 2022).
 """
@@ -51,11 +56,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from xdsl.dialects import arith, gpu, scf
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
 
-from xla_emitters.buffers.disc_specialize_fusion_with_speculation import ROW_SCHEDULE
+from xla_emitters.buffers.disc_specialize_fusion_with_speculation import ROW_FORM, ROW_SCHEDULE
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
@@ -63,10 +69,18 @@ from xla_emitters.loops.combine import Reducer, parts_of, starts_of, with_elemen
 from xla_emitters.loops.element_code import Computed
 from xla_emitters.loops.kernel_code import KernelCode, Producer
 from xla_emitters.loops.matrix_roots import indices_at
-from xla_emitters.loops.row_loop import for_each_row, loop_over_row
+from xla_emitters.loops.row_loop import for_each_row, held_steps, loop_over_held_row, loop_over_row
 from xla_emitters.loops.row_reduction_schedule1 import BLOCK_A_ROW
 from xla_emitters.loops.row_reduction_schedule2 import WARP_A_ROW
-from xla_emitters.loops.row_rounds import ALONE, THREADS, RowPlace, RowThreads, combine_row, shared_array
+from xla_emitters.loops.row_rounds import (
+    ALONE,
+    THREADS,
+    RowPlace,
+    RowThreads,
+    combine_row,
+    private_array,
+    shared_array,
+)
 from xla_emitters.loops.row_staging import Run, room_of, width_of
 from xla_emitters.loops.schedule import FusionLoops
 from xla_emitters.loops.stitch_graph import StitchGraph
@@ -84,6 +98,8 @@ LARGE_BLOCK_A_ROW = RowThreads(512, 512)
 SHORTEST_STEPS = 4
 """Steps of a thread in a row that eight lanes compute."""
 KEPT_BYTES = "disc.kept_bytes"
+REGISTERS, SHARED_MEMORY, NOWHERE = KEPT_IN = ("registers", "shared memory", "nowhere")
+"""Where the rows of a form are kept."""
 MOST_CACHED_BYTES = 256 * 1024
 """Of the second cache of a CPU's core."""
 MOST_KEPT_BYTES = 40 * 1024
@@ -93,11 +109,12 @@ MOST_KEPT_BYTES = 40 * 1024
 class Form(NamedTuple):
     """One way to compute a stitched fusion.
 
-    name     is added to the fusion's, where there are several
-    threads  of a row
-    keeps    whether sources of several rounds are kept in shared memory
-    most     columns, where a longer row takes the next form
-    shares   whether what is the same in each row is kept for all rows of a block
+    name          is added to the fusion's, where there are several
+    threads       of a row
+    keeps         whether sources of several rounds are kept: in shared memory, or in registers
+    most          columns, where a longer row takes the next form
+    shares        whether what is the same in each row is kept for all rows of a block
+    in_registers  where what is kept is
     """
 
     name: str
@@ -105,6 +122,7 @@ class Form(NamedTuple):
     keeps: bool
     most: int | None = None
     shares: bool = False
+    in_registers: bool = False
 
 
 def emit_stitch_schedule(fusion: FusionLoops) -> None:
@@ -131,7 +149,9 @@ def emit_stitch_schedule(fusion: FusionLoops) -> None:
             graph.kept_bytes(graph.shared),
             cols if isinstance(cols, int) else None,
         )
-    if isinstance(cols, int):
+    if (asked := _asked_form(fusion.op, graph)) is not None:
+        forms = [asked]
+    elif isinstance(cols, int):
         forms = [next(form for form in forms if form.most is None or cols <= form.most)]
     for form, is_first in zip(forms, (True, *(False for _ in forms)), strict=False):
         others = None
@@ -173,7 +193,7 @@ def forms_of(
         one = kept("warp", WARP_A_ROW) if hint == 2 else kept("block", BLOCK_A_ROW)
         return [one, long._replace(threads=one.threads)]
     if columns is not None:
-        forms = [kept("row", _threads_of(columns))]
+        forms = [kept("row", threads_of(columns))]
     else:
         forms = [
             kept("lanes", LANES_A_ROW, LANES_A_ROW.per_row * SHORTEST_STEPS * width),
@@ -186,7 +206,7 @@ def forms_of(
     return [*forms, long]
 
 
-def _threads_of(columns: int) -> RowThreads:
+def threads_of(columns: int) -> RowThreads:
     """The threads of a row of known length: most have eight elements or more, but less than 16."""
     per_row = max(FEWEST_LANES, min(LARGE_BLOCK_A_ROW.per_row, 1 << (columns // 8).bit_length() >> 1))
     return RowThreads(per_row, THREADS if 4 * per_row <= THREADS else LARGE_BLOCK_A_ROW.per_block)
@@ -198,6 +218,47 @@ def forms_alone(bytes_a_column: int) -> list[Form]:
     return (
         [Form("row", ALONE, keeps=True, most=MOST_CACHED_BYTES // bytes_a_column), long] if bytes_a_column else [long]
     )
+
+
+def _asked_form(fusion: FusionOp, graph: StitchGraph) -> Form | None:
+    """The form that `disc.row_form` asks for."""
+    found = fusion.attributes.get(ROW_FORM)
+    if not isa(found, ArrayAttr[Attribute]):
+        return None
+    asked = RowForm.from_attr(found)
+    threads = RowThreads(asked.per_row, asked.per_block)
+    keeps = asked.kept != NOWHERE
+    shares = keeps and asked.weights == "block" and bool(graph.shared)
+    return Form("asked", threads, keeps, None, shares, asked.kept == REGISTERS)
+
+
+class RowForm(NamedTuple):
+    """The attribute `disc.row_form`.
+
+    per_row    threads of a row
+    per_block  threads of a block
+    kept       where its rows are kept: one of KEPT_IN
+    weights    "block" or "row": how often what all rows read is read
+    """
+
+    per_row: int
+    per_block: int
+    kept: str
+    weights: str = "block"
+
+    def to_attr(self) -> ArrayAttr[Attribute]:
+        threads = (IntegerAttr(self.per_row, i64), IntegerAttr(self.per_block, i64))
+        return ArrayAttr([*threads, StringAttr(self.kept), StringAttr(self.weights)])
+
+    @staticmethod
+    def from_attr(attribute: ArrayAttr[Attribute]) -> RowForm:
+        """The inverse of `to_attr`."""
+        per_row, per_block, kept, weights = attribute.data
+        assert isa(per_row, IntegerAttr)
+        assert isa(per_block, IntegerAttr)
+        assert isa(kept, StringAttr)
+        assert isa(weights, StringAttr)
+        return RowForm(per_row.value.data, per_block.value.data, kept.data, weights.data)
 
 
 def _number(fusion: FusionOp, name: str) -> int | None:
@@ -263,7 +324,8 @@ class _Stitch:
     @cached_property
     def is_staged(self) -> bool:
         """Whether what is kept is copied as one run: threads would read it in single elements."""
-        is_single = self.form.keeps and self.fusion.vector == 1 and not self.fusion.is_cpu
+        is_in_shared = self.form.keeps and not self.form.in_registers
+        is_single = is_in_shared and self.fusion.vector == 1 and not self.fusion.is_cpu
         return is_single and any(width_of(buffer) > 1 for buffer in self.graph.kept)
 
     @cached_property
@@ -304,27 +366,28 @@ class _Stitch:
         first = code.index.value(code.index.multiply(thread, width))
         row = code.index.value(0)
         for buffer in self.graph.shared:
-            self.vectors[buffer] = shared_array(code, self.sizes[1], _stored(buffer))
+            self.vectors[buffer] = self._array(code, buffer, self.sizes[1])
 
-        def step(inner: KernelCode, column: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def step(
+            inner: KernelCode, column: SSAValue, _: Sequence[SSAValue], held: SSAValue | None = None
+        ) -> Sequence[SSAValue]:
             for buffer, array in self.vectors.items():
-                inner.store(inner.load(buffer, self._indices(inner, (row, column), buffer)), array, [column])
+                value = inner.load(buffer, self._indices(inner, (row, column), buffer))
+                inner.store(value, array, [column if held is None else held])
             return ()
 
+        if self.form.in_registers:
+            lane = code.index.value(code.index.remainder(thread, self.threads.per_row))
+            held_steps(code, lane, self.threads.per_row, self._known_columns, width, (), step)
+            return
         strided_loop(code, first, self._columns(code), width * self.threads.per_block, (), step, width)
         code.insert(gpu.BarrierOp())
 
     def _row(self, code: KernelCode, place: RowPlace) -> None:
         code.producers = self.producers
         if self.form.keeps:
-            host, columns = self.fusion.numbers.code, self.sizes[1]
             for buffer in self.graph.kept:
-                room = (
-                    room_of(host, buffer, self.threads, columns)
-                    if self.is_staged
-                    else host.multiply(columns, self.threads.rows_per_block)
-                )
-                self.arrays[buffer] = shared_array(code, room, _stored(buffer))
+                self.arrays[buffer] = self._array(code, buffer, self._room(buffer))
         if self.is_staged:
             self._stage(code, place)
         for number in self.graph.rounds:
@@ -370,6 +433,26 @@ class _Stitch:
         row, column = at
         return indices_at(code, (row, column), self.sizes, self.fusion.numbers.sizes(buffer))
 
+    @property
+    def _known_columns(self) -> int:
+        assert isinstance(self.sizes[1], int), "only rows of a known length are in registers"
+        return self.sizes[1]
+
+    def _room(self, buffer: SSAValue) -> Number:
+        """Elements of a source that the rows of a block have, as they are in shared memory."""
+        host, columns = self.fusion.numbers.code, self.sizes[1]
+        if self.is_staged:
+            return room_of(host, buffer, self.threads, columns)
+        return host.multiply(columns, self.threads.rows_per_block)
+
+    def _array(self, code: KernelCode, buffer: SSAValue, elements: Number) -> SSAValue:
+        """Where elements of a source are kept: in shared memory for the whole block, or a thread's own."""
+        if not self.form.in_registers:
+            return shared_array(code, elements, _stored(buffer))
+        width = self.fusion.vector
+        steps = -(-self._known_columns // (self.threads.per_row * width))
+        return private_array(code, steps * width, _stored(buffer))
+
     def _row_values(self, code: KernelCode, number: int, place: RowPlace) -> None:
         """What is one number a row and is known before a round; results among them are written."""
         for op in self.graph.row_ops(number):
@@ -404,11 +487,15 @@ class _Stitch:
             return
         remade = [pair for pair in self.graph.remade.items() if self.form.keeps and self.graph.level(pair[0]) == number]
 
-        def step(inner: KernelCode, column: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            self._read_sources(inner, number, place, column)
+        remade = [pair for pair in self.graph.remade.items() if self.form.keeps and self.graph.level(pair[0]) == number]
+
+        def step(
+            inner: KernelCode, column: SSAValue, carried: Sequence[SSAValue], held: SSAValue | None = None
+        ) -> Sequence[SSAValue]:
+            self._read_sources(inner, number, place, column, held)
             for buffer, kept in remade:
                 value = inner.load(buffer, self._indices(inner, (place.row, column), buffer))
-                inner.store(value, self.arrays[kept], [self._kept_at(inner, kept, place, column)])
+                inner.store(value, self.arrays[kept], [self._kept_at(inner, kept, place, column, held)])
             for root in written:
                 (buffer,) = root.outputs
                 if buffer in self.runs:
@@ -416,14 +503,17 @@ class _Stitch:
                 indices = self._indices(inner, (place.row, column), buffer)
                 value = inner.load(buffer, indices)
                 if (kept := self.in_place.get(buffer)) is not None:
-                    inner.store(value, self.arrays[kept], [self._kept_at(inner, kept, place, column)])
+                    inner.store(value, self.arrays[kept], [self._kept_at(inner, kept, place, column, held)])
                 else:
                     inner.store(value, buffer, indices)
             return with_elements(inner, reducers, carried, (place.row, column))
 
         starts, width = starts_of(code, reducers), self.fusion.vector
-        waits = any(not self._is_near(buffer, number) for buffer in self._sources(number))
-        found = loop_over_row(code, place, self.threads, self.sizes[1], width, starts, step, waits=waits)
+        if self.form.in_registers:
+            found = loop_over_held_row(code, place, self.threads, self._known_columns, width, starts, step)
+        else:
+            waits = any(not self._is_near(buffer, number) for buffer in self._sources(number))
+            found = loop_over_row(code, place, self.threads, self.sizes[1], width, starts, step, waits=waits)
         if not reducers:
             return
         totals = combine_row(code, self.threads, place.thread, reducers, parts_of(reducers, found), everyone=True)
@@ -436,25 +526,30 @@ class _Stitch:
         """Columns, as a number of which the kernel knows what divides it."""
         return code.index.multiple(self.sizes[1], self.fusion.vector)
 
-    def _read_sources(self, code: KernelCode, number: int, place: RowPlace, column: SSAValue) -> None:
-        """What a round reads, once for each place: from memory, or as an earlier round kept it."""
+    def _read_sources(
+        self, code: KernelCode, number: int, place: RowPlace, column: SSAValue, held: SSAValue | None
+    ) -> None:
+        """What a round reads, once for each place: from memory, or as an earlier round kept it.
+
+        held  the number of the element among the thread's own, where these are in registers
+        """
         known = dict[SSAValue, Producer]()
         code.producers = ChainMap(known, self.producers)
         for buffer in self._sources(number):
             if buffer in self.vectors:
-                known[buffer] = _Known(code.load(self.vectors[buffer], [column]))
+                known[buffer] = _Known(code.load(self.vectors[buffer], [column if held is None else held]))
                 continue
             array = self.arrays.get(self.graph.remade.get(buffer, buffer))
             if array is not None and self._is_near(buffer, number):
-                value = code.load(array, [self._kept_at(code, buffer, place, column)])
+                value = code.load(array, [self._kept_at(code, buffer, place, column, held)])
             else:
                 value = code.load(buffer, self._indices(code, (place.row, column), buffer))
                 if array is not None:
-                    code.store(value, array, [self._kept_at(code, buffer, place, column)])
+                    code.store(value, array, [self._kept_at(code, buffer, place, column, held)])
             known[buffer] = _Known(value)
 
     def _is_near(self, buffer: SSAValue, number: int) -> bool:
-        """Whether a round finds a source in shared memory."""
+        """Whether a round finds a source in shared memory, or in registers."""
         if buffer in self.vectors or (self.form.keeps and buffer in self.graph.remade):
             return True
         return buffer in self.arrays and (self.is_staged or self.graph.kept[buffer] < number)
@@ -462,8 +557,12 @@ class _Stitch:
     def _sources(self, number: int) -> list[SSAValue]:
         return self.graph.read_in(number, keeps=self.form.keeps)
 
-    def _kept_at(self, code: KernelCode, buffer: SSAValue, place: RowPlace, column: SSAValue) -> SSAValue:
-        """Where the element of the thread's row is in the array of a source that is kept."""
+    def _kept_at(
+        self, code: KernelCode, buffer: SSAValue, place: RowPlace, column: SSAValue, held: SSAValue | None
+    ) -> SSAValue:
+        """Where the element of the thread's row is in the array of a source that is kept; `held` in registers."""
+        if held is not None:
+            return held
         element = code.index.add(code.index.multiply(place.slot, self._columns(code)), column)
         run = self.runs.get(self.graph.remade.get(buffer, buffer))
         return code.index.value(element) if run is None else run.position(code, element)

@@ -215,6 +215,17 @@ class ElementAccess:
         self.memory[pointer] = PointerFacts(GLOBAL_ALIGNMENT)
         return pointer
 
+    def private_array(self, op: Operation, element: Attribute, elements: int) -> SSAValue:
+        """A pointer to an array of the thread, not initialised, made before `op`."""
+        storage = storage_of(element)
+        units = -(-elements * storage.bits // storage.addressed_bits)
+        builder = located_builder(InsertPoint.before(op), op)
+        one = self._integer(builder, 1)
+        variable = llvm.LLVMArrayType(units, storage.addressed)
+        pointer = builder.insert(llvm.AllocaOp(one, variable, GLOBAL_ALIGNMENT)).results[0]
+        self.memory[pointer] = PointerFacts(GLOBAL_ALIGNMENT)
+        return pointer
+
     def launch_memory(self, op: Operation) -> SSAValue:
         """A pointer to the shared memory that a launch adds to a block's own, made before `op`."""
         name = self.free_name("launch_shared")

@@ -44,6 +44,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     MemRefType,
     ModuleOp,
+    NoneAttr,
     UnitAttr,
     UnrealizedConversionCastOp,
     VectorType,
@@ -124,6 +125,7 @@ class LowerMemrefsPass(DevicePass):
             attributes.append(DictionaryAttr(facts))
         for buffer in list(block.args[count:]):
             self.shared(access, block, buffer)
+        self.private_memory(access, function)
         self.launch_memory(access, function)
         for op in accesses:
             self.access(access, op)
@@ -150,6 +152,18 @@ class LowerMemrefsPass(DevicePass):
         variable.name_hint = buffer.name_hint
         buffer.replace_all_uses_with(variable)
         block.erase_arg(buffer)  # pyright: ignore[reportArgumentType]
+
+    def private_memory(self, access: ElementAccess, function: FuncOp) -> None:
+        """Arrays of a thread: allocations of a known size in no memory space."""
+        for op in [found for found in function.walk() if isinstance(found, memref.AllocaOp)]:
+            assert isa(op.memref.type, MemRefType[Attribute])
+            if op.dynamic_sizes or not isinstance(op.memref.type.memory_space, NoneAttr):
+                continue
+            elements = math.prod(op.memref.type.get_shape())
+            pointer = access.private_array(op, signless(op.memref.type.element_type), elements)
+            pointer.name_hint = op.memref.name_hint
+            op.memref.replace_all_uses_with(pointer)
+            Rewriter.erase_op(op)
 
     def launch_memory(self, access: ElementAccess, function: FuncOp) -> None:
         """Allocations of unknown size in shared memory become parts of what the launch adds."""

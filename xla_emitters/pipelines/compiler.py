@@ -27,6 +27,8 @@ from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import InternalError, UsageError
 from xla_emitters.fusions.buffers import array_spec
 from xla_emitters.fusions.entry import entry_of
+from xla_emitters.fusions.view import is_stitched
+from xla_emitters.graph.split_triton_fusions import SplitTritonFusionsPass
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
 from xla_emitters.lowering.toolchain import (
@@ -40,7 +42,7 @@ from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels
 from xla_emitters.pipelines.pass_lists import kernel_rows, rows_of
-from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, line_info
+from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, Row, line_info
 from xla_emitters.pipelines.tool_listings import ToolListing, ptx_listing, record, sass_listing
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.planning.plan import ProgramPlan, plan_program
@@ -167,9 +169,24 @@ def _left_out(plan: ProgramPlan) -> tuple[str, ...]:
 def run_graph(module: ModuleOp, options: CompileOptions, recorder: Recorder, context: Context) -> ModuleOp:
     """A copy of `module` after all passes of the list "graph": one kernel for each fusion of its ENTRY."""
     copy = module.clone()
-    for row in rows_of("graph"):
+    for row in graph_rows(options):
         recorder.run(row.make(options), row.stage, context, copy)
     return copy
+
+
+def graph_rows(options: CompileOptions) -> Sequence[Row]:
+    """The list "graph"; where kernels are chosen by price, with the pass that makes one kernel of what would be split."""
+    rows = rows_of("graph")
+    if options.tune != "price":
+        return rows
+    # Imported here: otherwise neither the cost model nor the loops of programs are loaded.
+    from xla_emitters.pipelines.stitch_rows import StitchRowsPass
+
+    number = [row.make(options).name for row in rows].index(SplitTritonFusionsPass.name)
+    stitch = Row(
+        lambda o: StitchRowsPass(o.target), "calls are inlined, and nothing is split yet that one kernel reads once"
+    )
+    return (*rows[:number], stitch, *rows[number:])
 
 
 def plan_module(module: ModuleOp, options: CompileOptions) -> ProgramPlan:
@@ -254,13 +271,7 @@ def _compile_kernel(planned: PlannedKernel, options: CompileOptions, recorder: R
     if recorder.keeps_text:
         _record_partition(planned, options, recorder)
     try:
-        choose = None
-        if options.tune == "price":
-            # Imported here: kernels that are not priced do not load the cost model.
-            from xla_emitters.pipelines.kernel_candidates import cheapest_candidate
-
-            choose = partial(cheapest_candidate, planned, options)
-        kernel = recorder.emission(lambda: emit_fusion(planned.view, options.device, options.hero_rules, choose))
+        kernel = recorder.emission(partial(_emit, planned, options))
         for row in kernel_rows(options):
             recorder.run(row.make(options), row.stage, context, kernel)
     except InternalError as error:
@@ -268,6 +279,21 @@ def _compile_kernel(planned: PlannedKernel, options: CompileOptions, recorder: R
         error.details += tuple(f"with {plugin}" for plugin in plugins.registered())
         raise
     return kernel
+
+
+def _emit(planned: PlannedKernel, options: CompileOptions) -> ModuleOp:
+    """The kernel of a fusion, at the stage "xla_gpu"."""
+    choose = None
+    # Imported here: kernels that are not priced load neither the loops of programs nor the cost model.
+    if is_stitched(planned.view):
+        from xla_emitters.pipelines.stitched_kernel import emit_stitched
+
+        return emit_stitched(planned.view, options.device)
+    if options.tune == "price":
+        from xla_emitters.pipelines.kernel_candidates import cheapest_candidate
+
+        choose = partial(cheapest_candidate, planned, options)
+    return emit_fusion(planned.view, options.device, options.hero_rules, choose)
 
 
 def _refuse_other_dialects(modules: Sequence[ModuleOp]) -> None:
@@ -283,7 +309,12 @@ def _refuse_other_dialects(modules: Sequence[ModuleOp]) -> None:
 
 def _record_partition(planned: PlannedKernel, options: CompileOptions, recorder: Recorder) -> str:
     """The functions that the emitter cuts the fusion into, as text."""
-    text = str(partition_fusion(planned.view, options.device, options.hero_rules))
+    if is_stitched(planned.view):
+        from xla_emitters.pipelines.stitched_kernel import rounds_of
+
+        text = rounds_of(planned.view)
+    else:
+        text = str(partition_fusion(planned.view, options.device, options.hero_rules))
     recorder.text("partition", text)
     return text
 

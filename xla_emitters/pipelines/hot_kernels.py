@@ -13,55 +13,37 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    FunctionType,
-    IndexType,
-    IntegerAttr,
-    IntegerType,
-    MemRefType,
-    ModuleOp,
-    StringAttr,
-)
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
-from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.fusion_alone import at_sizes
 from xla_emitters.buffers.fusion_as_hlo import fusion_as_hlo
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.lmhlo import tensor_of
-from xla_emitters.dialects.mlir import gpu, llvm
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.dtypes import Array, dtype, dtype_of
+from xla_emitters.dtypes import dtype, dtype_of
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import ExecutionError, Unsupported
-from xla_emitters.host.python_program import python_program
-from xla_emitters.kernels.index_bounds import IndexBounds
 from xla_emitters.kernels.kernel_entry import entry_of_kernel
 from xla_emitters.lowering.host_code import host_ir, object_code
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.pipelines.compiler import compile_module
+from xla_emitters.pipelines.launch_plan import launch_record, main_of, plan_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, Row
-from xla_emitters.pipelines.program_kernels import NARROW
 from xla_emitters.pipelines.program_passes import CPU_KERNEL, CPU_LOOPS
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.program import Allocation, Argument, Kernel, Launch, Release
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
-from xla_emitters.runtime.arrays import element_name
-from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import Kernels
-from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.simt.work_counts import Work, count_work
 
 
@@ -101,7 +83,7 @@ def _for_simt(module: ModuleOp, options: CompileOptions, request: Mapping[str, A
         raise Unsupported("; ".join(reasons), stage="heat")
     if (before := _work(request["now"], request["modules"])) is None:
         return found[0]
-    types = [argument.type for argument in _main(module).args] + list(_main(module).function_type.outputs)
+    types = [argument.type for argument in main_of(module).args] + list(main_of(module).function_type.outputs)
     best, cost = found[0], None
     for answer in found:
         work = _work(_on_arrays(answer, types), answer["code"]["modules"])
@@ -163,11 +145,6 @@ def _zeros(value: Any) -> Any:
     return np.zeros(shape, dtype(element).numpy)
 
 
-def _main(module: ModuleOp) -> func.FuncOp:
-    (main,) = (op for op in module.ops if isinstance(op, func.FuncOp) and op.sym_name.data == "main")
-    return main
-
-
 def _by_emitters(module: ModuleOp, options: CompileOptions) -> dict[str, Any]:
     """What the emitters make of the fusion as HLO."""
     kept = dict[str, ModuleOp]()
@@ -188,7 +165,7 @@ def _by_emitters(module: ModuleOp, options: CompileOptions) -> dict[str, Any]:
             case Kernel():
                 assert isinstance(step.launch, Launch)
                 arguments = [_place(argument, reads, len(program.results)) for argument in step.arguments]
-                launches.append(_launch(step.name, step.launch.grid, step.launch.block, 0, arguments))
+                launches.append(launch_record(step.name, step.launch.grid, step.launch.block, 0, arguments))
             case Allocation() | Release():
                 continue
             case _:
@@ -237,110 +214,6 @@ def _for_gpu(module: ModuleOp, options: CompileOptions, request: Mapping[str, An
 
 
 PLATFORMS = {"cpu": _for_cpu, "simt": _for_simt, "gpu": _for_gpu}
-
-
-@dataclass
-class Plan(Kernels):
-    """What a fusion launches.
-
-    kernels  a module for each launch
-    """
-
-    launches: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    temporaries: list[tuple[str, tuple[int, ...]]] = field(default_factory=list[tuple[str, tuple[int, ...]]])
-    kernels: list[ModuleOp] = field(default_factory=list[ModuleOp])
-    seen: list[tuple[str, Any, Any, int, Sequence[Any]]] = field(default_factory=list[Any])
-
-    def launch(
-        self,
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared_bytes: int,
-        arguments: Sequence[Any],
-    ) -> None:
-        self.seen.append((name, grid, block, shared_bytes, arguments))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"launches": self.launches, "temporaries": self.temporaries}
-
-
-def plan_of(module: ModuleOp, rows: Sequence[Row], options: CompileOptions, *, is_for_gpu: bool = False) -> Plan:
-    """The launches of a fusion at fixed sizes, and a kernel for each: of a GPU, with indices of 32 bits where that is enough."""
-    recorder = Recorder("fusion", "none", options.verify, None)
-    context = make_context()
-    for row in rows:
-        recorder.run(row.make(options), row.stage, context, module)
-    arrays = [_array(ir_type) for ir_type in _main(module).function_type.inputs]
-    made, plan = python_program(module), Plan()
-    results = LoadedProgram(made.source, made.functions, made.dtypes, Constants({}), plan).run(arrays)
-    places = {id(array): number for number, array in enumerate((*arrays, *results))}
-    functions = {op.sym_name.data: op for op in module.walk() if isinstance(op, gpu.FuncOp)}
-    for number, (name, grid, block, shared_bytes, values) in enumerate(plan.seen):
-        new_name = f"{name}_{number}" if number else name
-        arguments = list[int]()
-        for value in values:
-            if isinstance(value, np.ndarray):
-                base = _base(cast(Array, value))
-                if id(base) not in places:
-                    places[id(base)] = len(arrays) + len(results) + len(plan.temporaries)
-                    plan.temporaries.append((element_name(base.dtype), base.shape))
-                arguments.append(places[id(base)])
-        kernel = ModuleOp([_with_constants(functions[name], values, new_name)])
-        if is_for_gpu and not IndexBounds(functions[name]).exceed_32_bits(Launch(grid, block), values):
-            kernel.attributes["dlti.dl_spec"] = NARROW
-        plan.kernels.append(kernel)
-        plan.launches.append(_launch(new_name, grid, block, shared_bytes, arguments))
-    return plan
-
-
-def _launch(
-    name: str, grid: Sequence[int], block: Sequence[int], shared_bytes: int, arguments: Sequence[int]
-) -> dict[str, Any]:
-    return {
-        "kernel": name,
-        "grid": list(grid),
-        "block": list(block),
-        "shared_bytes": shared_bytes,
-        "arguments": list(arguments),
-    }
-
-
-def _array(ir_type: Attribute) -> Array:
-    tensor = tensor_of(ir_type)
-    return np.empty(tensor.get_shape(), dtype_of(tensor.element_type).numpy)
-
-
-def _base(array: Array) -> Array:
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
-def _with_constants(function: gpu.FuncOp, values: Sequence[Any], name: str) -> gpu.ModuleOp:
-    """A copy of a kernel's module under a name of its own, in which the numbers that it is launched with are constants."""
-    holder = function.parent_op()
-    assert isinstance(holder, gpu.ModuleOp)
-    copy = holder.clone()
-    (kernel,) = (op for op in copy.walk() if isinstance(op, gpu.FuncOp))
-    copy.sym_name = kernel.sym_name = StringAttr(name)
-    block = kernel.body.blocks[0]
-    kept = list[int]()
-    for number, (argument, value) in enumerate(zip(list(block.args), values, strict=False)):
-        if isinstance(argument.type, MemRefType):
-            kept.append(number)
-            continue
-        if not (isa(argument.type, IntegerType) or isa(argument.type, IndexType)):
-            raise Unsupported(f"a kernel takes a number of type {argument.type}", stage="heat")
-        made = arith.ConstantOp(IntegerAttr(int(value), argument.type))
-        Rewriter.insert_op(made, InsertPoint.at_start(block))
-        argument.replace_all_uses_with(made.result)
-        block.erase_arg(argument)
-    types = [kernel.function_type.inputs.data[number] for number in kept]
-    if kernel.arg_attrs is not None:
-        kernel.arg_attrs = ArrayAttr([kernel.arg_attrs.data[number] for number in kept])
-    kernel.function_type = FunctionType.from_lists(types, [])
-    return copy
 
 
 def _lowered(module: ModuleOp, rows: Sequence[Row], options: CompileOptions) -> ModuleOp:

@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, ModuleOp, StringAttr, i32
-from xdsl.dialects.dlti import DataLayoutEntryAttr, DataLayoutSpecAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.lmhlo import WatchOp
@@ -40,6 +39,7 @@ from xla_emitters.pipelines.passes import FOR_TOOLS, TOOL_STAGES, line_info
 from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_HEAT
 from xla_emitters.pipelines.tool_listings import ptx_listing, record, sass_listing
 from xla_emitters.program import Launch
+from xla_emitters.rewrite.data_layout import NARROW
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.ral.constants import Constants
@@ -294,7 +294,3 @@ class KernelRoad:
     def run(self, arrays: Sequence[Array], stage: str) -> list[Array]:
         """The results for these arguments at a stage from "loops" to "llvm-dialect". raises DataError, ExecutionError"""
         return self.loaded(stage).run_on_garbage(arrays)
-
-
-NARROW = DataLayoutSpecAttr(ArrayAttr([DataLayoutEntryAttr(IndexType(), IntegerAttr(32, i32))]))
-"""An index of 32 bits."""

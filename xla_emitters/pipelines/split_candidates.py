@@ -25,6 +25,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import host_fusions
 from xla_emitters.fusions.reduction_starts import identities_needed, rounding_of_sums
 from xla_emitters.fusions.reductions import FusionReductions, find_reductions
+from xla_emitters.fusions.view import is_stitched
 from xla_emitters.graph.isolate_fusions import isolate_fusions
 from xla_emitters.pipelines.kernel_candidates import LEAST_GAIN, Candidate, priced_candidates
 from xla_emitters.pipelines.options import CompileOptions
@@ -70,7 +71,9 @@ def with_cheapest_splits(
 
 
 def _counts(planned: PlannedKernel, options: CompileOptions) -> Sequence[int]:
-    """Numbers of parts to try; none where the blocks of one kernel are enough, or what is reduced cannot be split."""
+    """Numbers of parts to try; none where one kernel reads rows once, or its blocks are enough, or what is reduced cannot be split."""
+    if is_stitched(planned.view):
+        return ()
     found, chip = find_reductions(planned.view), options.device
     if isinstance(found, str) or emitter_for(planned.view, chip, options.hero_rules).name != "reduction":
         return ()

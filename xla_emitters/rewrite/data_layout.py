@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr
-from xdsl.dialects.dlti import DataLayoutSpecAttr
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntAttr, IntegerAttr, i32
+from xdsl.dialects.dlti import DataLayoutEntryAttr, DataLayoutSpecAttr
 from xdsl.ir import Operation
 
 from xla_emitters.errors import Unsupported
 
 DEFAULT_INDEX_BITS = 64  # MLIR's
 INDEX_BITS = (32, 64)
+NARROW = DataLayoutSpecAttr(ArrayAttr([DataLayoutEntryAttr(IndexType(), IntegerAttr(32, i32))]))
+"""An index of 32 bits."""
 
 
 def index_width(op: Operation) -> int:

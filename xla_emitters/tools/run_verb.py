@@ -26,6 +26,7 @@ from xla_emitters.tools.common import (
     read_source,
     record_wanted,
     refuse_second_reader,
+    tune_asked,
 )
 from xla_emitters.tools.program_verbs import (
     add_mixed_precision,
@@ -216,7 +217,9 @@ def run_and_report(options: argparse.Namespace, source: str | Path, outputs: str
         print(f"results: {options.outputs}")
     if not options.no_reference:
         with progress("evaluating the reference"):
-            verdict = reference_for(module, inputs, options.fusion, most_iterations=limit).compare(results)
+            tune = tune_asked(options)
+            reference = reference_for(module, inputs, options.fusion, most_iterations=limit, tune=tune)
+            verdict = reference.compare(results)
         if not verdict.ok:
             raise NumbersDiffer(f"{Path(options.file).name}: {verdict.summary}", stage="run", details=verdict.details)
         print(verdict.summary)

@@ -50,3 +50,27 @@ module {
 // CHECK:         %[[V:.*]] = llvm.load %{{.*}} : !llvm.ptr -> i16
 // CHECK-NEXT:    %[[D:.*]] = arith.addi %[[V]], %[[V]] : i16
 // CHECK:         llvm.store %[[D]], %{{.*}} : i16, !llvm.ptr
+
+// -----
+
+// A thread's own array is on its stack, which is in registers where all indices are constants.
+module attributes {dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>} {
+  gpu.module @own {
+    gpu.func @own(%x: memref<?xf32, "gpu"> {llvm.noalias}, %n: index) kernel {
+      %a = memref.alloca() : memref<8xf32>
+      %c3 = arith.constant 3 : index
+      %v = memref.load %x[%n] : memref<?xf32, "gpu">
+      memref.store %v, %a[%c3] : memref<8xf32>
+      %w = memref.load %a[%c3] : memref<8xf32>
+      memref.store %w, %x[%n] : memref<?xf32, "gpu">
+      gpu.return
+    }
+  }
+}
+
+// CHECK:      func.func @own
+// CHECK:        %[[A:.*]] = llvm.alloca %{{.*}} x !llvm.array<8 x f32>
+// CHECK:        %[[TO:.*]] = llvm.getelementptr inbounds %[[A]][%{{.*}}]
+// CHECK:        llvm.store %{{.*}}, %[[TO]]
+// CHECK:        %[[FROM:.*]] = llvm.getelementptr inbounds %[[A]][%{{.*}}]
+// CHECK:        llvm.load %[[FROM]] : !llvm.ptr -> f32

@@ -1,0 +1,300 @@
+"""Fusions that give numbers a row, and the fusion that reads them beside the rows: together one fusion whose rows are read once. On HLO.
+
+    s = (f32[64], f32[64]) fusion(x, g)   two sums of each row             f = bf16[64,512] fusion(x, g), calls=c.rows
+    n = f32[64] fusion(s#0, s#1)          a number of each row       ->        c.rows: what s, n and f compute, in one computation
+    f = bf16[64,512] fusion(x, g, n)      x and g again
+
+A fusion joins the one that reads its results if each of these is smaller than what that one writes, and all other readers come later: the
+whole can then be in the place of the last. One of them reduces. What two of them compute is there once. XLA leaves such a chain where its
+Triton emitter takes no tile of whole rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TupleType, i64
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import (
+    CallOp,
+    ComputationOp,
+    FusionOp,
+    GetTupleElementOp,
+    ParameterOp,
+    ReturnOp,
+    TupleOp,
+)
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.reductions import ReduceOp
+from xla_emitters.dialects.hlo.types import dims_of, is_array, leaf_types, tuple_type
+from xla_emitters.fusions.entry import computation_of
+from xla_emitters.fusions.host import fusions_of
+from xla_emitters.fusions.view import view_of
+from xla_emitters.graph.fusion_parts import goes_inside, new_fusion, rename
+from xla_emitters.graph.names import Names
+
+
+@dataclass(frozen=True, eq=False)
+class RowGroup:
+    """Fusions of one host computation, in program order.
+
+    results  the values that something else reads, or that the last one gives
+    """
+
+    members: tuple[FusionOp, ...]
+    results: tuple[SSAValue, ...]
+
+    @property
+    def last(self) -> FusionOp:
+        return self.members[-1]
+
+    def merged(self, names: Names) -> FusionOp:
+        """A fusion of all, added before the last one. Its results are the leaves of `results`."""
+        inside = _Inside(self)
+        leaves = [leaf for result in self.results for leaf in inside.leaves(result)]
+        computation = ComputationOp("rows", inside.finished(leaves))
+        callee = computation_of(self.last)
+        computation.properties["sym_name"] = type(callee.sym_name)(f"{callee.sym_name.data}.rows")
+        computation.location = callee.location
+        names.add_computation(computation, callee)
+        made = new_fusion(inside.given, computation, self.last.instruction_name.data)
+        names.add(made, self.last)
+        return made
+
+    def replace(self, names: Names, made: FusionOp) -> None:
+        """Uses what `made` gives in the place of the members' results, and erases these."""
+        leaves = iter(_elements(names, made, self.last))
+        for result in self.results:
+            own = [next(leaves) for _ in leaf_types(result.type)]
+            value = own[0]
+            if isinstance(result.type, TupleType):
+                value = names.add(TupleOp(own, result.type, f"{made.instruction_name.data}.part"), self.last)
+            result.replace_all_uses_with(value)
+        for member in reversed(self.members):
+            _erase_unread(member.result)
+            callee = computation_of(member)
+            # The name goes with the operation; what it gave is read by nothing any more.
+            names.replace(member, made.result)
+            names.erase_uncalled(callee)
+
+    def alone(self, module: ModuleOp) -> ModuleOp:
+        """A module whose ENTRY has the members alone, with a parameter for each array that they read."""
+        entry = _Beside(self)
+        results = [entry.value(result) for result in self.results]
+        root = results[0]
+        if len(results) > 1:
+            root = entry.add(TupleOp(results, tuple_type([result.type for result in results]), "results"))
+        entry.block.add_op(ReturnOp(root))
+        others = [op.clone() for op in module.ops if isinstance(op, ComputationOp) and not op.is_entry]
+        return ModuleOp([*others, ComputationOp("alone", entry.block, entry=True)])
+
+
+def groups_in(around: ComputationOp) -> list[RowGroup]:
+    """The groups of a host computation, none of which shares a fusion with another; the last readers first."""
+    places: dict[Operation, int] = {op: place for place, op in enumerate(around.instructions)}
+    taken, found = set[FusionOp](), list[RowGroup]()
+    for fusion in reversed(fusions_of(around)):
+        members = _members(fusion, places) - taken if fusion not in taken else set[FusionOp]()
+        if len(members) < 2 or not any(map(_reduces, members - {fusion})):
+            continue
+        taken |= members
+        inner = members - {fusion}
+        results = [
+            value
+            for member in inner
+            for value in _values(member)
+            if any(user not in members for user in _readers(value))
+        ]
+        results.sort(key=lambda value: places[value.owner])  # pyright: ignore[reportArgumentType]
+        found.append(RowGroup(tuple(sorted(members, key=lambda op: places[op])), (fusion.result, *results)))
+    return found
+
+
+def _members(last: FusionOp, places: dict[Operation, int]) -> set[FusionOp]:
+    """A fusion, and those before it that it can take in."""
+    if not _can_join(last):
+        return set()
+    found, size, grows = {last}, max(map(_size, leaf_types(last.result.type))), True
+    while grows:
+        before = (_producer(operand) for member in found for operand in member.operands)
+        joined = {
+            op
+            for op in before
+            if op is not None
+            and op not in found
+            and _can_join(op)
+            and all(_size(leaf) < size for leaf in leaf_types(op.result.type))
+            and all(user in found or places.get(user, -1) > places[last] for user in _readers(op.result))
+        }
+        found |= joined
+        grows = bool(joined)
+    return found
+
+
+def _can_join(op: FusionOp) -> bool:
+    view = view_of(op)
+    leaves = leaf_types(op.result.type)
+    # A reduction of several arrays is one root; nested tuples have fewer parts than leaves.
+    parts = op.result.type.types.data if isinstance(op.result.type, TupleType) else (op.result.type,)
+    flat = len(parts) == len(leaves) == len(view.roots)
+    nested = any(isinstance(inner, FusionOp | CallOp) for inner in view.computation.instructions)
+    return flat and not nested and view.other_compiler is None and op.output_to_operand_aliasing is None
+
+
+def _reduces(op: FusionOp) -> bool:
+    return any(isinstance(inner, ReduceOp) for inner in computation_of(op).instructions)
+
+
+def _size(ir_type: object) -> int:
+    return prod(dims_of(ir_type)) if is_array(ir_type) else 0  # pyright: ignore[reportArgumentType]
+
+
+def _producer(value: SSAValue) -> FusionOp | None:
+    op = value.owner
+    while isinstance(op, GetTupleElementOp) or goes_inside(op):
+        op = op.operands[0].owner
+    return op if isinstance(op, FusionOp) else None
+
+
+def _values(member: FusionOp) -> Iterator[SSAValue]:
+    """The arrays of a member: its result, or the elements of it that are read."""
+    if not isinstance(member.result.type, TupleType):
+        yield member.result
+        return
+    for use in member.result.uses:
+        yield use.operation.results[0] if isinstance(use.operation, GetTupleElementOp) else member.result
+
+
+def _readers(value: SSAValue) -> Iterator[Operation]:
+    """What reads an array, through elements of tuples and bitcasts."""
+    for use in value.uses:
+        if isinstance(use.operation, GetTupleElementOp) or goes_inside(use.operation):
+            yield from _readers(use.operation.results[0])
+        else:
+            yield use.operation
+
+
+def _elements(names: Names, made: FusionOp, before: FusionOp) -> Sequence[SSAValue]:
+    if not isinstance(made.result.type, TupleType):
+        return [made.result]
+    name = made.instruction_name.data
+    return [
+        names.add(GetTupleElementOp([made.result], ir_type, f"{name}.{n}", {"index": IntegerAttr(n, i64)}), before)
+        for n, ir_type in enumerate(made.result.type.types)
+    ]
+
+
+def _erase_unread(value: SSAValue) -> None:
+    """Erases the elements and bitcasts of a value that nothing reads."""
+    for user in [use.operation for use in value.uses]:
+        if isinstance(user, GetTupleElementOp) or goes_inside(user):
+            _erase_unread(user.results[0])
+            if user.results[0].first_use is None:
+                Rewriter.erase_op(user)
+
+
+@dataclass(eq=False)
+class _Inside:
+    """The computation of a group under construction.
+
+    given  what its parameters are given: what the members read of others
+    known  a value of the host computation -> its arrays inside
+    made   what an instruction of a class, with these operands and properties, gives
+    """
+
+    group: RowGroup
+    given: list[SSAValue] = field(default_factory=list[SSAValue])
+    block: Block = field(default_factory=Block)
+    names: set[str] = field(default_factory=set[str])
+    known: dict[SSAValue, list[SSAValue]] = field(default_factory=dict[SSAValue, list[SSAValue]])
+    made: dict[tuple[object, ...], SSAValue] = field(default_factory=dict[tuple[object, ...], SSAValue])
+
+    def leaves(self, value: SSAValue) -> list[SSAValue]:
+        """The arrays that a value of the host computation is inside."""
+        if value not in self.known:
+            self.known[value] = self._leaves(value)
+        return self.known[value]
+
+    def _leaves(self, value: SSAValue) -> list[SSAValue]:
+        op = value.owner
+        assert isinstance(op, HloOp)
+        if isinstance(op, FusionOp) and op in self.group.members:
+            return self._body(op)
+        if isinstance(op, GetTupleElementOp) and op.operands[0].owner in self.group.members:
+            whole: SSAValue = op.operands[0]
+            return [self.leaves(whole)[op.index.value.data]]
+        if isinstance(op, ConstantOp) or goes_inside(op):
+            return [self.add(op, [self.leaves(operand)[0] for operand in op.operands])]
+        self.given.append(value)
+        return [self._insert(ParameterOp(len(self.given) - 1, value.type, op.instruction_name.data), op)]
+
+    def _body(self, member: FusionOp) -> list[SSAValue]:
+        view = view_of(member)
+        values: dict[SSAValue, SSAValue] = {
+            parameter.result: self.leaves(operand)[0]
+            for parameter, operand in zip(view.parameters, view.operands, strict=True)
+        }
+        for op in view.instructions:
+            if not isinstance(op, ParameterOp | TupleOp):
+                values[op.result] = self.add(op, [values[operand] for operand in op.operands])
+        return [values[root.result] for root in view.roots]
+
+    def add(self, op: HloOp, operands: Sequence[SSAValue]) -> SSAValue:
+        """Adds a copy of an instruction, or returns what an equal one gives."""
+        said = (*sorted((name, value) for name, value in op.properties.items() if name != "name"), op.result.type)
+        key = (op.name, *operands, *said)
+        if key not in self.made:
+            copy = op.clone()
+            copy.operands = list(operands)
+            self.made[key] = self._insert(copy, op)
+        return self.made[key]
+
+    def _insert(self, op: HloOp, of: HloOp) -> SSAValue:
+        rename(op, self.names)
+        op.location = of.location
+        self.block.add_op(op)
+        return op.result
+
+    def finished(self, leaves: Sequence[SSAValue]) -> Block:
+        root = leaves[0]
+        if len(leaves) > 1:
+            types = tuple_type([leaf.type for leaf in leaves])
+            root = self._insert(TupleOp(list(leaves), types, "results"), self.group.last)
+        self.block.add_op(ReturnOp(root))
+        return self.block
+
+
+@dataclass(eq=False)
+class _Beside:
+    """An ENTRY of the members alone, under construction."""
+
+    group: RowGroup
+    block: Block = field(default_factory=Block)
+    known: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    parameters: int = 0
+
+    def value(self, value: SSAValue) -> SSAValue:
+        """What a value of the host computation is here."""
+        if value not in self.known:
+            self.known[value] = self._made(value)
+        return self.known[value]
+
+    def _made(self, value: SSAValue) -> SSAValue:
+        op = value.owner
+        assert isinstance(op, HloOp)
+        is_of_member = _producer(value) in self.group.members
+        if is_of_member or isinstance(op, ConstantOp) or goes_inside(op):
+            copy = op.clone()
+            copy.operands = [self.value(operand) for operand in op.operands]
+            return self.add(copy)
+        self.parameters += 1
+        return self.add(ParameterOp(self.parameters - 1, value.type, op.instruction_name.data))
+
+    def add(self, op: HloOp) -> SSAValue:
+        self.block.add_op(op)
+        return op.result

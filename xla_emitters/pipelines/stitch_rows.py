@@ -1,0 +1,174 @@
+"""Fusions in which reductions of rows are read again become one kernel that reads each row once, where that is cheaper. On HLO.
+
+    f = f32[512,2048] fusion(x), kind=kCustom              f = f32[512,2048] fusion(x), kind=kInput, calls=c.rows
+        backend_config: "kind":"__triton"           ->         c.rows: the same instructions {xla.stitched = {form = [256, ...]}}
+        max, exp(x - max), sum, divide                                      in place of three fusions that read x three times
+
+A candidate is a fusion of any kind, or an ENTRY that is one kernel, in which what a reduction gave is needed for more elements again.
+Whether its ops stay in their rows, the rules of stitched fusions of programs decide (`stitched_kernel`); whether one kernel is cheaper than
+what XLA's fusion becomes otherwise, and with how many threads a row, the cost model (`row_prices`). What is left as it is has a remark that
+says why. The kernel's computation carries the way; the passes behind this one leave the fusion whole.
+Source: docs/reference/4 3.3; Zheng et al., "AStitch" (ASPLOS 2022).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
+
+from xla_emitters.device import DEFAULT_DEVICE
+from xla_emitters.dialects.hlo.computation import CallOp, FusionOp
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.reductions import ReduceOp
+from xla_emitters.dialects.hlo.types import dims_of, is_array
+from xla_emitters.errors import UsageError
+from xla_emitters.fusions.entry import entry_of
+from xla_emitters.fusions.host import host_computations, host_fusions, is_one_kernel
+from xla_emitters.fusions.refusals import is_splittable_kind
+from xla_emitters.fusions.view import STITCHED, HloFusion, is_stitched, view_of
+from xla_emitters.graph.fusion_parts import Part, Parting, goes_inside, taken_inside
+from xla_emitters.graph.names import Names
+from xla_emitters.loops.stitch_schedule import NOWHERE
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.row_groups import RowGroup, groups_in
+from xla_emitters.pipelines.row_prices import choose_way
+from xla_emitters.pipelines.stitched_kernel import RowWay, rule_of, stitched
+from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.notes import decide
+
+BY = ("price", "rule")
+
+
+@dataclass(frozen=True)
+class StitchRowsPass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect.
+
+    target  the device that prices are for
+    by      "price", or "rule": every fusion that can be one kernel becomes one, by `rule_of`, and no tool is needed
+    """
+
+    name = "xla-stitch-rows"
+
+    target: str = DEFAULT_DEVICE
+    by: str = BY[0]
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.by not in BY:
+            raise UsageError(f"{self.name}: no choice by '{self.by}'", help=f"one of: {', '.join(BY)}")
+        entry, names = entry_of(op), Names(op)
+        if is_one_kernel(entry):
+            if reads_rows_again(view := view_of(entry)) and (way := self._way(view, op)) is not None:
+                entry.attributes[STITCHED] = way.to_attr()
+            return
+        for computation in host_computations(op):
+            for group in groups_in(computation):
+                self._group(names, group)
+        for fusion in host_fusions(entry):
+            if is_stitched(view_of(fusion)):
+                continue
+            if reads_rows_again(view_of(fusion)):
+                self._fusion(names, fusion)
+
+    def _fusion(self, names: Names, fusion: FusionOp) -> None:
+        """Puts a stitched fusion in the place of one that can be computed row by row, if that is cheaper."""
+        view = view_of(fusion)
+        if (why := _why_not(view)) is not None:
+            return self.skip(fusion, why)
+        before = names.module.clone()
+        parting, part, given = Parting(names, fusion, view.computation), Part(view.computation), list[SSAValue]()
+        for parameter, operand in zip(view.parameters, view.operands, strict=True):
+            # Otherwise another pass puts these inside, and the computation is another one then.
+            if isinstance(operand.owner, ConstantOp) or goes_inside(operand.owner):
+                part.taken[parameter.result] = taken_inside(part, operand, given)
+        name = f"{view.computation.sym_name.data}.rows"
+        made = parting.call(part, name, [part.take(view.computation.root)], given, "")
+        callee = view_of(made).computation
+        if (way := self._way(view_of(made), before, fusion)) is None:
+            Rewriter.erase_op(made)
+            Rewriter.erase_op(callee)
+            return None
+        callee.attributes[STITCHED] = way.to_attr()
+        names.replace(fusion, made.result)
+        names.erase_uncalled(view.computation)
+        return None
+
+    def _group(self, names: Names, group: RowGroup) -> None:
+        """Puts one stitched fusion in the place of several, if that is cheaper."""
+        alone, made = group.alone(names.module), group.merged(names)
+        view = view_of(made)
+        if not reads_rows_again(view) or (way := self._way(view, alone, group.last, "")) is None:
+            Rewriter.erase_op(made)
+            Rewriter.erase_op(view.computation)
+            return
+        view.computation.attributes[STITCHED] = way.to_attr()
+        group.replace(names, made)
+
+    def _way(
+        self, view: HloFusion, module: ModuleOp, fusion: FusionOp | None = None, name: str | None = None
+    ) -> RowWay | None:
+        """The way in which a fusion is stitched; None where it is not, which a remark says.
+
+        view    of what would be the kernel
+        module  with the fusion, or the fusions, as they are
+        fusion  None: ENTRY is one kernel itself
+        name    of the fusion in the module; "": all that is in it
+        """
+        op = fusion or view.computation
+        if fusion is not None and name is None:
+            name = fusion.instruction_name.data
+        found = stitched(view)
+        if isinstance(found, str):
+            self.skip(op, f"its rows are not read once: {found}")
+            return None
+        if self.by == "rule":
+            return rule_of(found)
+        choice = choose_way(view, found, module, CompileOptions(target=self.target, fusion=name or None, record="none"))
+        decide("tune", f"%{view.name}: {choice}", chosen=str(choice.way or ""), candidates=choice.figures)
+        if choice.way is None:
+            self.skip(op, f"its rows are not read once: XLA's plan is expected to be as fast ({choice})")
+        else:
+            fits = choice.way.form.kept != NOWHERE
+            once = (
+                "rows are read once, by one kernel"
+                if fits
+                else "one kernel; rows do not fit a block, and are read again"
+            )
+            self.remark(op, f"%{view.name}: {once}; {choice.told}")
+        return choice.way
+
+
+def _why_not(view: HloFusion) -> str | None:
+    """What of a fusion instruction no stitched kernel has."""
+    assert view.call is not None
+    if view.other_compiler is not None and not is_splittable_kind(view.other_compiler):
+        return f"its rows are not read once: it is for another compiler ({view.other_compiler})"
+    if any(isinstance(op, FusionOp | CallOp) for op in view.computation.instructions):
+        return "its rows are not read once: it holds other fusions"
+    if view.call.output_to_operand_aliasing is not None:
+        return "its rows are not read once: a result is in the buffer of an operand"
+    return None
+
+
+def reads_rows_again(view: HloFusion) -> bool:
+    """Whether something that a reduction gave is needed for more elements than it has."""
+    reduced = set[SSAValue]()
+    for op in view.instructions:
+        if isinstance(op, ReduceOp):
+            reduced.add(op.result)
+            continue
+        after = [operand for operand in op.operands if operand in reduced]
+        if not after:
+            continue
+        if any(_elements(op.result) > _elements(operand) for operand in after):
+            return True
+        reduced.add(op.result)
+    return False
+
+
+def _elements(value: SSAValue) -> int:
+    return prod(dims_of(value)) if is_array(value.type) else 0

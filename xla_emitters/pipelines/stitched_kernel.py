@@ -1,0 +1,371 @@
+"""A fusion in which reductions of rows are read again, as one kernel: the stitch schedule of programs, at the fusion's own sizes.
+
+    fused { x = f32[4096,2048] parameter(0)         ENTRY of a program ─PROGRAM_FUSED─> one lmhlo.fusion {kStitch}, or a reason
+            m = reduce max x; e = exp(x - m)   ->   ─disc.row_form, PROGRAM_LOOPS─> gpu.func on buffers, one launch
+            ROOT y = e / reduce add e }             ─first rows of PROGRAM_KERNEL─> func.func @fused(!llvm.ptr, !llvm.ptr) {xla.entry}
+
+Whether a fusion can be computed row by row is what the passes of programs find: all of it must become one fusion of kind kStitch
+(`buffers/stitch_rules`), with nothing beside it. This file has the two ends. The kernel has the arguments of any kernel of the fusion, one
+for each operand and result, in this order, with their alignments and sizes; ids have their ranges, for the launch is known. It then goes
+through the list of passes of all kernels of fusions, from its first row on: those on tensors find none.
+
+A `RowWay` says how threads share the rows. Ways differ in the order in which a row is summed, as any two schedules do.
+Not here: layouts other than row major, results in the buffers of operands, elements of less than a byte.
+Source: docs/reference/4 3.3; Zheng et al., "AStitch" (ASPLOS 2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects import func, gpu
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    FunctionType,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    UnitAttr,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, BlockArgument
+from xdsl.rewriter import Rewriter
+from xdsl.utils.hints import isa
+
+from xla_emitters.buffers.disc_specialize_fusion_with_speculation import LIMITS, ROW_FORM
+from xla_emitters.buffers.fusion_rules import STITCH, VECTOR
+from xla_emitters.device import Device
+from xla_emitters.dialects.context import make_context
+from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp, TupleOp
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp
+from xla_emitters.dialects.hlo.types import default_order, dims_of, element_of, is_array, minor_to_major, tuple_type
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, buffer_type, tensor_of
+from xla_emitters.dialects.mlir import gpu as gpu_functions
+from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
+from xla_emitters.dtypes import Kind, dtype_of
+from xla_emitters.emitters.entry import argument_attributes, data_layout
+from xla_emitters.emitters.partitioner import sanitize
+from xla_emitters.errors import InternalError, XlaEmittersError
+from xla_emitters.fusions.buffers import aliases_of, kernel_arguments
+from xla_emitters.fusions.view import STITCHED, FusionView, once_per_view
+from xla_emitters.graph.fusion_parts import Part
+from xla_emitters.kernels.captures import captured_by
+from xla_emitters.kernels.kernel_entry import DIMENSIONS, GRID
+from xla_emitters.loops.roots import roots_of
+from xla_emitters.loops.row_rounds import WARP
+from xla_emitters.loops.stitch_graph import StitchGraph
+from xla_emitters.loops.stitch_schedule import MOST_KEPT_BYTES, NOWHERE, REGISTERS, SHARED_MEMORY, RowForm, threads_of
+from xla_emitters.lowering.lower_memrefs import NO_ALIAS, LowerMemrefsPass
+from xla_emitters.pipelines.launch_plan import plan_of
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.pass_lists import rows_of
+from xla_emitters.pipelines.passes import Row
+from xla_emitters.program import Launch
+from xla_emitters.rewrite.kernel_pass import run_pass
+from xla_emitters.rewrite.notes import decide, take_notes
+
+MOST_HELD_BYTES, FEW_HELD_BYTES = 192, 64
+"""Of rows in the registers of a thread, which has 255 of four bytes at most; and so few that there are many warps."""
+MOST_THREADS = 1024
+"""Of a block."""
+LONG_ROW = 8192
+"""Columns of a row that is worth a block of as many threads as there can be."""
+MOST_LANES_LEFT = 2
+"""A row has at least half as many columns as its threads take at once, unless it is a row of few."""
+
+
+@dataclass(frozen=True)
+class RowWay:
+    """How threads share the rows of a fusion.
+
+    form    threads of a row and a block, and where rows and weights are kept between the loops over a row
+    width   columns beside each other that a thread takes
+    """
+
+    form: RowForm
+    width: int
+
+    def __str__(self) -> str:
+        form = self.form
+        wide = f"{self.width} columns at once" if self.width > 1 else "single columns"
+        rows = form.per_block // form.per_row
+        block = f"{rows} rows a block" if rows > 1 else "a row a block"
+        kept = "rows read again" if form.kept == NOWHERE else f"rows in {form.kept}"
+        weights = ", weights read with each row" if form.weights == "row" else ""
+        return f"{form.per_row} threads a row, {block}, {wide}, {kept}{weights}"
+
+    def to_attr(self) -> DictionaryAttr:
+        return DictionaryAttr({"form": self.form.to_attr(), "vector": IntegerAttr(self.width, i64)})
+
+    @staticmethod
+    def from_attr(attribute: Attribute) -> RowWay:
+        """The inverse of `to_attr`."""
+        assert isinstance(attribute, DictionaryAttr)
+        form, width = attribute.data["form"], attribute.data["vector"]
+        assert isa(form, ArrayAttr[Attribute])
+        assert isa(width, IntegerAttr)
+        return RowWay(RowForm.from_attr(form), width.value.data)
+
+
+@dataclass(frozen=True)
+class StitchedFusion:
+    """A fusion that can be computed row by row.
+
+    module          what the passes of programs made of it: one fusion on buffers
+    rows, columns   of the matrix that its reductions read
+    kept_bytes      of the arrays that several loops over a row need, for one column
+    vector_bytes    of the arrays that all rows read, for one column
+    most_bits       of an element of an array of the matrix's size
+    """
+
+    module: ModuleOp
+    rows: int
+    columns: int
+    kept_bytes: int
+    vector_bytes: int
+    most_bits: int
+
+
+@once_per_view
+def stitched(view: FusionView) -> StitchedFusion | str:
+    """The fusion as the passes of programs see it; or why it is not computed row by row."""
+    if (why := _why_not(view)) is not None:
+        return why
+    module, options = program_of(view), CompileOptions(record="none")
+    try:
+        with take_notes():
+            for row in rows_of("program"):
+                run_pass(row.make(options), make_context(), module)
+    except XlaEmittersError as error:
+        return error.message
+    ops = [op for op in module.walk() if isinstance(op, FusionOp)]
+    outside = [op for op in module.walk() if isinstance(op, BufferOp) and not isinstance(op.parent_op(), FusionOp)]
+    outside = [op for op in outside if not isinstance(op, FusionOp)]
+    if len(ops) != 1 or outside or ops[0].kind is None or ops[0].kind.data != STITCH:
+        kinds = [op.kind.data if op.kind else "?" for op in ops] + [op.name for op in outside]
+        return f"it is not one chain of ops over the same rows, but {', '.join(kinds) or 'nothing'}"
+    graph = StitchGraph(ops[0], roots_of(ops[0]))
+    for op in graph.ops:
+        if op not in graph.reductions and (why := graph.why_not(op)):
+            return f"%{op.instruction_name} is not computed row by row: {why}"
+    rows, columns = (size.value for size in graph.matrix)
+    assert rows is not None
+    assert columns is not None
+    if not graph.kept:
+        return "nothing of a row is read again"
+    written = {buffer for root in graph.roots for buffer in root.outputs}
+    arrays = [value for value in captured_by(ops[0]) if isinstance(value, BlockArgument) or value in written]
+    full = [buffer for buffer in arrays if graph.is_full(buffer)]
+    return StitchedFusion(
+        module,
+        rows,
+        columns,
+        graph.kept_bytes(graph.kept),
+        graph.kept_bytes(graph.shared),
+        max((dtype_of(tensor_of(buffer.type).element_type).bits for buffer in full), default=32),
+    )
+
+
+def _why_not(view: FusionView) -> str | None:
+    """What of a fusion no stitched kernel has, whatever it computes."""
+    types = [*view.parameter_types, *view.result_types]
+    arrays = [*types, *(op.result.type for op in view.instructions if is_array(op.result.type))]
+    if any(minor_to_major(each) != default_order(len(dims_of(each))) for each in arrays):
+        return "not all of its arrays are row major"
+    if any(element_of(each).bits < 8 and element_of(each).kind is not Kind.PRED for each in types):
+        return "elements of less than a byte share one with other threads"
+    if not all(prod(dims_of(each)) for each in types):
+        return "it has no elements"
+    if aliases_of(view):
+        return "a result is in the buffer of an operand"
+    if len(view.roots) != len(view.result_types):
+        return "a reduction gives several arrays"
+    if len(set(view.roots)) < len(view.roots):
+        return "one result is there twice"
+    if any(isinstance(root, ParameterOp) for root in view.roots):
+        return "an operand is a result"
+    return None
+
+
+def program_of(view: FusionView) -> ModuleOp:
+    """The fusion's computation as ENTRY of a module of its own, its results in one tuple."""
+    part = Part(view.computation)
+    for parameter in sorted(view.parameters, key=lambda each: each.number.value.data):
+        part.take(parameter.result)
+    results = [part.take(root.result) for root in view.roots]
+    root = results[0]
+    if len(results) > 1:
+        types = tuple_type([value.type for value in results])
+        root = part.insert(TupleOp(results, types, "results"), view.computation)
+    part.block.add_op(ReturnOp(root))
+    for op in list(part.block.ops):
+        # Of row-major arrays of one type a bitcast is a reshape, which programs know to keep elements in their rows.
+        if isinstance(op, BitcastOp) and element_of(op.operands[0]) == element_of(op.result):
+            made = ReshapeOp([op.operands[0]], op.result.type, op.instruction_name.data)
+            made.location = op.location
+            Rewriter.replace_op(op, made)
+    entry = ComputationOp("main", part.block, entry=True)
+    entry.location = view.computation.location
+    return ModuleOp([*(called.clone() for called in view.called), entry], sym_name=StringAttr(view.name))
+
+
+# ------------------------------------------------------------------------------------------------------------- ways
+
+
+def ways_of(fusion: StitchedFusion) -> Sequence[RowWay]:
+    """The ways to compute a fusion that fit a block: rows in registers with few to many threads a row, in shared memory, read again."""
+    width = _width(fusion)
+    forms = [form for form in _forms(fusion, width) if _fits(fusion, form, width)]
+    if not forms:
+        long = 256 if fusion.columns <= LONG_ROW else MOST_THREADS
+        forms = [RowForm(long, long, NOWHERE)]
+    return [RowWay(form, width) for form in forms]
+
+
+def rule_of(fusion: StitchedFusion) -> RowWay:
+    """The way that is taken without prices: in registers with as few threads a row as hold `FEW_HELD_BYTES` each, where one is."""
+    ways, width = ways_of(fusion), _width(fusion)
+    return next((way for way in ways if _held_bytes(fusion, way.form, width) <= FEW_HELD_BYTES), ways[-1])
+
+
+def _forms(fusion: StitchedFusion, width: int) -> Iterator[RowForm]:
+    for per_row in (8, WARP, 64, 128, 256, 512, MOST_THREADS):
+        if per_row == 8 or per_row * width <= MOST_LANES_LEFT * fusion.columns:
+            per_block = max(per_row, 256 if per_row <= WARP else 0)
+            yield RowForm(per_row, per_block, REGISTERS)
+            if fusion.vector_bytes:
+                yield RowForm(per_row, per_block, REGISTERS, "row")
+    # As the schedule of programs does it: beside weights, or where these do not fit, without them.
+    threads = threads_of(fusion.columns)
+    in_shared = [RowForm(threads.per_row, threads.per_block, SHARED_MEMORY, weights) for weights in ("block", "row")]
+    yield from [form for form in in_shared if _fits(fusion, form, width)][:1]
+
+
+def _fits(fusion: StitchedFusion, form: RowForm, width: int) -> bool:
+    """Whether rows fit where they are kept, and a thread has few steps enough to be written out."""
+    if form.kept == REGISTERS:
+        return _held_bytes(fusion, form, width) <= MOST_HELD_BYTES
+    rows = form.per_block // form.per_row
+    vectors = fusion.vector_bytes if form.weights == "block" else 0
+    return fusion.columns * (rows * fusion.kept_bytes + vectors) <= MOST_KEPT_BYTES
+
+
+def _held_bytes(fusion: StitchedFusion, form: RowForm, width: int) -> int:
+    """Of rows, and of weights, in the registers of a thread."""
+    steps = -(-fusion.columns // (form.per_row * width))
+    return steps * width * (fusion.kept_bytes + (fusion.vector_bytes if form.weights == "block" else 0))
+
+
+def _width(fusion: StitchedFusion) -> int:
+    """Columns beside each other that one access takes of every array: the most that divide the columns."""
+    most = LIMITS.vector_bits // max(LIMITS.element_bits, fusion.most_bits)
+    return next(width for width in (8, 4, 2, 1) if width <= max(most, 1) and fusion.columns % width == 0)
+
+
+# ----------------------------------------------------------------------------------------------------------- kernel
+
+
+def emit_stitched(view: FusionView, device: Device, way: RowWay | None = None) -> ModuleOp:
+    """The kernel of a fusion that `stitched` takes: an entry on pointers, as tensors are after xla-lower-tensors.
+
+    way      None: the one that its computation carries
+    raises   InternalError where the passes of programs make something else of it
+    """
+    found = stitched(view)
+    if isinstance(found, str):
+        raise InternalError(f"fusion %{view.name} was to be computed row by row, but {found}", stage="stitch")
+    way = way or RowWay.from_attr(view.computation.attributes[STITCHED])
+    options = CompileOptions(target=device.name, record="none")
+    module = found.module.clone()
+    (fusion,) = (op for op in module.walk() if isinstance(op, FusionOp))
+    fusion.attributes[ROW_FORM] = way.form.to_attr()
+    fusion.attributes[VECTOR] = IntegerAttr(way.width, i64)
+    with take_notes():
+        plan = plan_of(module, rows_of("program-loops"), options)
+    if len(plan.launches) != 1 or plan.temporaries:
+        raise InternalError(f"fusion %{view.name} became {len(plan.launches)} launches, not one", stage="stitch")
+    (launched,), (kernel,) = plan.launches, plan.kernels
+    launch = Launch(tuple(launched["grid"]), tuple(launched["block"]))
+    _take_all_arguments(kernel, view, launched["arguments"])
+    _give_ranges(kernel, launch)
+    kernel.attributes |= data_layout(view)
+    kernel.location = view.location
+    with take_notes():
+        for row in _rows_to_pointers(options):
+            run_pass(row.make(options), make_context(), kernel)
+    (entry,) = (op for op in kernel.ops if isinstance(op, func.FuncOp))
+    entry.arg_attrs = ArrayAttr(argument_attributes(argument) for argument in kernel_arguments(view))
+    entry.attributes[GRID] = DenseArrayBase.from_list(i32, launch.grid)
+    how = "rows are read once"
+    if way.form.kept == NOWHERE:
+        how = f"rows of {found.columns} columns do not fit a block, and are read again in each loop"
+    decide("emitter", f"stitch schedule: {how}", name="stitch", declined=[])
+    decide("launch", str(launch), grid=list(launch.grid), block=list(launch.block))
+    decide("rows", f"{found.rows} rows of {found.columns} columns: {way}", rows=found.rows, columns=found.columns)
+    return kernel
+
+
+def rounds_of(view: FusionView) -> str:
+    """What is computed in which loop over a row, as text: the stage "partition" of such a kernel."""
+    found = stitched(view)
+    if isinstance(found, str):
+        return found
+    (fusion,) = (op for op in found.module.walk() if isinstance(op, FusionOp))
+    graph = StitchGraph(fusion, roots_of(fusion))
+    lines = [f"{view.name}: {found.rows} rows of {found.columns} columns"]
+    for number in graph.rounds:
+        kept, sources = graph.kept, graph.sources[number]
+        parts = {
+            "reads": [buffer for buffer in sources if kept.get(buffer, number) == number],
+            "takes what was kept of": [buffer for buffer in sources if kept.get(buffer, number) != number],
+            "reduces to": [op.outputs[0] for op in graph.reduced_in(number)],
+            "writes": [op.outputs[0] for op in graph.written_in(number)],
+        }
+        told = (
+            f"{verb} {', '.join(buffer.name_hint or '?' for buffer in found)}" for verb, found in parts.items() if found
+        )
+        lines.append(f"  round {number}: {'; '.join(told)}")
+    return "\n".join(lines)
+
+
+def _rows_to_pointers(options: CompileOptions) -> Sequence[Row]:
+    """The rows of PROGRAM_KERNEL up to the one that leaves no buffers; what is behind it is as for fusions."""
+    rows = rows_of("program-kernel")
+    names = [row.make(options).name for row in rows]
+    return rows[: names.index(LowerMemrefsPass.name) + 1]
+
+
+def _take_all_arguments(kernel: ModuleOp, view: FusionView, arguments: Sequence[int]) -> None:
+    """Gives a kernel an argument for each operand and each result of the fusion, in order.
+
+    arguments  the number of the array that each of its arguments is
+    """
+    (function,) = (op for op in kernel.walk() if isinstance(op, gpu_functions.FuncOp))
+    block, types = function.body.block, [*view.parameter_types, *view.result_types]
+    old = list(block.args[: len(arguments)])
+    for number, ir_type in enumerate(types):
+        given = old[arguments.index(number)] if number in arguments else None
+        found = buffer_type(ir_type.element_type, [prod(dims_of(ir_type))], "gpu") if given is None else given.type
+        made = block.insert_arg(found, number)
+        if given is not None:
+            made.name_hint = given.name_hint
+            given.replace_all_uses_with(made)
+    for argument in old:
+        block.erase_arg(argument)
+    function.function_type = FunctionType.from_lists(list(block.arg_types[: len(types)]), [])
+    no_alias = DictionaryAttr({NO_ALIAS: UnitAttr()})
+    function.arg_attrs = ArrayAttr([no_alias] * len(types))
+    function.sym_name = StringAttr(sanitize(view.name))
+
+
+def _give_ranges(kernel: ModuleOp, launch: Launch) -> None:
+    for op in kernel.walk():
+        if isinstance(op, gpu.ThreadIdOp | gpu.BlockIdOp):
+            extents = launch.block if isinstance(op, gpu.ThreadIdOp) else launch.grid
+            extent = extents[DIMENSIONS.index(op.dimension.data.value)]
+            op.attributes[RANGE_ATTR] = range_attr(0, extent - 1)

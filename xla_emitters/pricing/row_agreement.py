@@ -1,0 +1,180 @@
+"""Whether a kernel that reads rows once computes what its HLO says: some of its blocks run on the CPU, NumPy computes the same rows.
+
+    blocks 0, 8192, 16382, 16383 of f32[16384,2048]     write rows 0, 8192, 16382, 16383
+    the HLO of these rows alone, f32[4,2048]            on the same elements of the parameters
+    -> None, or "result 0: 17 of 8192 elements are not within the bounds of the ops, the first at 4096"
+
+A row is summed in another order than NumPy's, so numbers are compared within the bounds of the ops (`runtime/bounds`), whatever the order.
+In the HLO of some rows, the dimensions that together are the rows become 1, ..., 1 and the number of rows. Where an instruction
+depends on which row it is in (an iota over rows, a constant for each row, anything that moves elements), NumPy computes all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, SSAValue
+
+from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp, TupleOp
+from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
+from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.reductions import ReduceOp
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp, BroadcastOp, ReshapeOp
+from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, tuple_type
+from xla_emitters.dialects.verification import verify_ir
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import VerifyError
+from xla_emitters.fusions.view import FusionView
+from xla_emitters.kernels.kernel_entry import launch_of
+from xla_emitters.pricing.traffic import arrays_for
+from xla_emitters.program import Argument
+from xla_emitters.runtime.arrays import from_buffer
+from xla_emitters.runtime.reference import evaluate_bounds
+from xla_emitters.runtime.simt.execute import written_elements
+from xla_emitters.runtime.tolerance import Bounds
+
+LAST_BLOCKS = 2
+Matrix = tuple[int, int]
+"""Rows and columns."""
+
+
+def row_disagreement(module: ModuleOp, view: FusionView, arguments: Sequence[Argument], matrix: Matrix) -> str | None:
+    """None where the first, the middle and the last blocks write what the HLO says, within the bounds of the ops; else what differs.
+
+    module   the kernel, at a stage that the executor runs; it writes into no parameter
+    matrix   of which each result has all elements, or one for each row
+    raises   what the executor raises
+    """
+    arrays, inputs = arrays_for(view, arguments, repeat=True), len(view.parameters)
+    blocks = launch_of(module).blocks
+    chosen = sorted({0, blocks // 2, *range(max(0, blocks - LAST_BLOCKS), blocks)})
+    masks = written_elements(module, arrays, blocks=chosen, results=len(arrays) - inputs)
+    rows = np.flatnonzero(_by_rows(masks[0], matrix).any(axis=1))
+    if not rows.size:
+        return "the first, the middle and the last blocks write nothing"
+    computation, taken = _computation_of(view, rows, matrix)
+    parameters = list[Array]()
+    for parameter, array, argument in zip(view.parameters, arrays, arguments, strict=False):
+        dims = dims_of(computation.parameters[parameter.number.value.data].result)
+        if dims != dims_of(parameter.result):
+            parameters.append(_by_rows(array, matrix)[rows].reshape(dims))
+        else:
+            parameters.append(from_buffer(array, argument.array))
+    for number, bounds in enumerate(evaluate_bounds(computation, parameters, any_order=True)):
+        mask, found = (_by_rows(each, matrix)[rows] for each in (masks[number], arrays[inputs + number]))
+        if not mask.all():
+            return f"result {number}: {np.count_nonzero(~mask)} elements of the blocks' rows are not written"
+        low, high = (_by_rows(each, (len(rows) if taken else matrix[0], 0)) for each in (bounds.low, bounds.high))
+        admitted = Bounds(low, high) if taken else Bounds(low[rows], high[rows])
+        wrong = np.flatnonzero(~admitted.admits(found))
+        if wrong.size:
+            return (
+                f"result {number}: {wrong.size} of {found.size} elements are not within the bounds of the ops, "
+                f"the first in row {rows[wrong[0] // found.shape[1]]}"
+            )
+    return None
+
+
+def _by_rows(array: Array, matrix: Matrix) -> Array:
+    """An array with a row for each of the matrix's."""
+    return array.reshape(matrix[0], -1)
+
+
+def _computation_of(view: FusionView, rows: Array, matrix: Matrix) -> tuple[ComputationOp, bool]:
+    """The HLO of so many rows, and True; or that of all rows, and False."""
+    some = _SomeRows(view, len(rows), matrix)
+    if all(map(some.is_same_in_all_rows, view.instructions)):
+        entry = some.entry()
+        try:
+            verify_ir(ModuleOp([*(called.clone() for called in view.called), entry]))
+        except VerifyError:
+            return view.computation, False  # a shape that says rows in another way
+        return entry, True
+    return view.computation, False
+
+
+@dataclass(frozen=True)
+class _SomeRows:
+    """The HLO of a fusion, for fewer rows.
+
+    rows    how many there are then
+    matrix  rows and columns of the fusion
+    made    value of the fusion -> the one here
+    """
+
+    view: FusionView
+    rows: int
+    matrix: Matrix
+    made: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+
+    def is_same_in_all_rows(self, op: HloOp) -> bool:
+        """Whether an instruction's class says how a row of it is computed, whichever row that is."""
+        match op:
+            case ConstantOp():
+                return not self.leading(op.result)
+            case IotaOp():
+                return op.iota_dimension.value.data >= self.leading(op.result)
+            case BroadcastOp() if not self.leading(op.operands[0]):
+                leading = self.leading(op.result)
+                return all(dim >= leading for dim in integers(op.properties["dimensions"]))  # pyright: ignore[reportArgumentType]
+            case TupleOp() | ParameterOp() | ReduceOp() | BroadcastOp() | ReshapeOp() | BitcastOp():
+                return True
+            case _:
+                return is_elementwise(op)
+
+    def leading(self, value: SSAValue) -> int:
+        """How many leading dimensions of an array are its rows; 0 for one that has none."""
+        dims, (rows, columns) = dims_of(value), self.matrix
+        if prod(dims) not in (rows, rows * columns) or (rows == columns and self._is_of_columns(value)):
+            return 0
+        return next((count for count in range(1, len(dims) + 1) if prod(dims[:count]) == rows), 0)
+
+    def _is_of_columns(self, value: SSAValue) -> bool:
+        """Where there are as many columns as rows: whether an array has an element for each column."""
+        dims = dims_of(value)
+        if prod(dims) != self.matrix[1]:
+            return False
+        for user in (use.operation for use in value.uses):
+            match user:
+                case BroadcastOp():
+                    if integers(user.properties["dimensions"])[-1:] == (len(dims_of(user.result)) - 1,):  # pyright: ignore[reportArgumentType]
+                        return True
+                case HloOp() if is_elementwise(user) and dims_of(user.result) == dims:
+                    if self._is_of_columns(user.result):
+                        return True
+                case _:
+                    pass
+        return False
+
+    def type_of(self, value: SSAValue) -> Attribute:
+        dims, leading = dims_of(value), self.leading(value)
+        shape = (*(1,) * (leading - 1), self.rows, *dims[leading:]) if leading else dims
+        return array_type(as_array(value.type).element_type, shape)
+
+    def entry(self) -> ComputationOp:
+        block = Block()
+        for op in (*self.view.parameters, *self.view.instructions):
+            if op.result in self.made or isinstance(op, TupleOp):
+                continue
+            made = type(op).create(
+                operands=[self.made[operand] for operand in op.operands],
+                result_types=[self.type_of(op.result)],
+                properties=op.properties.copy(),
+                attributes=op.attributes.copy(),
+                location=op.location,
+            )
+            block.add_op(made)
+            self.made[op.result] = made.results[0]
+        results = [self.made[root.result] for root in self.view.roots]
+        root = results[0]
+        if len(results) > 1:
+            tuple_op = TupleOp(results, tuple_type([value.type for value in results]), "results")
+            block.add_op(tuple_op)
+            root = tuple_op.result
+        block.add_op(ReturnOp(root))
+        return ComputationOp("main", block, entry=True)
