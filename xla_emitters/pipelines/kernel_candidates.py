@@ -8,8 +8,8 @@
 The first candidate is XLA's choice. Another one is taken only if it is expected to need `LEAST_GAIN` less time, since the model cannot
 tell smaller differences, and if the CPU executor finds the same bits in its first, middle and last blocks as in the kernel that XLA's
 choice makes, or sums that are as near as additions in another order allow. The times are expectations (docs/cost_model.md). XLA's choice
-is priced alone: where the memory needs nearly all of its time, or its launch most of it, no other is looked at. The others together take one run of LLVM and one
-of ptxas.
+is priced alone: where the memory needs nearly all of its time, or its launch most of it, no other is looked at. The others together take
+one run of LLVM and one of ptxas.
 """
 
 from __future__ import annotations
