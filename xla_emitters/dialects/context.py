@@ -21,6 +21,7 @@ from xdsl.ir import Dialect, Operation
 from xdsl.parser import Parser
 from xdsl.utils import exceptions as xdsl_errors
 
+from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.verification import ESCAPING_ERRORS, verify_ir
 from xla_emitters.errors import ParseError, Place, VerifyError
 
@@ -96,6 +97,7 @@ class _PlacedParser(Parser):
         return op
 
 
+@collector_at_rest()
 def parse_ir(
     text: str | bytes,
     name: str = "<ir>",

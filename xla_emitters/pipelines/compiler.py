@@ -19,6 +19,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters import plugins
+from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.printer import print_ir
@@ -37,7 +38,6 @@ from xla_emitters.lowering.toolchain import (
     compile_to_ptx_by_steps,
     start_compile,
 )
-from xla_emitters.pipelines.collector import collector_at_rest
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels

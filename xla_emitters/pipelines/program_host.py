@@ -20,6 +20,7 @@ from functools import cached_property, partial
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 
+from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.errors import ToolError, Unsupported, UsageError
@@ -31,7 +32,6 @@ from xla_emitters.lowering.host_convolutions import convolution_step, scratch_by
 from xla_emitters.lowering.host_products import product_step
 from xla_emitters.lowering.host_steps import ENTRY, STEPS, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
-from xla_emitters.pipelines.collector import collector_at_rest
 from xla_emitters.pipelines.hot_fusions import HotFusions, load_for_cpu
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of

@@ -20,6 +20,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
+from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.lmhlo import WatchOp
 from xla_emitters.dialects.mlir import gpu, llvm
@@ -31,7 +32,6 @@ from xla_emitters.kernels.index_bounds import IndexBounds
 from xla_emitters.kernels.kernel_entry import shared_bytes
 from xla_emitters.loops.schedule import SCHEDULE
 from xla_emitters.lowering.toolchain import compile_to_ptx
-from xla_emitters.pipelines.collector import collector_at_rest
 from xla_emitters.pipelines.hot_fusions import HotFusions, Loader, load_for_simt
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of

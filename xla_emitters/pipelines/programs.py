@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.buffers.buffer_uses import gives_away, writes
 from xla_emitters.buffers.disc_legalize_to_lhlo import is_donated
+from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import as_array, element_of, is_array, leaf_types
@@ -38,7 +39,6 @@ from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
-from xla_emitters.pipelines.collector import collector_at_rest
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.program_gpu import GpuProgram

@@ -106,7 +106,8 @@ def recorded_kernels(program: Program, stage: str) -> list[ExecutableKernel]:
     """The kernels at a stage whose IR the traces recorded: read once, kept as long as the program. raises UsageError without that stage."""
     key = id(program), stage
     if (found := _recorded_kernels.get(key)) is None:
-        modules = [parse_ir(_recorded(trace, stage), f"<{stage}>") for trace in program.traces]
+        # Printed by the compilation itself: `verify` is its option.
+        modules = [parse_ir(_recorded(trace, stage), f"<{stage}>", verify=False) for trace in program.traces]
         found = _recorded_kernels[key] = [*map(ExecutableKernel.of, modules, program.kernels)]
         weakref.finalize(program, _recorded_kernels.pop, key)
     return found

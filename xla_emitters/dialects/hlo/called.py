@@ -29,6 +29,7 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, leaf_types
 from xla_emitters.dtypes import Array, Kind
 from xla_emitters.indexing import IndexingMap
@@ -63,6 +64,7 @@ def goes_by_element(computation: ComputationOp) -> bool:
     return all(
         is_elementwise(op)
         or isinstance(op, ParameterOp | TupleOp | ConstantOp)
+        or (isinstance(op, BitcastOp) and op.is_of_scalars)
         or (isinstance(op, CallOp) and goes_by_element(find_computation(op, op.to_apply)))
         for op in computation.instructions
     )

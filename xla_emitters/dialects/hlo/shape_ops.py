@@ -163,8 +163,15 @@ class BitcastOp(MoveOp):
         operand, result = (prod(dims_of(value)) * element_of(value).bits for value in (self.operands[0], self.result))
         verify_same_size(self, operand, result, "bits")
 
+    @property
+    def is_of_scalars(self) -> bool:
+        """Whether it only names another type: then `evaluate` takes an array of any shape, element by element."""
+        return not dims_of(self.operands[0]) and not dims_of(self.result)
+
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         source, target = self.operands[0].type, self.result.type
+        if self.is_of_scalars:
+            return bits_as(operands[0], source, target)
         in_memory = operands[0].transpose(minor_to_major(source)[::-1]).reshape(-1)
         order = minor_to_major(target)[::-1]
         laid = bits_as(in_memory, self.operands[0].type, target).reshape([dims_of(target)[dim] for dim in order])

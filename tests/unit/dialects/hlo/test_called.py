@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from xla_emitters.dialects.hlo.called import goes_by_element
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.runtime.reference import evaluate
@@ -16,6 +17,7 @@ BODIES: dict[str, Callable[[int, int], int]] = {
     "ROOT r = s32[] constant(5)": lambda a, b: 5,
     "ROOT r = s32[] reshape(b)": lambda a, b: b,
     "f = f32[] bitcast-convert(a) n = f32[] negate(f) ROOT r = s32[] bitcast-convert(n)": lambda a, b: a - (1 << 31),
+    "f = f32[] bitcast(a) n = f32[] negate(f) ROOT r = s32[] bitcast(n)": lambda a, b: a - (1 << 31),
     "h = s16[2] bitcast-convert(a) n = s16[2] not(h) ROOT r = s32[] bitcast-convert(n)": lambda a, b: ~a,
     "f = f32[] convert(a) s = f32[] constant(2) m = f32[] multiply(f, s) ROOT r = s32[] convert(m)": lambda a, b: 2 * a,
     "p = pred[] compare(a, b), direction=LT v = s32[2] broadcast(a), dimensions={} c = s32[1] slice(v), slice={[1:2]} "
@@ -39,6 +41,14 @@ def test_map_is_its_computation_of_every_element(body: str, shape: tuple[int, ..
     want = [BODIES[body](int(x[index]), int(y[index])) for index in np.ndindex(*shape)]
     assert got.shape == shape
     assert got.reshape(-1).tolist() == want
+
+
+@pytest.mark.parametrize(("text", "is_at_once"), [("s32[] bitcast(f)", True), ("s32[] reshape(t)", False)])
+def test_a_computation_with_bitcasts_of_scalars_takes_whole_arrays(text: str, is_at_once: bool) -> None:
+    body = f"f = f32[] parameter(0) v = s32[1] bitcast(f) t = s32[1] copy(v) ROOT r = {text}"
+    body = body if not is_at_once else body.replace(" v = s32[1] bitcast(f) t = s32[1] copy(v)", "")
+    (computation,) = (op for op in parse_hlo(f"ENTRY e {{ {body} }}").ops if isinstance(op, ComputationOp))
+    assert goes_by_element(computation) == is_at_once
 
 
 def one_by_one(opcode: str, init: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from threading import Barrier, Thread
 
 import pytest
 
-from xla_emitters.pipelines.collector import OBJECTS, collector_at_rest
+from xla_emitters.dialects.collector import OBJECTS, collector_at_rest
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program

@@ -1,4 +1,4 @@
-"""Python's cyclic garbage collector during a compilation: it runs once for many objects, instead of every 700.
+"""Python's cyclic garbage collector while IR is read or compiled: it runs once for many objects, instead of every 700.
 
     with collector_at_rest():        gc.get_threshold()  (700, 10, 10)  ->  (200000, 10, 10), and back at the end
         ...
