@@ -9,8 +9,8 @@ are covered; xDSL's pass skips them. An op that only reads memory is merged if n
 barrier or block boundary starts a new epoch, and the epoch is part of the key. Dead ops are erased, and then the ops that only they used.
 
 Cost: one dictionary look-up per op, none for an op of whose operands one has no other use: equal ops have equal operands. That other use
-may come with a merge, so such ops are kept apart and become known then. Each attribute object gets a number at its first use (`_AttributeNumbers`), so that an indexing map
-is hashed once and not once per op that has it.
+may come with a merge, so such ops are kept apart and become known then. Each attribute object gets a number at its first use
+(`_AttributeNumbers`), so that an indexing map is hashed once and not once per op that has it.
 """
 
 from __future__ import annotations
