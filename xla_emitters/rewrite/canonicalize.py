@@ -15,6 +15,7 @@ position is a constant; insertions that fill a vector do not become `vector.from
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects import arith
@@ -42,6 +43,7 @@ def canonicalize(root: Operation, ctx: Context | None = None) -> bool:
     return changed
 
 
+@cache
 def canonicalization_patterns(op_type: type[Operation]) -> Sequence[RewritePattern]:
     """The patterns for ops of `op_type`: ours for `arith` and `scf`, else those that its dialect registers."""
     if op_type.name.partition(".")[0] in OUR_DIALECTS:

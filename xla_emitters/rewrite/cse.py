@@ -8,8 +8,9 @@ merged into an equal one of the same block, of a dominating block, or of an encl
 are covered; xDSL's pass skips them. An op that only reads memory is merged if nothing may have written in between: any write, call,
 barrier or block boundary starts a new epoch, and the epoch is part of the key. Dead ops are erased, and then the ops that only they used.
 
-Cost: one dictionary look-up per op. Each attribute object gets a number at its first use (`_AttributeNumbers`), so that an indexing map
-is hashed once and not once per op that has it.
+Cost: one dictionary look-up per op, none for an op of whose operands one has no other use: equal ops have equal operands. That other use
+may come with a merge, so such ops are kept apart and become known then. Each attribute object gets a number at its first use
+(`_AttributeNumbers`), so that an indexing map is hashed once and not once per op that has it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import UnregisteredOp
-from xdsl.ir import Attribute, Block, Operation, Region
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.post_order import PostOrderIterator
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsolatedFromAbove, IsTerminator, SymbolOpInterface
@@ -37,6 +38,8 @@ from xla_emitters.rewrite.effects import (
 from xla_emitters.rewrite.locations import fuse_locations
 
 Key = tuple[object, ...]
+ANY_EPOCH = -1
+"""The epoch of ops that read no memory."""
 
 
 def cse(root: Operation) -> bool:
@@ -79,10 +82,27 @@ def _kind_of(op_type: type[Operation]) -> _Kind:
 
 
 @dataclass
+class _Scope:
+    """The block that is looked at: what was found in it, until its end."""
+
+    found: list[Key] = field(default_factory=list[Key])
+    is_open: bool = True
+
+
+class _Alone(NamedTuple):
+    """An op without an equal, because one of its operands has no other use: in which block and epoch it was found."""
+
+    op: Operation
+    scope: _Scope
+    epoch: int
+
+
+@dataclass
 class _Cse:
     known: dict[Key, Operation] = field(default_factory=dict[Key, Operation])
     numbers: _AttributeNumbers = field(default_factory=_AttributeNumbers)
     kinds: dict[type[Operation], _Kind] = field(default_factory=dict[type[Operation], _Kind])
+    alone: dict[int, _Alone] = field(default_factory=dict[int, _Alone])  # by the id of the op, which is kept alive
     epoch: int = 0  # reads in the same epoch see the same memory
     epochs: int = 0
     changed: bool = False
@@ -92,43 +112,44 @@ class _Cse:
         if (entry := region.first_block) is None:
             return
         if entry is region.last_block:
-            self._block(entry, [])
+            self._block(entry, _Scope())
             return
         children = _dominator_tree(entry)
         # Depth first, without recursion: unrolled code has chains of thousands of blocks.
-        stack: list[tuple[Iterator[Block], list[Key]]] = [(iter((entry,)), [])]
+        stack: list[tuple[Iterator[Block], _Scope]] = [(iter((entry,)), _Scope())]
         while stack:
-            siblings, found = stack[-1]
+            siblings, scope = stack[-1]
             block = next(siblings, None)
             if block is None:
-                self._forget(found)
+                self._forget(scope)
                 stack.pop()
                 continue
-            below: list[Key] = []
+            below = _Scope()
             self._new_epoch()
             self._ops(block, below)
             stack.append((iter(children[block]), below))
         self._new_epoch()
 
-    def _block(self, block: Block, found: list[Key]) -> None:
-        self._ops(block, found)
-        self._forget(found)
+    def _block(self, block: Block, scope: _Scope) -> None:
+        self._ops(block, scope)
+        self._forget(scope)
 
-    def _forget(self, found: list[Key]) -> None:
-        for key in found:
+    def _forget(self, scope: _Scope) -> None:
+        scope.is_open = False
+        for key in scope.found:
             self.known.pop(key, None)
 
     def _new_epoch(self) -> None:
         self.epochs += 1
         self.epoch = self.epochs
 
-    def _ops(self, block: Block, found: list[Key]) -> None:
+    def _ops(self, block: Block, scope: _Scope) -> None:
         op = block.first_op
         while op is not None:
             after = op.next_op
             if op.regions:
                 self._nested(op)
-            self._op(op, found)
+            self._op(op, scope)
             op = after
 
     def _nested(self, op: Operation) -> None:
@@ -146,7 +167,7 @@ class _Cse:
             if writes:
                 self._new_epoch()
 
-    def _op(self, op: Operation, found: list[Key]) -> None:
+    def _op(self, op: Operation, scope: _Scope) -> None:
         if (kind := self.kinds.get(type(op))) is None:
             kind = self.kinds[type(op)] = _kind_of(type(op))
         if kind.stays or op.successor_uses:
@@ -155,27 +176,33 @@ class _Cse:
             self._erase(op)
             return
         if (kind.is_pure and not op.regions) or is_pure(op):
-            key = self._key(op, kind)
+            epoch = ANY_EPOCH
         elif is_read_only(op):
-            key = (self.epoch, *self._key(op, kind))
+            epoch = self.epoch
         else:
             self._new_epoch()
             return
+        for operand in operands_of(op):
+            if operand.has_one_use():
+                self.alone[id(op)] = _Alone(op, scope, epoch)
+                return
+        key = self._key(op, kind, epoch)
         existing = self.known.get(key)
         if existing is None or existing.parent is None:  # None: it was erased with its last user
             self.known[key] = op
-            found.append(key)
+            scope.found.append(key)
         elif all(
             one.is_structurally_equivalent(other) for one, other in zip(existing.regions, op.regions, strict=True)
         ):
             self._merge(op, existing)
 
-    def _key(self, op: Operation, kind: _Kind) -> Key:
+    def _key(self, op: Operation, kind: _Kind, epoch: int) -> Key:
         operands = [id(operand) for operand in operands_of(op)]
         if kind.is_commutative:
             operands.sort()
         numbers = self.numbers
         return (
+            epoch,
             op.name,  # unregistered ops share one name; their attribute op_name__ distinguishes them
             tuple(operands),
             self._dictionary(op.properties) if op.properties else (),
@@ -196,8 +223,19 @@ class _Cse:
         for old, new in zip(op.results, existing.results, strict=True):
             if new.name_hint is None:
                 new.name_hint = old.name_hint
+            if new.has_one_use():
+                self._no_longer_alone(new)
             old.replace_all_uses_with(new)
         self._erase(op)
+
+    def _no_longer_alone(self, operand: SSAValue) -> None:
+        """The only user of `operand`, if it was looked at already, becomes known: others may be equal to it from now on."""
+        [use] = operand.uses
+        user = self.alone.pop(id(use.operation), None)
+        if user is not None and user.scope.is_open and user.op.parent is not None:
+            key = self._key(user.op, self.kinds[type(user.op)], user.epoch)
+            self.known[key] = user.op
+            user.scope.found.append(key)
 
     def _erase(self, op: Operation) -> None:
         """Erases `op`, and then the ops that only it used."""

@@ -7,9 +7,11 @@ Patterns are xDSL's (`RewritePattern`, `PatternRewriter`); the driver is ours be
 pattern inserts without a location gets the location of the op it replaces, or else of the matched op. With `fold`, ops whose value is
 known become constants, and unused ops are erased.
 
-Cost: one dictionary look-up per op for the patterns of its type; after a change only the changed op, its users and the definitions of its
-operands are visited again. The whole root is walked again until nothing changes, so that the result does not depend on which changes the
-patterns reported. The driver terminates because patterns must make progress; patterns that undo each other raise InternalError.
+Cost: one dictionary look-up per op for the patterns of its type. After a change only those ops are visited again for which it may matter:
+the changed op, its users, the definitions of its operands and the only user that such a definition has left, and the op around a
+terminator or an emptied block. The whole root is walked again, until nothing changes, where an op with regions was rewritten: its pattern
+may have changed anything inside without reporting it. The driver terminates because patterns must make progress; patterns that undo each
+other raise InternalError.
 """
 
 from __future__ import annotations
@@ -70,9 +72,10 @@ Worklist = dict[Operation, None]
 class LocatedRewriter(PatternRewriter):
     """xDSL's rewriter, which also gives new ops locations and puts changed ops on the worklist."""
 
-    def __init__(self, worklist: Worklist) -> None:
+    def __init__(self, worklist: Worklist, root: Operation) -> None:
         super().__init__(InsertPoint.at_end(Block()))  # `start` sets the real one
         self.worklist = worklist
+        self.root = root
         self.location: LocationAttr = UNKNOWN
         self.operation_insertion_handler.append(self._inserted)
         self.operation_removal_handler.append(self._removed)
@@ -106,6 +109,13 @@ class LocatedRewriter(PatternRewriter):
 
     def _push(self, op: Operation) -> None:
         self.worklist.setdefault(op)
+        if op.next_op is None:
+            self._push_around(op)
+
+    def _push_around(self, op: Operation) -> None:
+        """Visits the op around `op` again: what a branch or loop yields, or that it has become empty, decides about it."""
+        if (parent := op.parent_op()) is not None and parent is not self.root:
+            self.worklist.setdefault(parent)
 
     def _inserted(self, op: Operation) -> None:
         locate(op, self.location)
@@ -119,11 +129,28 @@ class LocatedRewriter(PatternRewriter):
         for operand in operands_of(op):
             if isinstance(operand, OpResult):
                 self._push(operand.op)
+                self._push_last_users(op, operand)
+        if op.parent is not None and op.parent.first_op is op:
+            self._push_around(op)
+        if (after := op.next_op) is not None and after.regions:
+            self.worklist.setdefault(after)
         if op.regions:
             for inner in op.walk():
                 self.worklist.pop(inner, None)
         else:
             self.worklist.pop(op, None)
+
+    def _push_last_users(self, op: Operation, operand: SSAValue) -> None:
+        """Visits the only other op that uses `operand`, which `op` gives up."""
+        user: Operation | None = None
+        for use in operand.uses:
+            if use.operation is op or use.operation is user:
+                continue
+            if user is not None:
+                return
+            user = use.operation
+        if user is not None:
+            self.worklist.setdefault(user)
 
     def _replaced(self, op: Operation, new_results: Sequence[SSAValue | None]) -> None:
         for result in op.results:
@@ -155,8 +182,9 @@ class _GreedyDriver:
         self.ctx = ctx
         self.constants = ConstantPool()
         self.worklist: Worklist = {}
-        self.rewriter = LocatedRewriter(self.worklist)
+        self.rewriter = LocatedRewriter(self.worklist, root)
         self.budget = 0
+        self.must_walk_again = False
 
     def run(self) -> bool:
         changed = False
@@ -167,6 +195,9 @@ class _GreedyDriver:
             if not self._drain():
                 return changed
             changed = True
+            if not self.must_walk_again:
+                return True
+            self.must_walk_again = False
         return changed
 
     def _drain(self) -> bool:
@@ -174,9 +205,12 @@ class _GreedyDriver:
         worklist = self.worklist
         while worklist:
             op, _ = worklist.popitem()
+            has_regions = bool(op.regions)
             if not self._rewrite(op):
                 continue
             changed = True
+            if has_regions:
+                self.must_walk_again = True
             self.budget -= 1
             if self.budget < 0:
                 raise InternalError(

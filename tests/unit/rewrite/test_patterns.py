@@ -28,6 +28,53 @@ class DoubleIsSum(RewritePattern):
             rewriter.replace(op, arith.AddfOp(op.lhs, op.lhs))
 
 
+BECOMES_THE_ONLY_USER = """
+  func.func @f(%x: i32) -> i32 {
+    %one = arith.constant 1 : i32
+    %two = arith.constant 2 : i32
+    %0 = arith.addi %x, %one : i32
+    %1 = arith.addi %0, %two : i32
+    %unused = arith.muli %0, %0 : i32
+    return %1 : i32
+  }"""
+YIELDS_ONE_VALUE = """
+  func.func @f(%c: i1, %x: i32) -> i32 {
+    %zero = arith.constant 0 : i32
+    %0 = scf.if %c -> i32 {
+      scf.yield %x : i32
+    } else {
+      %1 = arith.addi %x, %zero : i32
+      scf.yield %1 : i32
+    }
+    return %0 : i32
+  }"""
+BECOMES_EMPTY = """
+  func.func @f(%c: i1, %x: i32, %m: memref<i32>) {
+    scf.if %c {
+      memref.store %x, %m[] : memref<i32>
+    } else {
+      %1 = arith.addi %x, %x : i32
+      scf.yield
+    }
+    return
+  }"""
+
+
+@pytest.mark.parametrize(
+    ("text", "gone"),
+    [(BECOMES_THE_ONLY_USER, "arith.muli"), (YIELDS_ONE_VALUE, "scf.if"), (BECOMES_EMPTY, "arith.addi")],
+)
+def test_ops_are_visited_again_when_what_they_look_at_changes(text: str, gone: str):
+    """An op that is visited before something else is folded or erased is rewritten all the same."""
+    module = parse_ir(text)
+    assert canonicalize(module)
+    names = [op.name for op in module.walk()]
+    assert gone not in names
+    assert names.count("arith.addi") == (text is BECOMES_THE_ONLY_USER)
+    assert all(not op.false_region.blocks for op in module.walk() if isinstance(op, scf.IfOp))
+    assert not canonicalize(module)  # nothing was left to do
+
+
 @pytest.mark.tiny
 def test_new_ops_take_the_location_of_the_op_that_they_replace():
     module = parse_ir("""
