@@ -75,8 +75,8 @@ def _why_not(transpose: BufferOp, convs: list[BufferOp]) -> str | None:
         function = source.block.parent_op()
         if not isinstance(function, func.FuncOp) or function.body.blocks[0] is not source.block:
             return "it reads what a loop carries"
-        attributes = function.arg_attrs.data[source.index].data if function.arg_attrs is not None else {}
-        return "it reads an argument that the program owns" if DONATED in attributes else None
+        is_own = function.arg_attrs is not None and DONATED in function.arg_attrs.data[source.index].data
+        return "it reads an argument that the program owns" if is_own else None
     if not isinstance(source.owner, memref.AllocOp):
         return "it reads another name of a buffer"
     block = _placed(transpose).parent
@@ -100,10 +100,13 @@ def _placed(op: Operation) -> Operation:
 
 def _fold(transpose: BufferOp, convs: list[BufferOp]) -> None:
     (source,), (buffer,) = transpose.inputs, transpose.outputs
-    order = integers(transpose.as_hlo().properties["dimensions"])
+    moved = transpose.as_hlo()
+    assert isinstance(moved, TransposeOp)
+    order = integers(moved.dimensions)
     for conv in dict.fromkeys(convs):
-        image, kernel, result = conv.properties["dim_labels"].data.replace("->", "_").split("_")  # type: ignore[union-attr]
-        labels = [image, kernel]
+        made = conv.as_hlo()
+        assert isinstance(made, DynamicConvOp)
+        *labels, result = made.dim_labels.data.replace("->", "_").split("_")
         for number, value in enumerate(conv.inputs[:2]):
             if value is buffer:
                 labels[number] = "".join(labels[number][order.index(dim)] for dim in range(len(order)))
