@@ -6,7 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import IntegerAttr
 
+from xla_emitters.dialects.context import make_context
+from xla_emitters.loops.disc_fuse_for_cpu import DiscFuseForCpuPass
+from xla_emitters.loops.host_sorts import FIRST as FIRST_MARK
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
@@ -96,3 +100,76 @@ def test_what_is_no_order_gives_a_permutation(constant: str, monkeypatch: pytest
         np.testing.assert_array_equal(np.sort(found, axis=1), y)
         if constant == "false":
             np.testing.assert_array_equal(found, y)
+
+
+FIRST = """module @m {{ func.func public @main(%x: tensor<3x?x{t}>) -> (tensor<3x{k}x{t}>, tensor<3x{k}xi32>) {{
+  %0 = stablehlo.get_dimension_size %x, dim = 1 : (tensor<3x?x{t}>) -> tensor<i32>
+  %1 = stablehlo.reshape %0 : (tensor<i32>) -> tensor<1xi32>
+  %three = stablehlo.constant dense<3> : tensor<1xi32>
+  %2 = stablehlo.concatenate %three, %1, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %3 = stablehlo.dynamic_iota %2, dim = 1 : (tensor<2xi32>) -> tensor<3x?xi32>
+  %4:2 = "stablehlo.sort"(%x, %3) <{{dimension = 1 : i64, is_stable = true}}> ({{
+    ^bb0(%a: tensor<{t}>, %b: tensor<{t}>, %c: tensor<i32>, %d: tensor<i32>):
+      {body}
+      stablehlo.return %r : tensor<i1>
+  }}) : (tensor<3x?x{t}>, tensor<3x?xi32>) -> (tensor<3x?x{t}>, tensor<3x?xi32>)
+  %start = stablehlo.constant dense<[0, {start}]> : tensor<2xi32>
+  %limit = stablehlo.constant dense<[3, {limit}]> : tensor<2xi32>
+  %stride = stablehlo.constant dense<1> : tensor<2xi32>
+  %5 = stablehlo.real_dynamic_slice %4#0, %start, %limit, %stride
+      : (tensor<3x?x{t}>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<3x{k}x{t}>
+  %6 = stablehlo.real_dynamic_slice %4#1, %start, %limit, %stride
+      : (tensor<3x?xi32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<3x{k}xi32>
+  return %5, %6 : tensor<3x{k}x{t}>, tensor<3x{k}xi32> }} }}"""
+
+
+def first_of(
+    body: str, t: str, k: int, start: int, monkeypatch: pytest.MonkeyPatch
+) -> tuple[DynamicProgram, int | None]:
+    """The program, and how many first elements its sort finds; None: it sorts."""
+    monkeypatch.setenv(CPU, "llvm")
+    text = FIRST.format(body=body, t=t, k=k, start=start, limit=start + k)
+    program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
+    fused = program.fused.clone()
+    DiscFuseForCpuPass().apply(make_context(), fused)
+    marks = [op.attributes.get(FIRST_MARK) for op in fused.walk() if op.name == "lmhlo.sort"]
+    (mark,) = marks
+    return program, mark.value.data if isinstance(mark, IntegerAttr) else None
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 32])
+@pytest.mark.parametrize("direction", ["LT", "GT"])
+def test_the_first_of_a_sort_are_those_of_the_whole_one(
+    direction: str, k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that are shorter than k have no slice; ascending, descending, and with many equal elements."""
+    body = ORDER.format(direction=direction, kind="SIGNED", t="i32")
+    program, first = first_of(body, "i32", k, 0, monkeypatch)
+    assert first == k
+    rng = np.random.default_rng(3)
+    for size in (k, k + 1, 65, 1025):
+        x = np.stack([rng.integers(-4, 5, size), np.arange(size), -np.arange(size)]).astype(np.int32)
+        order = np.argsort(x if direction == "LT" else -x, axis=1, kind="stable")[:, :k]
+        values, places = program(x)
+        np.testing.assert_array_equal(places, order)
+        np.testing.assert_array_equal(values, np.take_along_axis(x, order, 1))
+
+
+def test_the_first_by_total_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    program, first = first_of(ORDER.format(direction="GT", kind="TOTALORDER", t="f32"), "f32", 5, 0, monkeypatch)
+    assert first == 5
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.0], np.float32)
+    x = np.random.default_rng(4).choice(special, (3, 300))
+    bits = x.view(np.int32).astype(np.int64)
+    order = np.argsort(-np.where(bits < 0, -(1 << 31) - bits - 1, bits), axis=1, kind="stable")[:, :5]
+    np.testing.assert_array_equal(program(x)[1], order)
+
+
+@pytest.mark.parametrize(("kind", "k", "start"), [("FLOAT", 2, 0), ("TOTALORDER", 33, 0), ("TOTALORDER", 2, 1)])
+def test_what_is_sorted_whole(kind: str, k: int, start: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NaN has no order by FLOAT; too many elements; not the first ones."""
+    body = ORDER.format(direction="LT", kind=kind, t="f32")
+    program, first = first_of(body, "f32", k, start, monkeypatch)
+    assert first is None
+    x = np.random.default_rng(5).standard_normal((3, 100)).astype(np.float32)
+    np.testing.assert_array_equal(program(x)[0], np.sort(x, axis=1)[:, start : start + k])

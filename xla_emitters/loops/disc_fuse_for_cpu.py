@@ -4,8 +4,9 @@
                                                           lmhlo.scatter %x, %i, %u -> %y
                                                           lmhlo.terminator }) {disc.device = "gpu"}
 
-Those of `host_elements` and `host_schedules`. A GPU has other ways for them, so this is not on its road. What is not taken: scatters
-and windows with several results, computations that are not of scalars alone, results that are not allocated here.
+Those of `host_elements` and `host_schedules`. A sort of which only the first elements are read is marked with their number (`disc.first`).
+A GPU has other ways for them, so this is not on its road. What is not taken: scatters and windows with several results, computations that
+are not of scalars alone, results that are not allocated here.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -24,6 +25,7 @@ from xla_emitters.dialects.hlo.placement import DEVICE, GPU
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of
 from xla_emitters.loops.host_elements import has_host_element
 from xla_emitters.loops.host_schedules import has_host_schedule
+from xla_emitters.loops.host_sorts import FIRST, first_read
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -45,6 +47,8 @@ class DiscFuseForCpuPass(KernelPass):
                 )
                 made.attributes[DEVICE] = StringAttr(GPU)
                 made.location = inner.location
+                if inner.HLO.name == "hlo.sort" and (first := first_read(inner)) is not None:
+                    inner.attributes[FIRST] = IntegerAttr(first, i64)
                 Rewriter.insert_op(made, InsertPoint.before(inner))
                 inner.detach()
                 made.body.block.add_ops([inner, TerminatorOp(operands=[[]])])

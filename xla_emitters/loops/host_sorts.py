@@ -14,6 +14,13 @@
                 is_right = right < end and (left >= middle or @before(from[right], from[left]))
                 to[place] = from[is_right ? right : left];  the one that was taken counts up
 
+Where all readers take the first k alone, k at most MOST_FIRST, and the comparator is an order (`first_read`), nothing is sorted:
+
+      parallel for each row:
+        for place = 0; place < n:
+          if place < k or @before(%x[place], %y[k - 1]):
+            what is in %y after %x[place] moves on by one;  %y, %j [there] = %x, %i [place]
+
 What the comparator calls equal stays in order, since only what is before its left one is taken first. By a comparator that is no order the
 result is still a permutation: each element is taken once. A row is all elements along the dimension that is sorted.
 Source: D. E. Knuth, "The Art of Computer Programming" vol. 3, 5.2.4 (merge sort from the bottom up); StableHLO specification, "sort".
@@ -25,18 +32,25 @@ from collections.abc import Sequence
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
+from xla_emitters.buffers.buffer_uses import asks_size, frees, uses_of
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.base import integers
+from xla_emitters.dialects.hlo.comparators import keys_of
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
+from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.convert import constant
+from xla_emitters.dialects.hlo.dynamic_shape_ops import RealDynamicSliceOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.shape_ops import SliceOp, rows
+from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dtypes import Kind
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.scalar_code import emit_scalars, has_scalar_code
 from xla_emitters.loops.schedule import FusionLoops
@@ -44,6 +58,10 @@ from xla_emitters.loops.schedule import FusionLoops
 NAME = "loop"
 ROUNDS = 31
 """Times that a run's width can be multiplied by 4."""
+FIRST = "disc.first"
+"""Of a sort: how many of the first elements along its dimension are read."""
+MOST_FIRST = 32
+"""An element that enters moves at most so many; in the worst order each does."""
 
 
 def has_sort_schedule(op: BufferOp) -> bool:
@@ -51,6 +69,54 @@ def has_sort_schedule(op: BufferOp) -> bool:
     sizes = BufferSizes()
     first, *others = map(sizes.of, (*op.inputs, *op.outputs))
     return has_scalar_code(_comparator(op)) and all(other == first for other in others)
+
+
+def first_read(op: BufferOp) -> int | None:
+    """How many of the first elements of a sort are read at most; None: not known, more than MOST_FIRST, or by no order.
+
+    A comparator that is no order for some values, such as `<` for NaN, may give others first than the whole sort.
+    """
+    keys = keys_of(_comparator(op))
+    if keys is None:
+        return None
+    operands = list[SSAValue](op.as_hlo().operands)
+    for key in keys:
+        number: int = key["operand"]
+        if element_of(operands[number]).kind in (Kind.FLOAT, Kind.COMPLEX) and key["order"] == "numeric":
+            return None
+    (along,) = integers(op.properties.get("dimensions"))  # pyright: ignore[reportArgumentType]
+    most = 0
+    for buffer in op.outputs:
+        for use in uses_of(buffer):
+            if use.operation is op or frees(use) or asks_size(use):
+                continue
+            limit = _limit(use.operation, along) if use.index == 0 else None
+            if limit is None or limit > MOST_FIRST:
+                return None
+            most = max(most, limit)
+    return most or None
+
+
+def _limit(reader: Operation, along: int) -> int | None:
+    """How many of the first elements along a dimension a slice reads at most; None: it is no slice, or not known."""
+    made = reader.as_hlo() if isinstance(reader, BufferOp) else None
+    if isinstance(made, SliceOp):
+        return rows(made.ranges)[along][1]
+    if not (isinstance(made, RealDynamicSliceOp) and isinstance(reader, BufferOp)):
+        return None
+    start, stride = (_constant_at(reader.inputs[number], along) for number in (1, 3))
+    count = dims_of(made.result)[along]
+    return count if start == 0 and stride == 1 and count >= 0 else None
+
+
+def _constant_at(buffer: SSAValue, place: int) -> int | None:
+    """The number at a place of a list that is a constant."""
+    for use in uses_of(buffer):
+        if isinstance(use.operation, BufferOp) and use.operation.HLO is ConstantOp:
+            constant_op = use.operation.as_hlo()
+            assert isinstance(constant_op, ConstantOp)
+            return None if constant_op.is_elided else int(constant_op.array()[place])
+    return None
 
 
 def _comparator(op: BufferOp) -> ComputationOp:
@@ -65,8 +131,11 @@ def emit_sort(fusion: FusionLoops) -> None:
     (along,) = integers(root.properties.get("dimensions"))  # pyright: ignore[reportArgumentType]
     sizes = fusion.numbers.sizes(root.outputs[0])
     others = [size for dim, size in enumerate(sizes) if dim != along]
-    copies = [_buffer_like(fusion, buffer) for buffer in root.outputs]
     row = _Row(root, sizes[along], along)
+    first = root.attributes.get(FIRST)
+    if isinstance(first, IntegerAttr):
+        return _emit_first(fusion, row, first.value.data, others)
+    copies = [_buffer_like(fusion, buffer) for buffer in root.outputs]
 
     def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
         row.others = code.index.delinearize(variables[0], others)
@@ -90,6 +159,53 @@ def emit_sort(fusion: FusionLoops) -> None:
             return (inner.index.value(inner.index.multiply(width, 4)),)
 
         code.loop(0, ROUNDS, 1, [code.index.value(1)], round_)
+
+    fusion.parallel(NAME, [fusion.numbers.code.product(others)], [1], body)
+
+
+def _emit_first(fusion: FusionLoops, row: _Row, count: int, others: Sequence[Number]) -> None:
+    """The loops that find the first `count` of each row."""
+    (root,) = fusion.roots
+
+    def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
+        row.others = code.index.delinearize(variables[0], others)
+        code.written |= set(root.outputs)
+
+        def visit(inner: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            index = inner.index
+            # Before the list is full its last element is none: it may be any, but for its place in the row.
+            last = index.value(index.minimum(index.subtract(row.size, 1), count - 1))
+            is_before = row.is_before(inner, root.inputs, place, root.outputs, last)
+            has_room = index.compare("slt", place, count)
+
+            def enter(branch: KernelCode) -> Sequence[SSAValue]:
+                def step(code: KernelCode, _: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                    (hole,) = carried
+                    index = code.index
+                    above = index.select(index.compare("sgt", hole, 0), index.subtract(hole, 1), 0)
+                    moves = index.every(
+                        [
+                            index.compare("sgt", hole, 0),
+                            row.is_before(code, root.inputs, place, root.outputs, above),
+                        ]
+                    )
+
+                    def move(branch: KernelCode) -> Sequence[SSAValue]:
+                        row.move(branch, root.outputs, above, root.outputs, hole)
+                        return ()
+
+                    code.branch(moves, (), move)
+                    return (index.select(moves, above, hole),)
+
+                start = branch.index.value(branch.index.minimum(place, count - 1))
+                (hole,) = branch.loop(0, count - 1, 1, [start], step) if count > 1 else (start,)
+                row.move(branch, root.inputs, place, root.outputs, hole)
+                return ()
+
+            inner.branch(inner.insert(arith.OrIOp(has_room, is_before)).result, (), enter)
+            return ()
+
+        code.loop(0, row.size, 1, (), visit)
 
     fusion.parallel(NAME, [fusion.numbers.code.product(others)], [1], body)
 
@@ -153,7 +269,7 @@ class _Row:
                 index = inner.index
                 # A run that has ended is not looked at, but its place may be behind the row.
                 inside = index.value(index.minimum(right, last))
-                is_before = self._is_before(inner, sources, inside, left)
+                is_before = self.is_before(inner, sources, inside, sources, left)
                 has_right = index.compare("slt", right, end)
                 is_last = index.compare("sge", left, middle)
                 wins = inner.insert(arith.OrIOp(is_last, is_before)).result
@@ -169,8 +285,14 @@ class _Row:
 
         code.loop(0, self.size, code.index.multiply(width, 2), (), pair)
 
-    def _is_before(self, code: KernelCode, arrays: Sequence[SSAValue], one: SSAValue, other: SSAValue) -> SSAValue:
-        """i1: what the comparator says of two elements."""
-        arguments = [code.load(array, self.at(place)) for array in arrays for place in (one, other)]
+    def is_before(
+        self, code: KernelCode, arrays: Sequence[SSAValue], one: SSAValue, others: Sequence[SSAValue], other: SSAValue
+    ) -> SSAValue:
+        """i1: what the comparator says of an element of some arrays, and one of others."""
+        arguments = [
+            code.load(array, self.at(place))
+            for pair in zip(arrays, others, strict=True)
+            for array, place in zip(pair, (one, other), strict=True)
+        ]
         (holds,) = emit_scalars(code, self._comparator, arguments)
         return code.insert(arith.CmpiOp(holds, constant(code, 0, holds.type), "ne")).result

@@ -14,6 +14,7 @@ from __future__ import annotations
 from xla_emitters.buffers.disc_buffer_optimization import DiscBufferOptimizationPass
 from xla_emitters.buffers.disc_dead_temp_buffer_removal import DiscDeadTempBufferRemovalPass
 from xla_emitters.buffers.disc_dissolve_fusion import DiscDissolveFusionPass
+from xla_emitters.buffers.disc_fold_conv_transposes import DiscFoldConvTransposesPass
 from xla_emitters.buffers.disc_free_in_branches import DiscFreeInBranchesPass
 from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.buffers.disc_legalize_to_lhlo import DiscLegalizeToLhloPass
@@ -208,6 +209,7 @@ PROGRAM_KERNEL: tuple[Row, ...] = (
 
 # The same for a CPU, by LLVM: a block is one thread, and a kernel runs a range of its blocks.
 CPU_LOOPS: tuple[Row, ...] = (
+    _row(DiscFoldConvTransposesPass, "lifetimes are set; what it leaves of fusions gets loops"),
     _row(DiscFuseForCpuPass, "which ops are left to the runtime is final; some are loops that a CPU runs well"),
     _row(DiscUnifySizesPass, "loops are written over sizes; what said that they are equal goes with dead buffers"),
     _row(lambda: DiscLhloLegalizeToLoopPass(target="cpu"), "which ops return something is final"),

@@ -1,0 +1,70 @@
+// RUN: xla-emitters-opt --split-input-file -p disc-fold-conv-transposes %s | filecheck %s
+// A filter and an image that are transposed for convolutions alone are read where they are; what has nothing left in it goes.
+func.func @main(%x: memref<1x5x6x3xf32, "gpu">, %w: memref<2x3x3x4xf32, "gpu">, %p: memref<2x2xi32, "cpu">) -> memref<1x4x4x4xf32, "gpu"> {
+  %xt = memref.alloc() : memref<1x3x5x6xf32, "gpu">
+  %wt = memref.alloc() : memref<4x3x2x3xf32, "gpu">
+  "lmhlo.fusion"() <{fusion_name = "k", kind = "kLoop"}> ({
+    lmhlo.transpose %x -> %xt {dimensions = array<i64: 0, 3, 1, 2>, name = "xt"} : (memref<1x5x6x3xf32, "gpu">) -> memref<1x3x5x6xf32, "gpu">
+    lmhlo.transpose %w -> %wt {dimensions = array<i64: 3, 2, 0, 1>, name = "wt"} : (memref<2x3x3x4xf32, "gpu">) -> memref<4x3x2x3xf32, "gpu">
+    lmhlo.terminator
+  }) : () -> ()
+  %y = memref.alloc() : memref<1x4x4x4xf32, "gpu">
+  lmhlo.dynamic_conv %xt, %wt, %p -> %y {name = "y", dim_labels = "bf01_oi01->bf01", window = #hlo.window<size = [2, 3]>} : (memref<1x3x5x6xf32, "gpu">, memref<4x3x2x3xf32, "gpu">, memref<2x2xi32, "cpu">) -> memref<1x4x4x4xf32, "gpu">
+  memref.dealloc %wt : memref<4x3x2x3xf32, "gpu">
+  memref.dealloc %xt : memref<1x3x5x6xf32, "gpu">
+  return %y : memref<1x4x4x4xf32, "gpu">
+}
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT:      %y = memref.alloc
+// CHECK-NEXT:      lmhlo.dynamic_conv %x, %w, %p -> %y {{.*}}dim_labels = "b01f_01io->bf01"
+// CHECK-NEXT:      return
+
+// -----
+
+// What is freed after the transpose is freed after the convolution.
+func.func @later(%a: memref<1x5x6x3xf32, "gpu">, %w: memref<4x3x2x3xf32, "gpu">, %p: memref<2x2xi32, "cpu">) -> memref<1x4x4x4xf32, "gpu"> {
+  %x = memref.alloc() : memref<1x5x6x3xf32, "gpu">
+  lmhlo.abs %a -> %x {name = "x"} : (memref<1x5x6x3xf32, "gpu">) -> memref<1x5x6x3xf32, "gpu">
+  %xt = memref.alloc() : memref<1x3x5x6xf32, "gpu">
+  lmhlo.transpose %x -> %xt {dimensions = array<i64: 0, 3, 1, 2>, name = "xt"} : (memref<1x5x6x3xf32, "gpu">) -> memref<1x3x5x6xf32, "gpu">
+  memref.dealloc %x : memref<1x5x6x3xf32, "gpu">
+  %y = memref.alloc() : memref<1x4x4x4xf32, "gpu">
+  lmhlo.dynamic_conv %xt, %w, %p -> %y {name = "y", dim_labels = "bf01_oi01->bf01", window = #hlo.window<size = [2, 3]>} : (memref<1x3x5x6xf32, "gpu">, memref<4x3x2x3xf32, "gpu">, memref<2x2xi32, "cpu">) -> memref<1x4x4x4xf32, "gpu">
+  memref.dealloc %xt : memref<1x3x5x6xf32, "gpu">
+  return %y : memref<1x4x4x4xf32, "gpu">
+}
+// CHECK-LABEL: func.func @later
+// CHECK:           lmhlo.abs
+// CHECK-NEXT:      %y = memref.alloc
+// CHECK-NEXT:      lmhlo.dynamic_conv %x, %w, %p -> %y {{.*}}dim_labels = "b01f_oi01->bf01"
+// CHECK-NEXT:      memref.dealloc %x
+// CHECK-NEXT:      return
+
+// -----
+
+// These stay: an argument that the program owns may be written into before the convolution; a filter that something else reads as well; what
+// is written again behind the transpose.
+func.func @stay(%x: memref<1x5x6x3xf32, "gpu"> {disc.donated}, %w: memref<2x3x3x4xf32, "gpu">, %p: memref<2x2xi32, "cpu">, %o: memref<4x3x2x3xf32, "gpu">) -> memref<1x4x4x4xf32, "gpu"> {
+  %xt = memref.alloc() : memref<1x3x5x6xf32, "gpu">
+  lmhlo.transpose %x -> %xt {dimensions = array<i64: 0, 3, 1, 2>, name = "xt"} : (memref<1x5x6x3xf32, "gpu">) -> memref<1x3x5x6xf32, "gpu">
+  %wt = memref.alloc() : memref<4x3x2x3xf32, "gpu">
+  lmhlo.transpose %w -> %wt {dimensions = array<i64: 3, 2, 0, 1>, name = "wt"} : (memref<2x3x3x4xf32, "gpu">) -> memref<4x3x2x3xf32, "gpu">
+  lmhlo.abs %wt -> %o {name = "o"} : (memref<4x3x2x3xf32, "gpu">) -> memref<4x3x2x3xf32, "gpu">
+  %y = memref.alloc() : memref<1x4x4x4xf32, "gpu">
+  lmhlo.dynamic_conv %xt, %wt, %p -> %y {name = "y", dim_labels = "bf01_oi01->bf01", window = #hlo.window<size = [2, 3]>} : (memref<1x3x5x6xf32, "gpu">, memref<4x3x2x3xf32, "gpu">, memref<2x2xi32, "cpu">) -> memref<1x4x4x4xf32, "gpu">
+  memref.dealloc %wt : memref<4x3x2x3xf32, "gpu">
+  memref.dealloc %xt : memref<1x3x5x6xf32, "gpu">
+  %v = memref.alloc() : memref<2x3x3x4xf32, "gpu">
+  lmhlo.abs %w -> %v {name = "v"} : (memref<2x3x3x4xf32, "gpu">) -> memref<2x3x3x4xf32, "gpu">
+  %vt = memref.alloc() : memref<4x3x2x3xf32, "gpu">
+  lmhlo.transpose %v -> %vt {dimensions = array<i64: 3, 2, 0, 1>, name = "vt"} : (memref<2x3x3x4xf32, "gpu">) -> memref<4x3x2x3xf32, "gpu">
+  lmhlo.negate %w -> %v {name = "v2"} : (memref<2x3x3x4xf32, "gpu">) -> memref<2x3x3x4xf32, "gpu">
+  lmhlo.dynamic_conv %y, %vt, %p -> %y {name = "z", dim_labels = "bf01_oi01->bf01", window = #hlo.window<size = [2, 3]>} : (memref<1x4x4x4xf32, "gpu">, memref<4x3x2x3xf32, "gpu">, memref<2x2xi32, "cpu">) -> memref<1x4x4x4xf32, "gpu">
+  return %y : memref<1x4x4x4xf32, "gpu">
+}
+// CHECK-LABEL: func.func @stay
+// CHECK:           lmhlo.transpose %x
+// CHECK:           lmhlo.transpose %w
+// CHECK:           lmhlo.dynamic_conv %xt, %wt
+// CHECK:           lmhlo.transpose %v
+// CHECK:           lmhlo.dynamic_conv %y, %vt

@@ -1,0 +1,130 @@
+"""A convolution reads what was transposed for it alone where it is: its labels say the order of dimensions. On buffers, for a CPU.
+
+    "lmhlo.fusion"() <{kind = "kLoop"}> ({
+      lmhlo.transpose %w -> %t {dimensions = [3, 2, 0, 1]}                         lmhlo.dynamic_conv %x, %w, %p -> %y
+      lmhlo.terminator })                                                    ->        {dim_labels = "bf01_01io->bf01"}
+    lmhlo.dynamic_conv %x, %t, %p -> %y {dim_labels = "bf01_oi01->bf01"}
+    memref.dealloc %t
+
+`disc-conv-rewriter` gives convolutions the layout of a GPU's library, and so every call would transpose all filters. Machine code for a CPU
+reads any layout. The convolution runs later than the transpose did: the array must still be there, with the same elements. That is so for
+arguments that the program does not own, and for buffers that are written before the transpose only; these are freed after the convolution.
+A fusion in which nothing is left is removed. Other transposes stay: of what the same fusion computes, or read by other ops too.
+
+Source: none; BladeDISC has one layout for each library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.buffers.buffer_uses import frees, is_after, uses_of, writes
+from xla_emitters.dialects.hlo.base import integers
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
+from xla_emitters.dialects.hlo.shape_ops import TransposeOp
+from xla_emitters.dialects.lmhlo import DONATED, BufferOp, FusionOp, TerminatorOp
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+
+@dataclass(frozen=True)
+class DiscFoldConvTransposesPass(KernelPass):
+    """See the file's head."""
+
+    name = "disc-fold-conv-transposes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in list(op.walk()):
+            if isinstance(inner, BufferOp) and inner.HLO is TransposeOp:
+                convs = _convolutions_of(inner)
+                if not convs:
+                    self.skip(inner, "not only convolutions read it")
+                elif (reason := _why_not(inner, convs)) is not None:
+                    self.skip(inner, reason)
+                else:
+                    _fold(inner, convs)
+
+
+def _convolutions_of(transpose: BufferOp) -> list[BufferOp]:
+    """The readers of what is transposed, if all of them are convolutions behind it; else none."""
+    (buffer,) = transpose.outputs
+    found = list[BufferOp]()
+    for use in uses_of(buffer):
+        reader = use.operation
+        if (
+            isinstance(reader, BufferOp)
+            and reader.HLO is DynamicConvOp
+            and use.index < 2
+            and is_after(reader, transpose)
+        ):
+            found.append(reader)
+        elif reader is not transpose and not frees(use):
+            return []
+    return found if isinstance(buffer.owner, memref.AllocOp) else []
+
+
+def _why_not(transpose: BufferOp, convs: list[BufferOp]) -> str | None:
+    """Why the convolutions cannot read what the transpose reads; None: they can."""
+    (source,) = transpose.inputs
+    if isinstance(source, BlockArgument):
+        function = source.block.parent_op()
+        if not isinstance(function, func.FuncOp) or function.body.blocks[0] is not source.block:
+            return "it reads what a loop carries"
+        is_own = function.arg_attrs is not None and DONATED in function.arg_attrs.data[source.index].data
+        return "it reads an argument that the program owns" if is_own else None
+    if not isinstance(source.owner, memref.AllocOp):
+        return "it reads another name of a buffer"
+    block = _placed(transpose).parent
+    if source.owner.parent is not block or any(conv.parent is not block for conv in convs):
+        return "its buffer, itself and the convolutions are not in one block"
+    for use in uses_of(source):
+        if not frees(use) and not isinstance(use.operation, BufferOp):
+            return "what it reads has other names, or is given away"
+        if frees(use) and use.operation.parent is not block:
+            return "what it reads is freed in a branch"
+        if writes(use) and not is_after(_placed(transpose), use.operation):
+            return "what it reads is written by the same fusion, or later"
+    return None
+
+
+def _placed(op: Operation) -> Operation:
+    """The op, or the fusion that it is in."""
+    holder = op.parent_op()
+    return holder if isinstance(holder, FusionOp) else op
+
+
+def _fold(transpose: BufferOp, convs: list[BufferOp]) -> None:
+    (source,), (buffer,) = transpose.inputs, transpose.outputs
+    moved = transpose.as_hlo()
+    assert isinstance(moved, TransposeOp)
+    order = integers(moved.dimensions)
+    for conv in dict.fromkeys(convs):
+        made = conv.as_hlo()
+        assert isinstance(made, DynamicConvOp)
+        *labels, result = made.dim_labels.data.replace("->", "_").split("_")
+        for number, value in enumerate(conv.inputs[:2]):
+            if value is buffer:
+                labels[number] = "".join(labels[number][order.index(dim)] for dim in range(len(order)))
+                conv.operands[number] = source
+        conv.properties["dim_labels"] = StringAttr(f"{labels[0]}_{labels[1]}->{result}")
+        for use in uses_of(source):
+            if frees(use) and is_after(conv, use.operation):
+                use.operation.detach()
+                Rewriter.insert_op(use.operation, InsertPoint.after(conv))
+    fusion = transpose.parent_op()
+    Rewriter.erase_op(transpose)
+    for use in uses_of(buffer):
+        Rewriter.erase_op(use.operation)
+    Rewriter.erase_op(_owner(buffer))
+    if isinstance(fusion, FusionOp) and isinstance(fusion.body.block.first_op, TerminatorOp):
+        Rewriter.erase_op(fusion)
+
+
+def _owner(buffer: SSAValue) -> Operation:
+    assert isinstance(buffer.owner, Operation)
+    return buffer.owner
