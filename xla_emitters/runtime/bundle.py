@@ -67,7 +67,7 @@ FILES = (
     *(f"runtime/{stem}.py" for stem in ("packing", "steps")),
     *(
         f"runtime/ral/{stem}.py"
-        for stem in ("constants", "context", "cupy_kernels", "cupy_program", "functions", "gemm")
+        for stem in ("constants", "context", "convolution", "cupy_kernels", "cupy_program", "functions", "gemm")
     ),
     "runtime/ral/plain_ops.py",
 )
