@@ -10,8 +10,9 @@
     cc main.c gelu.c ral.c gelu.o -lm
 
 What the object file asks the runtime for is known by name. Products and convolutions of f32, f64, bf16 and f16 are plain C, which
-`ral_register` replaces by a library's; a program that needs another function (a sort, a scatter ...) is refused, with the names of what it
-needs. So are sizes that depend on data where kernels would have to check them. Kernels run on the caller's thread.
+`ral_register` replaces by a library's, but for products of other dimensions than `ral_gemm` takes. A program that needs another function
+(a Fourier transform, a scatter whose updates are not known to fit ...) is refused, with the names of what it needs. So are sizes that
+depend on data where kernels would have to check them. Kernels run on the caller's thread.
 Source: docs/reference/4 4.3, 4.5; seed document, "RewriteRalApiPass".
 """
 
@@ -23,7 +24,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import ShapeAssertionOp
+from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
@@ -104,7 +108,8 @@ def _refuse_calls(program: DynamicProgram, host: LlvmHost) -> None:
         if name.call == "ral_conv":
             del types[2]  # padding
         is_sum = name.call in ("ral_gemm", "ral_conv") and len(set(types)) == 1 and types[0] in SUMMED
-        if op is not None and op.HLO is not ShapeAssertionOp:
+        is_product = op is not None and op.HLO is DotOp and len(set(types)) == 1 and types[0] in SUMMED
+        if op is not None and op.HLO is not ShapeAssertionOp and not is_product:
             missing.append(f"{op.name} ({op.instruction_name})")
         elif op is None and not is_sum and name.call not in ANSWERED:
             missing.append(text)
@@ -207,8 +212,8 @@ def _source(program: DynamicProgram, name: str, host: LlvmHost, places: Sequence
     texts = [
         _literal(text)
         for asked, op in host.ops.items()
-        if isinstance(assertion := op.as_hlo(), ShapeAssertionOp)
-        for text in (asked, assertion.message.data)
+        if (said := _text(op.as_hlo())) is not None
+        for text in (asked, said)
     ]
     rows = [f"{{{place.offset}, {place.stored}, {place.bytes}, {place.hash}u}}" for place in places]
     count = f"{len(ranks)}, {len(program.results)}, {len(places)}, {len(texts)}"
@@ -246,6 +251,27 @@ def _source(program: DynamicProgram, name: str, host: LlvmHost, places: Sequence
             "",
         ]
     )
+
+
+def _text(op: HloOp) -> str | None:
+    """What ral.c is told of an op: an assertion's message; of a product a letter for each dimension, A B ... of a batch, a b ... summed."""
+    if isinstance(op, ShapeAssertionOp):
+        return op.message.data
+    if not isinstance(op, DotOp):
+        return None
+    pairing, found = op.pairing, list[str]()
+    for operand, batch, summed in zip(
+        op.operands,
+        (pairing.lhs_batch, pairing.rhs_batch),
+        (pairing.lhs_contracting, pairing.rhs_contracting),
+        strict=True,
+    ):
+        letters = ["-"] * len(dims_of(operand))
+        for first, dims in (("A", batch), ("a", summed)):
+            for number, dim in enumerate(dims):
+                letters[dim] = chr(ord(first) + number)
+        found.append("".join(letters))
+    return ",".join(found)
 
 
 def _list(items: Sequence[object]) -> str:

@@ -355,12 +355,18 @@ def _gathered(op: GatherOp | DynamicGatherOp, operands: Sequence[Leaf], sizes: S
 
 def _gather(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     assert isinstance(op, GatherOp)
-    return [_gathered(op, operands, [Size.constant(size) for size in integers(op.slice_sizes)])]
+    window = [Size.constant(size) for size in integers(op.slice_sizes)]
+    for axis, size in enumerate(window):
+        known.fits(size, operands[0].axis(axis), op)
+    return [_gathered(op, operands, window)]
 
 
 def _dynamic_gather(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     assert isinstance(op, DynamicGatherOp)
-    return [_gathered(op, operands, operands[2].sizes_in(operands[0].rank))]
+    window = operands[2].sizes_in(operands[0].rank)
+    for axis, size in enumerate(window):
+        known.fits(size, operands[0].axis(axis), op)
+    return [_gathered(op, operands, window)]
 
 
 def _first_arrays(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:

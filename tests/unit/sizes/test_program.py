@@ -179,6 +179,21 @@ def test_a_size_that_is_data_is_not_known_and_a_slice_of_n_from_there_is() -> No
     assert sizes.of(named(sizes, "dynamic-iota").result) == (None,)
 
 
+def test_a_gather_from_an_axis_without_elements_stops_the_run() -> None:
+    """Its start is clamped into [0, size - 1], and there is no element 0; also where no row is gathered, as at known sizes."""
+    dims = "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1"
+    sizes = program(
+        f'    %0 = "stablehlo.gather"(%x, %i) <{{dimension_numbers = #stablehlo.gather<{dims}>, slice_sizes = array<i64: 1, 3>}}> : '
+        "(tensor<?x3xf32>, tensor<?x1xi32>) -> tensor<?x3xf32>\n    return %0 : tensor<?x3xf32>",
+        "%x: tensor<?x3xf32>, %i: tensor<?x1xi32>",
+        "tensor<?x3xf32>",
+    )
+    sizes.guards.check([Argument("f32", (1, 3)), Argument("s32", (2, 1))])
+    for rows in (0, 2):
+        with pytest.raises(DataError, match=r"gather: the range from 0 to 1 .* not inside an axis of size 0"):
+            sizes.guards.check([Argument("f32", (0, 3)), Argument("s32", (rows, 1))])
+
+
 def test_a_product_of_sizes_that_32_bits_do_not_hold_stops_the_run() -> None:
     """JAX multiplies sizes in s32: 65536 * 65537 wraps around to 65536, which looks like a size."""
     sizes = program(

@@ -162,6 +162,72 @@ static const char *gemm(const char *types, void **args) {
   return failed == 2 ? "a product of these types is none of ral.c" : failed ? "out of memory" : NULL;
 }
 
+/* The letters of a group in `labels`: batch A B ..., summed a b ..., kept -. */
+enum { BATCH, SUMMED, KEPT };
+
+static int group_of(char letter) { return letter == '-' ? KEPT : letter < 'a' ? BATCH : SUMMED; }
+
+/* A copy of an array whose dimensions are in the order of these groups, of a group in that of the letters; how large each group is. */
+static void *packed(void **array, int rank, const char *labels, const int *groups, size_t bytes, int64_t *sizes) {
+  int order[RAL_MAX_RANK], used = 0;
+  int64_t steps[RAL_MAX_RANK], place[RAL_MAX_RANK] = {0}, step = 1, elements = 1, from = 0;
+  for (int g = 0; g < 3; ++g) sizes[g] = 1;
+  for (int dim = rank - 1; dim >= 0; --dim) {
+    steps[dim] = step;
+    step *= at(array, 3 + dim);
+    sizes[group_of(labels[dim])] *= at(array, 3 + dim);
+  }
+  for (int g = 0; g < 3; ++g)
+    for (int letter = 0; letter < rank; ++letter)
+      for (int dim = 0; dim < rank; ++dim)
+        if (group_of(labels[dim]) == groups[g] && (groups[g] == KEPT ? dim : (labels[dim] | 32) - 'a') == letter)
+          order[used++] = dim;
+  elements = step;
+  char *made = malloc(elements ? (size_t)elements * bytes : 1);
+  const char *data = *(void **)array[1];
+  for (int64_t number = 0; made != NULL && number < elements; ++number) {
+    memcpy(made + (size_t)number * bytes, data + (size_t)from * bytes, bytes);
+    for (int i = rank - 1; i >= 0; --i) {
+      int dim = order[i];
+      from += steps[dim];
+      if (++place[dim] < at(array, 3 + dim)) break;
+      from -= steps[dim] * place[dim];
+      place[dim] = 0;
+    }
+  }
+  return made;
+}
+
+/* lmhlo.dot: a product in any dimensions. `labels` has a letter for each dimension of lhs, a comma, and those of rhs. */
+static const char *any_product(const char *labels, const char *types, void **args) {
+  int left_rank, right_rank, out_rank, used = 0;
+  char name[8], second[8], third[8];
+  if (sscanf(types, "pvoid_m%dd%7[a-z0-9]_m%dd%7[a-z0-9]_m%dd%7[a-z0-9]%n", &left_rank, name, &right_rank, second, &out_rank,
+             third, &used) != 6 || used == 0 || strcmp(name, second) || strcmp(name, third))
+    return "a product of these types is none of ral.c";
+  void **l = args + 1, **r = l + 3 + 2 * left_rank, **o = r + 3 + 2 * right_rank;
+  const char *right_labels = labels + left_rank + 1;
+  for (int i = 0; i < left_rank; ++i)
+    for (int j = 0; j < right_rank; ++j)
+      if (labels[i] != '-' && labels[i] == right_labels[j] && at(l, 3 + i) != at(r, 3 + j))
+        return "a product's operands have other sizes";
+  size_t bytes = !strcmp(name, "f64") ? 8 : !strcmp(name, "f32") ? 4 : 2;
+  int64_t left[3], right[3], elements = 1;
+  for (int dim = 0; dim < out_rank; ++dim) elements *= at(o, 3 + dim);
+  void *lhs = packed(l, left_rank, labels, (int[]){BATCH, KEPT, SUMMED}, bytes, left);
+  void *rhs = packed(r, right_rank, right_labels, (int[]){BATCH, SUMMED, KEPT}, bytes, right), *out = *(void **)o[1];
+  int failed = 2, fits = elements == left[BATCH] * left[KEPT] * right[KEPT];
+#define MULTIPLY_ANY(NAME, T, SUM, LOAD, STORE) \
+  if (lhs && rhs && fits && !strcmp(name, #NAME)) \
+    failed = product_##NAME(lhs, rhs, out, left[BATCH], left[KEPT], left[SUMMED], right[KEPT], 0, 0);
+  FOR_ELEMENTS(MULTIPLY_ANY)
+  if (lhs == NULL || rhs == NULL) failed = 1;
+  free(lhs);
+  free(rhs);
+  if (!fits) return "a product does not fit its result";
+  return failed == 2 ? "a product of these types is none of ral.c" : failed ? "out of memory" : NULL;
+}
+
 /* ---- convolutions, term by term; sums of narrow floats are in float ---- */
 
 struct side {
@@ -299,7 +365,8 @@ static const char *called(struct call *call, const char *name, void **args) {
   for (int number = 0; number < call->program->is->texts; number += 2) {
     const char *known = call->program->is->text[number];
     if (strlen(known) == length && !strncmp(known, name, length))
-      return asserted(call, call->program->is->text[number + 1], types, args);
+      return strncmp(name, "lmhlo_dot_", 10) ? asserted(call, call->program->is->text[number + 1], types, args)
+                                           : any_product(call->program->is->text[number + 1], types, args);
   }
   if (length == 8 && !strncmp(name, "ral_gemm", 8)) return gemm(types, args);
   if (length == 8 && !strncmp(name, "ral_conv", 8)) return convolution(types, args);
