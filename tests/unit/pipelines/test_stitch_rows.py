@@ -16,7 +16,8 @@ from xla_emitters.fusions.host import host_fusions
 from xla_emitters.fusions.view import is_stitched, view_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines import row_prices
-from xla_emitters.pipelines.compiler import compile
+from xla_emitters.pipelines.compiler import compile, with_splits
+from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.row_prices import Option
 from xla_emitters.pipelines.stitch_rows import StitchRowsPass
 from xla_emitters.rewrite.notes import take_notes
@@ -129,3 +130,21 @@ def test_a_plan_that_is_as_fast_stays(gain: float, kernels: int, monkeypatch: py
     assert len(host_fusions(entry_of(parse_hlo(program.code, "m")))) == kernels
     told = "\n".join(map(str, program.graph.remarks))
     assert ("XLA's plan is expected to be as fast" in told) == (kernels == 3)
+
+
+@needs(*SASS)
+def test_a_kernel_that_reads_rows_once_is_not_tried_in_parts() -> None:
+    """One row of 16384 elements leaves all multiprocessors but one idle; a kernel that gives its sum and reads it again is not split."""
+    text = f"""HloModule m
+{ADD}
+ENTRY e {{ x = f32[1,16384] parameter(0)
+  z = f32[] constant(0)
+  s = f32[1] reduce(x, z), dimensions={{1}}, to_apply=add
+  b = f32[1,16384] broadcast(s), dimensions={{0}}
+  y = f32[1,16384] divide(x, b)
+  ROOT both = (f32[1], f32[1,16384]) tuple(s, y) }}"""
+    found, _ = after(text)
+    assert is_stitched(view_of(entry_of(found)))
+    options, remarks = with_splits(found, CompileOptions(tune="price"))
+    assert options.splits == ()
+    assert not remarks

@@ -104,6 +104,15 @@ def test_ways_by_the_room_that_a_row_takes() -> None:
     assert rule_of(found) == RowWay(RowForm(128, 128, REGISTERS), 4)
 
 
+def test_weights_that_do_not_fit_beside_a_row_are_read_with_each_row() -> None:
+    """Scale and bias of 4096 columns are 32 KiB: beside a row of bf16, 8 KiB, they fit into 40 KiB; of 8192 columns they do not."""
+    for columns, weights in ((4096, "block"), (8192, "row")):
+        found = stitched(fusion_of(module_of("layer_norm", 8, columns)))
+        assert isinstance(found, StitchedFusion)
+        in_shared = [way.form for way in ways_of(found) if way.form.kept == SHARED_MEMORY]
+        assert in_shared == [RowForm(512, 512, SHARED_MEMORY, weights)]
+
+
 def test_a_row_that_fits_nowhere_is_read_again() -> None:
     """1024 threads would hold 65 elements each."""
     found = stitched(scaled(2, 66560))
