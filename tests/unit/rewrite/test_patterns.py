@@ -38,15 +38,16 @@ BECOMES_THE_ONLY_USER = """
     return %1 : i32
   }"""
 YIELDS_ONE_VALUE = """
-  func.func @f(%c: i1, %x: i32) -> i32 {
+  func.func @f(%c: i1, %x: i32) -> (i32, i32) {
     %zero = arith.constant 0 : i32
+    %square = arith.muli %x, %x : i32
     %0 = scf.if %c -> i32 {
       scf.yield %x : i32
     } else {
       %1 = arith.addi %x, %zero : i32
       scf.yield %1 : i32
     }
-    return %0 : i32
+    return %0, %square : i32, i32
   }"""
 BECOMES_EMPTY = """
   func.func @f(%c: i1, %x: i32, %m: memref<i32>) {
