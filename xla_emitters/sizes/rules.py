@@ -344,7 +344,11 @@ def _dynamic_conv(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence
     return _convolved(op, labels, operands, along, groups, known)
 
 
-def _gathered(op: GatherOp | DynamicGatherOp, operands: Sequence[Leaf], sizes: Sequence[Size | None]) -> Shape:
+def _gathered(
+    op: GatherOp | DynamicGatherOp, operands: Sequence[Leaf], sizes: Sequence[Size | None], known: Known
+) -> Shape:
+    for axis, size in enumerate(sizes):
+        known.fits(size, operands[0].axis(axis), op)
     indices, offsets = operands[1], integers(op.offset_dims)
     left_out = (*integers(op.collapsed_slice_dims), *integers(op.operand_batching_dims))
     vector = op.index_vector_dim.value.data
@@ -355,12 +359,12 @@ def _gathered(op: GatherOp | DynamicGatherOp, operands: Sequence[Leaf], sizes: S
 
 def _gather(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     assert isinstance(op, GatherOp)
-    return [_gathered(op, operands, [Size.constant(size) for size in integers(op.slice_sizes)])]
+    return [_gathered(op, operands, [Size.constant(size) for size in integers(op.slice_sizes)], known)]
 
 
 def _dynamic_gather(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     assert isinstance(op, DynamicGatherOp)
-    return [_gathered(op, operands, operands[2].sizes_in(operands[0].rank))]
+    return [_gathered(op, operands, operands[2].sizes_in(operands[0].rank), known)]
 
 
 def _first_arrays(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
