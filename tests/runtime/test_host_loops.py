@@ -248,6 +248,41 @@ def test_cumulative_windows_have_the_values_of_their_definition(
         np.testing.assert_array_equal(ours(given), reference(given))
 
 
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_cumulative_sums_of_arrays_with_three_dimensions(
+    dim: int, is_reversed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A prefix scan leaves the loop of the suffix without trips, and the other way round, where rows have two coordinates."""
+    sizes, pads = ["%one"] * 3, ["%zero"] * 6
+    sizes[dim], pads[2 * dim + is_reversed] = "%n", "%last"
+    text = f"""module @m {{ func.func public @main(%x: tensor<?x?x?xi32>) -> tensor<?x?x?xi32> {{
+      %init = stablehlo.constant dense<0> : tensor<i32>
+      %ones = stablehlo.constant dense<1> : tensor<3xi32>
+      %one = stablehlo.constant dense<1> : tensor<1xi32>
+      %zero = stablehlo.constant dense<0> : tensor<1xi32>
+      %d = stablehlo.get_dimension_size %x, dim = {dim} : (tensor<?x?x?xi32>) -> tensor<i32>
+      %n = stablehlo.reshape %d : (tensor<i32>) -> tensor<1xi32>
+      %last = stablehlo.subtract %n, %one : tensor<1xi32>
+      %size = stablehlo.concatenate {", ".join(sizes)}, dim = 0
+        : ({", ".join(["tensor<1xi32>"] * 3)}) -> tensor<3xi32>
+      %flat = stablehlo.concatenate {", ".join(pads)}, dim = 0
+        : ({", ".join(["tensor<1xi32>"] * 6)}) -> tensor<6xi32>
+      %pads = stablehlo.reshape %flat : (tensor<6xi32>) -> tensor<3x2xi32>
+      %y = stablehlo.custom_call @stablehlo.dynamic_reduce_window(%x, %init, %size, %ones, %ones, %ones, %pads)
+        {{called_computations = [@body]}} : (tensor<?x?x?xi32>, tensor<i32>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>,
+          tensor<3xi32>, tensor<3x2xi32>) -> tensor<?x?x?xi32>
+      return %y : tensor<?x?x?xi32> }}
+      func.func private @body(%a: tensor<i32>, %b: tensor<i32>) -> tensor<i32> {{
+        %r = stablehlo.add %a, %b : tensor<i32>
+        return %r : tensor<i32> }} }}"""
+    program = compiled(text, "llvm", monkeypatch)
+    for shape in ((7, 3, 4), (1, 5, 2), (3, 1, 1), (2, 6, 33)):
+        x = np.random.default_rng(0).integers(-9, 10, shape).astype(np.int32)
+        wanted = np.flip(np.cumsum(np.flip(x, dim), dim), dim) if is_reversed else np.cumsum(x, dim)
+        np.testing.assert_array_equal(program(x), wanted)
+
+
 def test_only_bodies_that_commute_are_scanned_from_the_end() -> None:
     def body(op: str, operands: str) -> ComputationOp:
         text = f"""module @m {{ func.func public @main(%x: tensor<4xi32>, %i: tensor<i32>) -> tensor<4xi32> {{

@@ -65,6 +65,31 @@ module @s {
   }
 }
 """,
+    "gather": """
+module @g {
+  func.func public @main(%a: tensor<?xf32>) -> tensor<2xf32> {
+    %i = stablehlo.constant dense<[[0], [1]]> : tensor<2x1xi32>
+    %0 = "stablehlo.gather"(%a, %i) <{slice_sizes = array<i64: 1>, dimension_numbers =
+      #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>}>
+      : (tensor<?xf32>, tensor<2x1xi32>) -> tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }
+}
+""",
+    "scatter": """
+module @s {
+  func.func public @main(%a: tensor<?xf32>) -> tensor<?xf32> {
+    %i = stablehlo.constant dense<[[0], [1]]> : tensor<2x1xi32>
+    %u = stablehlo.constant dense<2.0> : tensor<2xf32>
+    %0 = "stablehlo.scatter"(%a, %i, %u) <{scatter_dimension_numbers =
+      #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+      ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+        stablehlo.return %y : tensor<f32>
+    }) : (tensor<?xf32>, tensor<2x1xi32>, tensor<2xf32>) -> tensor<?xf32>
+    return %0 : tensor<?xf32>
+  }
+}
+""",
     "concat": """
 module @c {
   func.func public @main(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>) -> tensor<?x?xf32> {
@@ -113,6 +138,7 @@ WRONG: list[tuple[str, tuple[tuple[int, ...], ...], str]] = [
     ("reshape", ((2, 4),), "d0 is 2 and d1 is 4; d0*d1 == 3*d0 is wanted, as %dynamic_reshape.0"),
     ("negative", ((2,),), "the size d0 - 3 is -1, which is negative: d0 is 2"),
     ("slice", ((2,),), "the range from 1 to 3 is 1 to 3, not inside an axis of size 2: d0 is 2"),
+    ("gather", ((0,),), "the range from 0 to 1 is 0 to 1, not inside an axis of size 0: d0 is 0"),
     ("concat", ((2, 3), (2, 4)), "argument 1 (p1): axis 1 is 4, but d1 is 3"),
     ("concat", ((2, 1), (2, 4)), "argument 1 (p1): axis 1 is 4, but d1 is 1"),
     ("dot", ((2, 1), (4, 8)), "argument 1 (p1): axis 0 is 4, but d1 is 1"),
@@ -128,6 +154,9 @@ RIGHT: list[tuple[str, tuple[tuple[int, ...], ...], tuple[int, ...]]] = [
     ("reshape", ((5, 3),), (5, 3)),
     ("negative", ((3,),), (0,)),
     ("slice", ((3,),), (2,)),
+    ("gather", ((1,),), (2,)),
+    ("scatter", ((0,),), (0,)),
+    ("scatter", ((1,),), (1,)),
     ("concat", ((2, 3), (0, 3)), (2, 3)),
     ("dot", ((2, 0), (0, 8)), (2, 8)),
     ("big", ((2,), (4,)), (2, 4)),

@@ -114,11 +114,12 @@ def _scan(fusion: FusionLoops, root: BufferOp, dim: int, holds: SSAValue, *, is_
     """The loop of each row; none where `holds` does not."""
     host, (array, init), buffer = fusion.numbers.code, root.inputs[:2], root.outputs[0]
     sizes, combine = fusion.numbers.sizes(array), computation_of(root)
-    others = [size for at, size in enumerate(sizes) if at != dim]
-    rows = host.product(others)
+    first, *others = [size for at, size in enumerate(sizes) if at != dim] or [1]
+    # Not the loop's bound alone: loops over rows take theirs from the coordinates (`disc-nest-loops`).
+    rows = [host.insert(arith.SelectOp(holds, host.value(first), host.value(0))), *others]
 
     def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
-        at = code.index.delinearize(variables[0], others)
+        at = code.index.delinearize(variables[0], rows) if len(sizes) > 1 else []
         last = code.index.subtract(sizes[dim], 1)
 
         def step(inner: KernelCode, number: SSAValue, so_far: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -130,5 +131,4 @@ def _scan(fusion: FusionLoops, root: BufferOp, dim: int, holds: SSAValue, *, is_
 
         code.loop(0, sizes[dim], 1, [code.load(init, ())], step)
 
-    upper = host.insert(arith.SelectOp(holds, host.value(rows), host.value(0)))
-    fusion.parallel(NAME, [upper], [1], body)
+    fusion.parallel(NAME, [host.product(rows)], [1], body)

@@ -344,7 +344,11 @@ def _dynamic_conv(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence
     return _convolved(op, labels, operands, along, groups, known)
 
 
-def _gathered(op: GatherOp | DynamicGatherOp, operands: Sequence[Leaf], sizes: Sequence[Size | None]) -> Shape:
+def _gathered(
+    op: GatherOp | DynamicGatherOp, operands: Sequence[Leaf], sizes: Sequence[Size | None], known: Known
+) -> Shape:
+    for axis, size in enumerate(sizes):
+        known.fits(size, operands[0].axis(axis), op)
     indices, offsets = operands[1], integers(op.offset_dims)
     left_out = (*integers(op.collapsed_slice_dims), *integers(op.operand_batching_dims))
     vector = op.index_vector_dim.value.data
@@ -355,18 +359,26 @@ def _gathered(op: GatherOp | DynamicGatherOp, operands: Sequence[Leaf], sizes: S
 
 def _gather(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     assert isinstance(op, GatherOp)
+<<<<<<< HEAD
     window = [Size.constant(size) for size in integers(op.slice_sizes)]
     for axis, size in enumerate(window):
         known.fits(size, operands[0].axis(axis), op)
     return [_gathered(op, operands, window)]
+=======
+    return [_gathered(op, operands, [Size.constant(size) for size in integers(op.slice_sizes)], known)]
+>>>>>>> exam1
 
 
 def _dynamic_gather(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     assert isinstance(op, DynamicGatherOp)
+<<<<<<< HEAD
     window = operands[2].sizes_in(operands[0].rank)
     for axis, size in enumerate(window):
         known.fits(size, operands[0].axis(axis), op)
     return [_gathered(op, operands, window)]
+=======
+    return [_gathered(op, operands, operands[2].sizes_in(operands[0].rank), known)]
+>>>>>>> exam1
 
 
 def _first_arrays(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:

@@ -511,13 +511,10 @@ class ScatterOp(CallingOp):
             inside &= ((start >= 0) & (start <= last)).astype(np.bool_)
             starts.append(np.where(inside, start, 0).astype(np.int64))
         at = self.update_to_result().evaluate([*where], starts)
-        sizes = dims_of(self.arrays[0])
-        flat = (
-            np.ravel_multi_index(tuple(np.broadcast_to(part, numbers.shape) for part in at), sizes)
-            if sizes
-            else 0 * numbers
-        )
-        return numbers[inside], flat[inside]
+        found, sizes = numbers[inside], dims_of(self.arrays[0])
+        # Of what is inside alone: in an empty array no element has a number.
+        kept = tuple(np.broadcast_to(part, numbers.shape)[inside] for part in at)
+        return found, np.ravel_multi_index(kept, sizes) if sizes else 0 * found
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         """As `update`, on copies of the arrays."""
