@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Container, Generator, Iterator
+from collections.abc import Container, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
@@ -103,13 +103,16 @@ def file_of(owner: Any) -> Path | None:
     return Path(file) if file else None
 
 
-def sources() -> tuple[Path, ...] | None:
-    """The files of all plugins, and of the packages that they are in; None if one is in no file, as at a Python prompt."""
+def sources(unregistered: Iterable[type] = ()) -> tuple[Path, ...] | None:
+    """The files of all plugins, and of the packages that they are in; None if one is in no file, as at a Python prompt.
+
+    unregistered  classes that are used as plugins are, such as the passes of a pipeline; those of this package and of xDSL do not count
+    """
     found = dict[Path, None]()
-    for plugin in registered():
-        if plugin.file is None:
+    for file in (*(plugin.file for plugin in registered()), *map(file_of, filter(is_outside, unregistered))):
+        if file is None:
             return None
-        found |= dict.fromkeys(_package_of(plugin.file))
+        found |= dict.fromkeys(_package_of(file))
     return tuple(sorted(found))
 
 

@@ -226,13 +226,42 @@ def test_the_cache_knows_plugins_and_their_packages(tmp_path: Path, monkeypatch:
     (package / "helper.py").write_text("SIZE = 1\n")
     xe.register_emitter(outsider(package / "outside.py", monkeypatch))
     assert plugins.sources() == tuple(package / name for name in ("__init__.py", "helper.py", "outside.py"))
-    from xla_emitters.pipelines.compiler import _cache_key
+    from xla_emitters.pipelines.kept_programs import _key
     from xla_emitters.pipelines.options import CompileOptions
 
-    before = _cache_key(NEGATE, "<hlo>", CompileOptions(stage="scf"))
+    before = _key(NEGATE, "<hlo>", CompileOptions(stage="scf"))
     (package / "helper.py").write_text("SIZE = 2\n")
     assert before
-    assert _cache_key(NEGATE, "<hlo>", CompileOptions(stage="scf")) not in (before, None)
+    assert _key(NEGATE, "<hlo>", CompileOptions(stage="scf")) not in (before, None)
+
+
+def test_the_cache_knows_the_passes_of_a_pipeline(tmp_path: Path) -> None:
+    """A script that gives its own pass, which nothing registers: edited, it is not answered from before."""
+    script = """
+import xla_emitters as xe, own_pass
+found = xe.compile("ENTRY f {\\n p = f32[8] parameter(0)\\n ROOT n = f32[8] negate(p) }", stage="llvm-dialect", pipeline=(own_pass.Own(),))
+print([step.remarks[0].text for step in found.trace.steps if step.name == "own"])
+"""
+    words = []
+    for word in ("one", "three"):
+        (tmp_path / "own_pass.py").write_text(OWN_PASS.replace("WORD", word))
+        command = [sys.executable, "-B", "-c", script]
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT))),
+            "XLA_EMITTERS_CACHE_DIR": str(tmp_path / "cache"),
+            "XLA_EMITTERS_DISABLE_CACHE": "",
+        }
+        words.append(subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    assert words == ["['one']\n", "['three']\n"]
+
+
+OWN_PASS = """
+from xla_emitters.rewrite.kernel_pass import KernelPass
+class Own(KernelPass):
+    name = "own"
+    def apply(self, ctx, op):
+        self.remark(op, "WORD")
+"""
 
 
 def test_what_is_in_no_file_is_not_cached(monkeypatch: pytest.MonkeyPatch) -> None:

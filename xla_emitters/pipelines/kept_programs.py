@@ -2,15 +2,17 @@
 
     look_up("gelu.hlo", options)  ->  Lookup.program, compiled by an earlier process or call; or None, and `keep` for what is compiled now
 
-What a program depends on is in its key: the text and its name, the options, the device, every file of this package, the tools that make
-PTX where the stage needs them, and the files of plugins.
+What a program depends on is in its key: the text and its name, the options, the device, every file of this package, the versions of the
+libraries that it is written in, the tools that make PTX where the stage needs them, and the files of plugins and of a pipeline's passes.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from xla_emitters import plugins
@@ -19,6 +21,8 @@ from xla_emitters.lowering.ways import tools_fingerprint
 from xla_emitters.pipelines.options import TOOL_STAGES, CompileOptions
 from xla_emitters.program import Program
 from xla_emitters.runtime.program_cache import ProgramCache, key_of, open_cache
+
+LIBRARIES = ("xdsl", "numpy", "ml_dtypes")
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def read_text(source: str | Path) -> tuple[str, str]:
 
 def _key(text: str, name: str, options: CompileOptions) -> str | None:
     """What a program depends on; None where that cannot be said: of a tool that is missing, of a plugin that is in no file."""
-    if (outside := plugins.sources()) is None:
+    if (outside := plugins.sources(map(type, options.pipeline or ()))) is None:
         return None
     added = ["".join((str(path), hashlib.sha256(path.read_bytes()).hexdigest())) for path in outside]
     try:
@@ -82,8 +86,17 @@ def _key(text: str, name: str, options: CompileOptions) -> str | None:
 
 @lru_cache
 def own_fingerprint() -> str:
-    """Changes whenever a file of this package does."""
-    digest = hashlib.sha256()
+    """Changes whenever a file of this package does, or the version of a library whose types and numbers are in what is kept."""
+    digest = hashlib.sha256(" ".join(_installed(LIBRARIES)).encode())
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _installed(names: Iterable[str]) -> Iterator[str]:
+    """The versions of packages, as the names of the folders that tell of them ("numpy-2.4.6.dist-info"): `importlib.metadata` takes longer
+    to load than what is kept takes to be found."""
+    for name in names:
+        spec = find_spec(name)
+        if spec is not None and spec.origin is not None:
+            yield from sorted(path.name for path in Path(spec.origin).parents[1].glob(f"{name}-*.dist-info"))

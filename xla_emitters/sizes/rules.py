@@ -359,26 +359,12 @@ def _gathered(
 
 def _gather(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     assert isinstance(op, GatherOp)
-<<<<<<< HEAD
-    window = [Size.constant(size) for size in integers(op.slice_sizes)]
-    for axis, size in enumerate(window):
-        known.fits(size, operands[0].axis(axis), op)
-    return [_gathered(op, operands, window)]
-=======
     return [_gathered(op, operands, [Size.constant(size) for size in integers(op.slice_sizes)], known)]
->>>>>>> exam1
 
 
 def _dynamic_gather(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     assert isinstance(op, DynamicGatherOp)
-<<<<<<< HEAD
-    window = operands[2].sizes_in(operands[0].rank)
-    for axis, size in enumerate(window):
-        known.fits(size, operands[0].axis(axis), op)
-    return [_gathered(op, operands, window)]
-=======
     return [_gathered(op, operands, operands[2].sizes_in(operands[0].rank), known)]
->>>>>>> exam1
 
 
 def _first_arrays(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -93,6 +94,20 @@ def test_another_text_or_another_compiler_is_another_answer(
     monkeypatch.setattr(kept_programs, "own_fingerprint", lambda: "another version")
     xe.compile(path, stage="flat")
     assert len(compiled) == 3
+
+
+def test_another_xdsl_is_another_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = set[str]()
+    for version in ("0.74.0", "0.74.1"):
+        (tmp_path / version / "xdsl").mkdir(parents=True)
+        (tmp_path / version / "xdsl" / "__init__.py").touch()
+        (tmp_path / version / f"xdsl-{version}.dist-info").mkdir()
+        spec = SimpleNamespace(origin=str(tmp_path / version / "xdsl" / "__init__.py"))
+        monkeypatch.setattr(kept_programs, "find_spec", {"xdsl": spec}.get)
+        kept_programs.own_fingerprint.cache_clear()
+        found.add(kept_programs.own_fingerprint())
+    kept_programs.own_fingerprint.cache_clear()
+    assert len(found) == 2
 
 
 @pytest.mark.parametrize(
