@@ -17,6 +17,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters import library
+from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError, InternalError, UsageError
@@ -37,6 +38,7 @@ Slots = dict[tuple[str, int], Array]
 """(kind, index) of `Argument` -> flat buffer, its elements in memory order."""
 
 
+@collector_at_rest()
 def run_program(
     program: Program,
     inputs: Sequence[Any],

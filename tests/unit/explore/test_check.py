@@ -12,6 +12,7 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import NumbersDiffer, Unsupported, UsageError
 from xla_emitters.explore.check import Comparison, check, hands_on_over_several_variables
 from xla_emitters.graph import select_fusion, split_reductions
+from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.lowering import libdevice_calls
 
 ONE = '#xla_gpu.indexing_map<"(th_x)[s0] -> (s0 * 4 + th_x), domain: th_x in [0, 3], s0 in [0, 5]">'
@@ -327,3 +328,19 @@ ENTRY main { x = f32[8] parameter(0)
 def test_a_parameter_that_was_given_away_is_not_written_over_before_its_last_reader():
     verdict = check(SWAPPED, stages="llvm-dialect")
     assert verdict.ok, verdict.summary
+
+
+@pytest.mark.parametrize("stages", ["hlo", "all"])
+def test_text_that_reads_back_as_another_module_is_found(stages: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "fusion {\n  p = f32[40] parameter(0)\n  c = f32[] constant(2)\n  b = f32[40] broadcast(c), dimensions={}\n"
+    text += "  ROOT r = f32[40] multiply(p, b)\n}\n"
+    assert check(text, stages=stages).ok
+
+    def read(text: str, name: str) -> ModuleOp:
+        return parse_hlo(text.replace("(2)", "(3)"), name)
+
+    monkeypatch.setattr("xla_emitters.explore.check.parse_hlo", read)
+    monkeypatch.setattr("xla_emitters.runtime.cpu_launcher.parse_hlo", read)
+    verdict = check(text, stages=stages)
+    assert not verdict.ok
+    assert verdict.summary == "hlo: 40 elements change when the text is read back"

@@ -18,12 +18,13 @@ import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
+from typing import cast
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.dtypes import DTYPES, Array, Kind
@@ -337,16 +338,17 @@ class Entry:
             raise DataError(f"{what} is a result, but cannot be written", stage="simt")
         alignment = _number(attributes.get("llvm.align")) or _DEFAULT_ALIGNMENT
         data = array.reshape(-1).view(np.uint8)
-        if isa(ir_type, TensorType[Attribute]):
-            form = form_of(ir_type)
-            wanted = int(np.prod(ir_type.get_shape(), dtype=np.int64))
+        if isinstance(ir_type, TensorType):
+            tensor_type = cast("TensorType[Attribute]", ir_type)
+            form = form_of(tensor_type)
+            wanted = prod(tensor_type.get_shape())
             if array.size != wanted or array.itemsize != form.size:
                 raise DataError(
                     f"{what} is {ir_type}, but the array is {array.dtype}{list(array.shape)}",
                     stage="simt",
                     details=(f"{wanted} elements of {form.size} bytes are wanted",),
                 )
-            return Argument(array, data, None, ir_type, alignment, writable)
+            return Argument(array, data, None, tensor_type, alignment, writable)
         if not isinstance(ir_type, LLVMPointerType):
             raise Unsupported(f"{what} is {ir_type}: neither a tensor nor a pointer", stage="simt")
         found = memory_of(array, packed, padded, alignment, writable=writable)
