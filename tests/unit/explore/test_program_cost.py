@@ -26,10 +26,10 @@ def test_a_norm_moves_its_rows_once_and_executes_as_often_as_it_has_rows() -> No
     for cost, rows in ((small, 4 * 128), (large, 64 * 128)):
         assert cost.bytes_needed == rows * 32 * 4 * 2 + 2 * 32 * 4
         assert cost.bytes_ratio == 1
-        assert cost.blocks == rows // 32
+        assert cost.blocks == rows // 64
         assert cost.unknown_loops == 0
     assert small.instructions == large.instructions
-    # L2 sees the weights once for each block of 32 rows.
+    # L2 sees the weights once for each block of 64 rows.
     assert large.l2_bytes == large.bytes_needed + (large.blocks - 1) * 2 * 32 * 4
 
 
@@ -43,7 +43,7 @@ def test_launches_are_those_of_the_sizes() -> None:
     assert names == {
         33: [f"{stem}_warp"],
         64: [f"{stem}_vec4_lanes"],
-        1000: [f"{stem}_vec4_warp"],
+        1000: [f"{stem}_vec4_warps"],
         4096: [f"{stem}_vec4_block"],
         20480: [f"{stem}_vec4"],
     }

@@ -92,6 +92,19 @@ def nested(attribute: type[ParametrizedAttribute]) -> Parameter:
     return Parameter(parse, Printer.print_attribute)
 
 
+_MADE = dict[str, type[ParametrizedAttribute]]()
+"""The classes made below, by the names of their attributes: pickle cannot find them by theirs."""
+
+
+def _unpacked(name: str, parameters: Sequence[Attribute]) -> ParametrizedAttribute:
+    return _MADE[name].new(parameters)
+
+
+def _by_name(attribute: ParametrizedAttribute) -> tuple[Any, ...]:
+    """As pickle is to write it."""
+    return _unpacked, (attribute.name, tuple(attribute.parameters))
+
+
 @dataclass(frozen=True, init=False)
 class NamedParametersAttr(ParametrizedAttribute):
     """`#llvm.name<a = 1 : i32, b = <...>>`: parameters by MLIR's names, in the order in which they are written.
@@ -104,6 +117,8 @@ class NamedParametersAttr(ParametrizedAttribute):
 
     PARAMETERS: ClassVar[Mapping[str, Parameter]]
     IS_OPTIONAL: ClassVar[bool] = False
+
+    __reduce__ = _by_name
 
     @classmethod
     def of(cls, **parameters: Attribute):
@@ -169,7 +184,8 @@ def named_parameters(
         namespace.update(name=name, PARAMETERS=parameters, IS_OPTIONAL=is_optional, __module__=__name__)
 
     made = new_class(f"{_stem(name)}Attr", (NamedParametersAttr,), exec_body=fill)
-    return irdl_attr_definition(cast(type[NamedParametersAttr], made))
+    _MADE[name] = defined = irdl_attr_definition(cast(type[NamedParametersAttr], made))
+    return defined
 
 
 @dataclass(frozen=True, init=False)
@@ -179,6 +195,8 @@ class WordAttr(ParametrizedAttribute):
     word: StringAttr
 
     WORDS: ClassVar[tuple[str, ...]]
+
+    __reduce__ = _by_name
 
     @classmethod
     def of(cls, word: str):
@@ -205,7 +223,8 @@ def word_attribute(name: str, *words: str) -> type[WordAttr]:
         namespace.update(name=name, WORDS=words, __module__=__name__)
 
     made = new_class(f"{_stem(name)}Attr", (WordAttr,), exec_body=fill)
-    return irdl_attr_definition(cast(type[WordAttr], made))
+    _MADE[name] = defined = irdl_attr_definition(cast(type[WordAttr], made))
+    return defined
 
 
 def _stem(name: str) -> str:
