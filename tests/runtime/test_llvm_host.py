@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import DataError, UsageError
+from xla_emitters.host.disc_rewrite_ral_api import keep_names, name_buffer_ops
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.program_llvm import HOST, LlvmHost
@@ -49,6 +50,21 @@ def test_a_host_program_whose_ops_numpy_computes(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv(CPU, "numpy")
     calls = compare(compiled(DOUBLE), [[np.ones((2, 4), np.float32)]])
     assert any(call.name.startswith("lmhlo.") for call in calls)
+
+
+def test_ops_of_one_name_keep_their_names_where_one_of_them_goes() -> None:
+    """What passes compute in place has no call: the runtime must not take the other op of its name for it."""
+    x = 'memref<4xf32, "gpu">'
+    module = parse_ir(f"""func.func @main(%x: {x}, %y: {x}) {{
+      lmhlo.abs %x -> %y {{name = "op.1"}} : ({x}) -> {x}
+      lmhlo.abs %y -> %x {{name = "op.1"}} : ({x}) -> {x}
+      return }}""")
+    keep_names(module)
+    (first, gone), (second, kept) = name_buffer_ops(module).items()
+    gone.detach()
+    gone.erase()
+    assert first != second
+    assert name_buffer_ops(module) == {second: kept}
 
 
 # --------------------------------------------------------------------------------------------------------------- results

@@ -78,11 +78,23 @@ class DiscRewriteRalApiPass(KernelPass):
                 _Calls(op, function).rewrite(calls)
 
 
+CALLED = "disc.called"
+"""The attribute in which `keep_names` notes a name."""
+
+
+def keep_names(function: Operation) -> None:
+    """Notes on each op on buffers what it is called, so that passes which remove some of them leave the others' numbers."""
+    for name, op in name_buffer_ops(function).items():
+        op.attributes[CALLED] = StringAttr(name)
+
+
 def name_buffer_ops(function: Operation) -> Mapping[str, BufferOp]:
     """What each op on buffers of a host program is called, in order: `lmhlo_` and the instruction, numbered where that is taken."""
     found = dict[str, BufferOp]()
     for op in function.walk():
-        if isinstance(op, BufferOp):
+        if isinstance(op, BufferOp) and isinstance(kept := op.attributes.get(CALLED), StringAttr):
+            found[kept.data] = op
+        elif isinstance(op, BufferOp):
             base = re.sub(r"_+", "_", re.sub(r"\W", "_", f"{op.name}_{op.instruction_name}")).strip("_")
             name, number = base, 0
             while name in found:

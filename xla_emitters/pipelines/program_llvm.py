@@ -24,7 +24,7 @@ from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.disc_direct_calls import DiscDirectCallsPass
-from xla_emitters.host.disc_rewrite_ral_api import NAME, name_buffer_ops
+from xla_emitters.host.disc_rewrite_ral_api import NAME, keep_names, name_buffer_ops
 from xla_emitters.lowering.host_code import STAGE, HostCode
 from xla_emitters.lowering.host_runtime import host_program_ir
 from xla_emitters.pipelines.options import CompileOptions
@@ -70,6 +70,7 @@ class LlvmHost:
         self.source, self._code, self._kernels, self._log = host, code, kernels, log
         self.ops = name_buffer_ops(host)
         self.host = without_kernels(host)
+        keep_names(self.host)
         self.interface, self.constants = _interface(self.host), _constants(self.host)
         recorder, context = Recorder(name, "none", options.verify, None), make_context()
         for row in HOST_BY_LLVM:

@@ -100,9 +100,9 @@ def _unpacked(name: str, parameters: Sequence[Attribute]) -> ParametrizedAttribu
     return _MADE[name].new(parameters)
 
 
-def _by_name(attribute: ParametrizedAttribute) -> tuple[Any, ...]:
+def _by_name(self: ParametrizedAttribute) -> tuple[Any, ...]:
     """As pickle is to write it."""
-    return _unpacked, (attribute.name, tuple(attribute.parameters))
+    return _unpacked, (self.name, tuple(self.parameters))
 
 
 @dataclass(frozen=True, init=False)
