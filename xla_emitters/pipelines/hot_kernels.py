@@ -36,7 +36,7 @@ from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.launch_plan import launch_record, main_of, plan_of
-from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.options import TUNE, CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, Row
 from xla_emitters.pipelines.program_passes import CPU_KERNEL, CPU_LOOPS
@@ -45,6 +45,7 @@ from xla_emitters.program import Allocation, Argument, Kernel, Launch, Release
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.simt.work_counts import Work, count_work
+from xla_emitters.transforms.optimize_loops import OptimizeLoopsPass
 
 
 def compile_hot(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,7 +158,13 @@ def _by_emitters(module: ModuleOp, options: CompileOptions) -> dict[str, Any]:
         return observe
 
     hlo = fusion_as_hlo(module)
-    program = compile_module(hlo, replace(options, stage="llvm-dialect"), observers=keep)
+    # Loops that LLVM would unroll are copied here: as loops, the executor would count more than a GPU executes.
+    made = (row.make(options) for row in rows_of("kernel"))
+    passes = tuple(
+        replace(each, unroll_in_llvm=False) if isinstance(each, OptimizeLoopsPass) else each for each in made
+    )
+    asked = replace(options, stage="llvm-dialect", pipeline=passes, tune=TUNE[0])
+    program = compile_module(hlo, asked, observers=keep)
     reads = len(program.parameters)
     launches = list[dict[str, Any]]()
     for step in program.steps:
