@@ -208,7 +208,9 @@ def _smaller(a: Bounds, b: Bounds) -> Bounds:
 
 
 def _smaller_unsigned(a: Bounds, b: Bounds) -> Bounds:
-    return (0, min(a[1], b[1])) if min(a[0], b[0]) >= 0 else ANYTHING
+    """At most the one that is not negative: another is large, as a number without a sign."""
+    ends = [high for low, high in (a, b) if low >= 0]
+    return (0, min(ends)) if ends else ANYTHING
 
 
 def _either(_: Bounds, a: Bounds, b: Bounds) -> Bounds:

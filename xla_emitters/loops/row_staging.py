@@ -60,14 +60,15 @@ class Run:
         """The run of an array of a matrix's size."""
         index, (rows, columns) = code.index, shape
         unit, width = unit_of(buffer), width_of(buffer)
-        last = index.value(index.add(place.first, threads.rows_per_block))
-        last = code.insert(arith.MinUIOp(last, index.value(rows))).result
+        # Of numbers that are seen not to be negative: else the kernel would need indices of 64 bits (`IndexBounds`).
+        left = index.value(index.subtract(rows, place.first))
+        here = code.insert(arith.MinUIOp(left, index.value(threads.rows_per_block))).result
         first = index.value(index.multiply(place.first, columns))
-        count = index.subtract(index.multiply(last, columns), first)
+        count = index.multiply(here, columns)
         if threads.rows_per_block % unit == 0:
             return Run(unit, width, first, 0, index.value(count))
         start = index.value(index.multiple(first, unit))
-        padding = index.subtract(first, start)
+        padding = index.remainder(first, unit)
         return Run(unit, width, start, padding, index.value(index.add(padding, count)))
 
     def position(self, code: KernelCode, element: Number) -> SSAValue:

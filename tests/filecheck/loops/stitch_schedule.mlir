@@ -211,7 +211,7 @@ func.func @run(%x: memref<?x?xf32, "gpu"> {disc.sizes = ["r", "c"]}, %zero: memr
 // CHECK:      fusion_name = "f_block"
 // CHECK:        %[[FIRST:.*]] = arith.muli %block, %c : index
 // CHECK:        %[[START:.*]] = arith.andi %[[FIRST]], %cm8
-// CHECK:        %[[PADDING:.*]] = arith.subi %[[FIRST]], %[[START]]
+// CHECK:        %[[PADDING:.*]] = arith.remui %[[FIRST]], %c8
 // CHECK:        scf.if
 // CHECK:          memref.load %x[
 // CHECK-NEXT:     memref.store %{{.*}}, %[[KEPT:.*]][%thread]

@@ -33,6 +33,11 @@ def exceeds(body: str, blocks: int, n: int, m: int = 1, threads: int = 256) -> b
 
 LINEAR = "%s = arith.muli %b, %c256 : index\n%i = arith.addi %s, %t : index"
 ROWS = "%i = affine.linearize_index disjoint [%b, %t] by (%n) : index"
+# At most 8 rows are left, whatever the difference: one that is negative is large without its sign.
+FEW = """%c8 = arith.constant 8 : index
+%d = arith.subi %n, %b : index
+%left = arith.minui %d, %c8 : index
+%i = arith.muli %left, %m : index"""
 INNER = "%c1 = arith.constant 1 : index\nscf.for %j = %t to %n step %c256 { %i = arith.muli %j, %m : index }"
 
 
@@ -45,6 +50,8 @@ INNER = "%c1 = arith.constant 1 : index\nscf.for %j = %t to %n step %c256 { %i =
         (ROWS, 1 << 20, 4096, 1, True),
         (INNER, 1, 1 << 15, 1 << 15, False),
         (INNER, 1, 1 << 16, 1 << 16, True),
+        (FEW, 1 << 20, 1 << 30, 64, False),
+        (FEW, 1 << 20, 1 << 30, 1 << 30, True),
         ("", 1, 1 << 31, 1, True),
     ],
 )

@@ -90,7 +90,7 @@ def test_large_numbers_take_indices_of_64_bits(bundle: Path, tmp_path: Path) -> 
     manifest = manifest_of(bundle)
     manifest["programs"] = [row for row in manifest["programs"] if row["name"] == "softmax"]
     (row,) = manifest["programs"]
-    assert all(kernel["narrow_up_to"] >= 2**14 - 1 for kernel in row["kernels"].values())
+    assert all(kernel["narrow_up_to"] >= 2**13 - 1 for kernel in row["kernels"].values())
     for kernel in row["kernels"].values():
         kernel["narrow_up_to"] = 0
     wide = with_manifest(bundle, tmp_path / "wide.zip", manifest)
