@@ -77,7 +77,7 @@ def test_what_a_row_gave_is_read_in_its_row_alone(name: str, monkeypatch: pytest
     reductions = [op for op in fusion.body.block.ops if isinstance(op, BufferOp) and op.name == "lmhlo.reduce"]
     for changed in reductions:
 
-        def made(op: BufferOp, call: Call, changed: BufferOp = changed) -> BufferFunction:
+        def made(op: BufferOp, call: Call, kernels: None = None, changed: BufferOp = changed) -> BufferFunction:
             run = function_of(op, call)
 
             def run_and_change(*buffers: Any) -> None:
