@@ -109,7 +109,7 @@ class Rest:
 def soak(
     seconds: float, rate: float, period: float, say: Callable[[str], None] = lambda line: None, sizes: int = SIZES
 ) -> Soak:
-    """Calls the program for so long.
+    """Calls the program for so long, or until there are two rows: the first calls make machine code, which may take seconds.
 
     rate    calls a second of all threads together, at most
     period  seconds between two rows
@@ -140,8 +140,8 @@ def soak(
     start = time.perf_counter()
     for thread in threads:
         thread.start()
-    while (now := time.perf_counter() - start) < seconds:
-        stop.wait(min(period, seconds - now))
+    while (now := time.perf_counter() - start) < seconds or len(found.rows) < 2:
+        stop.wait(max(0.0, min(period, seconds - now)))
         busy, live = resident_mib(), program.counters.live
         with rest:
             at_rest = trimmed_mib()

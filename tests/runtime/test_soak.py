@@ -1,4 +1,4 @@
-"""Five seconds of the load that `make soak` puts on a program for ten minutes."""
+"""Three seconds of the load that `make soak` puts on a program for ten minutes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from xla_emitters.runtime.program_cache import DIRECTORY
 @pytest.mark.skipif(not STATUS.exists(), reason="this system does not say how much memory a process has")
 def test_threads_call_a_program_at_random_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DIRECTORY, str(tmp_path))
-    found = soak(seconds=5, rate=200, period=0.5, sizes=12)
+    found = soak(seconds=3, rate=200, period=0.5, sizes=12)
     assert not found.wrong
     assert not found.errors
     assert found.calls >= 8  # on a machine that does much else
-    assert len(found.rows) > 1
-    assert found.growth(1.0) < 0.2
+    first, *_, last = (row[3] for row in found.rows)
+    assert last < 1.2 * first
