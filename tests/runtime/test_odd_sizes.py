@@ -76,7 +76,7 @@ def test_a_grid_of_two_rows_of_blocks(architecture: str) -> None:
 def test_numbers_of_a_grid_with_short_rows(size: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a device whose grids have at most `most` blocks in a row, every stage gives the same numbers; the last row overhangs."""
     narrow = replace(devices.device("t4"), name="narrow", grid_max_x=most)
-    monkeypatch.setitem(devices._BY_NAME, "narrow", narrow)  # pyright: ignore[reportPrivateUsage] # no such GPU is sold
+    monkeypatch.setitem(devices._BY_NAME, "narrow", narrow)  # no such GPU is sold
     text = fused(f"f32[{size},2]", f"ROOT n = f32[{size},2] negate(p)", f"f32[{size},2]")
     program = compile(text, target="narrow", stage="llvm-dialect")
     assert program.kernels[0].launch.grid[0] <= most

@@ -79,7 +79,7 @@ ODD = {
 def test_odd_sizes(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole grids, the verifier after every pass, on a GPU so small that these arrays fill it."""
     small = replace(devices.device("h200"), name="small", cores=2)
-    monkeypatch.setitem(devices._BY_NAME, "small", small)  # pyright: ignore[reportPrivateUsage] # no such GPU is sold
+    monkeypatch.setitem(devices._BY_NAME, "small", small)  # no such GPU is sold
     taken = take(number, monkeypatch)
     verdict = check(ODD[name], tune="price", target="small")
     assert verdict.ok, verdict
@@ -137,7 +137,7 @@ OTHER_EMITTERS = {
 def test_other_emitters(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second candidate and the last, on a GPU so small that these arrays fill it."""
     small = replace(devices.device("h200"), name="small", cores=2)
-    monkeypatch.setitem(devices._BY_NAME, "small", small)  # pyright: ignore[reportPrivateUsage] # no such GPU is sold
+    monkeypatch.setitem(devices._BY_NAME, "small", small)  # no such GPU is sold
     taken = take(number, monkeypatch)
     verdict = check(OTHER_EMITTERS[name], tune="price", splits=(), target="small", stages="llvm-dialect", verify=False)
     assert verdict.ok, verdict
@@ -149,7 +149,7 @@ def test_other_emitters(name: str, number: int, monkeypatch: pytest.MonkeyPatch)
 def test_every_candidate_agrees_with_xlas_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     """All are lowered, priced and compared by blocks with XLA's choice, and none is refused."""
     small = replace(devices.device("h200"), name="small", cores=2)
-    monkeypatch.setitem(devices._BY_NAME, "small", small)  # pyright: ignore[reportPrivateUsage] # no such GPU is sold
+    monkeypatch.setitem(devices._BY_NAME, "small", small)  # no such GPU is sold
     monkeypatch.setattr(kernel_candidates, "why_no_gain", lambda *_: None)
     monkeypatch.setattr(kernel_candidates, "LEAST_GAIN", -100.0)
     for name in ("short rows", "transpose", "scatter of bf16"):

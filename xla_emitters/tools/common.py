@@ -72,11 +72,17 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
 
 def compile_options(options: argparse.Namespace) -> CompileOptions:
     """The values of `add_input` and `add_compilation`."""
+    from dataclasses import replace
+
+    return replace(module_options(options), fusion=options.fusion)
+
+
+def module_options(options: argparse.Namespace) -> CompileOptions:
+    """The values of `add_compilation`: for all of a module, whatever fusion was asked for."""
     from xla_emitters.pipelines.options import CompileOptions
 
     return CompileOptions(
         target=options.target,
-        fusion=options.fusion,
         hero_rules=options.hero_rules,
         triton=options.triton,
         pipeline=pipeline_asked(options),

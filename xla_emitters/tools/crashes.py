@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.tools.common import pipeline_asked, tune_asked
+from xla_emitters.tools.common import module_options
 from xla_emitters.tools.workers import isolated
 
 BUDGET_SECONDS = 20.0
@@ -31,7 +31,6 @@ def reduced_crash(name: str, options: argparse.Namespace, directory: Path) -> st
     from xla_emitters.explore.reduce import reduce
     from xla_emitters.explore.symptoms import Crash, crash_of
     from xla_emitters.pipelines.kept_programs import read_text
-    from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.stablehlo_text import is_stablehlo
 
     if name == "-" or multiprocessing.current_process().daemon:
@@ -40,13 +39,7 @@ def reduced_crash(name: str, options: argparse.Namespace, directory: Path) -> st
         text, _ = read_text(Path(name))
         if is_stablehlo(text):
             return ""
-        compiling = CompileOptions(
-            target=options.target,
-            hero_rules=options.hero_rules,
-            triton=options.triton,
-            pipeline=pipeline_asked(options),
-            tune=tune_asked(options),
-        )
+        compiling = module_options(options)
         (directory / "original.hlo").write_text(text, "utf-8")
         signature = isolated(partial(crash_of, text, compiling), BUDGET_SECONDS)
         if not isinstance(signature, str):

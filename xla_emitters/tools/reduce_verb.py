@@ -30,9 +30,8 @@ from xla_emitters.tools.common import (
     add_compilation,
     add_file,
     counted,
-    pipeline_asked,
+    module_options,
     read_source,
-    tune_asked,
     write_file,
 )
 from xla_emitters.tools.failures import INTERRUPTED
@@ -83,7 +82,6 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.reduce import reduce
     from xla_emitters.hlo_text import parse_hlo
     from xla_emitters.pipelines.kept_programs import read_text
-    from xla_emitters.pipelines.options import CompileOptions
 
     if options.timeout <= 0 or (options.budget is not None and options.budget <= 0) or options.blocks < 0:
         raise UsageError("--timeout and --budget take numbers above 0, --blocks none below", stage="reduce")
@@ -96,13 +94,7 @@ def run(options: argparse.Namespace) -> int:
         )
     text, name = read_text(source)
     parse_hlo(text, name)  # what is wrong with the file is said with its name
-    compiling = CompileOptions(
-        target=options.target,
-        hero_rules=options.hero_rules,
-        triton=options.triton,
-        pipeline=pipeline_asked(options),
-        tune=tune_asked(options),
-    )
+    compiling = module_options(options)
     best = _Best(text)
     try:
         keep, near = _keep(options, text, compiling)

@@ -56,7 +56,7 @@ def test_a_short_reduction_is_one_kernel() -> None:
 @needs(*SASS)
 def test_other_numbers_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """One result of the parts is off by a thousandth."""
-    run = split_candidates._run  # pyright: ignore[reportPrivateUsage]
+    run = split_candidates._run
 
     def wrong(
         kernels: Sequence[PlannedKernel], candidates: Sequence[Candidate], given: Mapping[Slot, Array]

@@ -61,7 +61,7 @@ ENTRY e {{ p = f32[512] parameter(0)
     module, _ = after(text)
     (fusion,) = host_fusions(entry_of(module))
     assert stitched_in(module) == ["y"]
-    assert [operand.owner.opcode for operand in fusion.operands] == ["parameter"]  # pyright: ignore
+    assert [operand.owner.opcode for operand in fusion.operands] == ["parameter"]
     assert len(compile(text, stage="hlo").parameters) == 1
 
 
@@ -117,10 +117,10 @@ def test_by_price_three_kernels_become_one() -> None:
 @pytest.mark.parametrize(("gain", "kernels"), [(1.01, 3), (0.97, 1)])
 def test_a_plan_that_is_as_fast_stays(gain: float, kernels: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One kernel is taken from 2 % less time on."""
-    priced = row_prices._priced  # pyright: ignore
+    priced = row_prices._priced
 
     def fixed(*arguments: object) -> tuple[Option, ...]:
-        plan, *ways = priced(*arguments)  # pyright: ignore
+        plan, *ways = priced(*arguments)
         each = plan.time * gain
         return (plan, *(replace(way, costs=(replace(way.costs[0], time=each),)) for way in ways))
 

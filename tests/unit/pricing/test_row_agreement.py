@@ -57,8 +57,8 @@ def test_only_some_rows_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     bounds = row_agreement.evaluate_bounds
 
     def watched(computation: object, arrays: list[object], **named: object) -> object:
-        seen.append(len(arrays[0]))  # pyright: ignore
-        return bounds(computation, arrays, **named)  # pyright: ignore
+        seen.append(len(arrays[0]))
+        return bounds(computation, arrays, **named)
 
     monkeypatch.setattr(row_agreement, "evaluate_bounds", watched)
     view = of(7000, 64)
@@ -74,7 +74,7 @@ def test_rows_that_differ_by_their_number_are_all_computed(monkeypatch: pytest.M
 
     def watched(computation: object, arrays: list[np.ndarray], **named: object) -> object:
         seen.append(arrays[0].shape)
-        return bounds(computation, arrays, **named)  # pyright: ignore
+        return bounds(computation, arrays, **named)
 
     monkeypatch.setattr(row_agreement, "evaluate_bounds", watched)
     text = TEXT % ("50,7,64", 7, "50,7", 2, "50,7,64", "0,1", "50,7,64", "50,7,64", 1, "50,7,64")

@@ -86,7 +86,10 @@ def test_another_constant_is_refused_by_its_digest(bundle: Path, tmp_path: Path)
 
 
 def test_large_numbers_take_indices_of_64_bits(bundle: Path, tmp_path: Path) -> None:
-    """As if 32 bits were enough for numbers up to 0 alone: the module of 64 bits is loaded, and gives the same."""
+    """As if 32 bits were enough for numbers up to 0 alone: the module of 64 bits is loaded, and gives the same.
+
+    With n blocks of 32 rows and n columns, elements are counted up to 32 n n, which is below 2 ** 31 for n of 13 bits.
+    """
     manifest = manifest_of(bundle)
     manifest["programs"] = [row for row in manifest["programs"] if row["name"] == "softmax"]
     (row,) = manifest["programs"]
