@@ -43,14 +43,13 @@ from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels
 from xla_emitters.pipelines.pass_lists import kernel_rows, rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, Row, line_info
-from xla_emitters.pipelines.tool_listings import ToolListing, ptx_listing, record, sass_listing
+from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.planning.plan import ProgramPlan, plan_program
 from xla_emitters.program import Kernel, Program
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
-from xla_emitters.rewrite.symbols import symbol_name
 from xla_emitters.trace import Remark, Step
 
 NO_KERNELS = "// no kernels\n"
@@ -231,7 +230,7 @@ def _compile_kernels(
         for number, (own, recorder) in enumerate(zip(modules, recorders, strict=True)):
             row = line_info(number)
             recorder.run(row.make(options), row.stage, context, own)
-    defined = [_functions_in(own) for own in modules]
+    defined = [functions_in(own) for own in modules]
     module, renamed = merge_modules(modules)
     functions = [frozenset(new.get(name, name) for name in names) for names, new in zip(defined, renamed, strict=True)]
     ptx = ""
@@ -317,11 +316,6 @@ def _record_partition(planned: PlannedKernel, options: CompileOptions, recorder:
         text = str(partition_fusion(planned.view, options.device, options.hero_rules))
     recorder.text("partition", text)
     return text
-
-
-def _functions_in(module: ModuleOp) -> list[str]:
-    """The names of the functions that the module defines."""
-    return [name for op in module.body.ops if any(r.blocks for r in op.regions) and (name := symbol_name(op))]
 
 
 def _record(
