@@ -17,15 +17,17 @@ from typing import Unpack
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 from xla_emitters import plugins
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.emitters.emit import emit_fusion, partition_fusion
+from xla_emitters.emitters.emit import emit_fusion, emitter_for, partition_fusion
 from xla_emitters.emitters.partitioner import sanitize
-from xla_emitters.errors import InternalError, UsageError
+from xla_emitters.emitters.ways import Emitter
+from xla_emitters.errors import InternalError, UsageError, VerifyError, XlaEmittersError
 from xla_emitters.fusions.buffers import array_spec
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import is_stitched
@@ -273,11 +275,48 @@ def _compile_kernel(planned: PlannedKernel, options: CompileOptions, recorder: R
         kernel = recorder.emission(partial(_emit, planned, options))
         for row in kernel_rows(options):
             recorder.run(row.make(options), row.stage, context, kernel)
-    except InternalError as error:
+        if _plugins_of(planned, options):
+            launch_of(kernel)
+    except (InternalError, VerifyError) as error:
         # A pass of ours may fail on what a plugin made.
+        if (plugin := _plugin_at_fault(planned, options)) is not None:
+            said = f"{error.message}; without plugins this compiles"
+            raise plugins.fault(type(plugin), f"{_kind_of(plugin)} '{plugin.name}'", said) from error
         error.details += tuple(f"with {plugin}" for plugin in plugins.registered())
         raise
     return kernel
+
+
+def _plugins_of(planned: PlannedKernel, options: CompileOptions) -> list[Emitter | ModulePass]:
+    """What of plugins, and of a pipeline's passes from outside, a kernel is made by, in order."""
+    if not plugins.registered() and options.pipeline is None:
+        return []
+    emitter = [] if is_stitched(planned.view) else [emitter_for(planned.view, options.device, options.hero_rules)]
+    found = [*emitter, *(row.make(options) for row in kernel_rows(options))]
+    return [each for each in found if plugins.is_outside(type(each))]
+
+
+def _plugin_at_fault(planned: PlannedKernel, options: CompileOptions) -> Emitter | ModulePass | None:
+    """The last plugin that a kernel which fails is made by; None where it fails without plugins too."""
+    if not (found := _plugins_of(planned, options)):
+        return None
+    context = make_context()
+    try:
+        if is_stitched(planned.view):
+            kernel = _emit(planned, options)
+        else:
+            emitter = emitter_for(planned.view, options.device, options.hero_rules, own=True)
+            kernel = emitter.emit(planned.view, options.device)
+        for kernel_pass in (row.make(options) for row in kernel_rows(options)):
+            if not plugins.is_outside(type(kernel_pass)):
+                run_pass(kernel_pass, context, kernel)
+    except XlaEmittersError:
+        return None
+    return found[-1]
+
+
+def _kind_of(plugin: Emitter | ModulePass) -> str:
+    return "pass" if isinstance(plugin, ModulePass) else "emitter"
 
 
 def _emit(planned: PlannedKernel, options: CompileOptions) -> ModuleOp:

@@ -138,7 +138,12 @@ def test_line_information_changes_no_machine_code(program: str, capsys: pytest.C
 def test_code_in_a_directory_has_the_suffix_of_its_kind(tmp_path: Path) -> None:
     for stage in ("lmhlo", "ptx", "sass"):
         assert main(["compile", OUTER, "--stage", stage, "-o", f"{tmp_path}/"]) == 0
-    assert sorted(path.name for path in tmp_path.glob("outer.*")) == ["outer.mlir", "outer.ptx", "outer.sass"]
+    assert sorted(path.name for path in tmp_path.glob("outer.*")) == [
+        "outer.mlir",
+        "outer.npz",
+        "outer.ptx",
+        "outer.sass",
+    ]
 
 
 def test_no_cpu_runs_machine_code(capsys: pytest.CaptureFixture[str]) -> None:
