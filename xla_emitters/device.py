@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -199,9 +200,11 @@ def device(name: str) -> Device:
     if found := _ADDED.get(name.lower()):
         return found
     if not (path := Path(name)).is_file():
+        known = (*_BY_NAME, *_ADDED)
+        near = get_close_matches(name.lower(), known, n=2, cutoff=0.7)
+        meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
         raise UsageError(
-            f"unknown target '{name}'",
-            help=f"one of: {', '.join((*_BY_NAME, *_ADDED))}; or a file that describes a GPU",
+            f"unknown target '{name}'", help=f"{meant}one of: {', '.join(known)}; or a file that describes a GPU"
         )
     try:
         return _described(path.read_bytes().decode(), name)

@@ -32,6 +32,9 @@ def test_unknown_target() -> None:
     assert "sm_90" in raised.value.help
     assert "a6000" in raised.value.help
     assert raised.value.exit_code == 2
+    with pytest.raises(UsageError) as raised:
+        device("sm_9990")
+    assert raised.value.help.startswith("did you mean 'sm_90'")
 
 
 @pytest.mark.parametrize(

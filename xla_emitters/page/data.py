@@ -15,16 +15,21 @@ from typing import Any
 
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check import Verdict
+from xla_emitters.explore.cost import CostReport
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.page.graph import entry_graph, graphs_of
 from xla_emitters.page.threads import touched
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.pricing.report import kernel_rows
 from xla_emitters.program import Kernel, Program, SizedLaunch
 from xla_emitters.trace import Trace
 
-Costs = Mapping[str, Any]
-"""A kernel's name -> its cost report, as JSON."""
+_EXECUTED = frozenset((*EXECUTABLE_STAGES, *EXECUTABLE_PROGRAM_STAGES[1:]))
+"""What `check` runs, of fusions and of programs: the first stage of a program is what the others are compared with."""
+Costs = Mapping[str, Sequence[Sequence[str]]]
+"""A kernel's name -> the rows of its cost report: what it is, and the value with its unit."""
 
 
 @dataclass
@@ -43,6 +48,11 @@ class Chunks:
 
     def add_json(self, value: Any) -> int:
         return self.add(json.dumps(value, separators=(",", ":")))
+
+
+def costs_of(report: CostReport) -> Costs:
+    """The costs of a program's kernels on one device."""
+    return {kernel.name: kernel_rows([kernel]) for kernel in report.kernels}
 
 
 def program_data(
@@ -173,10 +183,11 @@ def _verdicts(trace: Trace, verdict: Verdict | None) -> dict[str, str]:
     """ "ok", "wrong" or "not run" of each stage that can be executed; the check ends at the first that is wrong."""
     if verdict is None:
         return {}
-    stages: Sequence[str] = [stage for stage in trace.stages if stage in EXECUTABLE_STAGES]
+    stages: Sequence[str] = [stage for stage in trace.stages if stage in _EXECUTED]
     if verdict.ok:
         return dict.fromkeys(stages, "ok")
-    wrong = next((stage for stage in stages if verdict.summary.startswith((f"{stage}:", f"{stage} "))), None)
+    said = verdict.summary.removeprefix("stage ")
+    wrong = next((stage for stage in stages if said.startswith((f"{stage}:", f"{stage} "))), None)
     if wrong is None:
         return {}
     place = stages.index(wrong)

@@ -534,7 +534,8 @@ function launchDrawing() {
     thread.lane = Number(lane.dataset.thread);
     show("threads");
   };
-  box.append(text, drawing);
+  const each = blocks > squares ? `about ${Math.round(blocks / squares)} blocks` : "a block";
+  box.append(text, el("p", "soft", `Above: a square is ${each}. Below: one block, a row is a warp, a square a thread.`), drawing);
   return box;
 }
 
@@ -567,15 +568,14 @@ function drawNotes() {
 function drawCost() {
   const host = document.getElementById("view");
   if (!unit.cost) return void host.append(el("p", "none", "This page was made without a cost report."));
-  const box = el("div", "notes"), made = el("table");
-  const add = (value, path) => {
-    if (value !== null && typeof value === "object") return Object.entries(value).forEach(([key, inner]) => add(inner, path ? `${path}.${key}` : key));
-    const row = el("tr");
-    row.append(el("td", "", path), el("td", "", typeof value === "number" ? value.toLocaleString("en") : String(value)));
+  const box = el("div", "notes"), made = el("table", "cost");
+  for (const [what, value] of unit.cost) {
+    const row = el("tr", what.startsWith(" ") ? "part" : "");
+    row.append(el("th", "", what.trim()), el("td", "", value));
     made.append(row);
-  };
-  add(unit.cost, "");
-  box.append(made);
+  }
+  box.append(el("h2", "", `Expected cost of ${unit.name}`), made);
+  box.append(el("p", "soft", "Found without a GPU, from the machine code and the access maps; docs/cost_model.md says how, and how sure it is."));
   host.append(box);
 }
 

@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.buffers.buffer_uses import gives_away, writes
 from xla_emitters.buffers.disc_legalize_to_lhlo import is_donated
+from xla_emitters.device import device
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.hlo.computation import ComputationOp
@@ -434,7 +435,7 @@ def compile_program(
 
     options  `stage` is one of PROGRAM_STAGES
     observe  is called after each pass up to `fused`
-    raises   UsageError for a stage that a program has not; Unsupported with the place in the text, VerifyError
+    raises   UsageError for a stage that a program has not, or an unknown target; Unsupported with the place in the text, VerifyError
     """
     options = options or CompileOptions()
     if options.tune != "xla":
@@ -444,6 +445,7 @@ def compile_program(
             help="leave out --tune",
         )
     stage = known_stage(options.stage, "compile")
+    device(options.target)  # an unknown one is refused at stages that do not depend on it too
     name = module.sym_name.data if module.sym_name else "program"
     recorder = Recorder(name, options.record, options.verify, observe)
     context, plain = make_context(), module if options.mixed_precision else None

@@ -24,6 +24,14 @@ def report_text(name: str, programs: Sequence[Program]) -> str:
 
 def kernel_text(costs: Sequence[KernelCost]) -> str:
     """One kernel, a column for each device."""
+    rows = kernel_rows(costs)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([f"kernel {costs[0].name}", *lines])
+
+
+def kernel_rows(costs: Sequence[KernelCost]) -> list[tuple[str, ...]]:
+    """The figures of one kernel with their units: what each is, and its value on each device. What is part of the row above is indented."""
     rows = [(label, *map(shown, costs)) for label, shown in _ROWS]
     rows[_BOUNDS:_BOUNDS] = [
         (f"  {name}", *(microseconds(cost.bounds[name]) for cost in costs))
@@ -36,10 +44,7 @@ def kernel_text(costs: Sequence[KernelCost]) -> str:
         rows[after : after + 1] = [
             (f"  {name}", *(f"{cost.classes.get(name, 0):,}" for cost in costs)) for name in names
         ]
-    rows = [row for row in rows if any(row[1:])]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([f"kernel {costs[0].name}", *lines])
+    return [row for row in rows if any(row[1:])]
 
 
 def _waves(cost: KernelCost) -> str:
@@ -81,7 +86,7 @@ _ROWS: tuple[tuple[str, Callable[[KernelCost], str]], ...] = (
     ("expected time", lambda cost: microseconds(cost.time)),
     ("  between", lambda cost: f"{microseconds(cost.time_low)} and {microseconds(cost.time_high)}"),
     ("bound", lambda cost: cost.bound),
-    ("bandwidth", lambda cost: f"{cost.bandwidth:.0%} of the device's"),
+    ("bandwidth", lambda cost: f"{'under 1%' if cost.bandwidth < 0.01 else f'{cost.bandwidth:.0%}'} of the device's"),
     ("must move", _needed),
     ("does move", lambda cost: f"{bytes_text(cost.bytes_moved)}, {cost.bytes_ratio:.2f} times"),
     ("through L2", lambda cost: bytes_text(cost.l2_bytes)),

@@ -81,7 +81,7 @@ def _program_index(options: argparse.Namespace, text: str, name: str, chunks: Ch
     """The index of a program's page; with sizes its costs, and with --check its verdict at them."""
     from xla_emitters.explore.cost import cost
     from xla_emitters.explore.programs import check_program
-    from xla_emitters.page.data import dynamic_data
+    from xla_emitters.page.data import costs_of, dynamic_data
     from xla_emitters.pipelines.program_inputs import drawn_inputs
 
     refuse(options, fusion="--fusion", pipeline="--pipeline", keep_going="--keep-going")
@@ -93,7 +93,7 @@ def _program_index(options: argparse.Namespace, text: str, name: str, chunks: Ch
     if stage == "sass" and (sizes or not program.symbols):
         with progress(f"pricing {name}"):
             priced = cost(program, sizes=sizes, targets=[program.target])
-        costs = {kernel["name"]: kernel for target in priced.to_json()["targets"] for kernel in target["kernels"]}
+        costs = costs_of(priced)
     with progress(f"compiling the kernels of {name}"):
         return dynamic_data(program, chunks, stage, verdict=verdict, costs=costs)
 
@@ -107,7 +107,7 @@ def module_index(
     file  its name, for progress
     """
     from xla_emitters.explore.cost import cost
-    from xla_emitters.page.data import program_data
+    from xla_emitters.page.data import costs_of, program_data
     from xla_emitters.pipelines.compiler import compile_module
 
     with progress(f"compiling {file}"):
@@ -124,7 +124,7 @@ def module_index(
                 pipeline=how.pipeline,
                 tune=how.tune,
             )
-        costs = {kernel["name"]: kernel for target in priced.to_json()["targets"] for kernel in target["kernels"]}
+        costs = costs_of(priced)
     return program_data(program, chunks, verdict=verdict, costs=costs)
 
 

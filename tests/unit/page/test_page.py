@@ -104,11 +104,17 @@ def test_a_program_has_a_unit_for_itself_and_for_each_kernel(
     index = json.loads(unpacked(page, "index"))
     program, *kernels = index["units"]
     assert index["verdict"]["ok"]
+    judged = {step["stage"]: step["verdict"] for step in program["steps"] if step["stage"]}
+    assert judged.pop("stablehlo") is None
+    assert set(judged.values()) == {"ok"}
     assert {node["op"] for node in program["graph"]} >= {"dot", "tanh", "add"}
     assert kernels
     for unit in kernels:
         stages = {step["stage"]: step for step in unit["steps"] if step["stage"]}
         assert "kernels" in stages
+        # As `cost` prints them, with units.
+        assert ["target", "h200"] in unit["cost"]
+        assert dict(unit["cost"])["expected time"].endswith(" us")
         sources = json.loads(unpacked(page, f"c{stages['llvm-dialect']['lines']}"))["s"]
         assert {"result", "sum"} <= {unit["names"][number] for line in sources for number in line}
 

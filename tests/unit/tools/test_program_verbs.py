@@ -146,6 +146,14 @@ def test_code_in_a_directory_has_the_suffix_of_its_kind(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("stage", ["stablehlo", "graph", "ptx"])
+def test_an_unknown_target_is_refused_at_every_stage(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", OUTER, "--stage", stage, "--target", "sm_9990"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "unknown target 'sm_9990'" in said.err
+
+
 def test_no_cpu_runs_machine_code(capsys: pytest.CaptureFixture[str]) -> None:
     for stage in ("ptx", "sass"):
         assert main(["run", OUTER, "--sizes", "b=2,s=3", "--stage", stage]) == 2
