@@ -38,7 +38,7 @@ def _nodes(computation: ComputationOp) -> list[dict[str, Any]]:
     return [
         {
             "name": op.instruction_name.data,
-            "op": op.name.removeprefix("hlo."),
+            "op": op.opcode,
             "type": type_text(op.results[0].type) if op.results else "",
             "reads": [
                 numbers[operand.owner]
