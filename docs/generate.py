@@ -76,7 +76,8 @@ def tour_of_any_size() -> str:
     trace = program.trace
     counts = [(step.name, sum(step.op_counts.values())) for step in trace.steps]
     widest = max(count for _, count in counts)
-    rows = [f"{name:34} {count:4} {'#' * (60 * count // widest)}" for name, count in counts]
+    longest = max(len(name) for name, _ in counts)
+    rows = [f"{name:{longest}} {count:5} {'#' * (BAR * count // widest)}" for name, count in counts]
     parts = [
         "# The tour: attention at any size\n",
         ANY_SIZE,
@@ -96,6 +97,8 @@ def tour_of_any_size() -> str:
     return "\n".join(parts)
 
 
+BAR = 40
+"""Characters of the longest bar in the table of ops."""
 ANY_SIZE = """\
 `examples/causal_attention.mlir` is one head of causal attention over `f32[b,s,8]`, exported by JAX with a batch of `b` and `s` tokens, and
 compiled once for all sizes. [Programs with unknown sizes](programs.md) explains the steps; this page was made by compiling the file.

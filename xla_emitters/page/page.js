@@ -599,7 +599,7 @@ function drawXla() {
     head.forEach((text) => title.append(el("th", "", text)));
     made.append(title);
     cells.forEach((row, n) => {
-      const line = el("tr", keyOf ? `${keyOf(n) === point ? "on" : ""} ${rows[n].kind || ""}` : row[1] !== row[2] ? "differs" : "");
+      const line = el("tr", keyOf ? `${keyOf(n) === point ? "on" : ""} ${rows[n].kind || ""}` : row[1] !== row[2] ? "unequal" : "");
       row.forEach((cell) => line.append(el("td", "", cell ?? "")));
       if (keyOf && rows[n].texts) {
         line.tabIndex = 0;
@@ -613,7 +613,8 @@ function drawXla() {
   const ptx = el("button", point === "ptx" ? "on" : "", "PTX side by side");
   ptx.onclick = () => ((point = "ptx"), drawXla());
   const passes = rows.map((row) => [row.number, row.xla || "–", row.ours || "–", row.ops[0], row.ops[1], row.verdict]);
-  side.append(table(["", "ours", "XLA"], numbers), ptx);
+  // Columns in the order of the texts: XLA on the left.
+  side.append(table(["", "XLA", "ours"], numbers.map(([what, ours, xla]) => [what, xla, ours])), ptx);
   if (rows.length) side.append(table(["", "XLA", "ours", "XLA's ops", "our ops", "IR after it"], passes, (n) => rows[n].number));
   else side.append(el("p", "soft", "XLA's kernel is not of its emitters: there is no log of passes."));
   decisions.forEach((each) => side.append(el("p", "soft", `[${each.file.slice(0, 2)}] docs/decisions/${each.file}: ${each.text}`)));

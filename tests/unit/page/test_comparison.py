@@ -86,7 +86,7 @@ def test_a_browser_shows_both_sides(page: tuple[dict[str, Any], list[str]], tmp_
         )
         for each in (file, plain)
     )
-    assert "<td>registers</td><td>23</td><td>29</td>" in shown.stdout
+    assert "<td>registers</td><td>29</td><td>23</td>" in shown.stdout
     assert "<td>xla-gpu-convert-index-type</td>" in shown.stdout
     assert 'class="l gone"' in shown.stdout
     assert "xlas;" in shown.stdout
