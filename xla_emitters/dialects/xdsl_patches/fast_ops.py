@@ -300,6 +300,19 @@ def _constructs(own: Callable[..., Any]) -> Callable[..., Any]:
     return get_op_constructs
 
 
+def _insert_before(own: Callable[[Operation], rewriters.InsertPoint]) -> Callable[[Operation], rewriters.InsertPoint]:
+    def before(op: Operation) -> rewriters.InsertPoint:
+        if (block := op.parent) is None:
+            return own(op)
+        point = _new(rewriters.InsertPoint)
+        # A frozen dataclass: its __init__ sets each field through a function, and then asks for the block again.
+        fields = point.__dict__
+        fields["block"], fields["insert_before"] = block, op
+        return point
+
+    return before
+
+
 def insert_op(op_or_ops: Operation | Sequence[Operation], insertion_point: rewriters.InsertPoint) -> None:
     """`Rewriter.insert_op`, one op nearly always."""
     block, before = insertion_point.block, insertion_point.insert_before
@@ -409,6 +422,12 @@ FAST_OPS: tuple[Member, ...] = (
     Member(irdl.BeforeVariadicSingleAccessor, "__get__", "two calls and a match for an operand", _accessed),
     Member(irdl.UniqueVariadicAccessor, "index", "copies the tuple of all operands", _all_or_some),
     Member(irdl, "get_op_constructs", "matches members of an enum, and makes a view of operands", _constructs),
+    Member(
+        rewriters.InsertPoint,
+        "before",
+        "makes a frozen dataclass, and checks what it has just read",
+        lambda own: staticmethod(_insert_before(own)),
+    ),
     Member(rewriters.Rewriter, "insert_op", "makes a tuple of one op", lambda _: staticmethod(insert_op)),
     Member(builders.Builder, "insert", "makes a tuple of one op, and looks for names", _insert_one),
     Member(Operation, "walk", "three generators for each level of nesting", _walk),

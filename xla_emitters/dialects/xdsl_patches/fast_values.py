@@ -19,7 +19,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, cast
 
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpOperands, OpResult, Region, SSAValue, Use
+from xdsl.ir import Block, BlockArgument, Operation, OpOperands, OpResult, Region, SSAValue, Use
 from xdsl.ir.core import IRWithName, IRWithUses, OpSuccessors, SSAValues
 
 from xla_emitters.dialects.xdsl_patches.patch import Member
@@ -36,13 +36,13 @@ def _element(self: SSAValues[SSAValue], idx: int | slice) -> Any:
 
 
 def _value_of(own: Callable[..., SSAValue]) -> Callable[..., SSAValue]:
-    def get(arg: SSAValue | Operation, *, type: Any = Attribute) -> SSAValue:
-        if type is Attribute:
+    def get(arg: SSAValue | Operation, **wanted: Any) -> SSAValue:
+        if not wanted:
             if isinstance(arg, SSAValue):
                 return arg
             if len(arg.results) == 1:
                 return item(arg.results, 0)
-        return own(arg, type=type)
+        return own(arg, **wanted)
 
     return get
 
