@@ -27,8 +27,10 @@ from xla_emitters.runtime.ral.functions import COPIES, OF_THE_CALL, OUTPUTS, fun
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
 from xla_emitters.runtime.ral.native_program import NativeProgram
-from xla_emitters.runtime.ral.plans import Plans, Steps
-from xla_emitters.runtime.ral.recording import Recording, Segment, Unplanned, elements_of
+from xla_emitters.runtime.ral.plans import Plans
+from xla_emitters.runtime.ral.recording import Recording, Unplanned, elements_of
+from xla_emitters.runtime.ral.segment_code import Steps
+from xla_emitters.runtime.ral.segments import Segment
 from xla_emitters.runtime.reference import call_beside
 from xla_emitters.runtime.simt.loops import compile_loops
 
