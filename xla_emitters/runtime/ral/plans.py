@@ -9,9 +9,9 @@ The second call at the same sizes is recorded (`recording`); from the third on a
     replay(header)                   all kernels, one after the other, by one call of machine code
 
 A kernel's arguments are words in memory, prepared once; those that are arrays of the caller are written anew in each call. Buffers are the
-plan's own, and are used again. What is no kernel is called from Python between; so is a kernel whose arrays are so large that threads share
-its blocks. Where the program reads an element of a buffer, a plan goes on with the segment that the value has, or ends: then the host
-program runs, and its recording adds the segment.
+plan's own, and are used again; an argument that is donated is written, and is the result, where the program does so. What is no kernel is
+called from Python between; so is a kernel whose arrays are so large that threads share its blocks. Where the program reads an element of
+a buffer, a plan goes on with the segment that the value has, or ends: then the host program runs, and its recording adds the segment.
 
 Plans are kept for the last MOST_PLANS sizes, as long as their memory is not more than MOST_BYTES. One call at a time uses them: where
 another thread is at it, the host program runs.
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -32,27 +31,14 @@ from xla_emitters.runtime.ral.context import Context
 from xla_emitters.runtime.ral.host_kernels import ALIGNMENT, HostKernels
 from xla_emitters.runtime.ral.recording import MOST_SEGMENTS, Recording, Unplanned
 from xla_emitters.runtime.ral.segment_code import SegmentCode, Steps
-from xla_emitters.runtime.ral.segments import Segment
+from xla_emitters.runtime.ral.segments import Plan, Segment
 
 MOST_PLANS, MOST_BYTES = 64, 1 << 28
 Key: TypeAlias = tuple[Any, ...]
-Recorder: TypeAlias = Callable[[Sequence[Array], Segment, bool], tuple[list[Array], Recording]]
-"""Runs the host program and records it; with a flag whether it may stop by Unplanned."""
-
-
-@dataclass(eq=False)
-class Plan:
-    """What a program does at some sizes.
-
-    root   its first segment
-    runs   how many calls were at these sizes before it was recorded
-    usable whether calls can be recorded and repeated
-    """
-
-    root: Segment = field(default_factory=Segment)
-    is_recorded: bool = False
-    usable: bool = True
-    bytes: int = 0
+Recorder: TypeAlias = Callable[[Recording], list[Array]]
+"""Runs the host program as this call."""
+Owner: TypeAlias = Callable[[list[Array]], list[Array]]
+"""Arguments of which the program may overwrite those that are donated: copies of some, where the caller needs its own."""
 
 
 class Plans:
@@ -60,18 +46,25 @@ class Plans:
 
     kernels  of the program
     steps    machine code for all programs, and the entries of this one's kernels
-    record   runs the host program and records it
+    record   runs the host program as a call that is recorded
+    donated  numbers of the arguments whose memory a run may take
     """
 
-    def __init__(self, kernels: HostKernels, steps: Steps, record: Recorder) -> None:
+    def __init__(
+        self, kernels: HostKernels, steps: Steps, record: Recorder, donated: frozenset[int] = frozenset()
+    ) -> None:
         self._kernels = kernels
         self._steps = steps
         self._record = record
+        self._donated = donated
         self._known = OrderedDict[Key, Plan]()
         self._lock = Lock()
 
-    def run(self, inputs: Sequence[Any], context: Context) -> list[Array] | None:
-        """The results of a call at sizes that are known; None: the program is to run. The inputs need not have been checked."""
+    def run(self, inputs: Sequence[Any], context: Context, own: Owner | None = None) -> list[Array] | None:
+        """The results of a call at sizes that are known; None: the program is to run. The inputs need not have been checked.
+
+        own  makes the arguments the program's; None: they are
+        """
         for array in inputs:
             if type(array) is not np.ndarray:
                 return None
@@ -79,11 +72,14 @@ class Plans:
         if plan is None or not plan.is_recorded or not self._lock.acquire(blocking=False):
             return None
         try:
+            if plan.takes:
+                owned = list(inputs) if own is None else own(list(inputs))
+                inputs = [_aligned(array) for array in owned]  # before the first step: none is done twice
             return self._replay(plan, inputs, context)
         finally:
             self._lock.release()
 
-    def record(self, inputs: Sequence[Array], *, may_stop: bool = False) -> list[Array] | None:
+    def record(self, inputs: Sequence[Array], context: Context, *, may_stop: bool = False) -> list[Array] | None:
         """The results of a call that is recorded; None: the program is to run as usual.
 
         raises  as the program; Unplanned if the recording may stop, where the call cannot be repeated
@@ -94,43 +90,50 @@ class Plans:
         try:
             plan = self._known.get(key)
             if plan is None:
-                self._known[key] = Plan()
+                plan = self._known[key] = Plan()
                 while len(self._known) > MOST_PLANS:
                     self._known.popitem(last=False)
+            plan.calls += 1
+            if plan.calls == 1 or not plan.usable or plan.refuses(inputs):
                 return None
-            return self._recorded(key, plan, inputs, may_stop) if plan.usable else None
+            return self._recorded(plan, Recording(context, inputs, plan, self._donated, may_stop=may_stop))
         finally:
             self._lock.release()
 
-    def _recorded(self, key: Key, plan: Plan, inputs: Sequence[Array], may_stop: bool) -> list[Array]:
-        """Runs the host program, and makes a plan of what it does."""
-        plan.is_recorded = plan.usable = False  # should the call fail
+    def _recorded(self, plan: Plan, recording: Recording) -> list[Array]:
+        """Runs the host program, and makes a plan of what it does. raises as `record`"""
+        deciding, results = len(plan.deciding), None
         try:
-            results, recording = self._record(inputs, plan.root, may_stop)
-        except BaseException:
-            del self._known[key]
-            raise
-        try:
+            results = self._record(recording)
             recording.finish()
-            self._compile(plan, len(inputs))
-            plan.is_recorded = plan.usable = True
+            self._compile(plan, len(recording.inputs))
         except Unplanned:
-            plan.root = Segment()
+            recording.refuse()
+            if results is None:
+                raise
+        except BaseException:
+            plan.root, plan.is_recorded = Segment(), False
+            raise
+        finally:
+            if len(plan.deciding) > deciding:
+                plan.root, plan.is_recorded, plan.usable = Segment(), False, True  # the next call reads them first
         return results
 
     def _compile(self, plan: Plan, inputs: int) -> None:
-        """Code for the segments that have none. raises Unplanned where there are too many, or they need too much memory"""
+        """Code for the segments that have none; where there are too many, or they need too much memory, calls are not repeated."""
         segments = [plan.root]
         for segment in segments:
             segments += segment.children.values()
         memory = {id(slot.memory): slot.memory.nbytes for segment in segments for slot in segment.slots}
         plan.bytes = sum(memory.values())
         if len(segments) > MOST_SEGMENTS or plan.bytes > MOST_BYTES:
-            raise Unplanned("too many segments, or too much memory")
+            plan.root, plan.is_recorded, plan.usable = Segment(), False, False
+            return
         for segment in segments:
-            if segment.code is None:
+            if segment.code is None and not segment.refused:
                 segment.code = SegmentCode(segment, inputs, self._kernels, self._steps)
                 segment.events.clear()
+        plan.is_recorded = True
         total = sum(other.bytes for other in self._known.values())
         for other, old in list(self._known.items()):
             if total <= MOST_BYTES:
@@ -142,14 +145,17 @@ class Plans:
     def _replay(self, plan: Plan, inputs: Sequence[Array], context: Context) -> list[Array] | None:
         segment, replay = plan.root, self._steps.replay
         while True:
-            code: SegmentCode = segment.code
-            results = [np.empty(shape, dtype) for shape, dtype in code.results]
-            code.pack(code.objects, 0, *map(id, inputs), *map(id, results))
-            if code.header:
-                if replay(code.header):
+            code: SegmentCode | None = segment.code
+            if code is None:
+                return None
+            results = [
+                np.empty(shape, dtype) if number is None else inputs[number].reshape(shape)
+                for shape, dtype, number in code.results
+            ]
+            if not code.is_empty:
+                code.pack(code.objects, 0, *map(id, inputs), *map(id, results))
+                if replay(code.header) if code.header else not code.run(inputs, results, replay):
                     return self._replay(plan, [_aligned(array) for array in inputs], context)
-            elif not code.run(inputs, results, replay):
-                return self._replay(plan, [_aligned(array) for array in inputs], context)
             if segment.read is None:
                 context.count(segment.allocations, segment.peak_bytes)
                 return results

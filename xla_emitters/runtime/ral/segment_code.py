@@ -46,7 +46,8 @@ class Steps:
 class SegmentCode:
     """The events of a segment, ready to be repeated.
 
-    results  shape and element type of each array that the call returns
+    results  shape and element type of each array that the call returns, and which donated argument it is; None: a new one
+    is_empty whether there is nothing to do
     header   of the steps, where all events are steps; else 0, and `run` does what is to be done
     objects  memory for the addresses of the array objects, which `pack` writes
     """
@@ -58,7 +59,7 @@ class SegmentCode:
         self._pending = list[Step]()
         made = set(segment.slots)  # not arguments, which are the caller's, nor constants
         self._returned = {place.slot: number for number, place in enumerate(segment.results) if place.slot in made}
-        self.results = [(place.shape, place.dtype) for place in segment.results]
+        self.results = [(place.shape, place.dtype, place.slot.number) for place in segment.results]
         self.objects = bytearray(8 * (inputs + len(self.results)))
         self.pack = struct.Struct(f"<{inputs + len(self.results)}q").pack_into
         self._objects_at = self._keep(np.frombuffer(self.objects, np.uint8))
@@ -73,9 +74,10 @@ class SegmentCode:
                 case Set(target, source):
                     self._set(target, source)
         for number, place in enumerate(segment.results):
-            if place.slot not in self._returned:
+            if place.slot not in self._returned and place.slot.number is None:
                 self._copy(_Result(number), place.slot, place.bytes)
         self._flush()
+        self.is_empty = not self._parts
         first = self._parts[0] if len(self._parts) == 1 else 0
         self.header = first if isinstance(first, int) else 0
         if segment.read is not None:
