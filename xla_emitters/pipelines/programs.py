@@ -289,8 +289,6 @@ class DynamicProgram:
         """
         stage = stage or self.stage
         host = self.host if stage in CODE_STAGES else None
-        if isinstance(host, LoadedProgram) and (found := host.repeat(inputs)) is not None:
-        host = self.host if stage == ON_KERNELS[-1] else None
         if host is not None and (found := host.repeat(inputs, partial(self._owned, donate=donate))) is not None:
             return found
         arrays = self._owned(self.checked(inputs), donate=donate)
