@@ -34,7 +34,7 @@ from typing import Any
 
 from xla_emitters.errors import ParseError, Unsupported, UsageError
 from xla_emitters.plugins import load, note, refuse_double
-from xla_emitters.text_proto import Message, parse_text_proto
+from xla_emitters.texts.text_proto import Message, parse_text_proto
 
 
 @dataclass(frozen=True)

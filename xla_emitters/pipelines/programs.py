@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from threading import RLock
 from typing import Any, Literal, overload
 
@@ -65,7 +65,6 @@ from xla_emitters.runtime.ral.context import Counters, Kernels
 from xla_emitters.runtime.ral.dispatch_log import MEMORY, Dispatch, DispatchLog
 from xla_emitters.runtime.ral.heat import Heat
 from xla_emitters.runtime.ral.memory import Memory
-from xla_emitters.runtime.ral.native_program import NativeProgram
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.sizes import Argument, Sizes, sizes_of
@@ -291,7 +290,7 @@ class DynamicProgram:
         """
         stage = stage or self.stage
         host = self.host if stage in CODE_STAGES else None
-        if isinstance(host, LoadedProgram) and (found := host.repeat(inputs)) is not None:
+        if host is not None and (found := host.repeat(inputs, partial(self._owned, donate=donate))) is not None:
             return found
         arrays = self._owned(self.checked(inputs), donate=donate)
         if host is not None:
@@ -406,9 +405,11 @@ class DynamicProgram:
         return self.loaded.context.heat if self.cpu.road is not None else None
 
     @cached_property
-    def host(self) -> LoadedProgram | NativeProgram:
+    def host(self) -> LoadedProgram:
         """What a call runs: the host program by Python, or as machine code. raises as `loaded` and `asked_host`, ToolError of LLVM"""
-        return self.loaded if asked_host() == PYTHON else self.llvm_host().program
+        if asked_host() != PYTHON:
+            self.loaded.take_native(self.llvm_host().program)
+        return self.loaded
 
     def llvm_host(self, log: DispatchLog | None = None) -> LlvmHost:
         """The host program as machine code. raises UsageError where compilation stopped before it, Unsupported
