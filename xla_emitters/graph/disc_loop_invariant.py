@@ -189,6 +189,7 @@ class _Mover:
             root if isinstance(root, TupleOp) else None
         )  # the body's; the condition's root reads what it compares
         first = next(iter(called.instructions))
+        parameters = {parameter.number.value.data: parameter for parameter in called.parameters}
         for op in moved:
             readers = [
                 use
@@ -200,13 +201,12 @@ class _Mover:
             value = outside[op.result]
             self.captured.setdefault(value)
             number = 1 + list(self.captured).index(value)
-            parameter = next((p for p in called.parameters if p.number.value.data == number), None)
-            if parameter is None:
-                parameter = ParameterOp(number, value.type, f"same.{number}")
-                self.code.names.add(parameter, first)
-                parameter.location = op.location
+            if number not in parameters:
+                parameters[number] = ParameterOp(number, value.type, f"same.{number}")
+                self.code.names.add(parameters[number], first)
+                parameters[number].location = op.location
             for use in readers:
-                use.operation.operands[use.index] = parameter.result
+                use.operation.operands[use.index] = parameters[number].result
         for op in reversed(moved):
             if op.result.first_use is None:
                 Rewriter.erase_op(op)

@@ -250,6 +250,8 @@ class Facts:
         b + 1 0 mod(t, 4)
         """
         size = as_size(a)
+        if size.value is not None:
+            return size
         try:
             return self._known.simplify(size)
         except TooLarge:

@@ -79,6 +79,7 @@ class Walk:
 
     _results     what ops gave inside the loop or branch that is walked
     _unsaid      those of them that a trial computed, and that have something to record or to report
+    _sources     what messages call an op
     _others      ops met there that are not known to be functions of their operands
     """
 
@@ -93,6 +94,7 @@ class Walk:
     _open: set[AxisKey | int] = field(default_factory=set[AxisKey | int])
     _results: dict[_Key, Value] = field(default_factory=dict[_Key, Value])
     _unsaid: set[_Key] = field(default_factory=set[_Key])
+    _sources: dict[HloOp, str] = field(default_factory=dict[HloOp, str])
     _count: int = 0
     _others: int = 0
     _is_certain: bool = True
@@ -456,11 +458,13 @@ class Walk:
         place = None if op is None else written_at(op)
         return VerifyError(f"{name}{what}: {a} and {b}", stage="sizes", place=place, notes=notes)
 
-    @staticmethod
-    def _source(op: HloOp) -> str:
+    def _source(self, op: HloOp) -> str:
         """The op, and its line: what a message says after "as"."""
-        place = written_at(op)
-        return f"%{op.instruction_name.data} = {op.opcode}" + (f" at line {place.line}" if place is not None else "")
+        if op not in self._sources:
+            place = written_at(op)
+            line = f" at line {place.line}" if place is not None else ""
+            self._sources[op] = f"%{op.instruction_name.data} = {op.opcode}{line}"
+        return self._sources[op]
 
 
 def _small(ir_type: Attribute) -> int | None:
