@@ -17,8 +17,10 @@ from xla_emitters.dtypes import dtype
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.pipelines import c_bundle as c_bundle_module
 from xla_emitters.pipelines.c_bundle import c_bundle, c_name
+from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang") or ""
@@ -105,6 +107,10 @@ def attention(tmp_path_factory: pytest.TempPathFactory) -> tuple[DynamicProgram,
         "three_factors",
         "batched_windows",
         "mixture",
+        "rolled",
+        "ends_early",
+        "cache_by_rows",
+        "generators_of_threefry",
     ],
 )
 def test_a_program_in_c_has_the_numbers_of_python(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +182,36 @@ def test_arguments_that_do_not_fit_are_refused_with_a_message(attention: tuple[D
     assert five == "argument 0 (p0): axis 2 is 5, expected 8"
 
 
+DIVIDED = """module @m { func.func public @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %e = stablehlo.constant dense<1.0> : tensor<1xf32>
+  %c = stablehlo.concatenate %y, %e, dim = 0 : (tensor<?xf32>, tensor<1xf32>) -> tensor<?xf32>
+  %r = stablehlo.add %x, %c : tensor<?xf32>
+  %n = stablehlo.get_dimension_size %y, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %m = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %q = stablehlo.remainder %n, %m : tensor<i32>
+  %k = stablehlo.constant dense<3> : tensor<i32>
+  %p = stablehlo.compare LE, %q, %k, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  stablehlo.custom_call @shape_assertion(%p, %q) {has_side_effect = true, error_message = "the rest is {0}"}
+      : (tensor<i1>, tensor<i32>) -> ()
+  return %r : tensor<?xf32> } }"""
+
+
+@needs_compiler
+def test_a_size_that_divides_by_zero_ends_the_run_with_the_message_of_python(tmp_path: Path) -> None:
+    """The sum needs one x more than y, so the program divides by the number of x; the assertion is checked before that."""
+    program = compile_program(parse_stablehlo(DIVIDED, "<test>"), CompileOptions(record="none"))
+    x = np.ones(6, np.float32)
+    runs = [[x[:4], x[:3]], [x[:0], x[:3]], [x, x[:5]]]
+    found, said = called(built(program, "divided", tmp_path), program, runs)
+    assert [None if result is None else result[0].tolist() for result in found] == [[2, 2, 2, 2], None, None]
+    divided, rest = said.splitlines()
+    for run, message in ((runs[1], divided), (runs[2], rest)):
+        with pytest.raises(DataError) as caught:
+            program(*run)
+        assert caught.value.message == message
+    assert (divided, rest) == ("division by zero in mod(p0_0 - 1, p0_0)", "the rest is 5")
+
+
 @needs_compiler
 @pytest.mark.parametrize(("damage", "why"), [(b"\7", "a constant has other data"), (b"", "a constant is missing")])
 def test_a_damaged_file_of_constants_is_refused(
@@ -190,8 +226,8 @@ def test_a_damaged_file_of_constants_is_refused(
 
 
 def test_what_the_runtime_in_c_has_not_is_refused_by_name() -> None:
-    with pytest.raises(Unsupported, match=r"needs what the runtime in C has not: .*lmhlo.scatter"):
-        c_bundle(programs()["cache_by_rows"].compiled(), "cache_by_rows")
+    with pytest.raises(Unsupported, match=r"needs what the runtime in C has not: .*lmhlo.fft"):
+        c_bundle(programs()["routines"].compiled(), "routines")
 
 
 def test_names_in_c() -> None:

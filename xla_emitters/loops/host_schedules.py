@@ -61,7 +61,10 @@ def has_host_schedule(op: BufferOp) -> bool:
 
 
 def _fits(op: BufferOp) -> bool:
-    """Whether the sizes of a scatter's updates are known to be those that it needs: loops do not check it, the runtime does."""
+    """Whether the sizes of a scatter's updates are known to be those that it needs: loops do not check it, the runtime does.
+
+    Windows whose sizes have names are checked before a run (`sizes`).
+    """
     made = op.as_hlo()
     if not isinstance(made, ScatterOp):
         return True
@@ -73,7 +76,7 @@ def _fits(op: BufferOp) -> bool:
     of_rows = (size for dim, size in enumerate(rows) if dim != made.index_vector_dim.value.data)
     kept = (size for dim, size in enumerate(updates) if dim not in windows)
     return all(starmap(eq, zip(kept, of_rows, strict=True))) and all(
-        updates[dim] == limit or None not in (updates[dim].value, limit.value)
+        updates[dim] == limit or (sizes.is_named(updates[dim]) and sizes.is_named(limit))
         for dim, limit in zip(windows, limits, strict=True)
     )
 

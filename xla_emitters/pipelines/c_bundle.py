@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -294,10 +294,12 @@ def _checks(program: DynamicProgram) -> Iterator[str]:
             yield _unless(f"{place} >= 0 && {place} < INT64_C(1) << 40", f"{label}, which is no size", [place])
     for symbol, (argument, axis) in guards.own.items():
         names[symbol] = f"x[{argument}].sizes[{axis}]"
-    yield from (_guard(guard, names) for guard in guards.said)
+    for guard in guards.said:
+        yield from _guard(guard, names)
     found = dict[str, str]()
     for solved in guards.plan.solved:
         place = f"x[{solved.axis.argument}].sizes[{solved.axis.axis}]"
+        yield from _divisors([solved.rest], found)
         rest = f"({place} - ({_size(solved.rest, found)}))"
         wanted = guards.parameters[solved.axis.argument].shape[solved.axis.axis]
         label = f"argument {solved.axis.argument} (p{solved.axis.argument}): axis {solved.axis.axis} is {{0}}"
@@ -308,27 +310,48 @@ def _checks(program: DynamicProgram) -> Iterator[str]:
         yield f"const ral_wide s_{solved.symbol} = ral_floordiv({rest}, {solved.coefficient});"
         yield f"(void)s_{solved.symbol};"
         for fact in solved.own:
+            yield from _divisors([fact.left, fact.right], found)
             yield _unless(_fact(fact, found), f"{label}, but {fact}", [place])
     for argument, axis in guards.plan.checked:
         wanted, place = guards.parameters[argument].shape[axis], f"x[{argument}].sizes[{axis}]"
         value = f"({_size(wanted, found)})"
         said = f"but {wanted} is {{1}}" if wanted.value is None else "expected {1}"
+        yield from _divisors([wanted], found)
         yield _unless(
             f"{place} == {value}", f"argument {argument} (p{argument}): axis {axis} is {{0}}, {said}", [place, value]
         )
     for fact in guards.plan.others:
+        yield from _divisors([fact.left, fact.right], found)
         yield _unless(_fact(fact, found), f"{fact} does not hold, wanted by {fact.source}", [])
-    yield from (_guard(guard, found) for guard in guards.computed)
+    for guard in guards.computed:
+        yield from _guard(guard, found)
 
 
-def _guard(guard: Guard, names: Mapping[str, str]) -> str:
+def _guard(guard: Guard, names: Mapping[str, str]) -> Iterator[str]:
     shown = [_size(size, names) for size in guard.shown]
-    return _unless(_fact(guard.fact, names), guard.message or f"{guard} does not hold", shown)
+    yield from _divisors([guard.left, guard.right], names)
+    yield _unless(
+        _fact(guard.fact, names), guard.message or f"{guard} does not hold", shown, _divisors(guard.shown, names)
+    )
 
 
-def _unless(condition: str, message: str, values: Sequence[str]) -> str:
+def _unless(condition: str, message: str, values: Sequence[str], before: Iterable[str] = ()) -> str:
+    """Ends the check with a message where a condition does not hold; `before` are statements that the values need."""
     given = f"(int64_t[]){{{', '.join(f'(int64_t)({value})' for value in values)}}}" if values else "0"
-    return f"if (!({condition})) return ral_fail(error, {_literal(message)}, {len(values)}, {given});"
+    failed = f"return ral_fail(error, {_literal(message)}, {len(values)}, {given});"
+    return f"if (!({condition})) {' '.join(['{', *before, failed, '}']) if before else failed}"
+
+
+def _divisors(sizes: Iterable[Size], names: Mapping[str, str]) -> list[str]:
+    """Checks that what these sizes divide by is not 0."""
+    found = list[str]()
+    for size in sizes:
+        for atom in [atom for factors, _ in size.terms for atom, _ in factors if atom.kind is not Kind.SYMBOL]:
+            found += _divisors(atom.operands, names)
+            if atom.kind in (Kind.FLOORDIV, Kind.MOD) and not atom.operands[1].value:
+                divisor = _size(atom.operands[1], names)
+                found.append(_unless(f"({divisor}) != 0", f"division by zero in {atom.text}", []))
+    return list(dict.fromkeys(found))
 
 
 def _fact(fact: Fact, names: Mapping[str, str]) -> str:
@@ -339,7 +362,7 @@ def _fact(fact: Fact, names: Mapping[str, str]) -> str:
 
 
 def _size(size: Size, names: Mapping[str, str]) -> str:
-    """A size as an expression of C, in 128 bits. raises Unsupported for a division by what may be 0"""
+    """A size as an expression of C, in 128 bits. What it divides by is checked before (`_divisors`)."""
     terms = list[str]()
     for factors, coefficient in size.terms:
         parts = [_atom(atom, names) for atom, power in factors for _ in range(power)]
@@ -350,8 +373,6 @@ def _size(size: Size, names: Mapping[str, str]) -> str:
 def _atom(atom: Atom, names: Mapping[str, str]) -> str:
     if atom.kind is Kind.SYMBOL:
         return names[atom.name]
-    if atom.kind in (Kind.FLOORDIV, Kind.MOD) and not atom.operands[1].value:
-        raise Unsupported(f"the size {atom.text} divides by what may be 0", stage=STAGE)
     made = _size(atom.operands[0], names)
     for other in atom.operands[1:]:
         made = f"ral_{atom.kind.value}({made}, {_size(other, names)})"
