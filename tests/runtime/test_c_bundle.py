@@ -9,6 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from runtime.programs_table import programs
@@ -129,6 +130,78 @@ def test_a_program_in_c_has_the_numbers_of_python(name: str, tmp_path: Path, mon
                 np.testing.assert_allclose(result.astype(float), wanted.astype(float), tolerance, tolerance)
             else:
                 assert result.tobytes() == wanted.tobytes()
+
+
+PRODUCT = """module @m {{ func.func public @main(%x: tensor<?x5x{lhs}>, %y: tensor<5x?x{rhs}>) -> tensor<?x?x{out}> {{
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<?x5x{lhs}>, tensor<5x?x{rhs}>) -> tensor<?x?x{out}>
+  return %0 : tensor<?x?x{out}> }} }}"""
+TYPES: dict[str, Any] = {
+    **{"i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64},
+    **{"ui8": np.uint8, "ui16": np.uint16, "ui32": np.uint32, "ui64": np.uint64},
+    **{"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64},
+    **{"complex<f32>": np.complex64, "complex<f64>": np.complex128},
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "types",
+    [
+        *(("i8", "i8", out) for out in ("i8", "i32")),
+        *((name, name, name) for name in ("i1", "i16", "i64", "ui8", "ui16", "ui32", "ui64")),
+        *((name, name, "f32") for name in ("f16", "bf16")),
+        *((name, name, name) for name in ("f64", "complex<f32>", "complex<f64>")),
+        ("ui8", "ui8", "ui32"),
+        ("f32", "f32", "f64"),
+    ],
+    ids=" ".join,
+)
+def test_products_of_integers_narrow_floats_and_complex_numbers_in_c(
+    types: tuple[str, str, str], tmp_path: Path
+) -> None:
+    """Floats are small integers, so that every sum is exact; integers are any, and wrap around in the result's type."""
+    lhs, rhs, out = types
+    text = PRODUCT.format(lhs=lhs, rhs=rhs, out=out)
+    program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
+    rng, runs = np.random.default_rng(0), list[list[Array]]()
+    for rows, columns in ((1, 1), (3, 4), (0, 2)):
+        drawn = list[Array]()
+        for name, shape in ((lhs, (rows, 5)), (rhs, (5, columns))):
+            kind = np.dtype(TYPES[name])
+            bits = rng.integers(0, 256, (*shape, kind.itemsize)).astype(np.uint8)
+            if name == "i1":
+                drawn.append(rng.integers(0, 2, shape).astype(np.bool_))
+            elif kind.kind in "iu":
+                drawn.append(bits.view(kind)[..., 0])
+            else:
+                parts = rng.integers(-4, 5, (2, *shape))
+                drawn.append((parts[0] + 1j * parts[1] if kind.kind == "c" else parts[0]).astype(kind))
+        runs.append(drawn)
+    found, _ = called(built(program, "product", tmp_path), program, runs)
+    for (x, y), result in zip(runs, found, strict=True):
+        kind = np.dtype(TYPES[out])
+        held = np.int64 if kind.kind in "iu" else kind
+        assert result is not None
+        np.testing.assert_array_equal(result[0], (x.astype(held) @ y.astype(held)).astype(kind))
+
+
+EIGHT_BITS = """module @m { func.func public @main(%x: tensor<?xf8E5M2>, %y: tensor<?xf8E4M3FN>) -> (tensor<?xf8E5M2>, tensor<?xf32>) {
+  %0 = stablehlo.negate %x : tensor<?xf8E5M2>
+  %1 = stablehlo.convert %y : (tensor<?xf8E4M3FN>) -> tensor<?xf32>
+  return %0, %1 : tensor<?xf8E5M2>, tensor<?xf32> } }"""
+
+
+@needs_compiler
+def test_floats_of_eight_bits_go_in_and_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By both hosts in machine code: in this process, and in C."""
+    monkeypatch.setenv(CPU, "llvm")
+    program = compile_program(parse_stablehlo(EIGHT_BITS, "<test>"), CompileOptions(record="none"))
+    x, y = np.array([1.5, -2, 0], ml_dtypes.float8_e5m2), np.array([0.25, 448], ml_dtypes.float8_e4m3fn)
+    found, _ = called(built(program, "eight", tmp_path), program, [[x, y], [x[:0], y]])
+    for results, given in ((found[0], x), (found[1], x[:0]), (program.llvm_host().program.run([x, y]), x)):
+        assert results is not None
+        np.testing.assert_array_equal(results[0].view(np.uint8), given.view(np.uint8) ^ 0x80)
+        assert results[1].tolist() == [0.25, 448]
 
 
 HALVES = """#include "ral.c"

@@ -10,7 +10,7 @@
 
 Updates are one after the other, in the order in which NumPy's reference takes those of one element. An update whose window begins where
 it is not inside the array is left out. Ops with several arrays, or a computation that is not of scalars alone, stay with the runtime.
-`host_sorts`, `host_random_bits` and `host_scans` have the others.
+`host_sorts`, `host_top_k`, `host_random_bits` and `host_scans` have the others.
 Source: StableHLO specification, "scatter", "select_and_scatter".
 """
 
@@ -37,6 +37,7 @@ from xla_emitters.loops.host_elements import has_host_element, over_window, wind
 from xla_emitters.loops.host_random_bits import emit_random_bits, has_random_schedule
 from xla_emitters.loops.host_scans import emit_windows
 from xla_emitters.loops.host_sorts import emit_sort, has_sort_schedule
+from xla_emitters.loops.host_top_k import emit_top_k, has_top_k_schedule
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.scalar_code import emit_scalars, has_scalar_code
 from xla_emitters.loops.schedule import FusionLoops, Schedule
@@ -49,6 +50,8 @@ def has_host_schedule(op: BufferOp) -> bool:
     match op.HLO.name:
         case "hlo.sort":
             return has_sort_schedule(op)
+        case "hlo.dynamic_top_k" | "hlo.topk":
+            return has_top_k_schedule(op)
         case "hlo.dynamic_reduce_window" | "hlo.reduce_window":
             return has_host_element(op)
         case "hlo.rng_bit_generator" | "hlo.dynamic_rng_bit_generator":
@@ -225,10 +228,12 @@ def _emit_select_and_scatter(fusion: FusionLoops) -> None:
 HOST_SCHEDULES: Mapping[str, Schedule] = {
     "hlo.dynamic_reduce_window": emit_windows,
     "hlo.dynamic_rng_bit_generator": emit_random_bits,
+    "hlo.dynamic_top_k": emit_top_k,
     "hlo.reduce_window": emit_windows,
     "hlo.rng_bit_generator": emit_random_bits,
     "hlo.scatter": _emit_scatter,
     "hlo.select_and_scatter": _emit_select_and_scatter,
     "hlo.sort": emit_sort,
+    "hlo.topk": emit_top_k,
 }
 """The op that is alone in a fusion -> what writes its loops."""

@@ -9,10 +9,10 @@
 
     cc main.c gelu.c ral.c gelu.o -lm
 
-What the object file asks the runtime for is known by name. Products and convolutions of f32, f64, bf16 and f16 are plain C, which
-`ral_register` replaces by a library's, but for products of other dimensions than `ral_gemm` takes. A program that needs another function
-(a Fourier transform, a scatter whose updates are not known to fit ...) is refused, with the names of what it needs. So are sizes that
-depend on data where kernels would have to check them. Kernels run on the caller's thread.
+What the object file asks the runtime for is known by name. Products and convolutions of integers, floats and complex numbers are plain C,
+which `ral_register` replaces by a library's, but for products of other dimensions than `ral_gemm` takes. A program that needs another
+function (a Fourier transform, a scatter whose updates are not known to fit ...) is refused, with the names of what it needs. So are sizes
+that depend on data where kernels would have to check them. Kernels run on the caller's thread.
 Source: docs/reference/4 4.3, 4.5; seed document, "RewriteRalApiPass".
 """
 
@@ -28,7 +28,7 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import ShapeAssertionOp
 from xla_emitters.dialects.hlo.types import dims_of
-from xla_emitters.dtypes import dtype
+from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.lowering.host_code import host_object
@@ -46,8 +46,10 @@ from xla_emitters.shapes.size import Atom, Kind
 STAGE = "bundle"
 MOST_DIMENSIONS = 16
 """RAL_MAX_RANK of ral.h."""
-SUMMED = ("f32", "f64", "bf16", "f16")
-"""Element types of the products and convolutions of ral.c."""
+SUMMED = frozenset(
+    ("f32", "f64", "bf16", "f16", "i1", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "c64", "c128")
+)
+"""Element types of the products and convolutions of ral.c, as names of functions have them."""
 ANSWERED = frozenset(
     (
         "alloc",
@@ -67,6 +69,8 @@ C_TYPES: Mapping[str, str] = {
     **{"pred": "uint8_t", "s8": "int8_t", "s16": "int16_t", "s32": "int32_t", "s64": "int64_t"},
     **{"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t"},
     **{"f16": "uint16_t", "bf16": "uint16_t", "f32": "float", "f64": "double"},
+    **{"c64": "float _Complex", "c128": "double _Complex"},
+    **{element.name: "uint8_t" for element in DTYPES if element.name.startswith("f8")},
 }
 
 
@@ -107,8 +111,8 @@ def _refuse_calls(program: DynamicProgram, host: LlvmHost) -> None:
         types = [code.partition("d")[2] for code in name.ins if code[0] == "m"]
         if name.call == "ral_conv":
             del types[2]  # padding
-        is_sum = name.call in ("ral_gemm", "ral_conv") and len(set(types)) == 1 and types[0] in SUMMED
-        is_product = op is not None and op.HLO is DotOp and len(set(types)) == 1 and types[0] in SUMMED
+        is_sum = name.call in ("ral_gemm", "ral_conv") and SUMMED.issuperset(types)
+        is_product = op is not None and op.HLO is DotOp and SUMMED.issuperset(types)
         if op is not None and op.HLO is not ShapeAssertionOp and not is_product:
             missing.append(f"{op.name} ({op.instruction_name})")
         elif op is None and not is_sum and name.call not in ANSWERED:
@@ -118,7 +122,7 @@ def _refuse_calls(program: DynamicProgram, host: LlvmHost) -> None:
         raise Unsupported(
             f"{program.name} needs what the runtime in C has not: {', '.join(missing[:3])}{more}",
             stage=STAGE,
-            help="products and convolutions of one float type are there; run takes the program as it is",
+            help="products and convolutions of integers, floats and complex numbers are there; run takes the program as it is",
         )
 
 
