@@ -299,8 +299,12 @@ def test_a_damaged_file_of_constants_is_refused(
 
 
 def test_what_the_runtime_in_c_has_not_is_refused_by_name() -> None:
-    with pytest.raises(Unsupported, match=r"needs what the runtime in C has not: .*lmhlo.fft"):
+    wanted = r"needs what the runtime in C has not: lmhlo.fft \(fft.0\), 'lapack_spotrf_ffi' \(custom_call"
+    with pytest.raises(Unsupported, match=wanted) as caught:
         c_bundle(programs()["routines"].compiled(), "routines")
+    assert caught.value.place is not None
+    text = programs()["routines"].text().splitlines()
+    assert "stablehlo.fft" in text[caught.value.place.line - 1]
 
 
 def test_names_in_c() -> None:

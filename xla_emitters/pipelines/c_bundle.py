@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
+from xla_emitters.dialects.hlo.backend_configs import target_of
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import ShapeAssertionOp
@@ -37,6 +38,7 @@ from xla_emitters.pipelines.program_llvm import LlvmHost
 from xla_emitters.pipelines.program_report import signature
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.program.ral_name import RalName
+from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.native_program import DROP, FREE, MAIN
 from xla_emitters.shapes import Guard, Size
@@ -103,8 +105,8 @@ def c_bundle(program: DynamicProgram, name: str) -> dict[str, bytes]:
 
 
 def _refuse_calls(program: DynamicProgram, host: LlvmHost) -> None:
-    """raises Unsupported for the functions that ral.c has not"""
-    missing = list[str]()
+    """raises Unsupported for the functions that ral.c has not, at the first op that is one"""
+    missing, first = list[str](), None
     for text in host.asked:
         name = RalName.parse(text)
         op = host.ops.get(name.call)
@@ -114,16 +116,16 @@ def _refuse_calls(program: DynamicProgram, host: LlvmHost) -> None:
         is_sum = name.call in ("ral_gemm", "ral_conv") and SUMMED.issuperset(types)
         is_product = op is not None and op.HLO is DotOp and SUMMED.issuperset(types)
         if op is not None and op.HLO is not ShapeAssertionOp and not is_product:
-            missing.append(f"{op.name} ({op.instruction_name})")
+            target = target_of(op.as_hlo())
+            missing.append(f"{repr(target) if target else op.name} ({op.instruction_name})")
+            first = first or op
         elif op is None and not is_sum and name.call not in ANSWERED:
             missing.append(text)
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise Unsupported(
-            f"{program.name} needs what the runtime in C has not: {', '.join(missing[:3])}{more}",
-            stage=STAGE,
-            help="products and convolutions of integers, floats and complex numbers are there; run takes the program as it is",
-        )
+        why = f"{program.name} needs what the runtime in C has not: {', '.join(missing[:3])}{more}"
+        advice = "products and convolutions of integers, floats and complex numbers are there; run takes the program as it is"
+        raise refusal(STAGE, first, why, advice) if first else Unsupported(why, stage=STAGE, help=advice)
 
 
 # ------------------------------------------------------------------------------------------------------------- constants

@@ -99,6 +99,12 @@ def _broadcast_size(op: HloOp, operands: Sequence[Leaf], dim: int, known: Known)
     )
 
 
+def _fft(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
+    """As the operand, but for lengths of the transform, which the type says."""
+    dims = dims_of(op.result)
+    return [[Size.constant(size) if size >= 0 else axis for size, axis in zip(dims, operands[0].axes, strict=True)]]
+
+
 def _bitcast_convert(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     """Between widths: the parts of a wide element are the last dimension of the narrow array."""
     assert isinstance(op, BitcastConvertOp)
@@ -442,6 +448,7 @@ RULES: dict[str, Rule] = {
     "gather": _gather,
     "dynamic-gather": _dynamic_gather,
     "scatter": _scatter,
+    "fft": _fft,
     "sort": _sort,
     "topk": _top_k,
     "dynamic-top-k": _top_k,

@@ -227,6 +227,16 @@ def test_more_of_the_largest_than_there_are_stop_the_run() -> None:
         sizes.guards.check([Argument("f32", (2, 5)), Argument("f32", (6,))])
 
 
+def test_a_batch_of_transforms_has_the_sizes_of_the_operand() -> None:
+    sizes = program(
+        "    %0 = stablehlo.fft %x, type = RFFT, length = [8] : (tensor<?x8xf32>) -> tensor<?x5xcomplex<f32>>\n"
+        "    return %0 : tensor<?x5xcomplex<f32>>",
+        "%x: tensor<?x8xf32>",
+        "tensor<?x5xcomplex<f32>>",
+    )
+    assert sizes.of(named(sizes, "fft").result) == (Size.symbol("d0"), Size.constant(5))
+
+
 def test_the_parts_of_a_bitcast_are_a_dimension() -> None:
     sizes = program(
         "    %0 = stablehlo.bitcast_convert %x : (tensor<?xf32>) -> tensor<?x4xui8>\n"
