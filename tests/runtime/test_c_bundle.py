@@ -9,6 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from runtime.programs_table import programs
@@ -17,8 +18,10 @@ from xla_emitters.dtypes import dtype
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.pipelines import c_bundle as c_bundle_module
 from xla_emitters.pipelines.c_bundle import c_bundle, c_name
+from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang") or ""
@@ -105,6 +108,10 @@ def attention(tmp_path_factory: pytest.TempPathFactory) -> tuple[DynamicProgram,
         "three_factors",
         "batched_windows",
         "mixture",
+        "rolled",
+        "ends_early",
+        "cache_by_rows",
+        "generators_of_threefry",
     ],
 )
 def test_a_program_in_c_has_the_numbers_of_python(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,6 +130,78 @@ def test_a_program_in_c_has_the_numbers_of_python(name: str, tmp_path: Path, mon
                 np.testing.assert_allclose(result.astype(float), wanted.astype(float), tolerance, tolerance)
             else:
                 assert result.tobytes() == wanted.tobytes()
+
+
+PRODUCT = """module @m {{ func.func public @main(%x: tensor<?x5x{lhs}>, %y: tensor<5x?x{rhs}>) -> tensor<?x?x{out}> {{
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<?x5x{lhs}>, tensor<5x?x{rhs}>) -> tensor<?x?x{out}>
+  return %0 : tensor<?x?x{out}> }} }}"""
+TYPES: dict[str, Any] = {
+    **{"i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64},
+    **{"ui8": np.uint8, "ui16": np.uint16, "ui32": np.uint32, "ui64": np.uint64},
+    **{"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64},
+    **{"complex<f32>": np.complex64, "complex<f64>": np.complex128},
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "types",
+    [
+        *(("i8", "i8", out) for out in ("i8", "i32")),
+        *((name, name, name) for name in ("i1", "i16", "i64", "ui8", "ui16", "ui32", "ui64")),
+        *((name, name, "f32") for name in ("f16", "bf16")),
+        *((name, name, name) for name in ("f64", "complex<f32>", "complex<f64>")),
+        ("ui8", "ui8", "ui32"),
+        ("f32", "f32", "f64"),
+    ],
+    ids=" ".join,
+)
+def test_products_of_integers_narrow_floats_and_complex_numbers_in_c(
+    types: tuple[str, str, str], tmp_path: Path
+) -> None:
+    """Floats are small integers, so that every sum is exact; integers are any, and wrap around in the result's type."""
+    lhs, rhs, out = types
+    text = PRODUCT.format(lhs=lhs, rhs=rhs, out=out)
+    program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
+    rng, runs = np.random.default_rng(0), list[list[Array]]()
+    for rows, columns in ((1, 1), (3, 4), (0, 2)):
+        drawn = list[Array]()
+        for name, shape in ((lhs, (rows, 5)), (rhs, (5, columns))):
+            kind = np.dtype(TYPES[name])
+            bits = rng.integers(0, 256, (*shape, kind.itemsize)).astype(np.uint8)
+            if name == "i1":
+                drawn.append(rng.integers(0, 2, shape).astype(np.bool_))
+            elif kind.kind in "iu":
+                drawn.append(bits.view(kind)[..., 0])
+            else:
+                parts = rng.integers(-4, 5, (2, *shape))
+                drawn.append((parts[0] + 1j * parts[1] if kind.kind == "c" else parts[0]).astype(kind))
+        runs.append(drawn)
+    found, _ = called(built(program, "product", tmp_path), program, runs)
+    for (x, y), result in zip(runs, found, strict=True):
+        kind = np.dtype(TYPES[out])
+        held = np.int64 if kind.kind in "iu" else kind
+        assert result is not None
+        np.testing.assert_array_equal(result[0], (x.astype(held) @ y.astype(held)).astype(kind))
+
+
+EIGHT_BITS = """module @m { func.func public @main(%x: tensor<?xf8E5M2>, %y: tensor<?xf8E4M3FN>) -> (tensor<?xf8E5M2>, tensor<?xf32>) {
+  %0 = stablehlo.negate %x : tensor<?xf8E5M2>
+  %1 = stablehlo.convert %y : (tensor<?xf8E4M3FN>) -> tensor<?xf32>
+  return %0, %1 : tensor<?xf8E5M2>, tensor<?xf32> } }"""
+
+
+@needs_compiler
+def test_floats_of_eight_bits_go_in_and_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By both hosts in machine code: in this process, and in C."""
+    monkeypatch.setenv(CPU, "llvm")
+    program = compile_program(parse_stablehlo(EIGHT_BITS, "<test>"), CompileOptions(record="none"))
+    x, y = np.array([1.5, -2, 0], ml_dtypes.float8_e5m2), np.array([0.25, 448], ml_dtypes.float8_e4m3fn)
+    found, _ = called(built(program, "eight", tmp_path), program, [[x, y], [x[:0], y]])
+    for results, given in ((found[0], x), (found[1], x[:0]), (program.llvm_host().program.run([x, y]), x)):
+        assert results is not None
+        np.testing.assert_array_equal(results[0].view(np.uint8), given.view(np.uint8) ^ 0x80)
+        assert results[1].tolist() == [0.25, 448]
 
 
 HALVES = """#include "ral.c"
@@ -176,6 +255,36 @@ def test_arguments_that_do_not_fit_are_refused_with_a_message(attention: tuple[D
     assert five == "argument 0 (p0): axis 2 is 5, expected 8"
 
 
+DIVIDED = """module @m { func.func public @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %e = stablehlo.constant dense<1.0> : tensor<1xf32>
+  %c = stablehlo.concatenate %y, %e, dim = 0 : (tensor<?xf32>, tensor<1xf32>) -> tensor<?xf32>
+  %r = stablehlo.add %x, %c : tensor<?xf32>
+  %n = stablehlo.get_dimension_size %y, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %m = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %q = stablehlo.remainder %n, %m : tensor<i32>
+  %k = stablehlo.constant dense<3> : tensor<i32>
+  %p = stablehlo.compare LE, %q, %k, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  stablehlo.custom_call @shape_assertion(%p, %q) {has_side_effect = true, error_message = "the rest is {0}"}
+      : (tensor<i1>, tensor<i32>) -> ()
+  return %r : tensor<?xf32> } }"""
+
+
+@needs_compiler
+def test_a_size_that_divides_by_zero_ends_the_run_with_the_message_of_python(tmp_path: Path) -> None:
+    """The sum needs one x more than y, so the program divides by the number of x; the assertion is checked before that."""
+    program = compile_program(parse_stablehlo(DIVIDED, "<test>"), CompileOptions(record="none"))
+    x = np.ones(6, np.float32)
+    runs = [[x[:4], x[:3]], [x[:0], x[:3]], [x, x[:5]]]
+    found, said = called(built(program, "divided", tmp_path), program, runs)
+    assert [None if result is None else result[0].tolist() for result in found] == [[2, 2, 2, 2], None, None]
+    divided, rest = said.splitlines()
+    for run, message in ((runs[1], divided), (runs[2], rest)):
+        with pytest.raises(DataError) as caught:
+            program(*run)
+        assert caught.value.message == message
+    assert (divided, rest) == ("division by zero in mod(p0_0 - 1, p0_0)", "the rest is 5")
+
+
 @needs_compiler
 @pytest.mark.parametrize(("damage", "why"), [(b"\7", "a constant has other data"), (b"", "a constant is missing")])
 def test_a_damaged_file_of_constants_is_refused(
@@ -190,8 +299,12 @@ def test_a_damaged_file_of_constants_is_refused(
 
 
 def test_what_the_runtime_in_c_has_not_is_refused_by_name() -> None:
-    with pytest.raises(Unsupported, match=r"needs what the runtime in C has not: .*lmhlo.scatter"):
-        c_bundle(programs()["cache_by_rows"].compiled(), "cache_by_rows")
+    wanted = r"needs what the runtime in C has not: lmhlo.fft \(fft.0\), 'lapack_spotrf_ffi' \(custom_call"
+    with pytest.raises(Unsupported, match=wanted) as caught:
+        c_bundle(programs()["routines"].compiled(), "routines")
+    assert caught.value.place is not None
+    text = programs()["routines"].text().splitlines()
+    assert "stablehlo.fft" in text[caught.value.place.line - 1]
 
 
 def test_names_in_c() -> None:

@@ -74,8 +74,11 @@ class BufferSizes:
     def text(self, buffer: SSAValue) -> str:
         """The shape as text, such as `b,s,32`; a size that has no name is `?`."""
         found = self.of(buffer)
-        unnamed = set[str]().union(*(size.symbols for size in self._unnamed.values()))
-        return ",".join(UNSAID if size.symbols & unnamed else str(size).replace(" ", "") for size in found)
+        return ",".join(str(size).replace(" ", "") if self.is_named(size) else UNSAID for size in found)
+
+    def is_named(self, size: Size) -> bool:
+        """Whether only sizes occur in it that `disc.sizes` says."""
+        return not size.symbols & set[str]().union(*(unnamed.symbols for unnamed in self._unnamed.values()))
 
     def number(self, value: SSAValue) -> Size:
         """An `index` value as a size."""

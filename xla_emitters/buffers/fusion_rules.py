@@ -1,6 +1,6 @@
 """Which ops on buffers can be in a kernel with others, and which of them can be in one together.
 
-    kLoop             elementwise ops and moves of elements, one element of each result a thread
+    kLoop             elementwise ops, moves of elements and bitcasts between widths, one element of each result a thread
     kRowReduction     some result is a reduction of the rows of a matrix, and each element is read once
     kColReduction     the same for columns
     kStitch           as kRowReduction, and what a row gave is read again in its block: `stitch_rules`
@@ -34,9 +34,11 @@ from xla_emitters.buffers.buffer_sizes import BufferSizes, product
 from xla_emitters.buffers.buffer_uses import asks_size, frees, updated_in_place
 from xla_emitters.dialects.hlo.base import integers, opcode_of
 from xla_emitters.dialects.hlo.constant import is_dense, undense
-from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp, is_elementwise
 from xla_emitters.dialects.hlo.placement import GPU, HOST
+from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
+from xla_emitters.dtypes import Kind
 from xla_emitters.graph.places import SHAPE_OPERANDS
 from xla_emitters.shapes import Size
 
@@ -130,8 +132,12 @@ def why_not_fusible(op: BufferOp) -> str | None:
         reduced = integers(op.properties["dimensions"])  # pyright: ignore[reportArgumentType]
         is_matrix = rank == 2 and len(reduced) == 1
         return None if is_matrix or (rank, reduced) == (1, (0,)) else "it reduces neither rows nor columns of a matrix"
-    if opcode in MOVES or is_elementwise(op.as_hlo()):
+    made = op.as_hlo()
+    if opcode in MOVES or is_elementwise(made):
         return None
+    if isinstance(made, BitcastConvertOp):
+        kinds = {element_of(made.operands[0]).kind, element_of(made.result).kind}
+        return None if kinds <= {Kind.FLOAT, Kind.SIGNED, Kind.UNSIGNED} else "no kernel has the bits of its elements"
     return "no kernel of ours computes it"
 
 

@@ -17,6 +17,7 @@ from typing import TypeAlias
 from xdsl.ir import SSAValue
 
 from xla_emitters.buffers.index_code import IndexCode, Number
+from xla_emitters.dialects.hlo.backend_configs import target_of
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicReduceWindowOp, DynamicReshapeOp
@@ -63,7 +64,9 @@ class Sizing:
         elif (rule := RULES.get(self.op.opcode)) is not None:
             found = rule(self, dim)
         if found is None:
-            raise self.op.unsupported(f"no rule for the size of dimension {dim} of the result")
+            target = target_of(self.op)
+            called = f" of '{target}'" if target else ""
+            raise self.op.unsupported(f"no rule for the size of dimension {dim} of the result{called}")
         return found
 
 

@@ -5,9 +5,10 @@
     c) reduce(x[a,b,c], dims {0,1,2})     x' = reshape(x, [a*b*c, 1]); r = reduce(x', dims {0}); reshape(r, [])
     d) reduce(x[a,b,c], dims {1})         t = transpose(x, {0,2,1}), and then as b
     e) reduce(x[a,1], dims {1}) by add    add(broadcast(init), reshape(x, [a])): there is one element to combine, as in JAX's gradients
+    f) reduce(x[a,b], dims {}) by add     add(broadcast(init), x); by a computation that is no single op as a, of one row
 
-Sizes that are not known are read and multiplied in 64 bits. A matrix whose rows or columns are reduced already, an array of rank 1, and a
-reduction of no dimension are left. All arrays of a reduction of several (argmax) are reshaped alike.
+Sizes that are not known are read and multiplied in 64 bits. A matrix whose rows or columns are reduced already and an array of rank 1
+are left. All arrays of a reduction of several (argmax) are reshaped alike.
 
 Every element is combined in the order in which it was, and the initial value once for each result: the values are the same bits. That
 is why case d is a transpose and not two reductions one after the other, as in BladeDISC: there the initial value counts twice.
@@ -51,13 +52,9 @@ class DiscCanonicalizeReductionPass(KernelPass):
         reduced = sorted(integers(reduction.dimensions))
         rank = len(dims_of(reduction.arrays[0]))
         kept = [dim for dim in range(rank) if dim not in reduced]
-        if (
-            reduced
-            and all(dims_of(reduction.arrays[0])[dim] == 1 for dim in reduced)
-            and self._combine(reduction, names)
-        ):
+        if all(dims_of(reduction.arrays[0])[dim] == 1 for dim in reduced) and self._combine(reduction, names):
             return None
-        if not reduced or rank == 1 or (rank == 2 and len(reduced) == 1):
+        if (reduced and rank == 1) or (rank == 2 and len(reduced) == 1):
             return self.skip(reduction, "it is a reduction of rows or columns already")
         code = ShapeCode(names, reduction)
         is_leading, is_trailing = reduced == list(range(len(reduced))), kept == list(range(len(kept)))

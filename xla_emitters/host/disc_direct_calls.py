@@ -35,9 +35,9 @@ from xdsl.rewriter import BlockInsertPoint, InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.disc_ral import DispatchOp, RecvInputOp, SendOutputOp
-from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT
+from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT, integers
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
-from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, SliceOp, rows
+from xla_emitters.dialects.hlo.shape_ops import BroadcastOp, ConcatenateOp, SliceOp, rows
 from xla_emitters.dialects.lmhlo import DONATED, BufferOp, space_of
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import Unsupported
@@ -406,6 +406,8 @@ def _moved(builder: Builder, op: BufferOp, made: HloOp, place: Sequence[int]) ->
                 at[made.dimension] -= size
         case SliceOp():
             at = [start + index * stride for index, (start, _, stride) in zip(place, rows(made.ranges), strict=True)]
+        case BroadcastOp():
+            at = [place[dim] for dim in integers(made.dimensions)]
         case _:
             return None
     return builder.insert(memref.LoadOp.get(buffer, _indices(builder, at))).res

@@ -6,7 +6,7 @@
 
 Those of `host_elements` and `host_schedules`. A sort of which only the first elements are read is marked with their number (`disc.first`).
 A GPU has other ways for them, so this is not on its road. What is not taken: scatters and windows with several results, computations that
-are not of scalars alone, results that are not allocated here.
+are not of scalars alone, results that are neither allocated here nor an array that the op updates in place.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.buffers.buffer_uses import updated_in_place
 from xla_emitters.buffers.fusion_rules import LOOP
 from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU
@@ -57,5 +58,9 @@ class DiscFuseForCpuPass(KernelPass):
 def _is_taken(op: BufferOp) -> bool:
     if isinstance(op.parent_op(), FusionOp) or not op.outputs:
         return False
-    is_here = all(isinstance(buffer.owner, memref.AllocOp) and space_of(buffer.type) == GPU for buffer in op.outputs)
+    updated = updated_in_place(op)
+    is_here = all(
+        (isinstance(buffer.owner, memref.AllocOp) or buffer in updated) and space_of(buffer.type) == GPU
+        for buffer in op.outputs
+    )
     return is_here and (has_host_element(op) or has_host_schedule(op))

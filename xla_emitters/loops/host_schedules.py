@@ -10,7 +10,7 @@
 
 Updates are one after the other, in the order in which NumPy's reference takes those of one element. An update whose window begins where
 it is not inside the array is left out. Ops with several arrays, or a computation that is not of scalars alone, stay with the runtime.
-`host_sorts`, `host_random_bits` and `host_scans` have the others.
+`host_sorts`, `host_top_k`, `host_random_bits` and `host_scans` have the others.
 Source: StableHLO specification, "scatter", "select_and_scatter".
 """
 
@@ -37,6 +37,7 @@ from xla_emitters.loops.host_elements import has_host_element, over_window, wind
 from xla_emitters.loops.host_random_bits import emit_random_bits, has_random_schedule
 from xla_emitters.loops.host_scans import emit_windows
 from xla_emitters.loops.host_sorts import emit_sort, has_sort_schedule
+from xla_emitters.loops.host_top_k import emit_top_k, has_top_k_schedule
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.scalar_code import emit_scalars, has_scalar_code
 from xla_emitters.loops.schedule import FusionLoops, Schedule
@@ -49,6 +50,8 @@ def has_host_schedule(op: BufferOp) -> bool:
     match op.HLO.name:
         case "hlo.sort":
             return has_sort_schedule(op)
+        case "hlo.dynamic_top_k" | "hlo.topk":
+            return has_top_k_schedule(op)
         case "hlo.dynamic_reduce_window" | "hlo.reduce_window":
             return has_host_element(op)
         case "hlo.rng_bit_generator" | "hlo.dynamic_rng_bit_generator":
@@ -61,7 +64,10 @@ def has_host_schedule(op: BufferOp) -> bool:
 
 
 def _fits(op: BufferOp) -> bool:
-    """Whether the sizes of a scatter's updates are known to be those that it needs: loops do not check it, the runtime does."""
+    """Whether the sizes of a scatter's updates are known to be those that it needs: loops do not check it, the runtime does.
+
+    Windows whose sizes have names are checked before a run (`sizes`).
+    """
     made = op.as_hlo()
     if not isinstance(made, ScatterOp):
         return True
@@ -73,7 +79,7 @@ def _fits(op: BufferOp) -> bool:
     of_rows = (size for dim, size in enumerate(rows) if dim != made.index_vector_dim.value.data)
     kept = (size for dim, size in enumerate(updates) if dim not in windows)
     return all(starmap(eq, zip(kept, of_rows, strict=True))) and all(
-        updates[dim] == limit or None not in (updates[dim].value, limit.value)
+        updates[dim] == limit or (sizes.is_named(updates[dim]) and sizes.is_named(limit))
         for dim, limit in zip(windows, limits, strict=True)
     )
 
@@ -222,10 +228,12 @@ def _emit_select_and_scatter(fusion: FusionLoops) -> None:
 HOST_SCHEDULES: Mapping[str, Schedule] = {
     "hlo.dynamic_reduce_window": emit_windows,
     "hlo.dynamic_rng_bit_generator": emit_random_bits,
+    "hlo.dynamic_top_k": emit_top_k,
     "hlo.reduce_window": emit_windows,
     "hlo.rng_bit_generator": emit_random_bits,
     "hlo.scatter": _emit_scatter,
     "hlo.select_and_scatter": _emit_select_and_scatter,
     "hlo.sort": emit_sort,
+    "hlo.topk": emit_top_k,
 }
 """The op that is alone in a fusion -> what writes its loops."""

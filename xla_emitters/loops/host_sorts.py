@@ -28,7 +28,8 @@ Source: D. E. Knuth, "The Art of Computer Programming" vol. 3, 5.2.4 (merge sort
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, memref
@@ -131,11 +132,17 @@ def emit_sort(fusion: FusionLoops) -> None:
     (along,) = integers(root.properties.get("dimensions"))  # pyright: ignore[reportArgumentType]
     sizes = fusion.numbers.sizes(root.outputs[0])
     others = [size for dim, size in enumerate(sizes) if dim != along]
-    row = _Row(root, sizes[along], along)
+    comparator = _comparator(root)
+
+    def before(code: KernelCode, arguments: Sequence[SSAValue]) -> SSAValue:
+        (holds,) = emit_scalars(code, comparator, arguments)
+        return code.insert(arith.CmpiOp(holds, constant(code, 0, holds.type), "ne")).result
+
+    row = Row(sizes[along], along, before)
     first = root.attributes.get(FIRST)
     if isinstance(first, IntegerAttr):
         return _emit_first(fusion, row, first.value.data, others)
-    copies = [_buffer_like(fusion, buffer) for buffer in root.outputs]
+    copies = [buffer_like(fusion, buffer) for buffer in root.outputs]
 
     def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
         row.others = code.index.delinearize(variables[0], others)
@@ -147,23 +154,12 @@ def emit_sort(fusion: FusionLoops) -> None:
 
         code.loop(0, row.size, 1, (), copy)
 
-        def round_(inner: KernelCode, _: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            (width,) = carried
-
-            def merge(branch: KernelCode) -> Sequence[SSAValue]:
-                row.merge(branch, root.outputs, copies, width)
-                row.merge(branch, copies, root.outputs, branch.index.multiply(width, 2))
-                return ()
-
-            inner.branch(inner.index.compare("slt", width, row.size), (), merge)
-            return (inner.index.value(inner.index.multiply(width, 4)),)
-
-        code.loop(0, ROUNDS, 1, [code.index.value(1)], round_)
+        row.sort(code, root.outputs, copies)
 
     fusion.parallel(NAME, [fusion.numbers.code.product(others)], [1], body)
 
 
-def _emit_first(fusion: FusionLoops, row: _Row, count: int, others: Sequence[Number]) -> None:
+def _emit_first(fusion: FusionLoops, row: Row, count: int, others: Sequence[Number]) -> None:
     """The loops that find the first `count` of each row."""
     (root,) = fusion.roots
 
@@ -210,14 +206,13 @@ def _emit_first(fusion: FusionLoops, row: _Row, count: int, others: Sequence[Num
     fusion.parallel(NAME, [fusion.numbers.code.product(others)], [1], body)
 
 
-def _buffer_like(fusion: FusionLoops, buffer: SSAValue) -> SSAValue:
-    """A buffer of the same sizes: allocated before the fusion, freed after it."""
+def buffer_like(fusion: FusionLoops, buffer: SSAValue, element: Attribute | None = None) -> SSAValue:
+    """A buffer of the same sizes, of another element type if one is given: allocated before the fusion, freed after it."""
     assert isa(buffer.type, MemRefType[Attribute])
-    sizes, host = fusion.numbers.sizes(buffer), fusion.numbers.code
-    unknown = [
-        host.value(size) for size, dim in zip(sizes, buffer.type.get_shape(), strict=True) if dim == DYNAMIC_INDEX
-    ]
-    made = host.insert(memref.AllocOp(unknown, [], buffer.type))
+    held, sizes, host = buffer.type, fusion.numbers.sizes(buffer), fusion.numbers.code
+    unknown = [host.value(size) for size, dim in zip(sizes, held.get_shape(), strict=True) if dim == DYNAMIC_INDEX]
+    wanted = MemRefType(element or held.element_type, held.shape, held.layout, held.memory_space)
+    made = host.insert(memref.AllocOp(unknown, [], wanted))
     made.name_hint = "runs"
     free = memref.DeallocOp.get(made)
     free.location = fusion.op.location
@@ -225,19 +220,23 @@ def _buffer_like(fusion: FusionLoops, buffer: SSAValue) -> SSAValue:
     return made
 
 
-class _Row:
+Before: TypeAlias = Callable[[KernelCode, Sequence[SSAValue]], SSAValue]
+"""(code, of each array the element in question and the other one) -> i1: whether the first is before."""
+
+
+class Row:
     """The elements along the dimension that is sorted, at `others` along all others.
 
-    root   the sort
-    size   how many
-    along  the dimension
+    size    how many
+    along   the dimension
+    before  the order
     """
 
-    def __init__(self, root: BufferOp, size: Number, along: int) -> None:
+    def __init__(self, size: Number, along: int, before: Before) -> None:
         self.size = size
         self.others: Sequence[SSAValue] = ()
         self._along = along
-        self._comparator = _comparator(root)
+        self._before = before
 
     def at(self, place: SSAValue) -> list[SSAValue]:
         """The indices of an element."""
@@ -254,6 +253,22 @@ class _Row:
         """Copies one element of each array."""
         for array, to in zip(sources, targets, strict=True):
             code.store(code.load(array, self.at(source)), to, self.at(target))
+
+    def sort(self, code: KernelCode, arrays: Sequence[SSAValue], copies: Sequence[SSAValue]) -> None:
+        """Sorts the arrays together; the copies have any elements, before and after."""
+
+        def round_(inner: KernelCode, _: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            (width,) = carried
+
+            def merge(branch: KernelCode) -> Sequence[SSAValue]:
+                self.merge(branch, arrays, copies, width)
+                self.merge(branch, copies, arrays, branch.index.multiply(width, 2))
+                return ()
+
+            inner.branch(inner.index.compare("slt", width, self.size), (), merge)
+            return (inner.index.value(inner.index.multiply(width, 4)),)
+
+        code.loop(0, ROUNDS, 1, [code.index.value(1)], round_)
 
     def merge(self, code: KernelCode, sources: Sequence[SSAValue], targets: Sequence[SSAValue], width: Number) -> None:
         """Merges runs of this width, in pairs."""
@@ -288,11 +303,10 @@ class _Row:
     def is_before(
         self, code: KernelCode, arrays: Sequence[SSAValue], one: SSAValue, others: Sequence[SSAValue], other: SSAValue
     ) -> SSAValue:
-        """i1: what the comparator says of an element of some arrays, and one of others."""
+        """i1: what the order says of an element of some arrays, and one of others."""
         arguments = [
             code.load(array, self.at(place))
             for pair in zip(arrays, others, strict=True)
             for array, place in zip(pair, (one, other), strict=True)
         ]
-        (holds,) = emit_scalars(code, self._comparator, arguments)
-        return code.insert(arith.CmpiOp(holds, constant(code, 0, holds.type), "ne")).result
+        return self._before(code, arguments)

@@ -9,10 +9,10 @@
 
     cc main.c gelu.c ral.c gelu.o -lm
 
-What the object file asks the runtime for is known by name. Products and convolutions of f32, f64, bf16 and f16 are plain C, which
-`ral_register` replaces by a library's, but for products of other dimensions than `ral_gemm` takes. A program that needs another function
-(a Fourier transform, a scatter whose updates are not known to fit ...) is refused, with the names of what it needs. So are sizes that
-depend on data where kernels would have to check them. Kernels run on the caller's thread.
+What the object file asks the runtime for is known by name. Products and convolutions of integers, floats and complex numbers are plain C,
+which `ral_register` replaces by a library's, but for products of other dimensions than `ral_gemm` takes. A program that needs another
+function (a Fourier transform, a scatter whose updates are not known to fit ...) is refused, with the names of what it needs. So are sizes
+that depend on data where kernels would have to check them. Kernels run on the caller's thread.
 Source: docs/reference/4 4.3, 4.5; seed document, "RewriteRalApiPass".
 """
 
@@ -20,15 +20,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
+from xla_emitters.dialects.hlo.backend_configs import target_of
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import ShapeAssertionOp
 from xla_emitters.dialects.hlo.types import dims_of
-from xla_emitters.dtypes import dtype
+from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.lowering.host_code import host_object
@@ -37,6 +38,7 @@ from xla_emitters.pipelines.program_llvm import LlvmHost
 from xla_emitters.pipelines.program_report import signature
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.program.ral_name import RalName
+from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.native_program import DROP, FREE, MAIN
 from xla_emitters.shapes import Guard, Size
@@ -46,8 +48,10 @@ from xla_emitters.shapes.size import Atom, Kind
 STAGE = "bundle"
 MOST_DIMENSIONS = 16
 """RAL_MAX_RANK of ral.h."""
-SUMMED = ("f32", "f64", "bf16", "f16")
-"""Element types of the products and convolutions of ral.c."""
+SUMMED = frozenset(
+    ("f32", "f64", "bf16", "f16", "i1", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "c64", "c128")
+)
+"""Element types of the products and convolutions of ral.c, as names of functions have them."""
 ANSWERED = frozenset(
     (
         "alloc",
@@ -67,6 +71,8 @@ C_TYPES: Mapping[str, str] = {
     **{"pred": "uint8_t", "s8": "int8_t", "s16": "int16_t", "s32": "int32_t", "s64": "int64_t"},
     **{"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t"},
     **{"f16": "uint16_t", "bf16": "uint16_t", "f32": "float", "f64": "double"},
+    **{"c64": "float _Complex", "c128": "double _Complex"},
+    **{element.name: "uint8_t" for element in DTYPES if element.name.startswith("f8")},
 }
 
 
@@ -99,27 +105,27 @@ def c_bundle(program: DynamicProgram, name: str) -> dict[str, bytes]:
 
 
 def _refuse_calls(program: DynamicProgram, host: LlvmHost) -> None:
-    """raises Unsupported for the functions that ral.c has not"""
-    missing = list[str]()
+    """raises Unsupported for the functions that ral.c has not, at the first op that is one"""
+    missing, first = list[str](), None
     for text in host.asked:
         name = RalName.parse(text)
         op = host.ops.get(name.call)
         types = [code.partition("d")[2] for code in name.ins if code[0] == "m"]
         if name.call == "ral_conv":
             del types[2]  # padding
-        is_sum = name.call in ("ral_gemm", "ral_conv") and len(set(types)) == 1 and types[0] in SUMMED
-        is_product = op is not None and op.HLO is DotOp and len(set(types)) == 1 and types[0] in SUMMED
+        is_sum = name.call in ("ral_gemm", "ral_conv") and SUMMED.issuperset(types)
+        is_product = op is not None and op.HLO is DotOp and SUMMED.issuperset(types)
         if op is not None and op.HLO is not ShapeAssertionOp and not is_product:
-            missing.append(f"{op.name} ({op.instruction_name})")
+            target = target_of(op.as_hlo())
+            missing.append(f"{repr(target) if target else op.name} ({op.instruction_name})")
+            first = first or op
         elif op is None and not is_sum and name.call not in ANSWERED:
             missing.append(text)
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise Unsupported(
-            f"{program.name} needs what the runtime in C has not: {', '.join(missing[:3])}{more}",
-            stage=STAGE,
-            help="products and convolutions of one float type are there; run takes the program as it is",
-        )
+        why = f"{program.name} needs what the runtime in C has not: {', '.join(missing[:3])}{more}"
+        advice = "products and convolutions of integers, floats and complex numbers are there; run takes the program as it is"
+        raise refusal(STAGE, first, why, advice) if first else Unsupported(why, stage=STAGE, help=advice)
 
 
 # ------------------------------------------------------------------------------------------------------------- constants
@@ -294,10 +300,12 @@ def _checks(program: DynamicProgram) -> Iterator[str]:
             yield _unless(f"{place} >= 0 && {place} < INT64_C(1) << 40", f"{label}, which is no size", [place])
     for symbol, (argument, axis) in guards.own.items():
         names[symbol] = f"x[{argument}].sizes[{axis}]"
-    yield from (_guard(guard, names) for guard in guards.said)
+    for guard in guards.said:
+        yield from _guard(guard, names)
     found = dict[str, str]()
     for solved in guards.plan.solved:
         place = f"x[{solved.axis.argument}].sizes[{solved.axis.axis}]"
+        yield from _divisors([solved.rest], found)
         rest = f"({place} - ({_size(solved.rest, found)}))"
         wanted = guards.parameters[solved.axis.argument].shape[solved.axis.axis]
         label = f"argument {solved.axis.argument} (p{solved.axis.argument}): axis {solved.axis.axis} is {{0}}"
@@ -308,27 +316,48 @@ def _checks(program: DynamicProgram) -> Iterator[str]:
         yield f"const ral_wide s_{solved.symbol} = ral_floordiv({rest}, {solved.coefficient});"
         yield f"(void)s_{solved.symbol};"
         for fact in solved.own:
+            yield from _divisors([fact.left, fact.right], found)
             yield _unless(_fact(fact, found), f"{label}, but {fact}", [place])
     for argument, axis in guards.plan.checked:
         wanted, place = guards.parameters[argument].shape[axis], f"x[{argument}].sizes[{axis}]"
         value = f"({_size(wanted, found)})"
         said = f"but {wanted} is {{1}}" if wanted.value is None else "expected {1}"
+        yield from _divisors([wanted], found)
         yield _unless(
             f"{place} == {value}", f"argument {argument} (p{argument}): axis {axis} is {{0}}, {said}", [place, value]
         )
     for fact in guards.plan.others:
+        yield from _divisors([fact.left, fact.right], found)
         yield _unless(_fact(fact, found), f"{fact} does not hold, wanted by {fact.source}", [])
-    yield from (_guard(guard, found) for guard in guards.computed)
+    for guard in guards.computed:
+        yield from _guard(guard, found)
 
 
-def _guard(guard: Guard, names: Mapping[str, str]) -> str:
+def _guard(guard: Guard, names: Mapping[str, str]) -> Iterator[str]:
     shown = [_size(size, names) for size in guard.shown]
-    return _unless(_fact(guard.fact, names), guard.message or f"{guard} does not hold", shown)
+    yield from _divisors([guard.left, guard.right], names)
+    yield _unless(
+        _fact(guard.fact, names), guard.message or f"{guard} does not hold", shown, _divisors(guard.shown, names)
+    )
 
 
-def _unless(condition: str, message: str, values: Sequence[str]) -> str:
+def _unless(condition: str, message: str, values: Sequence[str], before: Iterable[str] = ()) -> str:
+    """Ends the check with a message where a condition does not hold; `before` are statements that the values need."""
     given = f"(int64_t[]){{{', '.join(f'(int64_t)({value})' for value in values)}}}" if values else "0"
-    return f"if (!({condition})) return ral_fail(error, {_literal(message)}, {len(values)}, {given});"
+    failed = f"return ral_fail(error, {_literal(message)}, {len(values)}, {given});"
+    return f"if (!({condition})) {' '.join(['{', *before, failed, '}']) if before else failed}"
+
+
+def _divisors(sizes: Iterable[Size], names: Mapping[str, str]) -> list[str]:
+    """Checks that what these sizes divide by is not 0."""
+    found = list[str]()
+    for size in sizes:
+        for atom in [atom for factors, _ in size.terms for atom, _ in factors if atom.kind is not Kind.SYMBOL]:
+            found += _divisors(atom.operands, names)
+            if atom.kind in (Kind.FLOORDIV, Kind.MOD) and not atom.operands[1].value:
+                divisor = _size(atom.operands[1], names)
+                found.append(_unless(f"({divisor}) != 0", f"division by zero in {atom.text}", []))
+    return list(dict.fromkeys(found))
 
 
 def _fact(fact: Fact, names: Mapping[str, str]) -> str:
@@ -339,7 +368,7 @@ def _fact(fact: Fact, names: Mapping[str, str]) -> str:
 
 
 def _size(size: Size, names: Mapping[str, str]) -> str:
-    """A size as an expression of C, in 128 bits. raises Unsupported for a division by what may be 0"""
+    """A size as an expression of C, in 128 bits. What it divides by is checked before (`_divisors`)."""
     terms = list[str]()
     for factors, coefficient in size.terms:
         parts = [_atom(atom, names) for atom, power in factors for _ in range(power)]
@@ -350,8 +379,6 @@ def _size(size: Size, names: Mapping[str, str]) -> str:
 def _atom(atom: Atom, names: Mapping[str, str]) -> str:
     if atom.kind is Kind.SYMBOL:
         return names[atom.name]
-    if atom.kind in (Kind.FLOORDIV, Kind.MOD) and not atom.operands[1].value:
-        raise Unsupported(f"the size {atom.text} divides by what may be 0", stage=STAGE)
     made = _size(atom.operands[0], names)
     for other in atom.operands[1:]:
         made = f"ral_{atom.kind.value}({made}, {_size(other, names)})"

@@ -18,7 +18,8 @@ from typing import Protocol, TypeAlias
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicGatherOp, DynamicReduceWindowOp
-from xla_emitters.dialects.hlo.gather_scatter import GatherOp
+from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp
+from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
 from xla_emitters.dialects.hlo.implicit_broadcast import BROADCAST, DONE, broadcast_axes
 from xla_emitters.dialects.hlo.reductions import ReduceOp, ReduceWindowOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, PadOp, SliceOp, TransposeOp
@@ -96,6 +97,19 @@ def _broadcast_size(op: HloOp, operands: Sequence[Leaf], dim: int, known: Known)
         if first is not None and all(size is not None and known.facts.equal(first, size) for size in sizes)
         else None
     )
+
+
+def _fft(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
+    """As the operand, but for lengths of the transform, which the type says."""
+    dims = dims_of(op.result)
+    return [[Size.constant(size) if size >= 0 else axis for size, axis in zip(dims, operands[0].axes, strict=True)]]
+
+
+def _bitcast_convert(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
+    """Between widths: the parts of a wide element are the last dimension of the narrow array."""
+    assert isinstance(op, BitcastConvertOp)
+    axes = operands[0].axes[: len(dims_of(op.result))]
+    return [[*axes, Size.constant(op.parts)] if len(axes) < len(dims_of(op.result)) else axes]
 
 
 def _as_operand(number: int) -> Rule:
@@ -367,10 +381,16 @@ def _dynamic_gather(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequen
     return [_gathered(op, operands, operands[2].sizes_in(operands[0].rank), known)]
 
 
-def _first_arrays(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
-    """As the operands, which have one shape; of a scatter the first third."""
-    arrays = operands[: len(operands) // 2] if op.opcode == "scatter" and len(operands) > 3 else operands[:1]
-    return [leaf.axes for leaf in arrays]
+def _scatter(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
+    """As the arrays, which are the operands before the indices; windows of updates fit into them."""
+    assert isinstance(op, ScatterOp)
+    count = len(operands) // 2
+    dropped = {*integers(op.inserted_window_dims), *integers(op.input_batching_dims)}
+    for array, updates in zip(operands[:count], operands[count + 1 :], strict=True):
+        limits = (key for dim, key in enumerate(array.axes) if dim not in dropped)
+        for dim, limit in zip(integers(op.update_window_dims), limits, strict=True):
+            known.fits(known.size(updates.axis(dim)), limit, op)
+    return [array.axes for array in operands[:count]]
 
 
 def _sort(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
@@ -378,7 +398,8 @@ def _sort(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
 
 
 def _top_k(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
-    k: Entry = operands[1].sizes_in(1)[0] if len(operands) > 1 else Size.constant(op.properties["k"].value.data)  # type: ignore[attr-defined]
+    k = operands[1].sizes_in(1)[0] if len(operands) > 1 else Size.constant(op.properties["k"].value.data)  # type: ignore[attr-defined]
+    known.fits(k, operands[0].axes[-1], op)
     return [[*operands[0].axes[:-1], k]] * 2
 
 
@@ -400,6 +421,7 @@ def _dynamic_update_slice(op: HloOp, operands: Sequence[Leaf], known: Known) -> 
 
 
 RULES: dict[str, Rule] = {
+    "bitcast-convert": _bitcast_convert,
     "broadcast": _broadcast,
     "transpose": _transpose,
     "concatenate": _concatenate,
@@ -425,7 +447,8 @@ RULES: dict[str, Rule] = {
     "dynamic-conv": _dynamic_conv,
     "gather": _gather,
     "dynamic-gather": _dynamic_gather,
-    "scatter": _first_arrays,
+    "scatter": _scatter,
+    "fft": _fft,
     "sort": _sort,
     "topk": _top_k,
     "dynamic-top-k": _top_k,

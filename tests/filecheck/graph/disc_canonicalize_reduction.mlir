@@ -110,3 +110,44 @@ hlo.computation @two entry {
   %r = hlo.reduce %x, %y, %z, %z {dimensions = array<i64: 2>, name = "r", to_apply = @first} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<f32>, tensor<f32>) -> tuple<tensor<2x3xf32>, tensor<2x3xf32>>
   hlo.return %r : tuple<tensor<2x3xf32>, tensor<2x3xf32>>
 }
+
+// -----
+
+// Of no dimension: each element is combined with the initial value, which JAX writes for `any` over no axis.
+// CHECK-LABEL: hlo.computation @none entry {
+// CHECK:         %[[FIVE:.*]] = hlo.broadcast %five {{.*}} -> tensor<2x3xf32>
+// CHECK-NEXT:    hlo.add %[[FIVE]], %x {name = "r.one"} : tensor<2x3xf32>
+// CHECK-NOT:     hlo.reduce
+hlo.computation @add {
+  %x = hlo.parameter 0 {name = "x"} : tensor<f32>
+  %y = hlo.parameter 1 {name = "y"} : tensor<f32>
+  %s = hlo.add %x, %y {name = "s"} : tensor<f32>
+  hlo.return %s : tensor<f32>
+}
+hlo.computation @none entry {
+  %x = hlo.parameter 0 {name = "x"} : tensor<2x3xf32>
+  %five = hlo.constant {name = "five"} dense<5.0> : tensor<f32>
+  %r = hlo.reduce %x, %five {dimensions = array<i64>, name = "r", to_apply = @add} : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
+  hlo.return %r : tensor<2x3xf32>
+}
+
+// -----
+
+// By what is no single op: the column of a matrix of one row.
+// CHECK-LABEL: hlo.computation @none_by_two_ops entry {
+// CHECK:         %[[FLAT:.*]] = hlo.reshape %x {{.*}} -> tensor<1x6xf32>
+// CHECK-NEXT:    hlo.reduce %[[FLAT]], %five {dimensions = array<i64: 0>
+// CHECK:         -> tensor<2x3xf32>
+hlo.computation @twice {
+  %x = hlo.parameter 0 {name = "x"} : tensor<f32>
+  %y = hlo.parameter 1 {name = "y"} : tensor<f32>
+  %s = hlo.add %x, %y {name = "s"} : tensor<f32>
+  %t = hlo.add %s, %y {name = "t"} : tensor<f32>
+  hlo.return %t : tensor<f32>
+}
+hlo.computation @none_by_two_ops entry {
+  %x = hlo.parameter 0 {name = "x"} : tensor<2x3xf32>
+  %five = hlo.constant {name = "five"} dense<5.0> : tensor<f32>
+  %r = hlo.reduce %x, %five {dimensions = array<i64>, name = "r", to_apply = @twice} : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
+  hlo.return %r : tensor<2x3xf32>
+}

@@ -13,6 +13,8 @@ func.func @main(%ctx: !disc_ral.context) {
   %a = memref.alloca() : memref<i32, "cpu">
   %p = memref.alloca() : memref<i1, "cpu">
   lmhlo.compare %a, %a -> %p {direction = "GE", name = "compare.1", type = "SIGNED"} : (memref<i32, "cpu">, memref<i32, "cpu">) -> memref<i1, "cpu">
+  %q = memref.alloca() : memref<2xi1, "cpu">
+  lmhlo.broadcast %p -> %q {name = "broadcast.2", dimensions = array<i64>} : (memref<i1, "cpu">) -> memref<2xi1, "cpu">
   disc_ral.send_output %ctx, 0, %o : memref<?x4xf32, "gpu">
   return
 }
@@ -37,6 +39,10 @@ func.func @main(%ctx: !disc_ral.context) {
 // CHECK:       disc_ral.dispatch "ral_kernel_launch"
 // CHECK-NOT:   lmhlo.compare
 // CHECK:       arith.cmpi sge, %{{.*}}, %{{.*}} : i32
+// CHECK-NOT:   lmhlo.broadcast
+// CHECK:       %[[TRUTH:.*]] = memref.load %p[] : memref<i1, "cpu">
+// CHECK:       memref.store %[[TRUTH]], %q[%{{.*}}] : memref<2xi1, "cpu">
+// CHECK:       memref.store %{{.*}}, %q[%{{.*}}] : memref<2xi1, "cpu">
 // CHECK:       llvm.call @ral_give
 // CHECK:       disc_ral.send_output
 // CHECK:       llvm.func @k(!llvm.ptr, !llvm.ptr, i64, i64, i64, !llvm.ptr)

@@ -1,5 +1,5 @@
 // RUN: xla-emitters-opt -p disc-fuse-for-cpu %s | filecheck %s
-// What a CPU's loops do well is a fusion of one op. Others stay: a scatter whose updates are not known to fit, what is in a fusion already, bits
+// What a CPU's loops do well is a fusion of one op, also one that updates an array in place. Others stay: a scatter whose updates are not known to fit, what is in a fusion already, bits
 // of a state in words of 32 bits.
 hlo.computation @add {
   %a = hlo.parameter 0 {name = "a"} : tensor<f32>
@@ -38,6 +38,14 @@ func.func @main(%x: memref<5xf32, "gpu">, %i: memref<?x1xi32, "gpu"> {disc.sizes
   }) : () -> ()
   return
 }
+func.func @in_place(%x: memref<5xf32, "gpu">, %i: memref<3x1xi32, "gpu">, %u: memref<3xf32, "gpu">) {
+  lmhlo.scatter %x, %i, %u -> %x {name = "y", to_apply = @add, update_window_dims = array<i64>, inserted_window_dims = array<i64: 0>, scatter_dims_to_operand_dims = array<i64: 0>, index_vector_dim = 1 : i64} : (memref<5xf32, "gpu">, memref<3x1xi32, "gpu">, memref<3xf32, "gpu">) -> memref<5xf32, "gpu">
+  return
+}
+func.func @into_an_argument(%x: memref<5xf32, "gpu">, %i: memref<3x1xi32, "gpu">, %u: memref<3xf32, "gpu">, %y: memref<5xf32, "gpu">) {
+  lmhlo.scatter %x, %i, %u -> %y {name = "y", to_apply = @add, update_window_dims = array<i64>, inserted_window_dims = array<i64: 0>, scatter_dims_to_operand_dims = array<i64: 0>, index_vector_dim = 1 : i64} : (memref<5xf32, "gpu">, memref<3x1xi32, "gpu">, memref<3xf32, "gpu">) -> memref<5xf32, "gpu">
+  return
+}
 // CHECK-LABEL: func.func @more
 // CHECK:         "lmhlo.fusion"() <{fusion_name = "more_kLoop_sort_cpu_0", kind = "kLoop"}> ({
 // CHECK-NEXT:      lmhlo.sort %x -> %s
@@ -57,3 +65,8 @@ func.func @main(%x: memref<5xf32, "gpu">, %i: memref<?x1xi32, "gpu"> {disc.sizes
 // CHECK-NEXT:    lmhlo.scatter %x, %i, %v -> %z
 // CHECK:         "lmhlo.fusion"() <{fusion_name = "k", kind = "kLoop"}> ({
 // CHECK-NEXT:      lmhlo.negate
+// CHECK-LABEL: func.func @in_place
+// CHECK:         "lmhlo.fusion"() <{fusion_name = "in_place_kLoop_scatter_cpu_0", kind = "kLoop"}> ({
+// CHECK-NEXT:      lmhlo.scatter %x, %i, %u -> %x
+// CHECK-LABEL: func.func @into_an_argument
+// CHECK-NEXT:    lmhlo.scatter %x, %i, %u -> %y

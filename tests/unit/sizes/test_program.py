@@ -197,6 +197,59 @@ def test_a_gather_from_an_axis_without_elements_stops_the_run() -> None:
             sizes.guards.check([Argument("f32", (0, 3)), Argument("s32", (rows, 1))])
 
 
+def test_a_window_of_updates_that_is_larger_than_the_array_stops_the_run() -> None:
+    dims = "update_window_dims = [0, 1], scatter_dims_to_operand_dims = [1], index_vector_dim = 0"
+    sizes = program(
+        f'    %0 = "stablehlo.scatter"(%x, %i, %u) <{{scatter_dimension_numbers = #stablehlo.scatter<{dims}>}}> ({{\n'
+        "    ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n      stablehlo.return %b : tensor<f32>\n"
+        "    }) : (tensor<?x?xf32>, tensor<1xi32>, tensor<?x2xf32>) -> tensor<?x?xf32>\n    return %0 : tensor<?x?xf32>",
+        "%x: tensor<?x?xf32>, %i: tensor<1xi32>, %u: tensor<?x2xf32>",
+        "tensor<?x?xf32>",
+    )
+    indices = Argument("s32", (1,))
+    sizes.guards.check([Argument("f32", (3, 2)), indices, Argument("f32", (3, 2))])
+    sizes.guards.check([Argument("f32", (3, 9)), indices, Argument("f32", (1, 2))])
+    with pytest.raises(DataError, match=r"scatter: the range from 0 to 2 .* not inside an axis of size 1"):
+        sizes.guards.check([Argument("f32", (3, 1)), indices, Argument("f32", (3, 2))])
+    with pytest.raises(DataError, match=r"scatter: the range from 0 to d2 is 0 to 4, not inside an axis of size 3"):
+        sizes.guards.check([Argument("f32", (3, 2)), indices, Argument("f32", (4, 2))])
+
+
+def test_more_of_the_largest_than_there_are_stop_the_run() -> None:
+    sizes = program(
+        "    %k = stablehlo.get_dimension_size %y, dim = 0 : (tensor<?xf32>) -> tensor<i32>\n"
+        "    %0:2 = stablehlo.custom_call @stablehlo.dynamic_top_k(%x, %k) : "
+        "(tensor<2x?xf32>, tensor<i32>) -> (tensor<2x?xf32>, tensor<2x?xi32>)\n    return %0#0 : tensor<2x?xf32>",
+        "%x: tensor<2x?xf32>, %y: tensor<?xf32>",
+        "tensor<2x?xf32>",
+    )
+    sizes.guards.check([Argument("f32", (2, 5)), Argument("f32", (5,))])
+    with pytest.raises(
+        DataError, match=r"dynamic-top-k: the range from 0 to d1 is 0 to 6, not inside an axis of size 5"
+    ):
+        sizes.guards.check([Argument("f32", (2, 5)), Argument("f32", (6,))])
+
+
+def test_a_batch_of_transforms_has_the_sizes_of_the_operand() -> None:
+    sizes = program(
+        "    %0 = stablehlo.fft %x, type = RFFT, length = [8] : (tensor<?x8xf32>) -> tensor<?x5xcomplex<f32>>\n"
+        "    return %0 : tensor<?x5xcomplex<f32>>",
+        "%x: tensor<?x8xf32>",
+        "tensor<?x5xcomplex<f32>>",
+    )
+    assert sizes.of(named(sizes, "fft").result) == (Size.symbol("d0"), Size.constant(5))
+
+
+def test_the_parts_of_a_bitcast_are_a_dimension() -> None:
+    sizes = program(
+        "    %0 = stablehlo.bitcast_convert %x : (tensor<?xf32>) -> tensor<?x4xui8>\n"
+        "    %1 = stablehlo.bitcast_convert %0 : (tensor<?x4xui8>) -> tensor<?xi32>\n    return %1 : tensor<?xi32>",
+        "%x: tensor<?xf32>",
+        "tensor<?xi32>",
+    )
+    assert not sizes.unresolved
+
+
 def test_a_product_of_sizes_that_32_bits_do_not_hold_stops_the_run() -> None:
     """JAX multiplies sizes in s32: 65536 * 65537 wraps around to 65536, which looks like a size."""
     sizes = program(

@@ -571,7 +571,7 @@ class BitcastConvertOp(ElementwiseOp):
             self.expect_dims(
                 (*dims, wide // narrow), f"{source.name} is {wide // narrow} of {target.name}, so it must be"
             )
-        elif dims and dims[-1] in (wide // narrow, -1):
+        elif dims and dims[-1] == wide // narrow:
             self.expect_dims(dims[:-1], f"{wide // narrow} of {source.name} are one {target.name}, so it must be")
         else:
             raise RuleBroken(

@@ -239,7 +239,9 @@ class _Words:
         """The arrays that the program made; each frees its memory with `free`."""
         words, at, found = self._layout.taken.unpack_from(self._words, self._layout.taken_at), 0, list[Array]()
         for held, rank in self._layout.results:
-            found.append(_Given(words[at], words[at + 1 : at + 1 + rank], held, free).array())
+            given = _Given(words[at], words[at + 1 : at + 1 + rank], held, free)
+            self._words[self._layout.taken_at // WORD + at] = 0  # what fails behind this frees it once
+            found.append(given.array())
             at += 1 + rank
         return found
 
@@ -280,7 +282,9 @@ class _Given:
 
     def __init__(self, data: int, shape: tuple[int, ...], held: np.dtype[Any], free: Callable[[int], None]) -> None:
         self._data, self._dtype, self._free = data, held, free
-        self.__array_interface__ = {"data": (data, False), "shape": shape, "typestr": held.str, "version": 3}
+        # NumPy reads no name of a type of ml_dtypes.
+        name = held.str if held.isbuiltin == 1 else f"|V{held.itemsize}"
+        self.__array_interface__ = {"data": (data, False), "shape": shape, "typestr": name, "version": 3}
 
     def array(self) -> Array:
         made = np.asarray(self)

@@ -100,44 +100,184 @@ static uint16_t to_f16(float value) {
   return sign | (uint16_t)(units + ((exponent + 13) << 10));
 }
 
+/* ---- elements ---- */
+
+typedef struct {
+  float re, im;
+} c64;
+typedef struct {
+  double re, im;
+} c128;
+
+/* The types that sums are held in: float for narrower floats too, 64 bits for integers, which wrap around, and for truth values. */
+enum { NONE, F32, F64, U64, C64, C128 };
+
 #define SAME(x) (x)
-#define FOR_ELEMENTS(MAKE)                           \
-  MAKE(f32, float, float, SAME, SAME)                \
-  MAKE(f64, double, double, SAME, SAME)              \
-  MAKE(bf16, uint16_t, float, from_bf16, to_bf16)    \
-  MAKE(f16, uint16_t, float, from_f16, to_f16)
+#define IS_TRUE(x) ((x) != 0)
+/* An element type, what holds its sums, its type in C, how it is loaded and stored. */
+#define FOR_REAL(MAKE)                          \
+  MAKE(f32, F32, float, SAME, SAME)             \
+  MAKE(bf16, F32, uint16_t, from_bf16, to_bf16) \
+  MAKE(f16, F32, uint16_t, from_f16, to_f16)    \
+  MAKE(f64, F64, double, SAME, SAME)            \
+  MAKE(i1, U64, uint8_t, IS_TRUE, IS_TRUE)      \
+  MAKE(i8, U64, int8_t, SAME, SAME)             \
+  MAKE(i16, U64, int16_t, SAME, SAME)           \
+  MAKE(i32, U64, int32_t, SAME, SAME)           \
+  MAKE(i64, U64, int64_t, SAME, SAME)           \
+  MAKE(ui8, U64, uint8_t, SAME, SAME)           \
+  MAKE(ui16, U64, uint16_t, SAME, SAME)         \
+  MAKE(ui32, U64, uint32_t, SAME, SAME)         \
+  MAKE(ui64, U64, uint64_t, SAME, SAME)
+#define ADD_PRODUCT(sum, x, y) ((sum) += (x) * (y))
+#define ADD_COMPLEX_PRODUCT(sum, x, y) \
+  ((sum).re += (x).re * (y).re - (x).im * (y).im, (sum).im += (x).re * (y).im + (x).im * (y).re)
+#define FOR_HELD(MAKE)                   \
+  MAKE(F32, float, ADD_PRODUCT)          \
+  MAKE(F64, double, ADD_PRODUCT)         \
+  MAKE(U64, uint64_t, ADD_PRODUCT)       \
+  MAKE(C64, c64, ADD_COMPLEX_PRODUCT)    \
+  MAKE(C128, c128, ADD_COMPLEX_PRODUCT)
 
-/* ---- products: out = lhs rhs, for each matrix of a batch; sums of narrow floats are in float ---- */
+/* What holds the sums of a type's elements; NONE for a type that is not here. */
+static int held_by(const char *type) {
+#define HELD(NAME, SUM, T, LOAD, STORE) \
+  if (!strcmp(type, #NAME)) return SUM;
+  FOR_REAL(HELD)
+  return !strcmp(type, "c64") ? C64 : !strcmp(type, "c128") ? C128 : NONE;
+}
 
-#define PRODUCT(NAME, T, SUM, LOAD, STORE)                                                                               \
-  static int product_##NAME(const T *lhs, const T *rhs, T *out, int64_t count, int64_t rows, int64_t terms, int64_t columns,       \
-                  int left, int right) {                                                                                 \
-    SUM *sums = malloc(sizeof(SUM) * (size_t)(columns ? columns : 1));                                                   \
+static size_t bytes_of(const char *type) {
+#define ELEMENT_BYTES(NAME, SUM, T, LOAD, STORE) \
+  if (!strcmp(type, #NAME)) return sizeof(T);
+  FOR_REAL(ELEMENT_BYTES)
+  return !strcmp(type, "c64") ? 8 : 16;
+}
+
+static const size_t held_bytes[] = {0, 4, 8, 8, 8, 16};
+
+/* Whether the elements are held as they are. */
+static int is_held(const char *type, int held) {
+  return held_by(type) == held && bytes_of(type) == held_bytes[held];
+}
+
+/* The elements in the type that holds sums: `data` itself, or a copy; NULL without memory. */
+static void *widened(const char *type, int held, const void *data, int64_t count) {
+  if (is_held(type, held)) return (void *)(uintptr_t)data;
+  char *made = malloc(count ? (size_t)count * held_bytes[held] : 1);
+  if (made == NULL) return NULL;
+#define WIDEN(NAME, SUM, T, LOAD, STORE)                                 \
+  if (!strcmp(type, #NAME))                                              \
+    for (int64_t i = 0; i < count; ++i) {                                \
+      const T x = ((const T *)data)[i];                                  \
+      if (held == F32) ((float *)made)[i] = (float)LOAD(x);              \
+      if (held == F64) ((double *)made)[i] = (double)LOAD(x);            \
+      if (held == U64) ((uint64_t *)made)[i] = (uint64_t)LOAD(x);        \
+      if (held == C64) ((c64 *)made)[i] = (c64){(float)LOAD(x), 0};      \
+      if (held == C128) ((c128 *)made)[i] = (c128){(double)LOAD(x), 0};  \
+    }
+  FOR_REAL(WIDEN)
+  if (!strcmp(type, "c64"))
+    for (int64_t i = 0; i < count; ++i) {
+      const c64 x = ((const c64 *)data)[i];
+      ((c128 *)made)[i] = (c128){x.re, x.im};
+    }
+  return made;
+}
+
+/* Elements from the type that holds them, rounded or wrapped once. */
+static void narrow(const char *type, const void *held, void *data, int64_t count) {
+#define NARROW_F32(T, STORE) ((T *)data)[i] = (T)STORE(((const float *)held)[i])
+#define NARROW_F64(T, STORE) ((T *)data)[i] = (T)STORE(((const double *)held)[i])
+#define NARROW_U64(T, STORE) ((T *)data)[i] = (T)STORE(((const uint64_t *)held)[i])
+#define NARROW(NAME, SUM, T, LOAD, STORE) \
+  if (!strcmp(type, #NAME))               \
+    for (int64_t i = 0; i < count; ++i) NARROW_##SUM(T, STORE);
+  FOR_REAL(NARROW)
+}
+
+/* ---- products: out = lhs rhs, for each matrix of a batch ---- */
+
+#define PRODUCT(HELD, T, ADD)                                                                                            \
+  static int product_##HELD(const T *lhs, const T *rhs, T *out, int64_t count, int64_t rows, int64_t terms,              \
+                            int64_t columns, int left, int right) {                                                      \
+    T *sums = malloc(sizeof(T) * (size_t)(columns ? columns : 1));                                                       \
     if (sums == NULL) return 1;                                                                                          \
     for (int64_t batch = 0; batch < count; ++batch)                                                                      \
       for (int64_t i = 0; i < rows; ++i) {                                                                               \
         const T *a = lhs + batch * rows * terms, *b = rhs + batch * terms * columns;                                     \
-        for (int64_t j = 0; j < columns; ++j) sums[j] = 0;                                                               \
+        memset(sums, 0, sizeof(T) * (size_t)columns);                                                                    \
         for (int64_t k = 0; k < terms; ++k) {                                                                            \
-          SUM x = LOAD(left ? a[k * rows + i] : a[i * terms + k]);                                                       \
-          for (int64_t j = 0; j < columns; ++j) sums[j] += x * LOAD(right ? b[j * terms + k] : b[k * columns + j]);      \
+          const T x = left ? a[k * rows + i] : a[i * terms + k];                                                         \
+          for (int64_t j = 0; j < columns; ++j) ADD(sums[j], x, (right ? b[j * terms + k] : b[k * columns + j]));        \
         }                                                                                                                \
-        for (int64_t j = 0; j < columns; ++j) out[(batch * rows + i) * columns + j] = STORE(sums[j]);                    \
+        for (int64_t j = 0; j < columns; ++j) out[(batch * rows + i) * columns + j] = sums[j];                           \
       }                                                                                                                  \
     free(sums);                                                                                                          \
     return 0;                                                                                                            \
   }
-FOR_ELEMENTS(PRODUCT)
+FOR_HELD(PRODUCT)
+
+/* The element types of lhs, rhs and the result. */
+struct types {
+  char lhs[8], rhs[8], out[8];
+};
+
+/* The operands and the result of a product or a convolution in the type that holds sums. */
+struct held {
+  int by;
+  void *lhs, *rhs, *out;
+};
+
+static struct held hold(const struct types *types, const void *lhs, int64_t of_lhs, const void *rhs, int64_t of_rhs, void *out,
+                        int64_t of_out) {
+  int by = held_by(types->out);
+  struct held held = {by, widened(types->lhs, by, lhs, of_lhs), widened(types->rhs, by, rhs, of_rhs), out};
+  if (!is_held(types->out, by)) held.out = malloc(of_out ? (size_t)of_out * held_bytes[by] : 1);
+  return held;
+}
+
+static int has_memory(const struct held *held) { return held->lhs != NULL && held->rhs != NULL && held->out != NULL; }
+
+/* Frees what is not the caller's. The result is written first, where `is_done`. */
+static void let_go(const struct held *held, const struct types *types, const void *lhs, const void *rhs, void *out, int64_t of_out,
+                   int is_done) {
+  if (held->lhs != lhs) free(held->lhs);
+  if (held->rhs != rhs) free(held->rhs);
+  if (held->out == out) return;
+  if (is_done) narrow(types->out, held->out, out, of_out);
+  free(held->out);
+}
+
+static const char *const no_types = "a product or a convolution of these types is none of ral.c";
+
+/* Whether there is code: complex elements are summed in a complex type. */
+static int has_types(const struct types *types) {
+  int by = held_by(types->out), lhs = held_by(types->lhs), rhs = held_by(types->rhs);
+  return by && lhs && rhs && (lhs < C64 || by == C128 || lhs == by) && (rhs < C64 || by == C128 || rhs == by);
+}
+
+static const char *multiply(const struct types *types, const void *lhs, const void *rhs, void *out, int64_t count, int64_t rows,
+                            int64_t terms, int64_t columns, int left, int right) {
+  if (!has_types(types)) return no_types;
+  struct held held = hold(types, lhs, count * rows * terms, rhs, count * terms * columns, out, count * rows * columns);
+  int failed = !has_memory(&held);
+#define MULTIPLY(HELD, T, ADD) \
+  if (!failed && held.by == HELD) failed = product_##HELD(held.lhs, held.rhs, held.out, count, rows, terms, columns, left, right);
+  FOR_HELD(MULTIPLY)
+  let_go(&held, types, lhs, rhs, out, count * rows * columns, !failed);
+  return failed ? "out of memory" : NULL;
+}
 
 static int64_t at(void **args, int number) { return *(int64_t *)args[number]; }
 
 /* ral_gemm___DEVICE___pvoid_pvoid_mLdT_mRdT_mOdT_i1_i1_i1___void */
 static const char *gemm(const char *types, void **args) {
   int left_rank, right_rank, out_rank, used = 0;
-  char name[8], second[8], third[8];
-  if (sscanf(types, "pvoid_pvoid_m%dd%7[a-z0-9]_m%dd%7[a-z0-9]_m%dd%7[a-z0-9]_i1_i1_i1%n", &left_rank, name, &right_rank,
-             second, &out_rank, third, &used) != 6 || used == 0 || strcmp(name, second) || strcmp(name, third))
-    return "a product of these types is none of ral.c";
+  struct types of;
+  if (sscanf(types, "pvoid_pvoid_m%dd%7[a-z0-9]_m%dd%7[a-z0-9]_m%dd%7[a-z0-9]_i1_i1_i1%n", &left_rank, of.lhs, &right_rank,
+             of.rhs, &out_rank, of.out, &used) != 6 || used == 0)
+    return no_types;
   void **l = args + 2, **r = l + 3 + 2 * left_rank, **o = r + 3 + 2 * right_rank, **flags = o + 3 + 2 * out_rank;
   const void *lhs = *(void **)l[1], *rhs = *(void **)r[1];
   void *out = *(void **)o[1];
@@ -155,11 +295,7 @@ static const char *gemm(const char *types, void **args) {
   for (int dim = 0; dim < out_rank; ++dim) elements *= at(o, 3 + dim);
   if (terms != at(r, 3 + right_rank - 2 + right)) return "a product's operands have other numbers of terms";
   if (elements != count * rows * columns) return "a product does not fit its result";
-  int failed = 2;
-#define MULTIPLY(NAME, T, SUM, LOAD, STORE) \
-  if (!strcmp(name, #NAME)) failed = product_##NAME(lhs, rhs, out, count, rows, terms, columns, left, right);
-  FOR_ELEMENTS(MULTIPLY)
-  return failed == 2 ? "a product of these types is none of ral.c" : failed ? "out of memory" : NULL;
+  return multiply(&of, lhs, rhs, out, count, rows, terms, columns, left, right);
 }
 
 /* The letters of a group in `labels`: batch A B ..., summed a b ..., kept -. */
@@ -201,34 +337,31 @@ static void *packed(void **array, int rank, const char *labels, const int *group
 /* lmhlo.dot: a product in any dimensions. `labels` has a letter for each dimension of lhs, a comma, and those of rhs. */
 static const char *any_product(const char *labels, const char *types, void **args) {
   int left_rank, right_rank, out_rank, used = 0;
-  char name[8], second[8], third[8];
-  if (sscanf(types, "pvoid_m%dd%7[a-z0-9]_m%dd%7[a-z0-9]_m%dd%7[a-z0-9]%n", &left_rank, name, &right_rank, second, &out_rank,
-             third, &used) != 6 || used == 0 || strcmp(name, second) || strcmp(name, third))
-    return "a product of these types is none of ral.c";
+  struct types of;
+  if (sscanf(types, "pvoid_m%dd%7[a-z0-9]_m%dd%7[a-z0-9]_m%dd%7[a-z0-9]%n", &left_rank, of.lhs, &right_rank, of.rhs, &out_rank,
+             of.out, &used) != 6 || used == 0 || !has_types(&of))
+    return no_types;
   void **l = args + 1, **r = l + 3 + 2 * left_rank, **o = r + 3 + 2 * right_rank;
   const char *right_labels = labels + left_rank + 1;
   for (int i = 0; i < left_rank; ++i)
     for (int j = 0; j < right_rank; ++j)
       if (labels[i] != '-' && labels[i] == right_labels[j] && at(l, 3 + i) != at(r, 3 + j))
         return "a product's operands have other sizes";
-  size_t bytes = !strcmp(name, "f64") ? 8 : !strcmp(name, "f32") ? 4 : 2;
   int64_t left[3], right[3], elements = 1;
   for (int dim = 0; dim < out_rank; ++dim) elements *= at(o, 3 + dim);
-  void *lhs = packed(l, left_rank, labels, (int[]){BATCH, KEPT, SUMMED}, bytes, left);
-  void *rhs = packed(r, right_rank, right_labels, (int[]){BATCH, SUMMED, KEPT}, bytes, right), *out = *(void **)o[1];
-  int failed = 2, fits = elements == left[BATCH] * left[KEPT] * right[KEPT];
-#define MULTIPLY_ANY(NAME, T, SUM, LOAD, STORE) \
-  if (lhs && rhs && fits && !strcmp(name, #NAME)) \
-    failed = product_##NAME(lhs, rhs, out, left[BATCH], left[KEPT], left[SUMMED], right[KEPT], 0, 0);
-  FOR_ELEMENTS(MULTIPLY_ANY)
-  if (lhs == NULL || rhs == NULL) failed = 1;
+  void *lhs = packed(l, left_rank, labels, (int[]){BATCH, KEPT, SUMMED}, bytes_of(of.lhs), left);
+  void *rhs = packed(r, right_rank, right_labels, (int[]){BATCH, SUMMED, KEPT}, bytes_of(of.rhs), right);
+  const char *failed = lhs == NULL || rhs == NULL                               ? "out of memory"
+                       : elements != left[BATCH] * left[KEPT] * right[KEPT] ? "a product does not fit its result"
+                                                                            : NULL;
+  if (!failed)
+    failed = multiply(&of, lhs, rhs, *(void **)o[1], left[BATCH], left[KEPT], left[SUMMED], right[KEPT], 0, 0);
   free(lhs);
   free(rhs);
-  if (!fits) return "a product does not fit its result";
-  return failed == 2 ? "a product of these types is none of ral.c" : failed ? "out of memory" : NULL;
+  return failed;
 }
 
-/* ---- convolutions, term by term; sums of narrow floats are in float ---- */
+/* ---- convolutions, term by term ---- */
 
 struct side {
   int64_t sizes[RAL_MAX_RANK], strides[RAL_MAX_RANK]; /* (batch, feature, places) or, of a kernel, (in, out, places) */
@@ -263,14 +396,14 @@ static int step(int64_t *index, const int64_t *sizes, int count) {
   return 0;
 }
 
-#define CONVOLUTION(NAME, T, SUM, LOAD, STORE)                                                                           \
-  static void convolution_##NAME(const T *image, const struct side *x, const T *kernel, const struct side *w, T *out,    \
+#define CONVOLUTION(HELD, T, ADD)                                                                                        \
+  static void convolution_##HELD(const T *image, const struct side *x, const T *kernel, const struct side *w, T *out,    \
                                  const struct side *y, const struct window *window) {                                    \
     int64_t here[RAL_MAX_RANK] = {0}, terms = w->sizes[0], each = w->sizes[1] / window->groups;                          \
     int64_t of_batch = w->sizes[1] / window->batch_groups;                                                               \
     do {                                                                                                                 \
-      int64_t feature = here[1], batch = here[0] + feature / of_batch * y->sizes[0], k[RAL_MAX_RANK] = {0}, into = 0;     \
-      SUM sum = 0;                                                                                                       \
+      int64_t feature = here[1], batch = here[0] + feature / of_batch * y->sizes[0], k[RAL_MAX_RANK] = {0}, into = 0;    \
+      T sum = {0};                                                                                                       \
       do {                                                                                                               \
         int inside = 1;                                                                                                  \
         int64_t from = batch * x->strides[0] + feature / each * terms * x->strides[1], by = feature * w->strides[1];     \
@@ -281,23 +414,30 @@ static int step(int64_t *index, const int64_t *sizes, int count) {
           by += k[dim] * w->strides[2 + dim];                                                                            \
         }                                                                                                                \
         for (int64_t term = 0; inside && term < terms; ++term)                                                           \
-          sum += (SUM)LOAD(image[from + term * x->strides[1]]) * LOAD(kernel[by + term * w->strides[0]]);                \
+          ADD(sum, image[from + term * x->strides[1]], kernel[by + term * w->strides[0]]);                               \
       } while (step(k, w->sizes + 2, window->places));                                                                   \
       for (int dim = 0; dim < 2 + window->places; ++dim) into += here[dim] * y->strides[dim];                            \
-      out[into] = STORE(sum);                                                                                            \
+      out[into] = sum;                                                                                                   \
     } while (step(here, y->sizes, 2 + window->places));                                                                  \
   }
-FOR_ELEMENTS(CONVOLUTION)
+FOR_HELD(CONVOLUTION)
+
+static int64_t elements_of(const struct side *side, int rank) {
+  int64_t found = 1;
+  for (int dim = 0; dim < rank; ++dim) found *= side->sizes[dim];
+  return found;
+}
 
 /* ral_conv___DEVICE___pvoid_pvoid_mRdT_mRdT_m2dI_mRdT_pvoid___void: image, kernel, padding, result, and as a text the dimensions of
    each in the order of `side`, strides, dilations, whether the kernel is constant, and the numbers of groups where there are any. */
 static const char *convolution(const char *types, void **args) {
   int rank, ranks[2], used = 0, count = 0;
-  char name[8], second[8], third[8], index[8];
-  if (sscanf(types, "pvoid_pvoid_m%dd%7[a-z0-9]_m%dd%7[a-z0-9]_m2d%7[a-z0-9]_m%dd%7[a-z0-9]_pvoid%n", &rank, name, &ranks[0],
-             second, index, &ranks[1], third, &used) != 7 || used == 0 || strcmp(name, second) || strcmp(name, third) ||
-      rank != ranks[0] || rank != ranks[1] || rank < 2 || rank > RAL_MAX_RANK)
-    return "a convolution of these types is none of ral.c";
+  char index[8];
+  struct types of;
+  if (sscanf(types, "pvoid_pvoid_m%dd%7[a-z0-9]_m%dd%7[a-z0-9]_m2d%7[a-z0-9]_m%dd%7[a-z0-9]_pvoid%n", &rank, of.lhs, &ranks[0],
+             of.rhs, index, &ranks[1], of.out, &used) != 7 || used == 0 || !has_types(&of) || rank != ranks[0] ||
+      rank != ranks[1] || rank < 2 || rank > RAL_MAX_RANK)
+    return no_types;
   void **image = args + 2, **kernel = image + 3 + 2 * rank, **padding = kernel + 3 + 2 * rank, **out = padding + 3 + 4;
   int64_t numbers[5 * RAL_MAX_RANK];
   for (const char *c = *(const char **)out[3 + 2 * rank]; *c && count < 5 * RAL_MAX_RANK;) {
@@ -317,7 +457,6 @@ static const char *convolution(const char *types, void **args) {
   if (x.sizes[1] != w.sizes[0] * window.groups || w.sizes[1] % (window.groups * window.batch_groups) ||
       x.sizes[0] % window.batch_groups)
     return "a convolution's features or groups do not fit";
-  int64_t elements = y.sizes[0] * y.sizes[1];
   int fits = y.sizes[0] == x.sizes[0] / window.batch_groups && y.sizes[1] == w.sizes[1];
   for (int dim = 0; dim < window.places; ++dim) {
     const void *pads = *(void **)padding[1];
@@ -329,16 +468,18 @@ static const char *convolution(const char *types, void **args) {
     window.dilation[dim] = numbers[4 * rank - 2 + dim];
     int64_t reach = x.sizes[2 + dim] + pad[0] + pad[1] - (w.sizes[2 + dim] - 1) * window.dilation[dim] - 1;
     fits &= y.sizes[2 + dim] == (reach < 0 || w.sizes[2 + dim] == 0 ? 0 : reach / window.stride[dim] + 1);
-    elements *= y.sizes[2 + dim];
   }
   if (!fits) return "a convolution does not fit its result";
+  int64_t elements = elements_of(&y, rank);
   if (elements == 0) return NULL;
-  const void *read = *(void **)image[1], *by = *(void **)kernel[1];
-  void *into = *(void **)out[1];
-#define CONVOLVE(NAME, T, SUM, LOAD, STORE) \
-  if (!strcmp(name, #NAME)) return convolution_##NAME(read, &x, by, &w, into, &y, &window), NULL;
-  FOR_ELEMENTS(CONVOLVE)
-  return "a convolution of these types is none of ral.c";
+  const void *lhs = *(void **)image[1], *rhs = *(void **)kernel[1];
+  struct held held = hold(&of, lhs, elements_of(&x, rank), rhs, elements_of(&w, rank), *(void **)out[1], elements);
+  int is_done = has_memory(&held);
+#define CONVOLVE(HELD, T, ADD) \
+  if (is_done && held.by == HELD) convolution_##HELD(held.lhs, &x, held.rhs, &w, held.out, &y, &window);
+  FOR_HELD(CONVOLVE)
+  let_go(&held, &of, lhs, rhs, *(void **)out[1], elements, is_done);
+  return is_done ? NULL : "out of memory";
 }
 
 /* ---- calls by name ---- */
