@@ -34,7 +34,7 @@ from xdsl.utils.hints import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.kernels.index_sums import Product, Sum, Sums, factors_of
+from xla_emitters.kernels.index_sums import Product, Sum, Sums, Term, factors_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
@@ -75,17 +75,27 @@ class Access:
             return None
         first, stride = sums.of(cast.input), Sum(0)
         for term, coefficient in first.terms:
-            rest = [factor for factor in factors_of(term) if factor is not variable]
+            rest = tuple(factor for factor in factors_of(term) if factor is not variable)
             if any(not isinstance(factor, SSAValue) or body.is_ancestor(factor.owner) for factor in rest):
                 return None
             match len(factors_of(term)) - len(rest):
                 case 0:
                     continue
                 case 1:
-                    stride += Sum(0, frozenset([(Product(tuple(rest)), coefficient)])) if rest else Sum(coefficient)
+                    stride += _term(rest, coefficient)
                 case _:
                     return None
         return Access(address, first - stride * sums.of(variable), stride) if stride.terms else None
+
+
+def _term(factors: Sequence[Term], coefficient: int) -> Sum:
+    match factors:
+        case ():
+            return Sum(coefficient)
+        case (factor,):
+            return Sum(0, frozenset([(factor, coefficient)]))
+        case _:
+            return Sum(0, frozenset([(Product(tuple(factors)), coefficient)]))
 
 
 def _step(loop: scf.ForOp, sums: Sums, rows: Mapping[tuple[SSAValue, Sum], Sequence[Access]]) -> None:
