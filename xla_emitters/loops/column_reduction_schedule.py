@@ -60,6 +60,8 @@ ATOMICS = "disc.atomics"
 """Attribute of a fusion: column reductions by atomic updates, where there is an instruction."""
 ROWS_A_THREAD = 32
 """A thread of the first pass takes as many rows, or more, so that there are at most MOST_TILES tiles."""
+AT_A_TIME = 4
+"""Of these rows."""
 MOST_TILES = 1024
 TOGETHER = 16
 """Rows of threads whose partial results a thread combines; tiles of few columns have more, and take several steps."""
@@ -337,11 +339,18 @@ class Tiles:
             return inner.loop(first, end, self.lanes, starts, step)
 
         def usual(inner: KernelCode) -> Sequence[SSAValue]:
-            def numbered(innermost: KernelCode, number: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                row = innermost.index.add(first, innermost.index.multiply(number, self.lanes))
-                return step(innermost, innermost.index.value(row), carried)
+            """The same rows, a known number of them, some at a time: their loads do not wait for each other."""
 
-            return inner.loop(0, self.usual // self.lanes, 1, starts, numbered)
+            def some(outer: KernelCode, number: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                start = outer.index.add(first, outer.index.multiply(number, self.lanes * AT_A_TIME))
+
+                def one(innermost: KernelCode, own: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                    row = innermost.index.add(start, innermost.index.multiply(own, self.lanes))
+                    return step(innermost, innermost.index.value(row), carried)
+
+                return outer.loop(0, AT_A_TIME, 1, carried, one)
+
+            return inner.loop(0, ROWS_A_THREAD // AT_A_TIME, 1, starts, some)
 
         if self.usual:
             is_usual = index.compare("eq", index.subtract(end, top), self.usual)

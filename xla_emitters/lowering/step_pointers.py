@@ -1,17 +1,16 @@
 """A loop that reads or writes every n-th row steps a pointer from row to row, and multiplies nothing.
 
-    scf.for %r = %lb to %ub step %c8 {                         %q = (%lb * %cols + %j) as i32, %p = getelementptr %x[%q]
-      %m = arith.muli %r, %cols                                %d = (%cols * 8) as i32
-      %i = arith.addi %m, %j                                   scf.for %r = %lb to %ub step %c8 iter_args(%a = %p) {
-      %0 = arith.index_castui %i : index to i32         ->
-      %1 = llvm.getelementptr %x[%0]
-      llvm.load %1                                               llvm.load %a
-    }                                                            scf.yield (getelementptr %a[%d])
-                                                               }
+    scf.for %r = %lb to %ub step %c8 {                     %p = llvm.getelementptr %x[%lb * %cols + %j]
+      %m = arith.muli %r, %cols                            %d = 4 * (%cols * 8)                                 in bytes
+      %i = arith.addi %m, %j                         ->    scf.for %r = %lb to %ub step %c8 iter_args(%a = %p) {
+      %0 = arith.index_castui %i : index to i32              llvm.load %a
+      %1 = llvm.getelementptr %x[%0]                         %n = llvm.getelementptr %a[%d]
+      llvm.load %1                                           scf.yield %n
+    }                                                      }
 
 Several accesses of an iteration to one buffer, in rows %r, %r + 8 ..., follow one another: each address is the one before plus what the
-indices differ by. An addition of a number of 32 bits to a pointer is one instruction; an index of its own, two. A difference that is
-known is left to LLVM: it becomes an offset of the instruction that loads.
+indices differ by. To add such a distance to an address is one instruction; an address from an index takes two. Indices that rise by a
+known number are left to LLVM: their difference becomes an offset of the instruction that loads.
 
 Only addresses that an iteration is sure to access: two indices of elements differ by less than 2^31 where indices have 32 bits, so the
 difference in 32 bits is the difference. The address of an iteration that is not run may be any.
@@ -105,38 +104,40 @@ def _step(loop: scf.ForOp, sums: Sums, rows: Mapping[tuple[SSAValue, Sum], Seque
     assert isinstance(last, scf.YieldOp)
     starts, following = list[SSAValue](), list[SSAValue]()
     for (buffer, stride), accesses in rows.items():
-        one = accesses[0].address
-        integer, element = one.ssa_indices[0].type, one.elem_type
-
-        def number(total: Sum) -> SSAValue:
-            return before.insert(IndexCastUIOp(_value(before, sums, total), integer)).result
-
-        def beyond(place: Builder, start: SSAValue, by: Sum) -> SSAValue:
-            """The address `by` elements behind `start`."""
-            if by == Sum(0):
-                return start
-            wide = number(by) if integer == i64 else before.insert(arith.ExtSIOp(number(by), i64)).result
-            size = before.insert(arith.ConstantOp(IntegerAttr(_bytes(element), i64))).result
-            bytes_ = before.insert(arith.MuliOp(wide, size)).result
-            return place.insert(llvm.GEPOp.from_mixed_indices(start, [bytes_], i8)).result
-
-        start = number(accesses[0].first + stride * sums.of(loop.lb))
-        starts.append(before.insert(llvm.GEPOp.from_mixed_indices(buffer, [start], element)).result)
+        one, reached = accesses[0].address, accesses[0].first
+        start = _number(before, sums, reached + stride * sums.of(loop.lb), one)
+        starts.append(before.insert(llvm.GEPOp.from_mixed_indices(buffer, [start], one.elem_type)).result)
         address: SSAValue = body.insert_arg(buffer.type, len(body.args))
-        reached = accesses[0].first
         for access in accesses:
-            place = located_builder(InsertPoint.before(access.address), access.address)
-            address = beyond(place, address, access.first - reached)
+            if (distance := access.first - reached) != Sum(0):
+                bytes_ = _bytes_of(before, sums, distance, one)
+                place = located_builder(InsertPoint.before(access.address), access.address)
+                address = place.insert(llvm.GEPOp.from_mixed_indices(address, [bytes_], i8)).result
             reached = access.first
             Rewriter.replace_op(access.address, [], [address])
-        to_next = accesses[0].first + stride * sums.of(loop.step) - reached
-        following.append(beyond(located_builder(InsertPoint.before(last), last), address, to_next))
+        bytes_ = _bytes_of(before, sums, accesses[0].first + stride * sums.of(loop.step) - reached, one)
+        place = located_builder(InsertPoint.before(last), last)
+        following.append(place.insert(llvm.GEPOp.from_mixed_indices(address, [bytes_], i8)).result)
     Rewriter.replace_op(last, scf.YieldOp(*last.operands, *following))
     made = scf.ForOp(loop.lb, loop.ub, loop.step, [*loop.iter_args, *starts], loop.detach_region(loop.body))
     made.properties |= {name: value for name, value in loop.properties.items() if name not in made.properties}
     made.attributes |= loop.attributes
     made.location = loop.location
     Rewriter.replace_op(loop, made, made.results[: len(loop.results)])
+
+
+def _number(builder: Builder, sums: Sums, total: Sum, like: llvm.GEPOp) -> SSAValue:
+    """The sum as an integer as wide as the index of an address."""
+    return builder.insert(IndexCastUIOp(_value(builder, sums, total), like.ssa_indices[0].type)).result
+
+
+def _bytes_of(builder: Builder, sums: Sums, elements: Sum, like: llvm.GEPOp) -> SSAValue:
+    """So many elements in bytes, in 64 bits. LLVM would take the product into the loop, were it the address's own."""
+    found = _number(builder, sums, elements, like)
+    if found.type != i64:
+        found = builder.insert(arith.ExtSIOp(found, i64)).result
+    size = builder.insert(arith.ConstantOp(IntegerAttr(_bytes(like.elem_type), i64))).result
+    return builder.insert(arith.MuliOp(found, size)).result
 
 
 def _bytes(element: Attribute) -> int:
