@@ -13,13 +13,20 @@
                  memref.atomic_rmw addf %q, %y[%column]             scf.parallel {disc.schedule = "column"}
 
 Two passes are the default: the order is fixed, so equal inputs give equal bits. They cost a buffer of at most 1024 rows, allocated on the
-host, that is written and read once: under a hundredth of the input's bytes where it has 256 rows or more a tile. `disc.atomics` on the
-fusion asks for atomic updates where one instruction has the reduction's meaning; others keep two passes. A matrix of few columns, known
-when it is compiled, has narrower and taller tiles: one column, 256 rows of threads. With `disc.vector = 4` a thread takes four columns
-beside each other, so a tile has 128.
+host, that is written and read once: under a hundredth of the input's bytes where it has 256 rows or more a tile. Where one tile has all
+rows, the first pass writes the results, and the second one has no blocks. `disc.atomics` on the fusion asks for atomic updates where one
+instruction has the reduction's meaning; others keep two passes.
 
-Partial results begin without an element, so that the initial value counts once: it is added by the second pass, or written by the loop
-that runs before atomic updates. No row: no tile, and the second pass gives the initial value. No column: no block.
+With `disc.vector = 4` a thread takes four columns beside each other, and a tile has 64 columns, 16 rows of threads and 512 rows. A matrix
+of few columns, known when it is compiled, has narrower and taller tiles: one column, 256 rows of threads. Tiles are the second dimension
+of the grid, so a block divides nothing.
+
+In a tile of the usual height a thread has 32 rows. They are a loop of a known number of steps, of which nothing is left to check, and
+loads of later rows overtake additions of earlier ones. Other tiles (at the lower edge, of few rows, of more than 1024 times the usual
+height) have a loop to the last row.
+
+Partial results begin without an element, so that the initial value counts once: it is added by the pass that writes the result, or
+written by the loop that runs before atomic updates. No row: no tile, and the second pass gives the initial value. No column: no block.
 Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 to 3.6.
 """
 
@@ -61,7 +68,7 @@ ATOMICS = "disc.atomics"
 ROWS_A_THREAD = 32
 """A thread of the first pass takes as many rows, or more, so that there are at most MOST_TILES tiles."""
 AT_A_TIME = 4
-"""Of these rows."""
+"""Rows whose elements are computed together, however long their code is."""
 MOST_TILES = 1024
 TOGETHER = 16
 """Rows of threads whose partial results a thread combines; tiles of few columns have more, and take several steps."""
@@ -339,7 +346,7 @@ class Tiles:
             return inner.loop(first, end, self.lanes, starts, step)
 
         def usual(inner: KernelCode) -> Sequence[SSAValue]:
-            """The same rows, a known number of them, some at a time: their loads do not wait for each other."""
+            """The same where there are ROWS_A_THREAD rows."""
 
             def some(outer: KernelCode, number: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 start = outer.index.add(first, outer.index.multiply(number, self.lanes * AT_A_TIME))
