@@ -17,8 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xla_emitters.errors import UsageError
-from xla_emitters.explore.compare import Code, Comparison, KernelComparison, PassRow
+from xla_emitters.explore.compare import Code, Comparison, KernelComparison
 from xla_emitters.explore.ir_difference import VERDICTS, Difference
+from xla_emitters.explore.pass_rows import PassRow
 
 _SHOWN_OPS = 3
 

@@ -1,0 +1,192 @@
+"""How our code is divided otherwise than XLA's: what is a function, what a loop carries, and which index is computed where.
+
+    xla_gpu.loop (%t)[%r, %v] -> (%a, %b) in "(t)[r, v] -> (t * 2 + v, 0), domain: ..., r in [0, 0], v in [0, 1]" iter_args(%o = %out)
+        ... %r ... %a ... %b ...; xla_gpu.yield %o
+    ->
+    xla_gpu.loop (%t)[%v] -> () in "(t)[v] -> (), domain: ..., v in [0, 1]"
+        %a = apply_indexing (t, v) -> (t * 2 + v); ... 0 ... %a ... 0 ...; xla_gpu.yield            (%o is %out, and so is the result)
+
+Each rewrite is right on any module, whoever made it. It is made on both sides; what was different and then is equal was this difference.
+`inline_everything` puts each function's body where it is called: after it, what functions take and return does not count.
+Source: docs/decisions/20-what-is-the-same-but-for.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.dialects.context import make_context
+from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.dialects.xla_gpu.calls import PureCallOp
+from xla_emitters.dialects.xla_gpu.loops import ApplyIndexingOp, LoopOp, YieldOp
+from xla_emitters.explore.differences_in_code import Rewrite
+from xla_emitters.indexing import Expr, IndexingMap
+from xla_emitters.rewrite.folders import constant_op
+from xla_emitters.rewrite.kernel_pass import run_pass
+from xla_emitters.rewrite.symbols import functions, symbols_in
+from xla_emitters.transforms.erase_dead_functions import EraseDeadFunctionsPass
+
+DECISION = "20-what-is-the-same-but-for.md"
+MOST_OPS = 20_000
+"""A module that would become larger is not inlined."""
+
+_INDEX = IndexType()
+_Call = PureCallOp | func.CallOp
+
+
+def _without_uncalled_functions(module: ModuleOp) -> bool:
+    before = len(functions(module))
+    run_pass(EraseDeadFunctionsPass(), make_context(), module)
+    return len(functions(module)) != before
+
+
+def _without_unchanged_values(module: ModuleOp) -> bool:
+    """A value that each iteration of an `xla_gpu.loop` hands on as it is -> the value before the loop."""
+    changed = False
+    for loop in tuple(op for op in module.walk() if isinstance(op, LoopOp)):
+        end = loop.body.block.last_op
+        assert isinstance(end, YieldOp)
+        kept = [n for n, (own, new) in enumerate(zip(loop.iter_args, end.operands, strict=True)) if own is not new]
+        if len(kept) == len(loop.inits):
+            continue
+        inits, arguments, results = tuple(loop.inits), tuple(loop.iter_args), tuple(loop.results)
+        end.operands = [end.operands[n] for n in kept]
+        for n in (n for n in range(len(inits)) if n not in kept):
+            arguments[n].replace_all_uses_with(inits[n])
+            results[n].replace_all_uses_with(inits[n])
+            loop.body.block.erase_arg(arguments[n])
+        body = Rewriter().move_region_contents_to_new_regions(loop.body)
+        new = LoopOp(tuple(loop.dims), [inits[n] for n in kept], loop.map, body, loop.attributes)
+        Rewriter.insert_op(new, InsertPoint.before(loop))
+        for place, n in enumerate(kept):
+            results[n].replace_all_uses_with(new.results[place])
+        Rewriter.erase_op(loop)
+        changed = True
+    return changed
+
+
+def _maps_in_their_simplest_form(module: ModuleOp) -> bool:
+    """Maps of loops simplified on their domain; those of `apply_indexing` are simplified by folding."""
+    changed = False
+    for loop in tuple(op for op in module.walk() if isinstance(op, LoopOp)):
+        simpler = loop.map.simplify()
+        if str(simpler) != str(loop.map) and not simpler.is_known_empty:
+            loop.properties["indexing_map_attr"] = type(loop.indexing_map_attr)(simpler)
+            changed = True
+    return changed
+
+
+def _indices_computed_in_the_body(module: ModuleOp) -> bool:
+    """Results of a loop's map -> results of `apply_indexing` in its body; a range variable of one value -> that value."""
+    changed = False
+    for loop in tuple(op for op in module.walk() if isinstance(op, LoopOp)):
+        it = loop.map
+        if it.is_known_empty or it.runtime_vars:
+            continue
+        single = [n for n, variable in enumerate(it.range_vars) if variable.bounds.is_point]
+        if not it.num_results and not single:
+            continue
+        block, first = loop.body.block, len(it.range_vars)
+        entry = InsertPoint.at_start(block)
+        for number in range(it.num_results):
+            result = block.args[first + number]
+            if result.first_use is not None:
+                one = replace(it.submap(number), constraints=()).range_vars_to_dims(range(first))
+                index = ApplyIndexingOp((*loop.dims, *block.args[:first]), one)
+                Rewriter.insert_op(index, entry)
+                result.replace_all_uses_with(index.results[0])
+        for n in single:
+            _replace_by_constant(block.args[n], it.range_vars[n].bounds.lower, loop)
+        for argument in tuple(block.args[first : first + it.num_results]):
+            block.erase_arg(argument)
+        for n in reversed(single):
+            block.erase_arg(block.args[n])
+        body = Rewriter().move_region_contents_to_new_regions(loop.body)
+        new = LoopOp(tuple(loop.dims), tuple(loop.inits), _without(it, single), body, loop.attributes)
+        Rewriter.replace_op(loop, new)
+        changed = True
+    return changed
+
+
+def _without(it: IndexingMap, single: list[int]) -> IndexingMap:
+    """The map without results, and without range variables that have one value."""
+    numbers = iter(range(len(it.variables)))
+    alone = {it.num_dims + n: variable.bounds.lower for n, variable in enumerate(it.range_vars) if n in single}
+    replacements = [
+        Expr.constant(alone[n]) if n in alone else Expr.variable(next(numbers)) for n in range(len(it.variables))
+    ]
+    kept = [variable for n, variable in enumerate(it.range_vars) if n not in single]
+    return replace(it, results=()).with_variables_replaced(replacements, dims=it.dims, range_vars=kept)
+
+
+def _indices_of_one_value(module: ModuleOp) -> bool:
+    """An index whose range is one value -> a constant."""
+    changed = False
+    for op in tuple(module.walk()):
+        arguments = (argument for region in op.regions for block in region.blocks for argument in block.args)
+        for value in (*op.results, *arguments):
+            if isinstance(value.type, IndexType) and value.first_use is not None and op.name != "arith.constant":
+                known = range_of_value(value)
+                if known is not None and known.is_point:
+                    _replace_by_constant(value, known.lower, op)
+                    changed = True
+    return changed
+
+
+def _replace_by_constant(value: SSAValue, number: int, op: Operation) -> None:
+    constant = constant_op(IntegerAttr(number, _INDEX))
+    point = InsertPoint.after(op) if isinstance(value, OpResult) else InsertPoint.at_start(value.owner)  # pyright: ignore[reportArgumentType]
+    Rewriter.insert_op(constant, point)
+    value.replace_all_uses_with(constant.result)
+
+
+def inline_everything(module: ModuleOp) -> bool:
+    """Every call of a function that has a body of one block and does not call itself -> that body. Says whether there was one."""
+    by_name = functions(module)
+    order, open_names = list[str](), set[str]()
+
+    def visit(name: str) -> None:
+        if name in open_names:
+            return
+        open_names.add(name)
+        for callee in {callee for op in by_name[name].walk() for callee in symbols_in(op) if callee in by_name}:
+            visit(callee)
+        order.append(name)
+
+    for name in by_name:
+        visit(name)
+    sizes, added = dict[str, int](), 0
+    for name in order:
+        for call in tuple(op for op in by_name[name].walk() if isinstance(op, _Call)):
+            callee = call.callee if isinstance(call, PureCallOp) else call.callee.string_value()
+            if callee in sizes and sizes[callee] + added <= MOST_OPS:
+                _inline(call, by_name[callee])
+                added += sizes[callee]
+        if len(by_name[name].body.blocks) == 1:
+            sizes[name] = sum(1 for _ in by_name[name].walk())
+    run_pass(EraseDeadFunctionsPass(), make_context(), module)
+    return added > 0
+
+
+def _inline(call: _Call, callee: func.FuncOp) -> None:
+    body = callee.body.block
+    values: dict[SSAValue, SSAValue] = dict(zip(body.args, call.arguments, strict=True))
+    copies = [op.clone(value_mapper=values) for op in body.ops if not isinstance(op, func.ReturnOp)]
+    end = body.last_op
+    assert end is not None
+    Rewriter.insert_op(copies, InsertPoint.before(call))
+    Rewriter.replace_op(call, [], [values.get(value, value) for value in end.operands])
+
+
+IN_STRUCTURE = (
+    Rewrite(DECISION, "functions that nothing calls", _without_uncalled_functions),
+    Rewrite(DECISION, "what loops carry unchanged", _without_unchanged_values),
+    Rewrite(DECISION, "maps simplified on their domain", _maps_in_their_simplest_form),
+    Rewrite(DECISION, "indices that have one value", _indices_of_one_value),
+    Rewrite(DECISION, "indices computed in the loop's map", _indices_computed_in_the_body),
+)
