@@ -55,6 +55,16 @@ def _addresses_of_elements(module: ModuleOp) -> bool:
     return changed
 
 
+def _addresses_of_first_elements(module: ModuleOp) -> bool:
+    """`base[0]` -> `base`."""
+    changed = False
+    for op in tuple(op for op in module.walk() if isinstance(op, GEPOp)):
+        if not op.ssa_indices and not any(op.rawConstantIndices.get_values()):
+            Rewriter.replace_op(op, [], [op.ptr])
+            changed = True
+    return changed
+
+
 def _natural_alignment(module: ModuleOp) -> bool:
     stated = [op for op in module.walk() if isinstance(op, LoadOp | StoreOp) and "alignment" in op.properties]
     for op in stated:
@@ -136,6 +146,7 @@ IN_CODE = (
     Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once_of_llvm),
     Rewrite("01-what-the-ir-carries.md", "griddepcontrol.wait", _without_waits),
     Rewrite("02-the-seed-and-the-stages.md", "base[i] of elements for base[0][i] of an array", _addresses_of_elements),
+    Rewrite("02-the-seed-and-the-stages.md", "base for base[0]", _addresses_of_first_elements),
     Rewrite("02-the-seed-and-the-stages.md", "the alignment of an access", _natural_alignment),
     Rewrite("02-the-seed-and-the-stages.md", "the alignment of shared memory, for wider accesses", _alignment_of_tiles),
 )

@@ -15,23 +15,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xdsl.dialects import func
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.dialects import arith, func, gpu, scf, tensor
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.ranges import range_of_value
-from xla_emitters.dialects.xla_gpu.calls import PureCallOp
+from xla_emitters.dialects.xla_gpu.calls import PureCallOp, ShuffleReduceOp
 from xla_emitters.dialects.xla_gpu.loops import ApplyIndexingOp, LoopOp, YieldOp
+from xla_emitters.dialects.xla_gpu.tensors import PredicatedExtractOp, PredicatedInsertOp
 from xla_emitters.explore.differences_in_code import Rewrite
 from xla_emitters.indexing import Expr, IndexingMap
-from xla_emitters.rewrite.folders import constant_op
+from xla_emitters.rewrite.effects import is_speculatable
+from xla_emitters.rewrite.folders import constant_integer, constant_op
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.symbols import functions, symbols_in
 from xla_emitters.transforms.erase_dead_functions import EraseDeadFunctionsPass
 
 DECISION = "20-what-is-the-same-but-for.md"
+_WARP = 32
+_MOST_THREADS = 1024
 MOST_OPS = 20_000
 """A module that would become larger is not inlined."""
 
@@ -183,10 +188,131 @@ def _inline(call: _Call, callee: func.FuncOp) -> None:
     Rewriter.replace_op(call, [], [values.get(value, value) for value in end.operands])
 
 
+def _without_guards_of_warps(module: ModuleOp) -> bool:
+    """`if thread < 32 * n { what has no effect; %r = predicated_insert %x into %t if %c; yield %r } else { yield %t }` -> that without `if`.
+
+    Only where %c says that the thread is one of those. Whole warps then compute what they do not use, shuffles included.
+    """
+    changed = False
+    for branch in tuple(op for op in module.walk() if isinstance(op, scf.IfOp)):
+        last = _last_thread(branch.cond)
+        if last is None or (last + 1) % _WARP or not branch.results or not branch.false_region.blocks:
+            continue
+        block, otherwise = branch.true_region.block, branch.false_region.block
+        end, other_end = block.last_op, otherwise.last_op
+        assert end is not None and other_end is not None
+        inserts = [value.owner for value in end.operands]
+        is_guard = len(tuple(otherwise.ops)) == 1 and all(
+            isinstance(op, PredicatedInsertOp)
+            and op.dest is kept
+            and (own := _last_thread(op.condition)) is not None
+            and own <= last
+            for op, kept in zip(inserts, other_end.operands, strict=True)
+        )
+        if not is_guard or not all(op in inserts or _runs_anywhere(op) for op in block.ops if op is not end):
+            continue
+        results = tuple(end.operands)
+        Rewriter.erase_op(end)
+        Rewriter.inline_block(block, InsertPoint.before(branch))
+        Rewriter.replace_op(branch, [], results)
+        changed = True
+    return changed
+
+
+def _runs_anywhere(op: Operation) -> bool:
+    """Whether threads may run it that did not: no effect, no call, no read that may be out of bounds."""
+    if isinstance(op, tensor.ExtractOp):
+        assert isa(shape := op.tensor.type, TensorType)
+        ranges = [range_of_value(index) for index in op.indices]
+        return all(
+            known is not None and known.lower >= 0 and known.upper < size
+            for known, size in zip(ranges, shape.get_shape(), strict=True)
+        )
+    return isinstance(op, PredicatedExtractOp | ShuffleReduceOp) or is_speculatable(op)
+
+
+def _bounds_that_remainders_imply(module: ModuleOp) -> bool:
+    """`%x mod 32 == 0 and %x <= 992` -> `%x mod 32 == 0`, where %x is at most 1023."""
+    changed = False
+    for both in tuple(op for op in module.walk() if isinstance(op, arith.AndIOp)):
+        for kept, bound in ((both.lhs, both.rhs), (both.rhs, both.lhs)):
+            if (last := _last_of_remainder(kept)) is not None and _bounds(bound, last):
+                Rewriter.replace_op(both, [], [kept])
+                changed = True
+                break
+    return changed
+
+
+def _domains_as_wide_as_known(module: ModuleOp) -> bool:
+    """A dim of `apply_indexing` that is promised to be in fewer values than are known of the operand -> those that are known."""
+    changed = False
+    for op in tuple(op for op in module.walk() if isinstance(op, ApplyIndexingOp)):
+        known = [range_of_value(value) for value in op.operands[: op.map.num_dims]]
+        dims = [
+            replace(dim, bounds=wide) if wide is not None and wide.contains(dim.bounds) else dim
+            for dim, wide in zip(op.map.dims, known, strict=True)
+        ]
+        if tuple(dims) != op.map.dims and not op.map.is_known_empty:
+            wider = replace(op.map, dims=tuple(dims))
+            Rewriter.replace_op(op, ApplyIndexingOp(tuple(op.operands), wider, op.attributes))
+            changed = True
+    return changed
+
+
+def _last_of_remainder(condition: SSAValue) -> tuple[SSAValue, int] | None:
+    """(x, the largest x) with `x mod m == r`."""
+    match condition.owner:
+        case arith.CmpiOp(lhs=OpResult(op=ApplyIndexingOp() as applied), rhs=right) as compared:
+            rest, known = constant_integer(right), applied.map
+            if compared.predicate.value.data != 0 or rest is None or len(known.results) != 1 or known.num_dims != 1:
+                return None
+            value = applied.operands[0]
+            bounds = range_of_value(value)
+            if bounds is None or bounds.lower < 0 or bounds.upper > _MOST_THREADS:
+                return None
+            fits = [
+                x
+                for x in range(bounds.lower, bounds.upper + 1)
+                if known.constraints_satisfied([x]) and known.evaluate([x]) == (rest,)
+            ]
+            return (value, fits[-1]) if fits else None
+        case _:
+            return None
+
+
+def _bounds(condition: SSAValue, last: tuple[SSAValue, int]) -> bool:
+    """Whether it says no more than that a value is at most `last`."""
+    match condition.owner:
+        case arith.CmpiOp(lhs=left, rhs=right) as compared if left is last[0]:
+            number = constant_integer(right)
+            return number is not None and compared.predicate.value.data in (3, 7) and number >= last[1]
+        case _:
+            return False
+
+
+def _last_thread(condition: SSAValue) -> int | None:
+    """The largest thread id x for which the condition can hold, if it compares that id with a constant."""
+    match condition.owner:
+        case arith.AndIOp(lhs=left, rhs=right):
+            known = [last for last in (_last_thread(left), _last_thread(right)) if last is not None]
+            return min(known, default=None)
+        case arith.CmpiOp(lhs=OpResult(op=gpu.ThreadIdOp() as thread), rhs=right) as compared:
+            number = constant_integer(right)
+            if number is None or thread.dimension.data != gpu.DimensionEnum.X:
+                return None
+            # eq, slt, sle, ult, ule: ids are not negative
+            return {0: number, 2: number - 1, 3: number, 6: number - 1, 7: number}.get(compared.predicate.value.data)
+        case _:
+            return None
+
+
 IN_STRUCTURE = (
     Rewrite(DECISION, "functions that nothing calls", _without_uncalled_functions),
     Rewrite(DECISION, "what loops carry unchanged", _without_unchanged_values),
     Rewrite(DECISION, "maps simplified on their domain", _maps_in_their_simplest_form),
     Rewrite(DECISION, "indices that have one value", _indices_of_one_value),
     Rewrite(DECISION, "indices computed in the loop's map", _indices_computed_in_the_body),
+    Rewrite(DECISION, "bounds that remainders imply", _bounds_that_remainders_imply),
+    Rewrite(DECISION, "domains narrower than what is known", _domains_as_wide_as_known),
+    Rewrite(DECISION, "which warps run the last stage", _without_guards_of_warps),
 )

@@ -1,10 +1,10 @@
 """How far two kernel modules are the same: the IR that a pass of XLA's left against what ours left.
 
-    same      equal once values are renumbered
-    renamed   equal but for spelling: scf.forall for thread ids, discardable attributes, names of variables of maps, names and order
-              of functions, places of constants and ids
-    same but  equal once differences that docs/decisions knows are taken back; `decisions` has them
-    differs   else: with the ops of which one side has more, both in the last form
+    same           equal once values are renumbered
+    renamed        equal but for spelling: scf.forall for thread ids, discardable attributes, names of variables of maps, names and
+                   order of functions, places of constants and ids
+    same but for   equal once differences that docs/decisions knows are taken back; `decisions` has them
+    differs        else: with the ops of which one side has more, both in the last form
 
 A difference is taken back by the same rewrite on both sides, which is right on any module. So what is left is a difference, and what is gone
 was this difference alone. The forms, each made of the one before, until the two sides are equal:
@@ -35,7 +35,7 @@ from xla_emitters.transforms.cse import CsePass
 from xla_emitters.transforms.from_upstream_spelling import FromUpstreamSpellingPass
 from xla_emitters.transforms.simplify_arith import SimplifyArithPass
 
-VERDICTS = ("same", "renamed", "same but", "differs")
+VERDICTS = ("same", "renamed", "same but for", "differs")
 REWRITES = (*IN_CODE, *IN_STRUCTURE)
 CHECKS = "02-the-seed-and-the-stages.md", "checks of bounds decided earlier"
 FOLDED = DECISION, "what is folded later"
@@ -47,7 +47,7 @@ REORDERED = DECISION, "the order of ops"
 class Difference:
     """verdict    one of VERDICTS
     ops        op -> (how many ours, how many XLA's), in the last form, where they differ; of a verdict other than "differs" empty
-    decisions  (file of docs/decisions, what it says): of "same but" the whole difference, of "differs" a part of it
+    decisions  (file of docs/decisions, what it says): of "same but for" the whole difference, of "differs" a part of it
     """
 
     verdict: str
@@ -92,7 +92,7 @@ class KernelIr:
     def folded(self) -> Form:
         copy = self.rewritten[0].clone()
         _fold(copy)
-        return Form(copy)
+        return Form(copy, self.rewritten[1])
 
     @cached_property
     def inlined(self) -> Form:
@@ -100,17 +100,16 @@ class KernelIr:
         if not inline_everything(copy):
             return self.folded
         _fold(copy)
-        for rewrite in IN_STRUCTURE:
-            rewrite.apply(copy)
+        made = frozenset(rewrite for rewrite in IN_STRUCTURE if rewrite.apply(copy))
         _fold(copy)
-        return Form(copy)
+        return Form(copy, self.folded.made | made)
 
 
 class Form:
-    """A module in a normal form."""
+    """A module in a normal form; `made` are the rewrites that changed it."""
 
-    def __init__(self, module: ModuleOp) -> None:
-        self.module = module
+    def __init__(self, module: ModuleOp, made: frozenset[Rewrite]) -> None:
+        self.module, self.made = module, made
 
     @cached_property
     def lines(self) -> list[str]:
@@ -120,6 +119,11 @@ class Form:
     def values(self) -> Counter[str]:
         return values_of(self.module)
 
+    @cached_property
+    def skeleton(self) -> Counter[str]:
+        """Everything but by which formulas elements are computed."""
+        return values_of(self.module, keeps_formulas=False)
+
 
 def difference(ours: KernelIr, theirs: KernelIr) -> Difference:
     """What is between the two."""
@@ -127,25 +131,26 @@ def difference(ours: KernelIr, theirs: KernelIr) -> Difference:
         return Difference("same", {})
     if ours.loose == theirs.loose:
         return Difference("renamed", {})
-    one_sided = ours.rewritten[1] ^ theirs.rewritten[1]
-    cited = list(dict.fromkeys((each.decision, each.what) for each in REWRITES if each in one_sided))
+    cited = _one_sided(ours.rewritten[1], theirs.rewritten[1])
     if cited and ours.taken_back == theirs.taken_back:
-        return Difference("same but", {}, tuple(cited))
+        return Difference("same but for", {}, cited)
     sides = ours.rewritten[0], theirs.rewritten[0]
-    if _checks(sides[0]) != _checks(sides[1]) and _checks(ours.folded.module) == _checks(theirs.folded.module):
-        cited.append(CHECKS)
-    for needed, one, other in (
-        ([] if cited else [FOLDED], ours.folded, theirs.folded),
-        ([INLINED], ours.inlined, theirs.inlined),
-    ):
+    checks = _checks(sides[0]) != _checks(sides[1]) and _checks(ours.folded.module) == _checks(theirs.folded.module)
+    also = (CHECKS,) if checks else ()
+    for needed, one, other in (((), ours.folded, theirs.folded), ((INLINED,), ours.inlined, theirs.inlined)):
+        cited = (*_one_sided(one.made, other.made), *also, *needed)
         if one.lines == other.lines:
-            return Difference("same but", {}, (*cited, *needed))
+            return Difference("same but for", {}, cited or (FOLDED,))
         if one.values == other.values:
-            return Difference("same but", {}, (*cited, *needed, REORDERED))
+            return Difference("same but for", {}, (*cited, REORDERED))
     counts = count_ops(ours.inlined.module), count_ops(theirs.inlined.module)
     names = dict.fromkeys((*counts[0], *counts[1]))
     ops = {name: (counts[0][name], counts[1][name]) for name in names if counts[0][name] != counts[1][name]}
-    return Difference("differs", ops, tuple(cited))
+    return Difference("differs", ops, cited)
+
+
+def _one_sided(ours: frozenset[Rewrite], theirs: frozenset[Rewrite]) -> tuple[tuple[str, str], ...]:
+    return tuple(dict.fromkeys((each.decision, each.what) for each in REWRITES if each in ours ^ theirs))
 
 
 def _checks(module: ModuleOp) -> int:

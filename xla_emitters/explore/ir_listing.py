@@ -23,6 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from xla_emitters.dialects.xla_gpu.loops import ApplyIndexingOp, LoopOp
 from xla_emitters.indexing import IndexingMap, Variable
+from xla_emitters.rewrite.effects import is_commutative_type, is_pure, is_terminator, may_write
 from xla_emitters.rewrite.folders import constant_integer
 from xla_emitters.rewrite.symbols import symbol_name, symbols_in
 
@@ -47,6 +48,18 @@ _POSITION = frozenset(("llvm.extractelement", "llvm.insertelement"))
 # As maps name them.
 _IDS = {"gpu.thread_id": "th", "gpu.block_id": "bl"}
 _OTHER_NAMES = {"nvvm.barrier0": "nvvm.barrier"}
+# Ops that compute elements. Loads, stores, addresses, loops, branches and barriers are not among them.
+_ARITHMETIC = re.compile(
+    r"(arith|math|complex|vector\.(extract|insert|from_elements|broadcast)|ub|func\.call|builtin\.unrealized_conversion_cast)\b|"
+    r"llvm\.(intr\.|f?(add|sub|mul|div|cmp|neg|rem)|[us](add|sub|mul|div|rem)|icmp|select|and|or|xor|shl|[al]shr|bitcast|trunc|[sz]ext|"
+    r"fpext|fptrunc|[su]itofp|fpto[su]i|(insert|extract)(value|element)|call|mlir\.)"
+)
+# The first two operands commute.
+_PRODUCT_AND_SUM = frozenset(("math.fma", "llvm.intr.fma"))
+# What all threads of a warp or a block do together.
+_TOGETHER = frozenset(
+    ("xla_gpu.shuffle_reduce", "xla_gpu.sync_threads", "gpu.shuffle", "gpu.barrier", "nvvm.shfl.sync", "nvvm.barrier0")
+)
 # What an op means without the property.
 _DEFAULTS = frozenset(
     (
@@ -127,9 +140,12 @@ class _Lines:
         self.values[value] = f"%{self.count}"
         self.count += 1
 
-    def text(self, op: Operation) -> str:
-        """The op without its results."""
+    def text(self, op: Operation, order: Sequence[SSAValue] = ()) -> str:
+        """The op without its results; `order` are its operands in another order."""
         values = [self._value(op, number) for number in range(len(op.operands))]
+        if order and not self.keeps and op.name not in _POSITION:
+            named = dict(zip(op.operands, values, strict=True))
+            values = [named[operand] for operand in order]
         operands = ", ".join(values)
         successors = "".join(f" {self.blocks[block]}" for block in op.successors)
         given = op.properties if not self.keeps else {**op.properties, **op.attributes}
@@ -190,25 +206,82 @@ def _is_in_bounds(op: TransferReadOp) -> bool:
     return all(is_inside == BoolAttr.from_bool(True) for is_inside in op.in_bounds)
 
 
-def values_of(module: ModuleOp) -> Counter[str]:
-    """A multiset of the ops, each with what it is computed from, without their order."""
-    known: dict[SSAValue, str] = {}
-    keys: dict[Operation | None, str] = {None: ""}
-    found: Counter[str] = Counter()
-    lines = _Lines(_names(list(module.body.block.ops)), keeps_spelling=False)
-    for op in module.walk():
-        lines.values = {operand: known.get(operand, "") for operand in op.operands}
-        lines.blocks |= {block: "" for region in op.regions for block in region.blocks}
-        inside = "" if op.name in INLINED else keys[op.parent_op()]
-        key = keys[op] = str(hash((inside, lines.text(op))))
-        known |= {result: f"{key}.{result.index}" for result in op.results}
-        for number, block in enumerate(block for region in op.regions for block in region.blocks):
-            known |= {argument: f"{key}.{number}.{argument.index}" for argument in block.args}
-        if op.name not in INLINED:
-            found[key] += 1
-    return found
+def values_of(module: ModuleOp, *, keeps_formulas: bool = True) -> Counter[str]:
+    """A multiset of the functions, each as what it computes: the order and the place of an op without effects do not count.
+
+    keeps_formulas  else what arithmetic computes is known only by what it is computed from, but for addresses
+
+    Such an op is known by what it is computed from. Ops that write are in order, a read counts the writes before it, and what all threads
+    of a warp or a block do together (shuffles, barriers) is in its block.
+    """
+    functions = [op for op in module.body.block.ops if keeps_formulas or any(region.blocks for region in op.regions)]
+    values = _Values(_names(functions), keeps_formulas)
+    return Counter(values.of(function, "") for function in functions)
 
 
+class _Values:
+    """known   value -> its key
+    leaves  value that arithmetic computes -> keys of what it is computed from, where formulas do not count
+    """
+
+    def __init__(self, names: dict[str, str], keeps_formulas: bool) -> None:
+        self.lines = _Lines(names, keeps_spelling=False)
+        self.keeps_formulas = keeps_formulas
+        self.known: dict[SSAValue, str] = {}
+        self.leaves: dict[SSAValue, frozenset[str]] = {}
+
+    def of(self, op: Operation, epoch: str) -> str:
+        """The key of an op whose operands have theirs; `epoch` tells one state of memory from another."""
+        is_address = op.name == "llvm.getelementptr"
+        self.lines.values = {operand: self._key(operand, is_address) for operand in op.operands}
+        self.lines.blocks = {block: f"^{block.parent.get_block_index(block)}" for block in op.successors if block.parent}
+        key = _digest(self.lines.text(op, self._order(op)), "" if is_pure(op) or is_terminator(op) else epoch)
+        bodies = [self._block(block, f"{key}.{n}", epoch) for n, block in enumerate(_blocks(op))]
+        if bodies:
+            key = _digest(key, *bodies)
+        self.known |= {result: f"{key}.{result.index}" for result in op.results}
+        if not self.keeps_formulas and _computes(op):
+            found = frozenset(
+                leaf for operand in op.operands for leaf in self.leaves.get(operand, {self._key(operand, True)})
+            )
+            self.leaves |= dict.fromkeys(op.results, found)
+        return key
+
+    def _key(self, value: SSAValue, is_address: bool) -> str:
+        leaves = self.leaves.get(value)
+        return self.known.get(value, "") if leaves is None or is_address else f"of {_digest(*sorted(leaves))}"
+
+    def _order(self, op: Operation) -> list[SSAValue]:
+        """The operands, those that commute by their keys."""
+        operands = list(op.operands)
+        count = 2 if op.name in _PRODUCT_AND_SUM else len(operands) if is_commutative_type(type(op)) else 0
+        return [*sorted(operands[:count], key=lambda value: self.known.get(value, "")), *operands[count:]]
+
+    def _block(self, block: Block, holder: str, epoch: str) -> str:
+        self.known |= {argument: f"{holder}.{argument.index}" for argument in block.args}
+        writes, together = list[str](), list[str]()
+        for op in block.ops:
+            key = self.of(op, f"{epoch}/{holder}/{len(writes)}")
+            if not self.keeps_formulas and _computes(op):
+                continue
+            if may_write(op) or is_terminator(op):
+                writes.append(key)
+            elif any(inner.name in _TOGETHER for inner in op.walk()):
+                together.append(key)
+        return _digest(*writes, "together", *sorted(together))
+
+
+def _computes(op: Operation) -> bool:
+    """Whether it is arithmetic on its operands, or a call of what has no body, as of libdevice."""
+    return not op.regions and _ARITHMETIC.match(op.name) is not None
+
+
+def _blocks(op: Operation) -> list[Block]:
+    return [block for region in op.regions for block in region.blocks]
+
+
+def _digest(*texts: str) -> str:
+    return sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
 def count_ops(module: ModuleOp) -> Counter[str]:

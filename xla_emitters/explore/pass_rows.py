@@ -16,6 +16,7 @@ on one side alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
@@ -32,6 +33,10 @@ from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.differences_in_structure import DECISION
 from xla_emitters.explore.ir_difference import Difference, KernelIr, difference
 from xla_emitters.explore.xla_log import State, XlaLog
+from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
+from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
+from xla_emitters.lowering.lower_tensors import LowerTensorsPass
+from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import KERNEL
 from xla_emitters.rewrite.kernel_pass import run_pass
@@ -40,10 +45,19 @@ from xla_emitters.transforms.optimize_loops import OptimizeLoopsPass
 Citation = tuple[str, str]
 """A file of docs/decisions, and what it says."""
 
-WAYS: dict[str, tuple[ModulePass, Citation]] = {
-    OptimizeLoopsPass.name: (OptimizeLoopsPass(), ("18-loops-that-llvm-unrolls.md", "long loops are left to LLVM")),
+WAYS: dict[str, tuple[tuple[ModulePass, ...], Citation]] = {
+    OptimizeLoopsPass.name: ((OptimizeLoopsPass(),), ("18-loops-that-llvm-unrolls.md", "long loops are left to LLVM")),
 }
 """Our pass -> the pass as XLA runs it, and the decision that says how our list runs it."""
+
+FORMULAS: dict[str, Citation] = {
+    ExpandFloatOpsPass.name: (DECISION, "formulas of narrow floats, tanh and erf"),
+    ConvertComplexToStandardPass.name: (DECISION, "formulas of complex functions"),
+    LowerTensorsPass.name: ("02-the-seed-and-the-stages.md", "complex numbers are vectors"),
+    LowerToLlvmGpuPass.name: (DECISION, "where libdevice is called"),
+}
+"""Our pass -> the decision that says why it computes elements by another formula. It is cited where all else is equal: addresses, accesses,
+branches, and from what each element is computed."""
 
 _PLACE = DECISION, "passes at another place"
 PLACES = {
@@ -98,6 +112,14 @@ class PassRow:
     found: Difference | None
     causes: Causes
     lines: Callable[[], tuple[list[str], list[str]]] = field(repr=False, compare=False)
+
+    @property
+    def kind(self) -> str:
+        """The verdict; "unexplained" of a difference with a cause that no decision knows; "" where the log ends before."""
+        if self.found is None:
+            return ""
+        is_unexplained = self.found.verdict == "differs" and self.causes.unexplained
+        return "unexplained" if is_unexplained else self.found.verdict
 
     def to_json(self) -> dict[str, Any]:
         found = self.found
@@ -170,28 +192,31 @@ def _alone(name: str) -> Causes:
 def _added(ours: ModulePass | None, name: str, given: KernelIr | None, left: KernelIr | None) -> Causes:
     """What our pass adds to a difference: ours on the state that XLA's was given, against what XLA's left."""
     assert given is not None and left is not None
-    unexplained = Causes(unexplained=(name,))
-    if ours is None:
-        return unexplained
-    found = _difference_of(ours, given, left)
-    if found is not None and found.verdict != "differs":
+    made = None if ours is None else _after((ours,), given)
+    if made is None:
+        return Causes(unexplained=(name,))
+    found = difference(made, left)
+    if found.verdict != "differs":
         return Causes(found.decisions)
     if name in WAYS:
         xlas, decision = WAYS[name]
-        other = _difference_of(xlas, given, left)
-        if other is not None and other.verdict != "differs":
-            return Causes((decision, *other.decisions))
-    return unexplained
+        other = _after(xlas, given)
+        if other is not None and (way := difference(other, left)).verdict != "differs":
+            return Causes((decision, *way.decisions))
+    if name in FORMULAS and made.inlined.skeleton == left.inlined.skeleton:
+        return Causes((*found.decisions, FORMULAS[name]))
+    return Causes(unexplained=(name,))
 
 
-def _difference_of(ours: ModulePass, given: KernelIr, left: KernelIr) -> Difference | None:
-    """None where our pass does not take XLA's IR."""
+def _after(passes: Sequence[ModulePass], given: KernelIr) -> KernelIr | None:
+    """None where our passes do not take XLA's IR."""
     copy = given.spelled.clone()
     try:
-        run_pass(ours, make_context(), copy)
+        for each in passes:
+            run_pass(each, make_context(), copy)
     except XlaEmittersError:
         return None
-    return difference(KernelIr(copy), left)
+    return KernelIr(copy)
 
 
 def _lines(ours: KernelIr, theirs: KernelIr | None) -> tuple[list[str], list[str]]:
