@@ -231,6 +231,23 @@ def _runs_anywhere(op: Operation) -> bool:
     return isinstance(op, PredicatedExtractOp | ShuffleReduceOp) or is_speculatable(op)
 
 
+def _maps_of_maps(module: ModuleOp) -> bool:
+    """A map of the result of a map that others read too -> a map of a copy, which folding makes one map."""
+    changed = False
+    pending = [op for op in module.walk() if isinstance(op, ApplyIndexingOp)]
+    while pending:
+        op = pending.pop()
+        for number, operand in enumerate(op.operands):
+            inner = operand.owner
+            if isinstance(inner, ApplyIndexingOp) and not operand.has_one_use() and len(inner.results) == 1:
+                copy = inner.clone()
+                Rewriter.insert_op(copy, InsertPoint.before(op))
+                op.operands[number] = copy.results[0]
+                pending.append(copy)
+                changed = True
+    return changed
+
+
 def _bounds_that_remainders_imply(module: ModuleOp) -> bool:
     """`%x mod 32 == 0 and %x <= 992` -> `%x mod 32 == 0`, where %x is at most 1023."""
     changed = False
@@ -312,6 +329,7 @@ IN_STRUCTURE = (
     Rewrite(DECISION, "maps simplified on their domain", _maps_in_their_simplest_form),
     Rewrite(DECISION, "indices that have one value", _indices_of_one_value),
     Rewrite(DECISION, "indices computed in the loop's map", _indices_computed_in_the_body),
+    Rewrite(DECISION, "maps of results of maps", _maps_of_maps),
     Rewrite(DECISION, "bounds that remainders imply", _bounds_that_remainders_imply),
     Rewrite(DECISION, "domains narrower than what is known", _domains_as_wide_as_known),
     Rewrite(DECISION, "which warps run the last stage", _without_guards_of_warps),

@@ -54,6 +54,8 @@ _ARITHMETIC = re.compile(
     r"llvm\.(intr\.|f?(add|sub|mul|div|cmp|neg|rem)|[us](add|sub|mul|div|rem)|icmp|select|and|or|xor|shl|[al]shr|bitcast|trunc|[sz]ext|"
     r"fpext|fptrunc|[su]itofp|fpto[su]i|(insert|extract)(value|element)|call|mlir\.)"
 )
+# Two parts of a complex number in memory.
+_PAIR = re.compile(r"!llvm\.struct<\((f\d+), \1\)>|vector<2xf\d+>|complex<f\d+>")
 # The first two operands commute.
 _PRODUCT_AND_SUM = frozenset(("math.fma", "llvm.intr.fma"))
 # What all threads of a warp or a block do together.
@@ -235,7 +237,9 @@ class _Values:
         is_address = op.name == "llvm.getelementptr"
         self.lines.values = {operand: self._key(operand, is_address) for operand in op.operands}
         self.lines.blocks = {block: f"^{block.parent.get_block_index(block)}" for block in op.successors if block.parent}
-        key = _digest(self.lines.text(op, self._order(op)), "" if is_pure(op) or is_terminator(op) else epoch)
+        text = self.lines.text(op, self._order(op))
+        text = text if self.keeps_formulas else _PAIR.sub("pair", text)
+        key = _digest(text, "" if is_pure(op) or is_terminator(op) else epoch)
         bodies = [self._block(block, f"{key}.{n}", epoch) for n, block in enumerate(_blocks(op))]
         if bodies:
             key = _digest(key, *bodies)
