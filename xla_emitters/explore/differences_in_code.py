@@ -12,19 +12,31 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, VectorType, i32, i64
+from xdsl.dialects.arith import ConstantOp, IndexCastOp, TruncIOp
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    ModuleOp,
+    VectorType,
+    i32,
+    i64,
+)
 from xdsl.dialects.llvm import InsertElementOp, LLVMArrayType
-from xdsl.dialects.vector import ExtractOp, InsertOp
+from xdsl.dialects.vector import BroadcastOp, ExtractOp, InsertOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.mlir.llvm import GlobalOp, PoisonOp
 from xla_emitters.dialects.mlir.llvm.memory import GEPOp, LoadOp, StoreOp
 from xla_emitters.dialects.mlir.nvvm import GriddepcontrolOp
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu.tensors import PdlWaitOp
-from xla_emitters.rewrite.folders import constant_integer
+from xla_emitters.rewrite.folders import constant_integer, constant_value
 
 @dataclass(frozen=True)
 class Rewrite:
@@ -61,6 +73,28 @@ def _addresses_of_first_elements(module: ModuleOp) -> bool:
     for op in tuple(op for op in module.walk() if isinstance(op, GEPOp)):
         if not op.ssa_indices and not any(op.rawConstantIndices.get_values()):
             Rewriter.replace_op(op, [], [op.ptr])
+            changed = True
+    return changed
+
+
+def _narrow_indices(module: ModuleOp) -> bool:
+    """`arith.trunci (arith.index_castui %i : i64) : i32` -> `arith.index_castui %i : i32`, and signed likewise: the same low bits."""
+    changed = False
+    for op in tuple(op for op in module.walk() if isinstance(op, TruncIOp)):
+        if isinstance(wide := op.input.owner, IndexCastOp | IndexCastUIOp) and isa(wide.input.type, IndexType):
+            Rewriter.replace_op(op, type(wide)(wide.input, op.result.type))
+            changed = True
+    return changed
+
+
+def _broadcasts_of_constants(module: ModuleOp) -> bool:
+    """`vector.broadcast` of a constant -> a constant vector."""
+    changed = False
+    for op in tuple(op for op in module.walk() if isinstance(op, BroadcastOp)):
+        value = constant_value(op.source)
+        if isinstance(value, IntegerAttr | FloatAttr) and isa(vector := op.vector.type, VectorType):
+            elements = DenseIntOrFPElementsAttr.from_list(vector, [value.value.data])  # pyright: ignore[reportArgumentType]
+            Rewriter.replace_op(op, ConstantOp(elements))
             changed = True
     return changed
 
@@ -141,6 +175,8 @@ def _alignment_of_tiles(module: ModuleOp) -> bool:
 
 
 IN_CODE = (
+    Rewrite("20-what-is-the-same-but-for.md", "indices truncated twice", _narrow_indices),
+    Rewrite("20-what-is-the-same-but-for.md", "broadcasts of constants", _broadcasts_of_constants),
     Rewrite("02-the-seed-and-the-stages.md", "positions in vectors stay values", _static_positions),
     Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once),
     Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once_of_llvm),

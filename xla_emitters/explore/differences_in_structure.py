@@ -27,7 +27,7 @@ from xla_emitters.dialects.xla_gpu.calls import PureCallOp, ShuffleReduceOp
 from xla_emitters.dialects.xla_gpu.loops import ApplyIndexingOp, LoopOp, YieldOp
 from xla_emitters.dialects.xla_gpu.tensors import PredicatedExtractOp, PredicatedInsertOp
 from xla_emitters.explore.differences_in_code import Rewrite
-from xla_emitters.indexing import Expr, IndexingMap
+from xla_emitters.indexing import Expr, IndexingMap, Variable
 from xla_emitters.rewrite.effects import is_speculatable
 from xla_emitters.rewrite.folders import constant_integer, constant_op
 from xla_emitters.rewrite.kernel_pass import run_pass
@@ -231,6 +231,18 @@ def _runs_anywhere(op: Operation) -> bool:
     return isinstance(op, PredicatedExtractOp | ShuffleReduceOp) or is_speculatable(op)
 
 
+def _sums_as_maps(module: ModuleOp) -> bool:
+    """`arith.addi %i, %c2` of indices whose range is known -> `apply_indexing (i) -> (i + 2)`."""
+    changed = False
+    for op in tuple(op for op in module.walk() if isinstance(op, arith.AddiOp) and op.result.type == _INDEX):
+        number, known = constant_integer(op.rhs), range_of_value(op.lhs)
+        if number is not None and known is not None:
+            it = IndexingMap((Expr.variable(0) + number,), (Variable(known, "i"),), (), (), ())
+            Rewriter.replace_op(op, ApplyIndexingOp((op.lhs,), it))
+            changed = True
+    return changed
+
+
 def _maps_of_maps(module: ModuleOp) -> bool:
     """A map of the result of a map that others read too -> a map of a copy, which folding makes one map."""
     changed = False
@@ -264,13 +276,14 @@ def _domains_as_wide_as_known(module: ModuleOp) -> bool:
     """A dim of `apply_indexing` that is promised to be in fewer values than are known of the operand -> those that are known."""
     changed = False
     for op in tuple(op for op in module.walk() if isinstance(op, ApplyIndexingOp)):
+        simple = op.map.simplify()
         known = [range_of_value(value) for value in op.operands[: op.map.num_dims]]
         dims = [
             replace(dim, bounds=wide) if wide is not None and wide.contains(dim.bounds) else dim
-            for dim, wide in zip(op.map.dims, known, strict=True)
+            for dim, wide in zip(simple.dims, known, strict=True)
         ]
-        if tuple(dims) != op.map.dims and not op.map.is_known_empty:
-            wider = replace(op.map, dims=tuple(dims))
+        if tuple(dims) != simple.dims and not simple.is_known_empty:
+            wider = replace(simple, dims=tuple(dims))
             Rewriter.replace_op(op, ApplyIndexingOp(tuple(op.operands), wider, op.attributes))
             changed = True
     return changed
@@ -329,6 +342,7 @@ IN_STRUCTURE = (
     Rewrite(DECISION, "maps simplified on their domain", _maps_in_their_simplest_form),
     Rewrite(DECISION, "indices that have one value", _indices_of_one_value),
     Rewrite(DECISION, "indices computed in the loop's map", _indices_computed_in_the_body),
+    Rewrite("02-the-seed-and-the-stages.md", "the k-th copy's number is a map", _sums_as_maps),
     Rewrite(DECISION, "maps of results of maps", _maps_of_maps),
     Rewrite(DECISION, "bounds that remainders imply", _bounds_that_remainders_imply),
     Rewrite(DECISION, "domains narrower than what is known", _domains_as_wide_as_known),

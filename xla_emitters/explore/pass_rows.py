@@ -23,7 +23,7 @@ from difflib import SequenceMatcher
 from functools import partial
 from typing import Any
 
-from xdsl.dialects import func
+from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -40,13 +40,38 @@ from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import KERNEL
 from xla_emitters.rewrite.kernel_pass import run_pass
-from xla_emitters.transforms.optimize_loops import OptimizeLoopsPass
+from xla_emitters.transforms.optimize_loops import (
+    OptimizeLoopsPass,
+    body_size,
+    trip_count_of_plain_loop,
+    unroll_by,
+    unroll_factor,
+)
 
 Citation = tuple[str, str]
 """A file of docs/decisions, and what it says."""
 
-WAYS: dict[str, tuple[tuple[ModulePass, ...], Citation]] = {
-    OptimizeLoopsPass.name: ((OptimizeLoopsPass(),), ("18-loops-that-llvm-unrolls.md", "long loops are left to LLVM")),
+@dataclass(frozen=True)
+class UnrollByPass(OptimizeLoopsPass):
+    """As the pass without options, but where a part of the iterations is unrolled it is so many."""
+
+    name = "xla-gpu-optimize-loops"
+    copies: int = 8
+
+    def optimize(self, loop: scf.ForOp, short: int, *, contains_loops: bool) -> None:
+        trips = trip_count_of_plain_loop(loop)
+        if isinstance(trips, int) and 1 < unroll_factor(trips, body_size(loop), short) < trips and trips % self.copies == 0:
+            unroll_by(loop, self.copies, trips)
+        else:
+            super().optimize(loop, short, contains_loops=contains_loops)
+
+
+_COUNTS = "02-the-seed-and-the-stages.md", "the size of a loop's body is counted otherwise"
+WAYS: dict[str, tuple[tuple[ModulePass, Citation], ...]] = {
+    OptimizeLoopsPass.name: (
+        (OptimizeLoopsPass(), ("18-loops-that-llvm-unrolls.md", "long loops are left to LLVM")),
+        *((UnrollByPass(copies=copies), _COUNTS) for copies in (2, 4, 8, 16, 32)),
+    ),
 }
 """Our pass -> the pass as XLA runs it, and the decision that says how our list runs it."""
 
@@ -192,14 +217,13 @@ def _alone(name: str) -> Causes:
 def _added(ours: ModulePass | None, name: str, given: KernelIr | None, left: KernelIr | None) -> Causes:
     """What our pass adds to a difference: ours on the state that XLA's was given, against what XLA's left."""
     assert given is not None and left is not None
-    made = None if ours is None else _after((ours,), given)
+    made = None if ours is None else _after(ours, given)
     if made is None:
         return Causes(unexplained=(name,))
     found = difference(made, left)
     if found.verdict != "differs":
         return Causes(found.decisions)
-    if name in WAYS:
-        xlas, decision = WAYS[name]
+    for xlas, decision in WAYS.get(name, ()):
         other = _after(xlas, given)
         if other is not None and (way := difference(other, left)).verdict != "differs":
             return Causes((decision, *way.decisions))
@@ -208,12 +232,11 @@ def _added(ours: ModulePass | None, name: str, given: KernelIr | None, left: Ker
     return Causes(unexplained=(name,))
 
 
-def _after(passes: Sequence[ModulePass], given: KernelIr) -> KernelIr | None:
-    """None where our passes do not take XLA's IR."""
+def _after(ours: ModulePass, given: KernelIr) -> KernelIr | None:
+    """None where our pass does not take XLA's IR."""
     copy = given.spelled.clone()
     try:
-        for each in passes:
-            run_pass(each, make_context(), copy)
+        run_pass(ours, make_context(), copy)
     except XlaEmittersError:
         return None
     return KernelIr(copy)
