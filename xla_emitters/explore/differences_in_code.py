@@ -38,6 +38,7 @@ from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu.tensors import PdlWaitOp
 from xla_emitters.rewrite.folders import constant_integer, constant_value
 
+
 @dataclass(frozen=True)
 class Rewrite:
     """What is taken back: a file of docs/decisions, words for it, and the function that says whether it changed the module."""

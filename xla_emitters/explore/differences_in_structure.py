@@ -265,7 +265,7 @@ def _bounds_that_remainders_imply(module: ModuleOp) -> bool:
     changed = False
     for both in tuple(op for op in module.walk() if isinstance(op, arith.AndIOp)):
         for kept, bound in ((both.lhs, both.rhs), (both.rhs, both.lhs)):
-            if (last := _last_of_remainder(kept)) is not None and _bounds(bound, last):
+            if any(_bounds(bound, last) for last in map(_last_of_remainder, _conjuncts(kept)) if last is not None):
                 Rewriter.replace_op(both, [], [kept])
                 changed = True
                 break
@@ -287,6 +287,12 @@ def _domains_as_wide_as_known(module: ModuleOp) -> bool:
             Rewriter.replace_op(op, ApplyIndexingOp(tuple(op.operands), wider, op.attributes))
             changed = True
     return changed
+
+
+def _conjuncts(condition: SSAValue) -> list[SSAValue]:
+    if isinstance(both := condition.owner, arith.AndIOp):
+        return [*_conjuncts(both.lhs), *_conjuncts(both.rhs)]
+    return [condition]
 
 
 def _last_of_remainder(condition: SSAValue) -> tuple[SSAValue, int] | None:

@@ -138,11 +138,11 @@ def difference(ours: KernelIr, theirs: KernelIr) -> Difference:
     checks = _checks(sides[0]) != _checks(sides[1]) and _checks(ours.folded.module) == _checks(theirs.folded.module)
     also = (CHECKS,) if checks else ()
     for needed, one, other in (((), ours.folded, theirs.folded), ((INLINED,), ours.inlined, theirs.inlined)):
-        cited = (*_one_sided(one.made, other.made), *also, *needed)
+        cited = (*_one_sided(one.made, other.made), *also)
         if one.lines == other.lines:
-            return Difference("same but for", {}, cited or (FOLDED,))
+            return Difference("same but for", {}, (*cited, *needed) or (FOLDED,))
         if one.values == other.values:
-            return Difference("same but for", {}, (*cited, REORDERED))
+            return Difference("same but for", {}, (*cited, *needed, REORDERED))
     counts = count_ops(ours.inlined.module), count_ops(theirs.inlined.module)
     names = dict.fromkeys((*counts[0], *counts[1]))
     ops = {name: (counts[0][name], counts[1][name]) for name in names if counts[0][name] != counts[1][name]}

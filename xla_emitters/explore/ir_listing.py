@@ -236,7 +236,9 @@ class _Values:
         """The key of an op whose operands have theirs; `epoch` tells one state of memory from another."""
         is_address = op.name == "llvm.getelementptr"
         self.lines.values = {operand: self._key(operand, is_address) for operand in op.operands}
-        self.lines.blocks = {block: f"^{block.parent.get_block_index(block)}" for block in op.successors if block.parent}
+        self.lines.blocks = {
+            block: f"^{block.parent.get_block_index(block)}" for block in op.successors if block.parent
+        }
         text = self.lines.text(op, self._order(op))
         text = text if self.keeps_formulas else _PAIR.sub("pair", text)
         key = _digest(text, "" if is_pure(op) or is_terminator(op) else epoch)

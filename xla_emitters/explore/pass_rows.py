@@ -51,6 +51,7 @@ from xla_emitters.transforms.optimize_loops import (
 Citation = tuple[str, str]
 """A file of docs/decisions, and what it says."""
 
+
 @dataclass(frozen=True)
 class UnrollByPass(OptimizeLoopsPass):
     """As the pass without options, but where a part of the iterations is unrolled it is so many."""
@@ -60,7 +61,11 @@ class UnrollByPass(OptimizeLoopsPass):
 
     def optimize(self, loop: scf.ForOp, short: int, *, contains_loops: bool) -> None:
         trips = trip_count_of_plain_loop(loop)
-        if isinstance(trips, int) and 1 < unroll_factor(trips, body_size(loop), short) < trips and trips % self.copies == 0:
+        if (
+            isinstance(trips, int)
+            and 1 < unroll_factor(trips, body_size(loop), short) < trips
+            and trips % self.copies == 0
+        ):
             unroll_by(loop, self.copies, trips)
         else:
             super().optimize(loop, short, contains_loops=contains_loops)
@@ -98,6 +103,7 @@ PLACES = {
     "xla-lower-pdl-wait": ("17-passes-of-xla-that-the-list-lacks.md", "programmatic dependent launch"),
 }
 """Passes that one side has alone at some place; a missing or added pass that is not in the table is not explained."""
+
 
 @dataclass(frozen=True)
 class Causes:
@@ -302,5 +308,3 @@ class _States:
 
 def _functions(module: ModuleOp) -> dict[str, func.FuncOp]:
     return {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)}
-
-
