@@ -189,9 +189,10 @@ def _inline(call: _Call, callee: func.FuncOp) -> None:
 
 
 def _without_guards_of_warps(module: ModuleOp) -> bool:
-    """`if thread < 32 * n { what has no effect; %r = predicated_insert %x into %t if %c; yield %r } else { yield %t }` -> that without `if`.
+    """`if thread < 32 * n { ...; %r = predicated_insert %x into %t if %c; yield %r } else { yield %t }` -> that without `if`.
 
-    Only where %c says that the thread is one of those. Whole warps then compute what they do not use, shuffles included.
+    Only where %c says that the thread is one of those, and the rest of the body has no effect.
+    Whole warps then compute what they do not use, shuffles included.
     """
     changed = False
     for branch in tuple(op for op in module.walk() if isinstance(op, scf.IfOp)):
@@ -200,7 +201,8 @@ def _without_guards_of_warps(module: ModuleOp) -> bool:
             continue
         block, otherwise = branch.true_region.block, branch.false_region.block
         end, other_end = block.last_op, otherwise.last_op
-        assert end is not None and other_end is not None
+        assert end is not None
+        assert other_end is not None
         inserts = [value.owner for value in end.operands]
         is_guard = len(tuple(otherwise.ops)) == 1 and all(
             isinstance(op, PredicatedInsertOp)
@@ -222,7 +224,8 @@ def _without_guards_of_warps(module: ModuleOp) -> bool:
 def _runs_anywhere(op: Operation) -> bool:
     """Whether threads may run it that did not: no effect, no call, no read that may be out of bounds."""
     if isinstance(op, tensor.ExtractOp):
-        assert isa(shape := op.tensor.type, TensorType)
+        shape = op.tensor.type
+        assert isa(shape, TensorType)
         ranges = [range_of_value(index) for index in op.indices]
         return all(
             known is not None and known.lower >= 0 and known.upper < size

@@ -6,8 +6,8 @@
     same but for   equal once differences that docs/decisions knows are taken back; `decisions` has them
     differs        else: with the ops of which one side has more, both in the last form
 
-A difference is taken back by the same rewrite on both sides, which is right on any module. So what is left is a difference, and what is gone
-was this difference alone. The forms, each made of the one before, until the two sides are equal:
+A difference is taken back by the same rewrite on both sides, which is right on any module. So what is left is a difference, and what is
+gone was this difference alone. The forms, each made of the one before, until the two sides are equal:
 
     taken back   `IN_CODE` and `IN_STRUCTURE`; cited where a rewrite changes one side and not the other
     folded       our xla-simplify-arith, xla-canonicalize and xla-cse, twice

@@ -16,7 +16,6 @@ on one side alone.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
@@ -222,7 +221,8 @@ def _alone(name: str) -> Causes:
 
 def _added(ours: ModulePass | None, name: str, given: KernelIr | None, left: KernelIr | None) -> Causes:
     """What our pass adds to a difference: ours on the state that XLA's was given, against what XLA's left."""
-    assert given is not None and left is not None
+    assert given is not None
+    assert left is not None
     made = None if ours is None else _after(ours, given)
     if made is None:
         return Causes(unexplained=(name,))

@@ -193,7 +193,8 @@ def test_an_index_is_computed_by_the_loop_or_in_its_body() -> None:
         .replace("(t * 8 + i)", "()")
         .replace(
             "    %v =",
-            '    %a = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(t, i) -> (t * 8 + i), domain: t in [0, 7], i in [0, 7]">(%t, %i)\n    %v =',
+            '    %a = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(t, i) -> (t * 8 + i), domain: t in [0, 7], i in [0, 7]">(%t, %i)'
+            "\n    %v =",
         )
     )
     found = between(LOOP, body)
