@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
+from typing import cast
 
 from xdsl.dialects.arith import ConstantOp, IndexCastOp, TruncIOp
 from xdsl.dialects.builtin import (
+    AnyFloat,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FloatAttr,
@@ -93,8 +95,9 @@ def _broadcasts_of_constants(module: ModuleOp) -> bool:
     changed = False
     for op in tuple(op for op in module.walk() if isinstance(op, BroadcastOp)):
         value = constant_value(op.source)
-        if isinstance(value, IntegerAttr | FloatAttr) and isa(vector := op.vector.type, VectorType):
-            elements = DenseIntOrFPElementsAttr.from_list(vector, [value.value.data])  # pyright: ignore[reportArgumentType]
+        if isinstance(value, IntegerAttr | FloatAttr) and isinstance(vector := op.vector.type, VectorType):
+            wanted = cast("VectorType[AnyFloat]", vector)
+            elements = DenseIntOrFPElementsAttr.from_list(wanted, [cast("float", value.value.data)])
             Rewriter.replace_op(op, ConstantOp(elements))
             changed = True
     return changed
