@@ -6,7 +6,7 @@
      3  cse                xla-cse                26    24  renamed
     25  xla-lower-tensors  xla-lower-tensors      69    65  differs by 02a, 20a: vector.insert 4/0, vector.from_elements 0/1
     26  inline             inline                 69    65  differs, unexplained: inline; vector.insert 4/0
-    02  docs/decisions/02-the-seed-and-the-stages.md: (a) vectors are built by insertions
+    [02] docs/decisions/02-the-seed-and-the-stages.md: (a) vectors are built by insertions
 
 Passes that change nothing on both sides have no row. Behind `differs` are counts of ops, ours/XLA's, where they are others than in the row
 before.
@@ -112,7 +112,7 @@ def _footnotes(rows: Sequence[PassRow]) -> list[str]:
     """Passes without a row, and what is cited."""
     silent = [row.xla or row.ours for row in rows if not row.changed]
     lines = [f"changed nothing: {', '.join(dict.fromkeys(silent))}"] if silent else []
-    return [*lines, *(f"{file[:2]}  docs/decisions/{file}: {text}" for file, text in decisions_of(rows).items())]
+    return [*lines, *(f"[{file[:2]}] docs/decisions/{file}: {text}" for file, text in decisions_of(rows).items())]
 
 
 def number_rows(ours: Code, xla: Code) -> list[list[str]]:

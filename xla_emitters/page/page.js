@@ -616,7 +616,7 @@ function drawXla() {
   side.append(table(["", "ours", "XLA"], numbers), ptx);
   if (rows.length) side.append(table(["", "XLA", "ours", "XLA's ops", "our ops", "IR after it"], passes, (n) => rows[n].number));
   else side.append(el("p", "soft", "XLA's kernel is not of its emitters: there is no log of passes."));
-  decisions.forEach((each) => side.append(el("p", "soft", `${each.file.slice(0, 2)} docs/decisions/${each.file}: ${each.text}`)));
+  decisions.forEach((each) => side.append(el("p", "soft", `[${each.file.slice(0, 2)}] docs/decisions/${each.file}: ${each.text}`)));
   box.append(side, texts);
   host.append(box);
   side.scrollTop = top;
