@@ -3,9 +3,8 @@
     FILE.hlo -XLA-> *.mlir-passes.log, *.ptx, thunk_sequence.txt ─┐
     FILE.hlo -ours, each pass observed-> IR, PTX ─────────────────┴─ passes aligned by name, states compared, PTX through one ptxas
 
-Passes are aligned as two sequences of names (XLA's `cse` is our `xla-cse`). A pass that only one side has is a row of its own, in which
-its state is compared with the newest of the other side. `ir_difference.py` says what the verdicts are. Both PTX texts are assembled by one
-ptxas for the architecture that XLA's text names, and counted alike (`pricing/sass.py`).
+`pass_rows.py` aligns the passes and says why states differ; `ir_difference.py` has the verdicts. Both PTX texts are assembled by one ptxas
+for the architecture that XLA's text names, and counted alike (`pricing/sass.py`).
 Not compared: kernels that only one side has, and XLA's own choice of kernels, which it made before.
 Source: XLA's dumps for `--xla_dump_to` and `--xla_dump_emitter_re`.
 """
@@ -14,22 +13,17 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from difflib import SequenceMatcher
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.rewriter import Rewriter
 
-from xla_emitters.dialects.context import parse_ir
 from xla_emitters.emitters.partitioner import sanitize
-from xla_emitters.explore.ir_difference import Difference, KernelIr, difference
 from xla_emitters.explore.optimize import ask_xla
-from xla_emitters.explore.xla_log import State, XlaLog, parse_log
+from xla_emitters.explore.pass_rows import PassRow, compare_passes
+from xla_emitters.explore.xla_log import XlaLog, parse_log
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.kept_programs import read_text
 from xla_emitters.pipelines.options import CompileOptions
@@ -65,39 +59,6 @@ class OurKernel:
     block: tuple[int, ...]
     passes: tuple[tuple[str, ModuleOp], ...]
     ptx: str
-
-
-@dataclass(frozen=True)
-class PassRow:
-    """One pass.
-
-    xla, ours          its names; "" on the side that does not have it
-    xla_ops, ours_ops  ops after it; None where there is no such pass, or the log ends before
-    changed            whether it changed anything, on either side
-    found              what is between the two; None where the log ends before
-    lines              both sides in one form, ours and XLA's, for a diff
-    """
-
-    xla: str
-    ours: str
-    xla_ops: int | None
-    ours_ops: int | None
-    changed: bool
-    found: Difference | None
-    lines: Callable[[], tuple[list[str], list[str]]] = field(repr=False, compare=False)
-
-    def to_json(self) -> dict[str, Any]:
-        found = self.found
-        return {
-            "xla": self.xla or None,
-            "ours": self.ours or None,
-            "xla_ops": self.xla_ops,
-            "ours_ops": self.ours_ops,
-            "changed": self.changed,
-            "verdict": found.verdict if found else None,
-            "ops": {name: {"ours": ours, "xla": xla} for name, (ours, xla) in found.ops.items()} if found else {},
-            "decisions": [{"file": file, "what": what} for file, what in found.decisions] if found else [],
-        }
 
 
 @dataclass(frozen=True)
@@ -217,7 +178,7 @@ def compare_kernels(module: ModuleOp, options: CompileOptions, theirs: Sequence[
     if options.fusion is not None:
         by_name = {name: by_name[name] for name in both}
     codes = _Codes()
-    kernels = tuple(_compared(ours[name], by_name[name], codes) for name in both)
+    kernels = tuple(_compared(ours[name], by_name[name], codes, options) for name in both)
     only_ours = tuple(name for name in ours if name not in by_name)
     only_xla = tuple(name for name in by_name if name not in ours)
     named = module.sym_name.data if module.sym_name else next(iter(ours), "module")
@@ -246,105 +207,6 @@ def compiled(module: ModuleOp, options: CompileOptions) -> tuple[OurKernel, ...]
     )
 
 
-# ---- pass by pass -----------------------------------------------------------------------------------------------------------------------
-
-
-def our_name(xla: str, known: Sequence[str]) -> str:
-    """The name of ours that an XLA or MLIR pass has here.
-
-    >>> our_name("cse", ["xla-cse"]), our_name("inline", ["inline"])
-    ('xla-cse', 'inline')
-    """
-    return xla if xla in known or f"xla-{xla}" not in known else f"xla-{xla}"
-
-
-def compare_passes(ours: Sequence[tuple[str, ModuleOp]], log: XlaLog) -> tuple[PassRow, ...]:
-    """A row for each pass of either side."""
-    states, names = _States(log), [name for name, _ in ours]
-    theirs = [our_name(state.name, names) for state in log.states]
-    own = [KernelIr(ir) for _, ir in ours]
-    rows, left, right = list[PassRow](), 0, 0
-    for i, j in _aligned(names, theirs):
-        left, right = (left if i is None else i), (right if j is None else j)
-        mine, other = own[left], states[right]
-        changed = i == 0 or j == 0 or (i is not None and own[i].exact != own[i - 1].exact)
-        changed |= j is not None and not states.is_unchanged(j)
-        rows.append(
-            PassRow(
-                "" if j is None else log.states[j].name,
-                "" if i is None else names[i],
-                None if j is None or other is None else other.ops,
-                None if i is None else mine.ops,
-                changed,
-                difference(mine, other) if other is not None else None,
-                partial(_lines, mine, other),
-            )
-        )
-    return tuple(rows)
-
-
-def _lines(ours: KernelIr, theirs: KernelIr | None) -> tuple[list[str], list[str]]:
-    return ours.folded_loose, theirs.folded_loose if theirs else []
-
-
-def _aligned(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[int | None, int | None]]:
-    """Numbers of passes of both sides in order; None on the side that lacks one."""
-    for tag, i, i_end, j, j_end in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
-        if tag == "equal":
-            yield from zip(range(i, i_end), range(j, j_end), strict=True)
-        else:
-            yield from ((None, number) for number in range(j, j_end))
-            yield from ((number, None) for number in range(i, i_end))
-
-
-class _States:
-    """XLA's states as IR; each dump is read once."""
-
-    def __init__(self, log: XlaLog) -> None:
-        self.log = log
-        self._read: dict[str, ModuleOp] = {}
-        self._made: dict[tuple[Any, ...], KernelIr] = {}
-
-    def __getitem__(self, number: int) -> KernelIr | None:
-        """The module after that pass; None where the log does not have it."""
-        state = self.log.states[number]
-        if state.dump is None:
-            return None
-        key = self._key(state)
-        if key not in self._made:
-            self._made[key] = KernelIr(self._module(state, state.dump))
-        return self._made[key]
-
-    def is_unchanged(self, number: int) -> bool:
-        """Whether the pass left what it was given, or the log does not say what it left."""
-        states = self.log.states
-        return states[number].dump is None or self._key(states[number]) == self._key(states[number - 1])
-
-    def _key(self, state: State) -> tuple[Any, ...]:
-        dump = None if state.dump is None else self.log.dumps[state.dump]
-        functions = ((name, self.log.dumps[number]) for name, number in sorted(state.functions.items()))
-        return dump, tuple((name, text) for name, text in functions if text != dump)
-
-    def _dump(self, text: str) -> ModuleOp:
-        if text not in self._read:
-            self._read[text] = parse_ir(text, "<XLA's log>", verify=False)
-        return self._read[text]
-
-    def _module(self, state: State, dump: int) -> ModuleOp:
-        """The dump with the functions that are from earlier ones."""
-        module = self._dump(self.log.dumps[dump]).clone()
-        functions = _functions(module)
-        for name, number in state.functions.items():
-            earlier = _functions(self._dump(self.log.dumps[number])).get(name)
-            if earlier is not None and name in functions:
-                Rewriter.replace_op(functions[name], earlier.clone())
-        return module
-
-
-def _functions(module: ModuleOp) -> dict[str, func.FuncOp]:
-    return {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)}
-
-
 # ---- machine code -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -361,12 +223,12 @@ class _Codes:
         return self._made[key]
 
 
-def _compared(ours: OurKernel, theirs: XlaKernel, codes: _Codes) -> KernelComparison:
+def _compared(ours: OurKernel, theirs: XlaKernel, codes: _Codes, options: CompileOptions) -> KernelComparison:
     target = re.search(r"^\.target (\w+)", theirs.ptx, re.MULTILINE)
     assert target is not None
     return KernelComparison(
         ours.name,
-        compare_passes(ours.passes, theirs.log) if theirs.log else (),
+        compare_passes(ours.passes, theirs.log, options) if theirs.log else (),
         _code(ours.name, ours.grid, ours.block, 0, ours.ptx, codes.of(ours.ptx, target[1])),
         _code(ours.name, theirs.grid, theirs.block, theirs.shared_bytes, theirs.ptx, codes.of(theirs.ptx, target[1])),
     )

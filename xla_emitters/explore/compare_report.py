@@ -1,12 +1,15 @@
 """A comparison with XLA as text: a row for each pass, then machine code; of several kernels or files a row each.
 
         XLA                ours                  XLA  ours  IR after it
-     0  emit               emit                   29    24  folded
+                                                 ops   ops
+     0  emit               emit                   29    24  same but for 20a
      3  cse                xla-cse                26    24  renamed
-    25  xla-lower-tensors  xla-lower-tensors      69    65  differs [01, 02]: vector.insert 4/0, vector.from_elements 0/1
+    25  xla-lower-tensors  xla-lower-tensors      69    65  differs by 02a, 20a: vector.insert 4/0, vector.from_elements 0/1
+    26  inline             inline                 69    65  differs, unexplained: inline; vector.insert 4/0
+    [02] docs/decisions/02-the-seed-and-the-stages.md: (a) vectors are built by insertions
 
-Passes that change nothing on both sides have no row. Behind `differs` are counts of ops, ours/XLA's, of both sides folded, where they are
-others than in the row before.
+Passes that change nothing on both sides have no row. Behind `differs` are counts of ops, ours/XLA's, where they are others than in the row
+before.
 """
 
 from __future__ import annotations
@@ -15,10 +18,12 @@ import difflib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from string import ascii_lowercase
 
 from xla_emitters.errors import UsageError
-from xla_emitters.explore.compare import Code, Comparison, KernelComparison, PassRow
+from xla_emitters.explore.compare import Code, Comparison, KernelComparison
 from xla_emitters.explore.ir_difference import VERDICTS, Difference
+from xla_emitters.explore.pass_rows import Citation, PassRow
 
 _SHOWN_OPS = 3
 
@@ -47,29 +52,60 @@ def kernel_text(kernel: KernelComparison, target: str) -> str:
 
 
 def _pass_cells(rows: Sequence[PassRow]) -> list[list[str]]:
-    cells = [["", "XLA", "ours", "XLA", "ours", "IR after it"]]
-    before: Difference | None = None
-    for number, row in enumerate(rows):
-        if row.changed:
-            ops = ["" if count is None else str(count) for count in (row.xla_ops, row.ours_ops)]
-            cells.append([str(number), row.xla or "-", row.ours or "-", *ops, verdict_text(row.found, before)])
-            before = row.found
+    cells = [["", "XLA", "ours", "XLA", "ours", "IR after it"], ["", "", "", "ops", "ops", ""]]
+    for number, row, text in verdict_texts(rows):
+        ops = ["" if count is None else str(count) for count in (row.xla_ops, row.ours_ops)]
+        cells.append([str(number), row.xla or "-", row.ours or "-", *ops, text])
     return cells
 
 
-def verdict_text(found: Difference | None, before: Difference | None) -> str:
+def verdict_texts(rows: Sequence[PassRow]) -> list[tuple[int, PassRow, str]]:
+    """Number, row, and its verdict in words, of each pass that changed something."""
+    keys, before, found = citation_keys(rows), None, list[tuple[int, PassRow, str]]()
+    for number, row in enumerate(rows):
+        if row.changed:
+            found.append((number, row, _verdict_text(row, before, keys)))
+            before = row.found
+    return found
+
+
+def _verdict_text(row: PassRow, before: Difference | None, keys: Mapping[Citation, str]) -> str:
     """What is between two states, in one line; `before` is what was between them in the row above."""
+    found, causes = row.found, row.causes
     if found is None:
         return "not in XLA's log"
-    cited = ", ".join(sorted({file[:2] for file, _ in found.decisions}))
-    text = found.verdict + (f" [{cited}]" if cited else "")
+    cited = ", ".join(sorted(keys[each] for each in causes.cited))
     if found.verdict != "differs":
-        return text
+        return f"{found.verdict} {cited}" if cited else found.verdict
+    if causes.unexplained:
+        text = f"differs, unexplained: {', '.join(causes.unexplained)}{f' (and {cited})' if cited else ''}"
+    else:
+        text = f"differs by {cited}"
     if before is not None and before.verdict == "differs" and before.ops == found.ops:
-        return f"{text}: as above"
+        return text
     ops = [f"{name} {ours}/{xla}" for name, (ours, xla) in found.ops.items()]
     more = [f"{len(ops) - _SHOWN_OPS} more"] if len(ops) > _SHOWN_OPS else []
-    return f"{text}: {', '.join([*ops[:_SHOWN_OPS], *more]) or 'as many of each op'}"
+    return f"{text}; {', '.join([*ops[:_SHOWN_OPS], *more]) or 'as many of each op'}"
+
+
+def citation_keys(rows: Sequence[PassRow]) -> dict[Citation, str]:
+    """What is cited -> the decision's number and a letter, in the order in which it is cited first: '02a', '02b', '20a'."""
+    keys, count = dict[Citation, str](), Counter[str]()
+    for row in rows:
+        for each in row.causes.cited if row.changed else ():
+            if each not in keys:
+                file = each[0]
+                keys[each] = f"{file[:2]}{ascii_lowercase[count[file] % 26] * (count[file] // 26 + 1)}"
+                count[file] += 1
+    return keys
+
+
+def decisions_of(rows: Sequence[PassRow]) -> dict[str, str]:
+    """Files of docs/decisions that are cited, in order, and what of each."""
+    cited: dict[str, list[str]] = {}
+    for (file, what), key in citation_keys(rows).items():
+        cited.setdefault(file, []).append(f"({key[2:]}) {what}")
+    return {file: "; ".join(words) for file, words in sorted(cited.items())}
 
 
 def _footnotes(rows: Sequence[PassRow]) -> list[str]:
@@ -77,15 +113,6 @@ def _footnotes(rows: Sequence[PassRow]) -> list[str]:
     silent = [row.xla or row.ours for row in rows if not row.changed]
     lines = [f"changed nothing: {', '.join(dict.fromkeys(silent))}"] if silent else []
     return [*lines, *(f"[{file[:2]}] docs/decisions/{file}: {text}" for file, text in decisions_of(rows).items())]
-
-
-def decisions_of(rows: Sequence[PassRow]) -> dict[str, str]:
-    """Files of docs/decisions that are cited, in order, and what of each."""
-    cited: dict[str, dict[str, None]] = {}
-    for row in rows:
-        for file, what in row.found.decisions if row.found else ():
-            cited.setdefault(file, {})[what] = None
-    return {file: "; ".join(words) for file, words in sorted(cited.items())}
 
 
 def number_rows(ours: Code, xla: Code) -> list[list[str]]:
@@ -135,32 +162,43 @@ class FileRow:
 
 
 def files_text(rows: Sequence[FileRow]) -> str:
-    """A row for each kernel of each file, then the files that were not compared."""
-    titles = ["file", *VERDICTS, "launch", "registers", "instructions", "ratio", "loads", "stores", "shared", "spilled"]
-    cells = [titles]
+    """A row for each kernel of each file, their sum, then the files that were not compared."""
+    titles = ["file", *_KINDS, "launch", "registers", "instructions", "ratio", "loads", "stores", "shared", "spilled"]
+    units = ["", *("passes" for _ in _KINDS), "", "", "a thread", "ours/XLA", "bytes", "bytes", "bytes", "bytes"]
+    cells, total = [titles, units], Counter[str]()
     for row in rows:
         kernels = row.found.kernels if row.found else ()
         for kernel in kernels:
             name = row.file if len(kernels) == 1 else f"{row.file} {kernel.name}"
             cells.append([name, *_summary(kernel)])
-    lines = _table(cells, f"l{'r' * (len(titles) - 1)}") if len(cells) > 1 else []
+            total.update(_kinds(kernel))
+    if len(cells) > 3:
+        cells.append(["all", *(str(total[kind]) for kind in _KINDS), *("" for _ in titles[len(_KINDS) + 1 :])])
+    lines = _table(cells, f"l{'r' * (len(titles) - 1)}") if len(cells) > 2 else []
     for row in rows:
         if row.found is None:
             lines.append(f"{row.file}: {row.error}")
         else:
             lines += [f"{row.file}: {each}" for each in _one_sided(row.found)]
-    if len(cells) > 1:
+    if len(cells) > 2:
         lines.append(
-            "passes by what is between the IR after them; then ours/XLA's where they differ; '?': a loop of unknown length"
+            "passes by what is between the IR after them ('differs': for reasons that docs/decisions gives; 'unexplained': not)\n"
+            "launch, registers ...: ours/XLA's where they differ; '?': a loop of unknown length counts once"
         )
     return "\n".join(lines)
 
 
+_KINDS = (*VERDICTS, "unexplained")
+
+
+def _kinds(kernel: KernelComparison) -> Counter[str]:
+    return Counter(row.kind for row in kernel.passes if row.kind and row.changed)
+
+
 def _summary(kernel: KernelComparison) -> list[str]:
-    counts = Counter(row.found.verdict for row in kernel.passes if row.found and row.changed)
-    ours, xla = kernel.ours, kernel.xla
+    counts, ours, xla = _kinds(kernel), kernel.ours, kernel.xla
     return [
-        *(str(counts[verdict]) if kernel.passes else "-" for verdict in VERDICTS),
+        *(str(counts[kind]) if kernel.passes else "-" for kind in _KINDS),
         "same" if (ours.grid, ours.block) == (xla.grid, xla.block) else "other",
         _both(str(ours.registers), str(xla.registers)),
         _both(_instructions(ours), _instructions(xla)),

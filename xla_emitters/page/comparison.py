@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from xla_emitters.emitters.partitioner import sanitize
-from xla_emitters.explore.compare import Comparison, KernelComparison, PassRow
-from xla_emitters.explore.compare_report import decisions_of, number_rows, verdict_text
-from xla_emitters.explore.ir_difference import Difference
+from xla_emitters.explore.compare import Comparison, KernelComparison
+from xla_emitters.explore.compare_report import decisions_of, number_rows, verdict_texts
+from xla_emitters.explore.pass_rows import PassRow
 from xla_emitters.page.data import Chunks
 
 
@@ -32,11 +32,7 @@ def with_comparison(index: Mapping[str, Any], found: Comparison, chunks: Chunks)
 
 def kernel_data(kernel: KernelComparison, chunks: Chunks) -> dict[str, Any]:
     """One kernel: plain data, its texts in `chunks`."""
-    rows, before = list[dict[str, Any]](), None
-    for number, row in enumerate(kernel.passes):
-        if row.changed:
-            rows.append({"number": number, **_row(row, before, chunks)})
-            before = row.found
+    rows = [{"number": number, **_row(row, text, chunks)} for number, row, text in verdict_texts(kernel.passes)]
     return {
         "numbers": number_rows(kernel.ours, kernel.xla),
         "rows": rows,
@@ -45,13 +41,13 @@ def kernel_data(kernel: KernelComparison, chunks: Chunks) -> dict[str, Any]:
     }
 
 
-def _row(row: PassRow, before: Difference | None, chunks: Chunks) -> dict[str, Any]:
+def _row(row: PassRow, verdict: str, chunks: Chunks) -> dict[str, Any]:
     ours, xla = row.lines() if row.found else ([], [])
     return {
         "xla": row.xla,
         "ours": row.ours,
         "ops": [row.xla_ops, row.ours_ops],
-        "kind": row.found and row.found.verdict,
-        "verdict": verdict_text(row.found, before),
+        "kind": row.kind,
+        "verdict": verdict,
         "texts": [chunks.add("\n".join(xla)), chunks.add("\n".join(ours))] if row.found else None,
     }

@@ -514,7 +514,10 @@ FLOAT_BINARY: dict[type[Operation], Callable[[float, float], float]] = {
     arith.MinnumfOp: lambda a, b: b if math.isnan(a) else a if math.isnan(b) else _minimum(a, b),
 }
 # x op unit = x for every x, zeros and infinities too.
-FLOAT_UNIT: dict[type[Operation], float] = {arith.AddfOp: -0.0, arith.SubfOp: 0.0, arith.MulfOp: 1.0, arith.DivfOp: 1.0}
+FLOAT_UNIT: dict[type[Operation], float] = {
+    **{arith.AddfOp: -0.0, arith.SubfOp: 0.0, arith.MulfOp: 1.0, arith.DivfOp: 1.0},
+    **{arith.MaximumfOp: -math.inf, arith.MinimumfOp: math.inf},
+}
 
 
 def _fold_float(op: arith.FloatingPointLikeBinaryOperation, constants: Constants) -> SSAValue | Attribute | None:

@@ -29,6 +29,21 @@ func.func @bf16() -> bf16 {
 
 // -----
 
+// The maximum with -inf is the other operand, and so is the minimum with inf, NaN too. The maximum with inf is not.
+// CHECK-LABEL: func.func @extrema
+// CHECK:         %[[MAX:.*]] = arith.maximumf %x, %{{.*}} : f32
+// CHECK-NEXT:    return %x, %x, %[[MAX]] : f32, f32, f32
+func.func @extrema(%x: f32) -> (f32, f32, f32) {
+  %low = arith.constant 0xFF800000 : f32
+  %high = arith.constant 0x7F800000 : f32
+  %0 = arith.maximumf %low, %x : f32
+  %1 = arith.minimumf %x, %high : f32
+  %2 = arith.maximumf %x, %high : f32
+  return %0, %1, %2 : f32, f32, f32
+}
+
+// -----
+
 // x + 0.0 is not x (it turns -0.0 into 0.0); x * 1.0 and x + -0.0 are.
 // CHECK-LABEL: func.func @zeros
 // CHECK:         %[[SUM:.*]] = arith.addf %x, %{{.*}} : f32

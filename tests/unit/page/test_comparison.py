@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from tools_here import PTX, needs
 
-from xla_emitters.explore.compare import Code, Comparison, KernelComparison, compare_passes, compiled
+from xla_emitters.explore.compare import Code, Comparison, KernelComparison, compiled
 from xla_emitters.explore.compare_report import report_text
+from xla_emitters.explore.pass_rows import compare_passes
 from xla_emitters.explore.xla_log import parse_log
 from xla_emitters.page.comparison import with_comparison
 from xla_emitters.page.data import Chunks, program_data
@@ -63,7 +64,7 @@ def test_rows_are_those_of_the_report(found: Comparison, page: tuple[dict[str, A
             assert state.found is None
     assert ["registers", "23", "29"] in unit["xla"]["numbers"]
     assert [texts[n] for n in unit["xla"]["ptx"]] == ["both;\nxlas;", "both;\nours;"]
-    assert {each["file"][:2] for each in unit["xla"]["decisions"]} == {"01", "02"}
+    assert {each["file"][:2] for each in unit["xla"]["decisions"]} == {"01", "02", "20"}
 
 
 def test_a_kernel_that_xla_lacks_has_no_column(page: tuple[dict[str, Any], list[str]]) -> None:

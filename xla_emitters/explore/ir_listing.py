@@ -1,0 +1,296 @@
+"""A kernel's IR in forms that can be compared: as lines, or as a multiset of ops without their order.
+
+    %cst = arith.constant 2.0 : f32        exact    %0 = arith.constant() {value=2.0 : f32} : f32
+    %y = arith.mulf %x, %cst : f32                  %2 = arith.mulf(%1, %0) {fastmath=#arith.fastmath<none>} : f32
+                                           loose    %1 = arith.mulf(%0, arith.constant() {value=2.0 : f32} : f32) {} : f32
+
+The loose form has no discardable attributes, no names of variables of maps, and constants and thread ids where they are used. A private
+function is called `@` and a digest of its own loose lines, so that two functions are told apart by what they do and not by their name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from hashlib import sha256
+
+from xdsl.dialects import gpu
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.vector import TransferReadOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from xla_emitters.dialects.xla_gpu.loops import ApplyIndexingOp, LoopOp
+from xla_emitters.indexing import IndexingMap, Variable
+from xla_emitters.rewrite.effects import is_commutative_type, is_pure, is_terminator, may_write
+from xla_emitters.rewrite.folders import constant_integer
+from xla_emitters.rewrite.symbols import symbol_name, symbols_in
+
+# Values that are written where they are used, so that their places do not count.
+INLINED = frozenset(
+    (
+        "arith.constant",
+        "llvm.mlir.constant",
+        "llvm.mlir.undef",
+        "llvm.mlir.poison",
+        "ub.poison",
+        "gpu.thread_id",
+        "gpu.block_id",
+        "nvvm.read.ptx.sreg.tid.x",
+        "nvvm.read.ptx.sreg.ctaid.x",
+    )
+)
+
+
+# Ops whose last operand is a position, of any integer type.
+_POSITION = frozenset(("llvm.extractelement", "llvm.insertelement"))
+# As maps name them.
+_IDS = {"gpu.thread_id": "th", "gpu.block_id": "bl"}
+_OTHER_NAMES = {"nvvm.barrier0": "nvvm.barrier"}
+# Ops that compute elements. Loads, stores, addresses, loops, branches and barriers are not among them.
+_ARITHMETIC = re.compile(
+    r"(arith|math|complex|vector\.(extract|insert|from_elements|broadcast)|ub|func\.call|builtin\.unrealized_conversion_cast)\b|"
+    r"llvm\.(intr\.|f?(add|sub|mul|div|cmp|neg|rem)|[us](add|sub|mul|div|rem)|icmp|select|and|or|xor|shl|[al]shr|bitcast|trunc|[sz]ext|"
+    r"fpext|fptrunc|[su]itofp|fpto[su]i|(insert|extract)(value|element)|call|mlir\.)"
+)
+# Two parts of a complex number in memory.
+_PAIR = re.compile(r"!llvm\.struct<\((f\d+), \1\)>|vector<2xf\d+>|complex<f\d+>")
+# The first two operands commute.
+_PRODUCT_AND_SUM = frozenset(("math.fma", "llvm.intr.fma"))
+# What all threads of a warp or a block do together.
+_TOGETHER = frozenset(
+    ("xla_gpu.shuffle_reduce", "xla_gpu.sync_threads", "gpu.shuffle", "gpu.barrier", "nvvm.shfl.sync", "nvvm.barrier0")
+)
+# What an op means without the property.
+_DEFAULTS = frozenset(
+    (
+        ("overflowFlags", "0"),
+        ("overflowFlags", "#arith.overflow<none>"),
+        ("fastmath", "#arith.fastmath<none>"),
+        ("operandSegmentSizes", "array<i32: 0, 0, 0>"),
+    )
+)
+
+
+def listing(module: ModuleOp, *, keeps_spelling: bool) -> list[str]:
+    """The module as lines that are equal for equal IR: values are numbered, each op is written in one form.
+
+    keeps_spelling  with discardable attributes, names of functions, and every op at its place; else constants and ids are written
+                    where they are used (an unused one is not), and functions are in the order of their text
+    """
+    functions = list(module.body.block.ops)
+    names = {} if keeps_spelling else _names(functions)
+    parts = [list(_Lines(names, keeps_spelling).of(function)) for function in functions]
+    if not keeps_spelling:
+        parts.sort()
+    return [line for part in parts for line in part]
+
+
+def _names(functions: list[Operation]) -> dict[str, str]:
+    """Names of functions that have a body -> `@` and a digest of what they do. One that calls itself, in whatever way, keeps its name."""
+    bodies = {name: op for op in functions if (name := symbol_name(op)) and any(region.blocks for region in op.regions)}
+    found: dict[str, str] = {}
+    open_names = set[str]()
+
+    def visit(name: str) -> None:
+        if name in found or name in open_names:
+            return
+        open_names.add(name)
+        for callee in {callee for op in bodies[name].walk() for callee in symbols_in(op) if callee in bodies}:
+            visit(callee)
+        text = "\n".join(_Lines(found, keeps_spelling=False).of(bodies[name]))
+        found[f"@{name}"] = f"@{sha256(text.encode()).hexdigest()[:8]}"
+
+    for name in bodies:
+        visit(name)
+    return found
+
+
+class _Lines:
+    """The lines of one function."""
+
+    def __init__(self, names: dict[str, str], keeps_spelling: bool) -> None:
+        self.names, self.keeps = names, keeps_spelling
+        self.values: dict[SSAValue, str] = {}
+        self.count = 0
+        self.blocks: dict[Block, str] = {}
+
+    def of(self, op: Operation, depth: int = 0) -> Iterator[str]:
+        text = self.text(op)
+        if not self.keeps and op.name in INLINED:
+            if isinstance(op, gpu.ThreadIdOp | gpu.BlockIdOp):
+                text = f"{_IDS[op.name]}_{op.dimension.data.value}"
+            for result in op.results:
+                self.values[result] = text
+            return
+        for result in op.results:
+            self._number(result)
+        results = ", ".join(self.values[result] for result in op.results)
+        yield f"{'  ' * depth}{results}{' = ' if results else ''}{text}"
+        for region in op.regions:
+            self.blocks |= {block: f"^{len(self.blocks) + n}" for n, block in enumerate(region.blocks)}
+            for block in region.blocks:
+                for argument in block.args:
+                    self._number(argument)
+                arguments = ", ".join(f"{self.values[argument]}: {argument.type}" for argument in block.args)
+                yield f"{'  ' * depth}{self.blocks[block]}({arguments})"
+                for inner in block.ops:
+                    yield from self.of(inner, depth + 1)
+
+    def _number(self, value: SSAValue) -> None:
+        self.values[value] = f"%{self.count}"
+        self.count += 1
+
+    def text(self, op: Operation, order: Sequence[SSAValue] = ()) -> str:
+        """The op without its results; `order` are its operands in another order."""
+        values = [self._value(op, number) for number in range(len(op.operands))]
+        if order and not self.keeps and op.name not in _POSITION:
+            named = dict(zip(op.operands, values, strict=True))
+            values = [named[operand] for operand in order]
+        operands = ", ".join(values)
+        successors = "".join(f" {self.blocks[block]}" for block in op.successors)
+        given = op.properties if not self.keeps else {**op.properties, **op.attributes}
+        # Attributes of arguments and visibility are for later passes, as discardable attributes are.
+        dropped = () if self.keeps else ("sym_name", "sym_visibility", "arg_attrs", "res_attrs", "range", "linkage")
+        shown = {key: self._attribute(given[key]) for key in sorted(given) if key not in dropped}
+        if not self.keeps:
+            shown = {key: value for key, value in shown.items() if (key, value) not in _DEFAULTS}
+        if not self.keeps and isinstance(op, ApplyIndexingOp | LoopOp):
+            applied = op.indexing_map_attr.data
+            count = applied.num_dims
+            # The map says which operand is where.
+            shown["indexing_map_attr"] = map_of_operands(applied, values[:count])
+            operands = ", ".join(values[count:])
+        attributes = " ".join(f"{key}={value}" for key, value in shown.items())
+        types = ", ".join(str(result.type) for result in op.results)
+        name = op.name if self.keeps else _OTHER_NAMES.get(op.name, op.name)
+        return f"{name}({operands}){successors} {{{attributes}}} : {types}"
+
+    def _value(self, op: Operation, number: int) -> str:
+        """An operand, as it counts."""
+        operand = op.operands[number]
+        if not self.keeps:
+            if isinstance(op, TransferReadOp) and operand is op.padding and _is_in_bounds(op):
+                return "padding that is never read"
+            if (
+                op.name in _POSITION
+                and number == len(op.operands) - 1
+                and (known := constant_integer(operand)) is not None
+            ):
+                return str(known)
+        return self.values.get(operand, "%?")
+
+    def _attribute(self, value: object) -> str:
+        if not self.keeps and isinstance(value, IntegerAttr):
+            return str(value.value.data)
+        text = str(value)
+        return self.names.get(text, text)
+
+
+def map_of_operands(applied: IndexingMap, operands: Sequence[str]) -> str:
+    """A map in which operands are in the place of dims, r0, r1 ... in that of symbols, and the order of the dims does not count.
+
+    >>> applied = IndexingMap.parse("(th_x, i)[s] -> (th_x * 4 + i + s), domain: th_x in [0, 1], i in [0, 2], s in [0, 3]")
+    >>> map_of_operands(applied, ["%2", "%1"])
+    '%2 * 4 + %1 + r0 for %1 in [0, 2], %2 in [0, 1], r0 in [0, 3]'
+    """
+    new = [*operands, *(f"r{number}" for number in range(applied.num_symbols))]
+    numbers = iter(range(len(new)))
+    kinds = ("dims", "range_vars", "runtime_vars")
+    named = {kind: tuple(Variable(v.bounds, f"v{next(numbers)}_") for v in getattr(applied, kind)) for kind in kinds}
+    text = re.sub(r"\bv(\d+)_\b", lambda number: new[int(number[1])], str(replace(applied, **named)))
+    results, _, domain = text.partition(" -> (")[2].partition("), domain: ")
+    return f"{results} for {', '.join(sorted(re.findall(r'[^]]+]', domain.replace('], ', ']'))))}"
+
+
+def _is_in_bounds(op: TransferReadOp) -> bool:
+    return all(is_inside == BoolAttr.from_bool(True) for is_inside in op.in_bounds)
+
+
+def values_of(module: ModuleOp, *, keeps_formulas: bool = True) -> Counter[str]:
+    """A multiset of the functions, each as what it computes: the order and the place of an op without effects do not count.
+
+    keeps_formulas  else what arithmetic computes is known only by what it is computed from, but for addresses
+
+    Such an op is known by what it is computed from. Ops that write are in order, a read counts the writes before it, and what all threads
+    of a warp or a block do together (shuffles, barriers) is in its block.
+    """
+    functions = [op for op in module.body.block.ops if keeps_formulas or any(region.blocks for region in op.regions)]
+    values = _Values(_names(functions), keeps_formulas)
+    return Counter(values.of(function, "") for function in functions)
+
+
+class _Values:
+    """known   value -> its key
+    leaves  value that arithmetic computes -> keys of what it is computed from, where formulas do not count
+    """
+
+    def __init__(self, names: dict[str, str], keeps_formulas: bool) -> None:
+        self.lines = _Lines(names, keeps_spelling=False)
+        self.keeps_formulas = keeps_formulas
+        self.known: dict[SSAValue, str] = {}
+        self.leaves: dict[SSAValue, frozenset[str]] = {}
+
+    def of(self, op: Operation, epoch: str) -> str:
+        """The key of an op whose operands have theirs; `epoch` tells one state of memory from another."""
+        is_address = op.name == "llvm.getelementptr"
+        self.lines.values = {operand: self._key(operand, is_address) for operand in op.operands}
+        self.lines.blocks = {
+            block: f"^{block.parent.get_block_index(block)}" for block in op.successors if block.parent
+        }
+        text = self.lines.text(op, self._order(op))
+        text = text if self.keeps_formulas else _PAIR.sub("pair", text)
+        key = _digest(text, "" if is_pure(op) or is_terminator(op) else epoch)
+        bodies = [self._block(block, f"{key}.{n}", epoch) for n, block in enumerate(_blocks(op))]
+        if bodies:
+            key = _digest(key, *bodies)
+        self.known |= {result: f"{key}.{result.index}" for result in op.results}
+        if not self.keeps_formulas and _computes(op):
+            found = frozenset(
+                leaf for operand in op.operands for leaf in self.leaves.get(operand, {self._key(operand, True)})
+            )
+            self.leaves |= dict.fromkeys(op.results, found)
+        return key
+
+    def _key(self, value: SSAValue, is_address: bool) -> str:
+        leaves = self.leaves.get(value)
+        return self.known.get(value, "") if leaves is None or is_address else f"of {_digest(*sorted(leaves))}"
+
+    def _order(self, op: Operation) -> list[SSAValue]:
+        """The operands, those that commute by their keys."""
+        operands = list(op.operands)
+        count = 2 if op.name in _PRODUCT_AND_SUM else len(operands) if is_commutative_type(type(op)) else 0
+        return [*sorted(operands[:count], key=lambda value: self.known.get(value, "")), *operands[count:]]
+
+    def _block(self, block: Block, holder: str, epoch: str) -> str:
+        self.known |= {argument: f"{holder}.{argument.index}" for argument in block.args}
+        writes, together = list[str](), list[str]()
+        for op in block.ops:
+            key = self.of(op, f"{epoch}/{holder}/{len(writes)}")
+            if not self.keeps_formulas and _computes(op):
+                continue
+            if may_write(op) or is_terminator(op):
+                writes.append(key)
+            elif any(inner.name in _TOGETHER for inner in op.walk()):
+                together.append(key)
+        return _digest(*writes, "together", *sorted(together))
+
+
+def _computes(op: Operation) -> bool:
+    """Whether it is arithmetic on its operands, or a call of what has no body, as of libdevice."""
+    return not op.regions and _ARITHMETIC.match(op.name) is not None
+
+
+def _blocks(op: Operation) -> list[Block]:
+    return [block for region in op.regions for block in region.blocks]
+
+
+def _digest(*texts: str) -> str:
+    return sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def count_ops(module: ModuleOp) -> Counter[str]:
+    """Ops by name, those that are written where they are used left out."""
+    names = (op.name for op in module.walk() if op.name not in INLINED and op is not module)
+    return Counter(_OTHER_NAMES.get(name, name) for name in names)
