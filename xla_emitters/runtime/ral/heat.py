@@ -118,18 +118,22 @@ class Heat:
         spot = self._spots.get(key)
         return self._met(key) if spot is None else spot
 
-    def repeated(self, spot: Spot, *, is_hot: bool) -> None:
-        """Counts a call by a plan, which ran the spot's kernel, or those for all sizes. Plans do not time it."""
-        calls = spot.called()
+    def repeated(self, spot: Spot, times: int, *, is_hot: bool) -> None:
+        """Counts calls by a plan, which ran the spot's kernel, or those for all sizes. Plans do not time it."""
+        spot.repeats += times
         if is_hot:
-            if spot.ran() == TIMED:
+            spot.repeated_runs += times
+            if spot.runs - times < TIMED <= spot.runs:
                 self._compare(spot)
-        elif self._is_hot(spot, calls):
+        elif self._is_hot(spot, spot.calls):
             self._wish(spot)
 
     def _is_hot(self, spot: Spot, calls: int) -> bool:
         """Whether a spot is to be asked for at this call."""
-        return spot.state == "counted" and calls % (self.limits.calls or 1) == 0 and self._has_place(calls)
+        if spot.state != "counted" or calls < spot.due + (self.limits.calls or 1):
+            return False
+        spot.due = calls
+        return self._has_place(calls)
 
     def _has_run(self, kernel: HotKernel, spot: Spot, arrays: Sequence[Any]) -> bool:
         """Runs a kernel; returns whether it did."""

@@ -53,9 +53,10 @@ class Spot:
     numbers  what else its code depends on
     state    "counted", "asked", "replaced", or why it is not
     kernel   that runs in its place
-    runs     of that kernel
     launches of the kernels for all sizes, where they are recorded
     fastest  nanoseconds of a run with the kernels for all sizes, and with this
+    repeats  calls by plans, of which one is made at a time; repeated_runs: those that ran the kernel
+    due      calls after which it was last looked at whether it is to be asked for
     is_forgotten  whether calls are counted by another spot by now
     """
 
@@ -66,27 +67,40 @@ class Spot:
     kernel: HotKernel | None = None
     gain: Gain = field(default_factory=Gain)
     what: str = ""
-    calls: int = 0
-    runs: int = 0
     launches: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]], repr=False)
     fastest: list[int | None] = field(default_factory=lambda: [None, None])
+    repeats: int = 0
+    repeated_runs: int = 0
+    due: int = 0
     is_forgotten: bool = False
+    _calls: int = field(default=0, repr=False)
+    _runs: int = field(default=0, repr=False)
     _ticks: count[int] = field(default_factory=lambda: count(1), repr=False)
     _run_ticks: count[int] = field(default_factory=lambda: count(1), repr=False)
 
     def called(self) -> int:
-        """Counts a call, also where threads do so at once; returns how many there were."""
+        """Counts a call by the host program, also where threads do so at once; returns how many calls there were."""
         calls = next(self._ticks)
-        if calls > self.calls:
-            self.calls = calls
-        return calls
+        if calls > self._calls:
+            self._calls = calls
+        return calls + self.repeats
 
     def ran(self) -> int:
-        """Counts a run of the kernel."""
+        """Counts a run of the kernel by the host program; returns how many there were."""
         runs = next(self._run_ticks)
-        if runs > self.runs:
-            self.runs = runs
-        return runs
+        if runs > self._runs:
+            self._runs = runs
+        return runs + self.repeated_runs
+
+    @property
+    def calls(self) -> int:
+        """How many there were."""
+        return self._calls + self.repeats
+
+    @property
+    def runs(self) -> int:
+        """How many of the calls ran the kernel."""
+        return self._runs + self.repeated_runs
 
     def took(self, nanoseconds: int, *, is_hot: bool) -> None:
         """Keeps the fastest run of either kind."""

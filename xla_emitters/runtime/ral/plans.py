@@ -149,7 +149,7 @@ class Plans:
                 total -= old.bytes
 
     def _replay(self, plan: Plan, inputs: Sequence[Array], context: Context) -> list[Array] | None:
-        segment, replay, spots = plan.root, self._steps.replay, list[tuple[Spot, object]]()
+        segment, replay, spots = plan.root, self._steps.replay, list[tuple[tuple[Spot, object], int]]()
         while True:
             code: SegmentCode | None = segment.code
             if code is None:
@@ -158,7 +158,7 @@ class Plans:
                 if segment.is_stale:
                     plan.root, plan.is_recorded, plan.calls = Segment(), False, 0
                     return None
-                spots += segment.spots
+                spots += segment.spots.items()
             results = [
                 np.empty(shape, dtype) if number is None else inputs[number].reshape(shape)
                 for shape, dtype, number in code.results
@@ -170,8 +170,8 @@ class Plans:
             if segment.read is None:
                 context.count(segment.allocations, segment.peak_bytes)
                 if context.heat is not None:
-                    for spot, kernel in spots:
-                        context.heat.repeated(spot, is_hot=kernel is not None)
+                    for (spot, kernel), times in spots:
+                        context.heat.repeated(spot, times, is_hot=kernel is not None)
                 return results
             value = code.read(inputs)
             following = segment.children.get(value if value == value else "nan")

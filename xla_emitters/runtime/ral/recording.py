@@ -340,7 +340,7 @@ class Recording(Call):
             self._counted(spot, UNCLEAR if has_run else None)
             return has_run
         self._counted(spot, kernel)
-        heat.repeated(spot, is_hot=True)
+        heat.repeated(spot, 1, is_hot=True)
         temporaries = [self.empty(shape, element) for element, shape in kernel.temporaries]
         held = [*values[: len(spot.shapes)], *temporaries]
         for name, grid, block, shared_bytes, numbers in kernel.launches:
@@ -353,7 +353,8 @@ class Recording(Call):
 
     def _counted(self, spot: Spot, kernel: object) -> None:
         if self._new:
-            self.segment.spots.append((spot, kernel))
+            key = spot, kernel
+            self.segment.spots[key] = self.segment.spots.get(key, 0) + 1
 
     # --------------------------------------------------------------------------------------------------------- results
 

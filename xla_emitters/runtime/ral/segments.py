@@ -131,7 +131,7 @@ class Segment:
 
     slots     buffers that are made in it, in order
     events    in order
-    spots     fusions that are counted, and the kernel that ran for each; None: those for all sizes; UNCLEAR: it came meanwhile
+    spots     fusions that are counted, with the kernel that ran (None: those for all sizes; UNCLEAR: it came meanwhile), and how often
     read      which element the program reads then; None: it ends
     children  what follows, by the value that is read
     results   of the last segment: the buffers that are returned
@@ -140,7 +140,7 @@ class Segment:
 
     slots: list[Slot] = field(default_factory=list[Slot])
     events: list[Event] = field(default_factory=list[Event])
-    spots: list[tuple[Spot, object]] = field(default_factory=list[tuple[Spot, object]])
+    spots: dict[tuple[Spot, object], int] = field(default_factory=dict[tuple[Spot, object], int])
     read: tuple[Place, tuple[int, ...]] | None = None
     children: dict[Any, Segment] = field(default_factory=dict[Any, "Segment"])
     results: list[Place] = field(default_factory=list[Place])
