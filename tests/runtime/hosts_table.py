@@ -117,7 +117,7 @@ def row(program: Program) -> tuple[bool, str]:
     launches = sum(call.name.startswith(LAUNCH) for call in calls) // len(program.case.sizes)
     repeated = repeats(compiled, first), repeats(with_llvm_host(program), first)
     loaded = compiled.loaded
-    loaded.plans = loaded.native = loaded._by_code = None  # each call by Python
+    loaded.plans = loaded.native = loaded._by_code = None  # pyright: ignore[reportPrivateUsage]
     python, llvm = (microseconds(lambda host=host: host.run(first)) for host in (loaded, machine))
     again = " ".join(f"{'-':>10}" if each is None else f"{each:10.1f}" for each in repeated)
     return (
