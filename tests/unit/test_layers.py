@@ -16,7 +16,7 @@ PACKAGE = Path(xla_emitters.__file__).parent
 LAYERS = (
     ("errors", "extras"),
     ("plugins",),
-    ("dtypes", "functions", "library", "text_proto"),
+    ("dtypes", "functions", "library", "texts"),
     ("trace",),
     ("indexing", "shapes", "device"),
     ("program",),

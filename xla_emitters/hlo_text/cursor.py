@@ -1,21 +1,12 @@
-"""A position in HLO text that moves forward: it holds the next token, consumes it, and makes errors that name what was expected.
-
-gelu.hlo:6:38: error: [hlo.parse] expected ')' after the operands
-    %b = f32[2] negate(%a
-                         ^
-    got the end of the text
-"""
+"""The cursor over tokens of HLO text: also reads names, numbers, and text that is kept as it is (`opaque`)."""
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
 
 from xla_emitters.dtypes import DTYPES
-from xla_emitters.errors import ParseError
-from xla_emitters.hlo_text.lexer import Lexer, Source, Token, TokenKind
+from xla_emitters.hlo_text.lexer import Token, TokenKind, read_token
+from xla_emitters.texts.cursor import TokenCursor
 
 MAX_NESTING = 200
 """How deep parentheses and braces may be nested: far deeper than in real modules, and shallow enough for Python's stack."""
@@ -32,57 +23,18 @@ _RESERVED = frozenset(
 ) | {row.name for row in DTYPES}
 
 
-class Cursor:
-    """Reads tokens of a source in order; `token` is the next one, not yet consumed."""
+class Cursor(TokenCursor[Token]):
+    """Reads tokens of HLO text in order; `token` is the next one, not yet consumed."""
 
-    def __init__(self, source: Source):
-        self.source = source
-        self._lexer = Lexer(source)
-        self._depth = 0
-        self.previous = Token(TokenKind.END, "", 0, 0)
-        self.token = self._lexer.next()
+    stage = "hlo.parse"
+    max_nesting = MAX_NESTING
+    groups = "parentheses or braces"
 
-    def advance(self) -> Token:
-        """Consumes the token and returns it."""
-        token = self.previous = self.token
-        self.token = self._lexer.next()
-        return token
+    def read(self, offset: int) -> Token:
+        return read_token(self.source, offset)
 
-    def peek(self) -> Token:
-        """The token after `token`."""
-        position = self._lexer.position
-        token = self._lexer.next()
-        self._lexer.position = position
-        return token
-
-    def skip_to(self, offset: int) -> None:
-        """Makes the token at `offset` the next one; the text before it counts as consumed."""
-        self._lexer.position = offset
-        self.previous = Token(TokenKind.NAME, "", offset, offset)
-        self.token = self._lexer.next()
-
-    def at(self, *texts: str) -> bool:
-        """Whether the next token is one of `texts`."""
-        return self.token.text in texts
-
-    def accept(self, text: str) -> bool:
-        """Consumes the next token if it is `text`; returns whether it did."""
-        if self.token.text != text:
-            return False
-        self.advance()
-        return True
-
-    def expect(self, text: str, where: str) -> Token:
-        """Consumes `text`; `where` ends the message, e.g. "after the operands"."""
-        if self.token.text != text:
-            raise self.unexpected(f"'{text}' {where}")
-        return self.advance()
-
-    def expect_kind(self, kind: TokenKind, what: str) -> Token:
-        """Consumes a token of that kind; `what` is its meaning, for the message."""
-        if self.token.kind is not kind:
-            raise self.unexpected(f"{what}, {kind.value}")
-        return self.advance()
+    def empty(self, offset: int) -> Token:
+        return Token(TokenKind.NAME, "", offset, offset)
 
     def name(self, what: str) -> Token:
         """Consumes a name."""
@@ -114,17 +66,6 @@ class Cursor:
             raise self.unexpected(f"{what}, 'true' or 'false'")
         return self.advance().text == "true"
 
-    @contextmanager
-    def nested(self) -> Generator[None]:
-        """Counts one level of nesting inside the `with`; raises ParseError above MAX_NESTING levels."""
-        self._depth += 1
-        if self._depth > MAX_NESTING:
-            raise self._too_deep()
-        try:
-            yield
-        finally:
-            self._depth -= 1
-
     def opaque(self, what: str) -> str:
         """Consumes one token or one balanced group, and returns its text unchanged."""
         start = self.token
@@ -145,8 +86,8 @@ class Cursor:
             if token.kind is TokenKind.PUNCTUATION:
                 if token.text in _CLOSERS:
                     open_groups.append(token)
-                    if len(open_groups) + self._depth > MAX_NESTING:
-                        raise self._too_deep()
+                    if len(open_groups) + self.depth > MAX_NESTING:
+                        raise self.too_deep()
                 elif token.text in ")}]" and token.text != _CLOSERS[open_groups.pop().text]:
                     raise self.unexpected(f"'{_CLOSERS[start.text]}'")
             self.advance()
@@ -166,21 +107,3 @@ class Cursor:
             if self.at(")", "]"):
                 raise self.unexpected("an instruction")
             self.opaque("an instruction")
-
-    def _too_deep(self) -> ParseError:
-        return self.error(f"parentheses or braces are nested more than {MAX_NESTING} deep", self.token)
-
-    def error(self, message: str, token: Token, *, details: tuple[str, ...] = (), help: str = "") -> ParseError:
-        """An error at a token."""
-        place = self.source.place(token.start, token.end)
-        return ParseError(message, stage="hlo.parse", place=place, details=details, help=help)
-
-    def unexpected(self, wanted: str, *, help: str = "") -> ParseError:
-        """An error at the next token: expected `wanted`, got the token."""
-        return self.error(f"expected {wanted}", self.token, details=(f"got {self.token}",), help=help)
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean '...'?` with the most similar name, or "" if none is similar."""
-    found = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean '{found[0]}'?" if found else ""

@@ -22,9 +22,11 @@ from xla_emitters.dialects.hlo.base import RuleBroken
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import AliasAttr, same_shape, type_at, type_text
 from xla_emitters.errors import ParseError
-from xla_emitters.hlo_text.cursor import Cursor, nearest
-from xla_emitters.hlo_text.lexer import Source, TokenKind
+from xla_emitters.hlo_text.cursor import Cursor
+from xla_emitters.hlo_text.lexer import TokenKind
 from xla_emitters.hlo_text.shapes import ShapeReader
+from xla_emitters.texts.cursor import nearest
+from xla_emitters.texts.source import Source
 
 TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 STACK_TABLES = "hlo.stack_tables"

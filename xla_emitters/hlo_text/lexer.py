@@ -24,12 +24,11 @@ Source: docs/reference/1 6.1.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 
-from xla_emitters.errors import ParseError, Place
+from xla_emitters.errors import ParseError
+from xla_emitters.texts import cursor
+from xla_emitters.texts.source import Source
 
 
 class TokenKind(Enum):
@@ -80,95 +79,33 @@ _FAULTS = {
 }
 
 
-@dataclass(slots=True)
-class Token:
-    """A piece of the text: `text` is source[start:end]."""
+class Token(cursor.Token[TokenKind]):
+    """A piece of HLO text."""
 
-    kind: TokenKind
-    text: str
-    start: int
-    end: int
+    __slots__ = ()
 
     @property
     def name(self) -> str:
         """A NAME without its `%`."""
         return self.text.removeprefix("%")
 
-    def __str__(self) -> str:
-        if self.kind is TokenKind.END:
-            return self.kind.value
-        shown = self.text if len(self.text) <= 40 else f"{self.text[:37]}..."
-        return f"'{shown}'" if shown.isprintable() else ascii(shown)
 
+def read_token(source: Source, offset: int) -> Token:
+    """The token at `offset` or after it; at the end of the text, END.
 
-class Source:
-    """A text, its name, and the offsets of its lines."""
+    raises ParseError for a comment or a string that is not closed, and for a byte order mark.
 
-    def __init__(self, text: str, file: str):
-        self.text = text
-        self.file = file
-        self._shown = (0, "")
-
-    @cached_property
-    def _line_starts(self) -> list[int]:
-        return [0, *(match.end() for match in re.finditer("\n", self.text))]
-
-    def line_and_column(self, offset: int) -> tuple[int, int]:
-        """The line and column of an offset, both from 1."""
-        line = bisect_right(self._line_starts, offset)
-        return line, offset - self._line_starts[line - 1] + 1
-
-    def place(self, start: int, end: int) -> Place:
-        """The place of text[start:end], cut at the end of its first line."""
-        line, column = self.line_and_column(start)
-        return self.place_at(line, column, end - start)
-
-    def place_at(self, line: int, column: int, width: int) -> Place:
-        """The place of `width` characters at a line and column, with the line's text."""
-        shown = self._line(line)
-        end_column = min(column + max(width, 1), max(len(shown), column) + 1)
-        return Place(self.file, line, column, end_column, shown)
-
-    def _line(self, line: int) -> str:
-        """A line as it is printed in messages. The last one is cached: a whole module may be one line, with thousands of errors."""
-        if self._shown[0] == line:
-            return self._shown[1]
-        first = self._line_starts[line - 1]
-        newline = self.text.find("\n", first)
-        shown = self.text[first : newline if newline >= 0 else len(self.text)].rstrip("\r")
-        if not shown.isprintable():
-            shown = "".join(
-                char if char.isprintable() or char == "\t" else "\N{REPLACEMENT CHARACTER}" for char in shown
-            )
-        self._shown = (line, shown)
-        return shown
-
-
-class Lexer:
-    """Reads tokens one by one.
-
-    >>> lexer = Lexer(Source("%a = f32[2]", "x.hlo"))
-    >>> [lexer.next().text for _ in range(4)]
+    >>> source = Source("%a = f32[2]", "x.hlo")
+    >>> [read_token(source, offset).text for offset in (0, 2, 4, 8)]
     ['%a', '=', 'f32', '[']
     """
-
-    def __init__(self, source: Source):
-        self.source = source
-        self.position = 0
-
-    def next(self) -> Token:
-        """The next token; at the end of the text every call returns END.
-
-        raises ParseError for a comment or a string that is not closed, and for a byte order mark.
-        """
-        match = _PATTERN.match(self.source.text, self.position)
-        assert match is not None, "the last alternative matches any character"
-        group = match.lastindex
-        assert group is not None
-        self.position = match.end()
-        found = Token(_KINDS[group], match[group], match.start(group), self.position)
-        if found.kind is TokenKind.UNKNOWN and found.text in _FAULTS:
-            message, remedy = _FAULTS[found.text]
-            place = self.source.place(found.start, found.end + (found.text == "/"))
-            raise ParseError(message, stage="hlo.parse", place=place, help=remedy)
-        return found
+    match = _PATTERN.match(source.text, offset)
+    assert match is not None, "the last alternative matches any character"
+    group = match.lastindex
+    assert group is not None
+    found = Token(_KINDS[group], match[group], match.start(group), match.end())
+    if found.kind is TokenKind.UNKNOWN and found.text in _FAULTS:
+        message, remedy = _FAULTS[found.text]
+        place = source.place(found.start, found.end + (found.text == "/"))
+        raise ParseError(message, stage="hlo.parse", place=place, help=remedy)
+    return found

@@ -57,11 +57,13 @@ from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
 from xla_emitters.dialects.hlo.types import TokenType, dims_of, is_array, same_shape, tuple_types, type_text
 from xla_emitters.errors import SHOWN, ParseError, Place, VerifyError
 from xla_emitters.hlo_text.attributes import COMMON, COMPUTATION, COMPUTATIONS, SYNTAX, attributes_of
-from xla_emitters.hlo_text.cursor import Cursor, nearest
+from xla_emitters.hlo_text.cursor import Cursor
 from xla_emitters.hlo_text.header import STACK_TABLES, TABLES, parse_attributes, parse_stack_tables, verify_header
-from xla_emitters.hlo_text.lexer import Source, Token, TokenKind
+from xla_emitters.hlo_text.lexer import Token, TokenKind
 from xla_emitters.hlo_text.literals import parse_literal
 from xla_emitters.hlo_text.shapes import ELEMENT_TYPES, ShapeReader
+from xla_emitters.texts.cursor import nearest
+from xla_emitters.texts.source import Source
 
 
 def parse_hlo(text: str, file: str = "<hlo>") -> ModuleOp:

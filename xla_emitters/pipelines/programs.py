@@ -45,9 +45,17 @@ from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.program_host import CpuWay, choose_way
 from xla_emitters.pipelines.program_kernels import KernelRoad, SizedKernel
 from xla_emitters.pipelines.program_llvm import PYTHON, LlvmHost, asked_host
-from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_OPS, PROGRAM_PRECISION, PROGRAM_STAGES
+from xla_emitters.pipelines.program_passes import (
+    CODE_STAGES,
+    ON_KERNELS,
+    PROGRAM_OPS,
+    PROGRAM_PRECISION,
+    PROGRAM_STAGES,
+    RUN_ON_KERNELS,
+)
 from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.rewrite.kernel_pass import refusal
+from xla_emitters.rewrite.locations import first_position, instructions_of
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.ral.buffer_ops import value_of
@@ -163,6 +171,16 @@ class DynamicProgram:
         return GpuProgram(self, lambda: self.road)
 
     @property
+    def lines(self) -> dict[str, int]:
+        """For each instruction of the text that was read the line, from 1, on which it starts."""
+        found = (
+            (names[0], at[1])
+            for op in self.source.walk()
+            if (names := instructions_of(op)) and (at := first_position(op))
+        )
+        return dict(found)
+
+    @property
     def symbols(self) -> tuple[str, ...]:
         """The names of the unknown sizes, as the guards find them."""
         return tuple(solved.symbol for solved in self.sizes.guards.plan.solved)
@@ -204,7 +222,7 @@ class DynamicProgram:
 
     @cached_property
     def code(self) -> str:
-        """What is printed at `stage`: IR, Python for "host", PTX. raises as `road` and `ptx`"""
+        """What is printed at `stage`: IR, Python for "host", PTX, SASS. raises as `road` and `KernelRoad.listed`"""
         return self.road.code(self.stage) if self.stage in ON_KERNELS else print_ir(self.module)
 
     @property
@@ -259,18 +277,18 @@ class DynamicProgram:
     def stages(self) -> tuple[str, ...]:
         """The stages that `run` executes: those whose IR was recorded, and all on the road of kernels."""
         recorded = tuple(step.stage for step in self.passes.steps if step.stage and step.ir)
-        return (*recorded, *ON_KERNELS[:-1]) if self.stage in ON_KERNELS else recorded
+        return (*recorded, *RUN_ON_KERNELS) if self.stage in ON_KERNELS else recorded
 
     def run(self, inputs: Sequence[Any], stage: str | None = None, *, donate: bool = False) -> list[Array]:
         """The results for these arguments, NumPy arrays or what becomes one.
 
-        stage   the stage that is executed, by default that of the compilation; at "ptx" the fast road of the CPU
+        stage   the stage that is executed, by default that of the compilation; at "ptx" and "sass" the fast road of the CPU
         donate  the program may write into the arrays that it says are donated, and return them: the caller must not use them afterwards.
                 Else it gets copies of them
         raises  DataError for arguments that do not fit the program, ExecutionError; as `road` for a stage on it
         """
         stage = stage or self.stage
-        host = self.host if stage == ON_KERNELS[-1] else None
+        host = self.host if stage in CODE_STAGES else None
         if host is not None and (found := host.repeat(inputs, partial(self._owned, donate=donate))) is not None:
             return found
         arrays = self._owned(self.checked(inputs), donate=donate)
@@ -465,8 +483,8 @@ def known_stage(stage: str, where: str) -> str:
 
 def executable_stage(stage: str, where: str) -> str:
     """`stage` itself. raises UsageError as `known_stage`, and for one that no CPU runs"""
-    if known_stage(stage, where) == PROGRAM_STAGES[-1]:
-        raise UsageError(f"no CPU runs the stage '{stage}'", stage=where, help=f"up to '{PROGRAM_STAGES[-2]}'")
+    if known_stage(stage, where) in CODE_STAGES:
+        raise UsageError(f"no CPU runs the stage '{stage}'", stage=where, help=f"up to '{RUN_ON_KERNELS[-1]}'")
     return stage
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import UnregisteredOp
@@ -31,9 +32,8 @@ from xla_emitters.rewrite.effects import (
     is_commutative_type,
     is_dead,
     is_innocent_type,
-    is_pure,
-    is_read_only,
     may_write,
+    memory_use,
 )
 from xla_emitters.rewrite.locations import fuse_locations
 
@@ -66,13 +66,14 @@ class _AttributeNumbers:
 
 
 class _Kind(NamedTuple):
-    """What is asked of ops of one type: looked up once, not for each op."""
+    """What is asked of ops of one type."""
 
     stays: bool
     is_pure: bool
     is_commutative: bool
 
 
+@cache
 def _kind_of(op_type: type[Operation]) -> _Kind:
     return _Kind(
         stays=has_trait_type(op_type, IsTerminator) or has_trait_type(op_type, SymbolOpInterface),
@@ -101,7 +102,6 @@ class _Alone(NamedTuple):
 class _Cse:
     known: dict[Key, Operation] = field(default_factory=dict[Key, Operation])
     numbers: _AttributeNumbers = field(default_factory=_AttributeNumbers)
-    kinds: dict[type[Operation], _Kind] = field(default_factory=dict[type[Operation], _Kind])
     alone: dict[int, _Alone] = field(default_factory=dict[int, _Alone])  # by the id of the op, which is kept alive
     epoch: int = 0  # reads in the same epoch see the same memory
     epochs: int = 0
@@ -168,20 +168,20 @@ class _Cse:
                 self._new_epoch()
 
     def _op(self, op: Operation, scope: _Scope) -> None:
-        if (kind := self.kinds.get(type(op))) is None:
-            kind = self.kinds[type(op)] = _kind_of(type(op))
+        kind = _kind_of(type(op))
         if kind.stays or op.successor_uses:
             return
         if is_dead(op):
             self._erase(op)
             return
-        if (kind.is_pure and not op.regions) or is_pure(op):
+        if kind.is_pure and not op.regions:
             epoch = ANY_EPOCH
-        elif is_read_only(op):
-            epoch = self.epoch
         else:
-            self._new_epoch()
-            return
+            pure, writes = memory_use(op)
+            if writes:
+                self._new_epoch()
+                return
+            epoch = ANY_EPOCH if pure else self.epoch
         for operand in operands_of(op):
             if operand.has_one_use():
                 self.alone[id(op)] = _Alone(op, scope, epoch)
@@ -233,7 +233,7 @@ class _Cse:
         [use] = operand.uses
         user = self.alone.pop(id(use.operation), None)
         if user is not None and user.scope.is_open and user.op.parent is not None:
-            key = self._key(user.op, self.kinds[type(user.op)], user.epoch)
+            key = self._key(user.op, _kind_of(type(user.op)), user.epoch)
             self.known[key] = user.op
             user.scope.found.append(key)
 

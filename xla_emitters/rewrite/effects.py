@@ -119,6 +119,16 @@ def is_read_only(op: Operation) -> bool:
     return not is_pure(op) and not may_write(op)
 
 
+def memory_use(op: Operation) -> tuple[bool, bool]:
+    """(`is_pure`, `may_write`) of an op that is no terminator; its effects are asked for once."""
+    if is_innocent_type(type(op)):
+        return is_pure(op), may_write(op)
+    effects = _effects_of(op)
+    if effects is None:
+        return False, True
+    return not effects, any(effect.kind is not MemoryEffectKind.READ for effect in effects)
+
+
 def is_dead(op: Operation) -> bool:
     """Whether erasing `op` changes nothing: no result is used and it has no effect."""
     for result in op.results:

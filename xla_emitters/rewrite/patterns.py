@@ -17,13 +17,14 @@ other raise InternalError.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.errors import InternalError
@@ -80,15 +81,19 @@ class LocatedRewriter(PatternRewriter):
         self.operation_insertion_handler.append(self._inserted)
         self.operation_removal_handler.append(self._removed)
         self.operation_modification_handler.append(self._push)
-        self.operation_replacement_handler.append(self._replaced)
 
     def start(self, op: Operation) -> None:
         """Makes `op` the matched op."""
-        self.current_operation = op
+        self._current_operation = op
         self.insertion_point = InsertPoint.before(op)
         self.location = op.location
-        self.name_hint = None
+        self._name_hint = None
         self.has_done_action = False
+
+    def erase(self, op: Operation, safe_erase: bool = True) -> None:
+        self.has_done_action = True
+        self._removed(op)
+        Rewriter.erase_op(op, safe_erase=safe_erase)
 
     def replace(
         self,
@@ -97,9 +102,31 @@ class LocatedRewriter(PatternRewriter):
         new_results: Sequence[SSAValue | None] | None = None,
         safe_erase: bool = True,
     ) -> None:
-        matched, self.location = self.location, op.location
-        super().replace(op, new_ops, new_results, safe_erase)
-        self.location = matched
+        """xDSL's; of the ops that use the results each is put on the worklist once, and nothing is done for no new ops."""
+        self.has_done_action = True
+        made = (new_ops,) if isinstance(new_ops, Operation) else new_ops
+        if made:
+            matched, self.location = self.location, op.location
+            self.insert(made[0] if len(made) == 1 else made, InsertPoint.before(op))
+            self.location = matched
+        if new_results is None:
+            new_results = made[-1].results if made else ()
+        if len(op.results) != len(new_results):
+            raise ValueError(f"Expected {len(op.results)} new results, but got {len(new_results)}")
+        for result in op.results:
+            for use in result.uses:
+                self._push(use.operation)
+        for old, new in zip(op.results, new_results, strict=True):
+            if new is None:
+                old.erase(safe_erase=safe_erase)
+            else:
+                old.replace_all_uses_with(new)  # which hands on the name
+        if made and len(new_results) == 1 and (only := new_results[0]) is not None:
+            name = only.name_hint
+            for result in (result for new_op in made for result in new_op.results):
+                if result.name_hint is None:
+                    result.name_hint = name
+        self.erase(op, safe_erase=safe_erase)
 
     def inline_block(self, block: Block, insertion_point: InsertPoint, arg_values: Sequence[SSAValue] = ()) -> None:
         moved = tuple(block.ops)
@@ -152,19 +179,21 @@ class LocatedRewriter(PatternRewriter):
         if user is not None:
             self.worklist.setdefault(user)
 
-    def _replaced(self, op: Operation, new_results: Sequence[SSAValue | None]) -> None:
-        for result in op.results:
-            for use in result.uses:
-                self._push(use.operation)
 
-
-class _Visit(NamedTuple):
-    """What the driver does with ops of one type: looked up once, not for each op."""
+class _Folding(NamedTuple):
+    """What folding does with ops of one type."""
 
     is_constant: bool
     is_commutative: bool
     has_folder: bool
-    patterns: Sequence[RewritePattern]
+
+
+@cache
+def _folding_of(op_type: type[Operation]) -> _Folding:
+    return _Folding(is_constant_type(op_type), is_commutative_type(op_type), has_folder(op_type))
+
+
+_NOT_FOLDED = _Folding(is_constant=False, is_commutative=False, has_folder=False)
 
 
 class _GreedyDriver:
@@ -177,7 +206,7 @@ class _GreedyDriver:
     ) -> None:
         self.root = root
         self.patterns_of = patterns_of
-        self.visits: dict[type[Operation], _Visit] = {}
+        self.visits: dict[type[Operation], tuple[_Folding, Sequence[RewritePattern]]] = {}
         self.fold = fold
         self.ctx = ctx
         self.constants = ConstantPool()
@@ -220,14 +249,10 @@ class _GreedyDriver:
                 )
         return changed
 
-    def _visit_of(self, op_type: type[Operation]) -> _Visit:
-        fold = self.fold
-        found = self.visits[op_type] = _Visit(
-            is_constant=fold and is_constant_type(op_type),
-            is_commutative=fold and is_commutative_type(op_type),
-            has_folder=fold and has_folder(op_type),
-            patterns=self.patterns_of(op_type),
-        )
+    def _visit_of(self, op_type: type[Operation]) -> tuple[_Folding, Sequence[RewritePattern]]:
+        """What is done with ops of one type: looked up once, not for each op."""
+        folding = _folding_of(op_type) if self.fold else _NOT_FOLDED
+        found = self.visits[op_type] = folding, self.patterns_of(op_type)
         return found
 
     def _rewrite(self, op: Operation) -> bool:
@@ -235,25 +260,24 @@ class _GreedyDriver:
         if op.parent is None:
             return False  # a pattern removed it without the rewriter
         rewriter = self.rewriter
-        visit = self.visits.get(type(op)) or self._visit_of(type(op))
+        folding, patterns = self.visits.get(type(op)) or self._visit_of(type(op))
         if self.fold:
             if is_dead(op):
-                rewriter.start(op)
                 rewriter.erase(op)
                 return True
-            if visit.is_constant:
+            if folding.is_constant:
                 return not op.attributes and self._move_to_entry(op)
-            moved = visit.is_commutative and constant_to_the_right(op)
-            if visit.has_folder and (values := fold_op(op, self.constants, self.ctx)) is not None:
+            moved = folding.is_commutative and constant_to_the_right(op)
+            if folding.has_folder and (values := fold_op(op, self.constants, self.ctx)) is not None:
                 rewriter.start(op)
                 rewriter.replace(op, (), values)
                 return True
             if moved:
                 return True
-        if not visit.patterns:
+        if not patterns:
             return False
         rewriter.start(op)
-        for pattern in visit.patterns:
+        for pattern in patterns:
             pattern.match_and_rewrite(op, rewriter)
             if rewriter.has_done_action:
                 return True

@@ -30,10 +30,10 @@ from xla_emitters.dialects.hlo.convert import round_once
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.dtypes import Array, DType, Kind, dtype
 from xla_emitters.errors import ParseError, Unsupported
-from xla_emitters.hlo_text.cursor import nearest
 from xla_emitters.hlo_text.literals import integer_range
 from xla_emitters.stablehlo_text.lexer import STAGE, Cursor, Token, TokenKind, unquoted
 from xla_emitters.stablehlo_text.types import parse_function_type, parse_type
+from xla_emitters.texts.cursor import nearest
 
 ValueT = TypeVar("ValueT")
 
@@ -125,7 +125,7 @@ class Attributes:
 
     def text(self, attr: Attr) -> str:
         """The attribute as it is written."""
-        return self.cursor.text[attr.start : attr.end]
+        return self.cursor.source.text[attr.start : attr.end]
 
     def get(self, name: str, kind: type[ValueT], what: str, default: ValueT | None = None) -> ValueT:
         """The value of attribute `name`, of that kind; `default` where the text leaves it out. raises ParseError."""
@@ -145,7 +145,7 @@ class Attributes:
         return self._error(f"attribute '{name}' of '{self.op}' is {what}", attr)
 
     def _error(self, message: str, attr: Attr) -> ParseError:
-        return ParseError(message, stage=STAGE, place=self.cursor.place(attr.start, attr.end))
+        return ParseError(message, stage=STAGE, place=self.cursor.source.place(attr.start, attr.end))
 
     def integer(self, name: str, default: int | None = None) -> int:
         return self.get(name, int, "an integer", default)
@@ -355,7 +355,7 @@ def _parse_word(cursor: Cursor) -> Any:
             raise Unsupported(
                 "a constant in a resource (dense_resource) is not taken: its data is not in the text",
                 stage=STAGE,
-                place=cursor.place(token.start, token.end),
+                place=cursor.source.place(token.start, token.end),
                 help="print the module with its constants: jax.export and as_text() do",
             )
         case "array":
@@ -452,7 +452,7 @@ _ITEM = re.compile(r"[\[\],]|\([^()]*\)|[^\[\],\s()]+")
 def parse_dense(cursor: Cursor) -> Literal:
     """Consumes `dense<...> : type`. raises ParseError for a literal that is not of its type."""
     token = cursor.token
-    match = _DENSE.match(cursor.text, token.end)
+    match = _DENSE.match(cursor.source.text, token.end)
     if match is None:
         raise cursor.error("this literal is not closed", token, help="dense<[0, 1]> : tensor<2xi32>")
     start = match.start(1)
@@ -476,7 +476,7 @@ def _index_literal(cursor: Cursor, text: str, start: int) -> Literal:
 
 def _literal(cursor: Cursor, text: str, start: int, dims: tuple[int, ...], element: DType) -> Literal:
     def wrong(message: str, at: int = 0, length: int = 0) -> ParseError:
-        place = cursor.place(start + at, start + at + (length or max(1, len(text))))
+        place = cursor.source.place(start + at, start + at + (length or max(1, len(text))))
         return ParseError(message, stage=STAGE, place=place, details=(f"it is {element.name}{list(dims)}",))
 
     read = _scalar_reader(element)

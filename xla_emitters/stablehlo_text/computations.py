@@ -41,13 +41,13 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import same_shape, tuple_type
 from xla_emitters.dtypes import DTYPES
 from xla_emitters.errors import ParseError, Place, Unsupported, VerifyError
-from xla_emitters.hlo_text.cursor import nearest
-from xla_emitters.hlo_text.lexer import Source
 from xla_emitters.stablehlo_text.attributes import Attributes
 from xla_emitters.stablehlo_text.lexer import Token
 from xla_emitters.stablehlo_text.locations import Location, metadata, name_of
 from xla_emitters.stablehlo_text.tree import Function, Op, Program, Region, Value, called_functions
 from xla_emitters.stablehlo_text.types import stablehlo_type
+from xla_emitters.texts.cursor import nearest
+from xla_emitters.texts.source import Source
 
 OPS: Mapping[str, type[HloOp]] = {**HLO_OPS, **PROGRAM_OPS}
 VERIFY = "stablehlo.verify"

@@ -12,12 +12,11 @@ Source: MLIR language reference, "Lexical structure" of the high-level structure
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
-from contextlib import contextmanager
 from enum import Enum
+from typing import TypeAlias
 
-from xla_emitters.errors import ParseError, Place
-from xla_emitters.hlo_text.lexer import Source
+from xla_emitters.texts import cursor
+from xla_emitters.texts.cursor import TokenCursor
 
 STAGE = "stablehlo.parse"
 MAX_NESTING = 60
@@ -71,22 +70,7 @@ _CLOSERS = {"(": ")", "{": "}", "[": "]", "<": ">"}
 _LARGEST = 1 << 64
 
 
-class Token:
-    """A piece of the text: `text` is source[start:end]."""
-
-    __slots__ = ("end", "kind", "start", "text")
-
-    def __init__(self, kind: TokenKind, text: str, start: int, end: int):
-        self.kind = kind
-        self.text = text
-        self.start = start
-        self.end = end
-
-    def __str__(self) -> str:
-        if self.kind is TokenKind.END:
-            return self.kind.value
-        shown = self.text if len(self.text) <= 60 else f"{self.text[:57]}..."
-        return f"'{shown}'" if shown.isprintable() else ascii(shown)
+Token: TypeAlias = cursor.Token[TokenKind]
 
 
 def unquoted(text: str) -> str:
@@ -101,69 +85,25 @@ def unquoted(text: str) -> str:
         return as_bytes
 
 
-class Cursor:
-    """Reads tokens of a source in order; `token` is the next one, not yet consumed."""
+class Cursor(TokenCursor[Token]):
+    """Reads tokens of StableHLO text in order; `token` is the next one, not yet consumed."""
 
-    def __init__(self, source: Source):
-        self.source = source
-        self.text = source.text
-        self.position = 0
-        self._depth = 0
-        self.previous = Token(TokenKind.END, "", 0, 0)
-        self.token = self._next()
+    stage = STAGE
+    max_nesting = MAX_NESTING
+    groups = "regions or attributes"
 
-    def _next(self) -> Token:
-        match = _PATTERN.match(self.text, self.position)
+    def read(self, offset: int) -> Token:
+        match = _PATTERN.match(self.source.text, offset)
         assert match is not None, "the last alternative matches any character"
         group = match.lastindex
         assert group is not None
-        self.position = match.end()
-        token = Token(_KINDS[group], match[group], match.start(group), self.position)
+        token = Token(_KINDS[group], match[group], match.start(group), match.end())
         if token.kind is TokenKind.UNKNOWN and token.text == '"':
             raise self.error("this string is not closed", token, help='end it with " on the same line')
         return token
 
-    def advance(self) -> Token:
-        """Consumes the token and returns it."""
-        token = self.previous = self.token
-        self.token = self._next()
-        return token
-
-    def peek(self) -> Token:
-        """The token after `token`."""
-        position = self.position
-        token = self._next()
-        self.position = position
-        return token
-
-    def skip_to(self, offset: int) -> None:
-        """Makes the token at `offset` the next one; the text before it counts as consumed."""
-        self.previous = Token(TokenKind.WORD, "", self.token.start, offset)
-        self.position = offset
-        self.token = self._next()
-
-    def at(self, *texts: str) -> bool:
-        """Whether the next token is one of `texts`."""
-        return self.token.text in texts
-
-    def accept(self, text: str) -> bool:
-        """Consumes the next token if it is `text`; returns whether it did."""
-        if self.token.text != text:
-            return False
-        self.advance()
-        return True
-
-    def expect(self, text: str, where: str) -> Token:
-        """Consumes `text`; `where` ends the message, e.g. "after the operands"."""
-        if self.token.text != text:
-            raise self.unexpected(f"'{text}' {where}")
-        return self.advance()
-
-    def expect_kind(self, kind: TokenKind, what: str) -> Token:
-        """Consumes a token of that kind; `what` is its meaning, for the message."""
-        if self.token.kind is not kind:
-            raise self.unexpected(f"{what}, {kind.value}")
-        return self.advance()
+    def empty(self, offset: int) -> Token:
+        return Token(TokenKind.WORD, "", offset, offset)
 
     def integer(self, what: str) -> int:
         """Consumes an integer of 64 bits."""
@@ -172,17 +112,6 @@ class Cursor:
         if not -(_LARGEST >> 1) <= value < _LARGEST:
             raise self.error(f"{token} does not fit 64 bits", token)
         return value
-
-    @contextmanager
-    def nested(self) -> Generator[None]:
-        """Counts one level of nesting inside the `with`; raises ParseError above MAX_NESTING levels."""
-        self._depth += 1
-        if self._depth > MAX_NESTING:
-            raise self.error(f"regions or attributes are nested more than {MAX_NESTING} deep", self.token)
-        try:
-            yield
-        finally:
-            self._depth -= 1
 
     def group(self, what: str) -> str:
         """Consumes one balanced group, such as `<[{"x"}, {}]>`, and returns its text."""
@@ -200,16 +129,4 @@ class Cursor:
                 elif token.text in _CLOSERS.values() and token.text != _CLOSERS[opened.pop().text]:
                     raise self.unexpected(f"the end of the group that begins with '{start.text}'")
             self.advance()
-        return self.text[start.start : self.previous.end]
-
-    def place(self, start: int, end: int) -> Place:
-        return self.source.place(start, end)
-
-    def error(self, message: str, token: Token, *, details: tuple[str, ...] = (), help: str = "") -> ParseError:
-        """An error at a token."""
-        place = self.source.place(token.start, token.end)
-        return ParseError(message, stage=STAGE, place=place, details=details, help=help)
-
-    def unexpected(self, wanted: str, *, help: str = "") -> ParseError:
-        """An error at the next token: expected `wanted`, got the token."""
-        return self.error(f"expected {wanted}", self.token, details=(f"got {self.token}",), help=help)
+        return self.source.text[start.start : self.previous.end]

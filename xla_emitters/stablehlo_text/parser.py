@@ -21,8 +21,6 @@ from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute
 
 from xla_emitters.errors import ParseError, Place, Unsupported, VerifyError
-from xla_emitters.hlo_text.cursor import nearest
-from xla_emitters.hlo_text.lexer import Source
 from xla_emitters.stablehlo_text.attributes import (
     Attributes,
     TypeValue,
@@ -43,6 +41,8 @@ from xla_emitters.stablehlo_text.syntax import (
 )
 from xla_emitters.stablehlo_text.tree import Function, Op, Program, Region, Value
 from xla_emitters.stablehlo_text.types import parse_type, parse_types
+from xla_emitters.texts.cursor import nearest
+from xla_emitters.texts.source import Source
 
 DIALECTS = ("stablehlo", "chlo", "func", "sdy")
 _RETURNS = ("return", "func.return", "stablehlo.return")
@@ -78,7 +78,7 @@ class TreeParser:
             elif token.text in ("func.func", "func", '"func.func"'):
                 functions.append(self._function())
             elif token.text == "{-#":
-                cursor.skip_to(len(cursor.text))
+                cursor.skip_to(len(cursor.source.text))
             else:
                 raise self._not_a_program(token)
         if program is None:
@@ -114,7 +114,7 @@ class TreeParser:
         raise Unsupported(
             f"aliases of attributes and types ({token.text} = ...) are taken for locations only",
             stage=STAGE,
-            place=cursor.place(token.start, token.end),
+            place=cursor.source.place(token.start, token.end),
         )
 
     def _module(self) -> Program:
@@ -532,7 +532,7 @@ class TreeParser:
 
     def _literal_type(self, op: Op, start: int) -> Attribute:
         """The type of a constant, which is written inside its literal."""
-        text = self.cursor.text[start : self.cursor.previous.end]
+        text = self.cursor.source.text[start : self.cursor.previous.end]
         at = text.rfind("tensor<")
         inner = Cursor(Source(text[at:] if at >= 0 else "?", self.source.file))
         if at < 0:
@@ -637,7 +637,7 @@ class TreeParser:
                 raise ParseError(
                     f"a window has no '{key} ='{nearest(key, self._WINDOW)}",
                     stage=STAGE,
-                    place=cursor.place(attr.start, attr.end),
+                    place=cursor.source.place(attr.start, attr.end),
                 )
             op.attributes.found[name] = attr
 

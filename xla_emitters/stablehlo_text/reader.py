@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.hlo_text.lexer import Source
 from xla_emitters.stablehlo_text.chlo import CHLO_RULES, CHLO_TARGETS
 from xla_emitters.stablehlo_text.computations import ModuleBuilder, Rule
 from xla_emitters.stablehlo_text.parser import TreeParser
 from xla_emitters.stablehlo_text.region_rules import REGION_RULES
 from xla_emitters.stablehlo_text.rules import CALL_TARGETS, DATA_RULES, OTHER_RULES, custom_call
+from xla_emitters.texts.source import Source
 
 RULES: dict[str, Rule] = {
     **{f"stablehlo.{name}": rule for name, rule in (DATA_RULES | REGION_RULES).items()},

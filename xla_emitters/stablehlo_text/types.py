@@ -19,8 +19,8 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects.hlo.types import UNBOUNDED, TokenType, array_type, as_array, size_bounds, tuple_type
 from xla_emitters.dtypes import DTYPES
 from xla_emitters.errors import Unsupported
-from xla_emitters.hlo_text.cursor import nearest
 from xla_emitters.stablehlo_text.lexer import STAGE, Cursor, TokenKind
+from xla_emitters.texts.cursor import nearest
 
 ELEMENTS = {str(row.ir_type): row.ir_type for row in DTYPES}
 """The element types by their spelling in MLIR."""
@@ -86,7 +86,7 @@ def parse_type(cursor: Cursor) -> Attribute:
             found = tensor_type(token.text)
         except _NoType as error:
             if error.is_legal:
-                place = cursor.place(token.start, token.end)
+                place = cursor.source.place(token.start, token.end)
                 raise Unsupported(str(error), stage=STAGE, place=place) from None
             raise cursor.error(str(error), token) from None
         cursor.advance()
@@ -109,7 +109,7 @@ def parse_type(cursor: Cursor) -> Attribute:
         raise cursor.error("this type is not closed", token, help="tensor<8x?xf32>")
     if token.kind is TokenKind.DIALECT_TYPE or token.text in ("memref", "vector", "index", "none"):
         raise Unsupported(
-            f"values of type {token.text} are not taken", stage=STAGE, place=cursor.place(token.start, token.end)
+            f"values of type {token.text} are not taken", stage=STAGE, place=cursor.source.place(token.start, token.end)
         )
     raise cursor.unexpected("a type such as tensor<8x?xf32>")
 

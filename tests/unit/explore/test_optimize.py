@@ -13,7 +13,7 @@ from xla_emitters.explore import optimize as optimizer
 from xla_emitters.explore.optimize import optimize, parse_flag
 from xla_emitters.explore.xla import description
 from xla_emitters.lowering.tools import RunningTool
-from xla_emitters.text_proto import parse_text_proto
+from xla_emitters.texts.text_proto import parse_text_proto
 
 SOFTMAX = Path(__file__).parents[3] / "examples" / "softmax.mlir"
 NEGATE = "HloModule m\nENTRY e {\n  p = f32[64] parameter(0)\n  ROOT n = f32[64] negate(p)\n}\n"

@@ -8,7 +8,8 @@ from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.errors import ParseError
 from xla_emitters.hlo_text.attributes import COMMON, SYNTAX, attributes_of
 from xla_emitters.hlo_text.cursor import Cursor
-from xla_emitters.hlo_text.lexer import Source, TokenKind
+from xla_emitters.hlo_text.lexer import TokenKind
+from xla_emitters.texts.source import Source
 
 
 def cursor(text: str) -> Cursor:

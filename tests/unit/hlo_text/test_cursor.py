@@ -6,7 +6,7 @@ import pytest
 
 from xla_emitters.errors import ParseError
 from xla_emitters.hlo_text.cursor import MAX_NESTING, Cursor
-from xla_emitters.hlo_text.lexer import Source
+from xla_emitters.texts.source import Source
 
 
 def cursor(text: str) -> Cursor:

@@ -14,8 +14,9 @@ from xla_emitters.dtypes import DTYPES, DType, Kind, dtype
 from xla_emitters.errors import ParseError
 from xla_emitters.hlo_text import literals, parse_hlo, print_hlo
 from xla_emitters.hlo_text.cursor import Cursor
-from xla_emitters.hlo_text.lexer import Source, TokenKind
+from xla_emitters.hlo_text.lexer import TokenKind
 from xla_emitters.hlo_text.literals import integer_range, literal_text, parse_literal
+from xla_emitters.texts.source import Source
 
 
 def read(text: str, name: str, dims: tuple[int, ...] = ()) -> Any:

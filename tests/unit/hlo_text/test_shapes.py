@@ -9,8 +9,9 @@ from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.dtypes import DTYPES
 from xla_emitters.errors import ParseError
 from xla_emitters.hlo_text.cursor import Cursor
-from xla_emitters.hlo_text.lexer import Source, TokenKind
+from xla_emitters.hlo_text.lexer import TokenKind
 from xla_emitters.hlo_text.shapes import ShapeReader
+from xla_emitters.texts.source import Source
 
 
 def read(text: str) -> Attribute:

@@ -7,10 +7,10 @@ import pytest
 
 from xla_emitters.dtypes import DTYPES, DType, Kind, dtype
 from xla_emitters.errors import ParseError
-from xla_emitters.hlo_text.lexer import Source
 from xla_emitters.stablehlo_text.attributes import Literal, parse_attribute
 from xla_emitters.stablehlo_text.lexer import Cursor
 from xla_emitters.stablehlo_text.literals import literal_text
+from xla_emitters.texts.source import Source
 
 
 def read(text: str) -> object:

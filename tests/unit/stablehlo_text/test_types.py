@@ -8,9 +8,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xla_emitters.dialects.hlo.types import dims_of, size_bounds
 from xla_emitters.dtypes import DTYPES
 from xla_emitters.errors import ParseError, Unsupported, XlaEmittersError
-from xla_emitters.hlo_text.lexer import Source
 from xla_emitters.stablehlo_text.lexer import Cursor
 from xla_emitters.stablehlo_text.types import parse_type, stablehlo_type
+from xla_emitters.texts.source import Source
 
 TEXTS = [
     "tensor<f32>",

@@ -5,8 +5,8 @@
     builder.insert(op)       tuples of one op, through the rewriter                               ->  one insertion
     module.walk()            three generators deep for each level of nesting                      ->  one generator for each level
 
-An op is plain where its definition has no region, successor or option (sizes of several variadic operands), and is given one value for
-each name, or a list for a variadic one. Others are made by xDSL's own functions, which also raise its errors. Walks read an op's
+An op is plain where its definition has no successor and no option but the sizes of several variadic lists, and is given one value or region
+for each name, or a list for a variadic one. Others are made by xDSL's own functions, which also raise its errors. Walks read an op's
 neighbour before they yield the op, as xDSL's do: it may be erased meanwhile.
 Source: xDSL 0.74, xdsl/ir/core.py, xdsl/irdl/operations.py, xdsl/builder.py, xdsl/rewriter.py.
 """
@@ -16,11 +16,12 @@ Source: xDSL 0.74, xdsl/ir/core.py, xdsl/irdl/operations.py, xdsl/builder.py, xd
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
 
 from xdsl import builder as builders
 from xdsl import rewriter as rewriters
-from xdsl.dialects.builtin import UNKNOWN_LOC
+from xdsl.dialects.builtin import UNKNOWN_LOC, DenseArrayBase, i32
 from xdsl.ir import Attribute, Block, Operation, OpOperands, OpResult, Region, SSAValue
 from xdsl.ir.core import BlockOps, SSAValues
 from xdsl.irdl import operations as irdl
@@ -30,7 +31,7 @@ from xla_emitters.dialects.xdsl_patches.patch import Member
 
 _new = object.__new__
 # Bound here: reading a member of an enum class is a Python call.
-_OPERAND, _RESULT = irdl.VarIRConstruct.OPERAND, irdl.VarIRConstruct.RESULT
+_OPERAND, _RESULT, _REGION = irdl.VarIRConstruct.OPERAND, irdl.VarIRConstruct.RESULT, irdl.VarIRConstruct.REGION
 
 
 # ---- making ops -------------------------------------------------------------------------------------------------------------------------
@@ -48,8 +49,7 @@ def _init(
     regions: Sequence[Region] = (),
 ) -> None:
     """`Operation.__init__`."""
-    values = SSAValues(operands)
-    self._operands = values
+    self._operands = values = SSAValues(operands)
     self._operand_uses = tuple([use_of(self, index, value) for index, value in enumerate(values)]) if values else ()
     results: list[OpResult] = []
     for index, result_type in enumerate(result_types):
@@ -61,8 +61,8 @@ def _init(
         result.index = index
         results.append(result)
     self.results = SSAValues(results)
-    self.properties = dict(properties or ())
-    self.attributes = dict(attributes or ())
+    self.properties = {} if properties is None else dict(properties)
+    self.attributes = {} if attributes is None else dict(attributes)
     self.location = UNKNOWN_LOC if location is None else location
     if successors:
         self.successors = list(successors)
@@ -101,15 +101,51 @@ def _fill_defaults(self: irdl.IRDLOperation) -> None:
         Operation.__post_init__(self)
 
 
-_PLAIN: dict[int, tuple[irdl.OpDef, bool]] = {}
-"""id of a definition -> the definition, so that its id stays its own, and whether its ops are plain."""
+_ONE, _OPTIONAL, _VARIADIC = range(3)
 
 
-def _is_plain(definition: irdl.OpDef) -> bool:
-    if (found := _PLAIN.get(id(definition))) is None:
-        plain = not (definition.options or definition.regions or definition.successors)
-        found = _PLAIN[id(definition)] = definition, plain
-    return found[1]
+class _Layout(NamedTuple):
+    """What a definition says of the lists that an op is built of: for each name whether it takes one value, one or none, or any number."""
+
+    definition: irdl.OpDef  # kept alive, so that its id stays its own
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    regions: tuple[int, ...]
+    sizes: tuple[tuple[int, bool, str], ...]  # which of the three, whether it is a property, its name
+    is_plain: bool  # whether this says all of it
+
+
+_LAYOUTS: dict[int, _Layout] = {}
+"""By the id of the definition."""
+_SIZES: tuple[type[irdl.IRDLOption], ...] = (
+    irdl.AttrSizedOperandSegments,
+    irdl.AttrSizedResultSegments,
+    irdl.AttrSizedRegionSegments,
+)
+
+
+def _layout_of(definition: irdl.OpDef) -> _Layout:
+    sizes = tuple(
+        (_SIZES.index(type(option)), option.as_property, option.attribute_name)
+        for option in definition.options
+        if isinstance(option, _SIZES) and isinstance(option, irdl.AttrSizedSegments)
+    )
+    is_plain = len(sizes) == len(definition.options) and not definition.successors
+    lists = (definition.operands, definition.results, definition.regions)
+    found = _LAYOUTS[id(definition)] = _Layout(definition, *map(_counts, lists), sizes, is_plain)
+    return found
+
+
+def _counts(definitions: Sequence[tuple[str, Any]]) -> tuple[int, ...]:
+    return tuple(
+        _OPTIONAL if isinstance(each, irdl.OptionalDef) else _VARIADIC if isinstance(each, irdl.VariadicDef) else _ONE
+        for _, each in definitions
+    )
+
+
+@lru_cache(4096)
+def _segments(sizes: tuple[int, ...]) -> Attribute:
+    return DenseArrayBase.from_list(i32, sizes)
 
 
 def _init_plain(own: Callable[..., None]) -> Callable[..., None]:
@@ -124,11 +160,14 @@ def _init_plain(own: Callable[..., None]) -> Callable[..., None]:
         successors: Sequence[Any],
         regions: Sequence[Any],
     ) -> None:
-        values = types = None
-        if _is_plain(op_def) and not successors and not regions:
-            values = _flat(operands, op_def.operands, _value_of)
-            types = _flat(result_types, op_def.results, _type_of)
-        if values is None or types is None:
+        layout = _LAYOUTS.get(id(op_def)) or _layout_of(op_def)
+        if (
+            not layout.is_plain
+            or successors
+            or (values := _flat(operands, layout.operands, SSAValue)) is None
+            or (types := _flat(result_types, layout.results, Attribute)) is None
+            or (parts := _flat(regions, layout.regions, Region)) is None
+        ):
             own(
                 self,
                 op_def,
@@ -140,51 +179,54 @@ def _init_plain(own: Callable[..., None]) -> Callable[..., None]:
                 regions=regions,
             )
             return
+        own_properties = {name: value for name, value in properties.items() if value is not None}
+        own_attributes = {name: value for name, value in attributes.items() if value is not None}
+        for which, is_property, name in layout.sizes:
+            given = (operands, result_types, regions)[which]
+            (own_properties if is_property else own_attributes)[name] = _segments(tuple(map(_size, given)))
         _init(
             self,
             operands=values,
             result_types=types,
-            properties={name: value for name, value in properties.items() if value is not None},
-            attributes={name: value for name, value in attributes.items() if value is not None},
+            properties=own_properties,
+            attributes=own_attributes,
+            regions=parts,
         )
 
     return irdl_op_init
 
 
-_T = TypeVar("_T")
+_LISTS = (list, tuple, OpOperands)
 
 
-def _flat(
-    given: Sequence[Any], definitions: Sequence[tuple[str, Any]], one: Callable[[Any], _T | None]
-) -> list[_T] | None:
-    """What is given for each name, one after the other: one for a name, any number for a variadic one. None where xDSL must look at it."""
-    if len(given) != len(definitions):
+def _flat(given: Sequence[Any], counts: tuple[int, ...], wanted: type[Any]) -> list[Any] | None:
+    """What is given for each name, one after the other. None where xDSL must look at it."""
+    if len(given) != len(counts):
         return None
-    found: list[_T] = []
-    for each, (_, definition) in zip(given, definitions, strict=True):
-        if (only := one(each)) is not None:
-            found.append(only)
-        elif each is None and isinstance(definition, irdl.OptionalDef):
+    found: list[Any] = []
+    for each, count in zip(given, counts, strict=True):
+        if isinstance(each, wanted):
+            found.append(each)
+        elif each is None and count == _OPTIONAL:
             continue
-        elif isinstance(definition, irdl.VariadicDef) and isinstance(each, list | tuple | OpOperands):
+        elif isinstance(each, _LISTS) and (count == _VARIADIC or (count == _OPTIONAL and len(each) <= 1)):
             for member in cast(Sequence[Any], each):
-                if (only := one(member)) is None:
+                if isinstance(member, wanted):
+                    found.append(member)
+                elif wanted is SSAValue and isinstance(member, Operation) and len(member.results) == 1:
+                    found.append(item(member.results, 0))
+                else:
                     return None
-                found.append(only)
+        elif wanted is SSAValue and isinstance(each, Operation) and len(each.results) == 1:
+            found.append(item(each.results, 0))  # an op stands for its only result
         else:
             return None
     return found
 
 
-def _value_of(operand: Any) -> SSAValue | None:
-    """An operand; an op stands for its only result."""
-    if isinstance(operand, SSAValue):
-        return cast(SSAValue, operand)
-    return operand.results[0] if isinstance(operand, Operation) and len(operand.results) == 1 else None
-
-
-def _type_of(result_type: Any) -> Attribute | None:
-    return result_type if isinstance(result_type, Attribute) else None
+def _size(given: Any) -> int:
+    """How many values `_flat` took of it."""
+    return 0 if given is None else len(given) if isinstance(given, _LISTS) else 1
 
 
 def _clone(own: Callable[..., Operation]) -> Callable[..., Operation]:
@@ -233,9 +275,18 @@ def _accessed(own: Callable[..., Any]) -> Callable[..., Any]:
             return item(obj._operands, self.idx)
         if construct is _RESULT:
             return item(obj.results, self.idx)
-        return own(self, obj, objtype)
+        return obj.regions[self.idx] if construct is _REGION else own(self, obj, objtype)
 
     return __get__
+
+
+def _all_or_some(own: Callable[..., Any]) -> Callable[..., Any]:
+    """Of the only variadic field: all values, where no other field has one."""
+
+    def index(self: irdl.UniqueVariadicAccessor, args: Sequence[Any]) -> Any:
+        return args if self.num_defs == 1 and type(args) is SSAValues else own(self, args)
+
+    return index
 
 
 def _constructs(own: Callable[..., Any]) -> Callable[..., Any]:
@@ -247,6 +298,19 @@ def _constructs(own: Callable[..., Any]) -> Callable[..., Any]:
         return op.results if construct is _RESULT else own(op, construct)
 
     return get_op_constructs
+
+
+def _insert_before(own: Callable[[Operation], rewriters.InsertPoint]) -> Callable[[Operation], rewriters.InsertPoint]:
+    def before(op: Operation) -> rewriters.InsertPoint:
+        if (block := op.parent) is None:
+            return own(op)
+        point = _new(rewriters.InsertPoint)
+        # A frozen dataclass: its __init__ sets each field through a function, and then asks for the block again.
+        fields = point.__dict__
+        fields["block"], fields["insert_before"] = block, op
+        return point
+
+    return before
 
 
 def insert_op(op_or_ops: Operation | Sequence[Operation], insertion_point: rewriters.InsertPoint) -> None:
@@ -285,7 +349,9 @@ def _insert_one(own: Callable[..., Any]) -> Callable[..., Any]:
 def _forward(op: Operation) -> Iterator[Operation]:
     yield op
     for region in op.regions:
-        for block in region.blocks:
+        block = region._first_block
+        while block is not None:
+            next_block = block._next_block
             inner = block._first_op
             while inner is not None:
                 after = inner._next_op
@@ -294,11 +360,14 @@ def _forward(op: Operation) -> Iterator[Operation]:
                 else:
                     yield inner
                 inner = after
+            block = next_block
 
 
 def _forward_regions_first(op: Operation) -> Iterator[Operation]:
     for region in op.regions:
-        for block in region.blocks:
+        block = region._first_block
+        while block is not None:
+            next_block = block._next_block
             inner = block._first_op
             while inner is not None:
                 after = inner._next_op
@@ -307,12 +376,15 @@ def _forward_regions_first(op: Operation) -> Iterator[Operation]:
                 else:
                     yield inner
                 inner = after
+            block = next_block
     yield op
 
 
 def _backward_regions_first(op: Operation) -> Iterator[Operation]:
     for region in reversed(op.regions):
-        for block in reversed(region.blocks):
+        block = region._last_block
+        while block is not None:
+            prev_block = block._prev_block
             inner = block._last_op
             while inner is not None:
                 before = inner._prev_op
@@ -321,6 +393,7 @@ def _backward_regions_first(op: Operation) -> Iterator[Operation]:
                 else:
                     yield inner
                 inner = before
+            block = prev_block
     yield op
 
 
@@ -347,7 +420,14 @@ FAST_OPS: tuple[Member, ...] = (
     Member(irdl, "irdl_op_init", "builds lists of arguments for ops that have one value per name", _init_plain),
     Member(Operation, "clone", "sets operands twice, and walks through ops without regions", _clone),
     Member(irdl.BeforeVariadicSingleAccessor, "__get__", "two calls and a match for an operand", _accessed),
+    Member(irdl.UniqueVariadicAccessor, "index", "copies the tuple of all operands", _all_or_some),
     Member(irdl, "get_op_constructs", "matches members of an enum, and makes a view of operands", _constructs),
+    Member(
+        rewriters.InsertPoint,
+        "before",
+        "makes a frozen dataclass, and checks what it has just read",
+        lambda own: staticmethod(_insert_before(own)),
+    ),
     Member(rewriters.Rewriter, "insert_op", "makes a tuple of one op", lambda _: staticmethod(insert_op)),
     Member(builders.Builder, "insert", "makes a tuple of one op, and looks for names", _insert_one),
     Member(Operation, "walk", "three generators for each level of nesting", _walk),

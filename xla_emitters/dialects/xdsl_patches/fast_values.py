@@ -19,7 +19,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, cast
 
-from xdsl.ir import Block, BlockArgument, Operation, OpOperands, OpResult, SSAValue, Use
+from xdsl.ir import Block, BlockArgument, Operation, OpOperands, OpResult, Region, SSAValue, Use
 from xdsl.ir.core import IRWithName, IRWithUses, OpSuccessors, SSAValues
 
 from xla_emitters.dialects.xdsl_patches.patch import Member
@@ -29,6 +29,22 @@ operands_of: Callable[[Operation], Sequence[SSAValue]] = attrgetter("_operands")
 """The operands as they are now: what `op.operands` shows by a view, which follows changes and is made anew each time that it is read."""
 item: Callable[[Any, int], Any] = cast(Any, tuple).__getitem__
 """An element of a tuple; that of `SSAValues` is a method in Python, which asks whether it is a slice."""
+
+
+def _element(self: SSAValues[SSAValue], idx: int | slice) -> Any:
+    return SSAValues(item(self, idx)) if type(idx) is slice else item(self, idx)
+
+
+def _value_of(own: Callable[..., SSAValue]) -> Callable[..., SSAValue]:
+    def get(arg: SSAValue | Operation, **wanted: Any) -> SSAValue:
+        if not wanted:
+            if isinstance(arg, SSAValue):
+                return arg
+            if len(arg.results) == 1:
+                return item(arg.results, 0)
+        return own(arg, **wanted)
+
+    return get
 
 
 @lru_cache(65_536)
@@ -163,6 +179,17 @@ def _erase(self: Operation, safe_erase: bool = True, drop_references: bool = Tru
     self.results = _NONE
 
 
+def _parent_op(self: Operation) -> Operation | None:
+    block = self.parent
+    region = None if block is None else block.parent
+    return None if region is None else region.parent
+
+
+def _parent_region(self: Operation) -> Region | None:
+    block = self.parent
+    return None if block is None else block.parent
+
+
 def _attach_op(self: Block, operation: Operation) -> None:
     if operation.parent is not None:
         raise ValueError("Can't add to a block an operation already attached to a block.")
@@ -187,6 +214,10 @@ _GETTERS: tuple[tuple[type, str, str], ...] = (
     (Block, "args", "_args"),
     (Block, "first_op", "_first_op"),
     (Block, "last_op", "_last_op"),
+    (Block, "next_block", "_next_block"),
+    (Block, "prev_block", "_prev_block"),
+    (Region, "first_block", "_first_block"),
+    (Region, "last_block", "_last_block"),
 )
 """Properties that only read a field: a class, the property, the field. `attrgetter` reads it without a call of a Python function."""
 
@@ -207,8 +238,12 @@ FAST_VALUES: tuple[Member, ...] = (
     _row(
         SSAValue, "replace_all_uses_with", "copies the list of uses, and makes a view per use", _replace_all_uses_with
     ),
+    _row(SSAValues, "__getitem__", "asks through `super` for an element", _element),
+    Member(SSAValue, "get", "imports a module, and takes types apart", lambda own: staticmethod(_value_of(own))),
     Member(SSAValue, "erase", "makes a stand-in for values without uses", _erased_where_used),
     _row(Operation, "drop_all_references", "looks for successors in every op", drop_all_references),
     _row(Operation, "erase", "leaves a circle of the op and its results to the collector", _erase),
+    _row(Operation, "parent_op", "calls two functions, and one for a truth value", _parent_op),
+    _row(Operation, "parent_region", "calls a function", _parent_region),
     _row(Block, "_attach_op", "looks for the block in ops without regions", _attach_op),
 )

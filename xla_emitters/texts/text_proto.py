@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass, field
 
 from xla_emitters.errors import ParseError, Place
+from xla_emitters.texts.source import Source
 
 _STAGE = "target"
 _SKIPPED = re.compile(r"(?:\s|#[^\n]*)*")
@@ -82,13 +83,13 @@ class Message:
 
 def parse_text_proto(text: str, file: str) -> Message:
     """Parses `text` as one message; `file` is its name in errors. Raises ParseError with the place."""
-    return _Reader(text, file).message("")
+    return _Reader(Source(text, file)).message("")
 
 
 class _Reader:
-    def __init__(self, text: str, file: str) -> None:
-        self.text = text
-        self.file = file
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.text = source.text
         self.position = 0
         self.advance()
 
@@ -104,10 +105,7 @@ class _Reader:
             raise self.error("is not a token of protobuf's text format")
 
     def place(self) -> Place:
-        before = self.text.rfind("\n", 0, self.start) + 1
-        line = self.text[before:].split("\n", 1)[0]
-        column = self.start - before + 1
-        return Place(self.file, self.text.count("\n", 0, self.start) + 1, column, column + len(self.token), line)
+        return self.source.place(self.start, self.start + len(self.token))
 
     def error(self, what: str) -> ParseError:
         found = f"'{self.token}'" if self.token else "the end of the text"

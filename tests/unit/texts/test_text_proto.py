@@ -7,7 +7,7 @@ import re
 import pytest
 
 from xla_emitters.errors import ParseError
-from xla_emitters.text_proto import parse_text_proto
+from xla_emitters.texts.text_proto import parse_text_proto
 
 
 @pytest.mark.parametrize(
