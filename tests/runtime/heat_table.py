@@ -21,8 +21,9 @@ from runtime.programs_table import Program, programs
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
-from xla_emitters.runtime.ral.heat import TIMED, Heat, Spot
+from xla_emitters.runtime.ral.heat import TIMED, Heat
 from xla_emitters.runtime.ral.hot_compiler import HotCompiler
+from xla_emitters.runtime.ral.hot_spots import Spot
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 STAGE = "llvm-dialect"

@@ -3,8 +3,9 @@
     python -m runtime.hosts_table                   all programs; exit code 1 where a host differs
     python -m runtime.hosts_table rope layer        of these
 
-A row: the program, how many shapes, calls of the runtime over all of them, microseconds of a warm run at the first shape by Python and as
-machine code (arguments already checked), launches, and microseconds for each of those as machine code.
+A row: the program, how many shapes, calls of the runtime over all of them, microseconds of a run of the host program at the first shape by
+Python and as machine code (arguments already checked), launches, and microseconds of a repeated call with either host, where there is a
+plan; `-` where NumPy computes the program. A program without a plan runs its host program in each call.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from xla_emitters.errors import XlaEmittersError
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.disc_convert_memory_marker import DiscConvertMemoryMarkerPass
 from xla_emitters.host.python_program import python_program
+from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_llvm import without_kernels
-from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Context
 from xla_emitters.runtime.ral.dispatch_log import Dispatch, DispatchLog
 from xla_emitters.runtime.ral.program import LoadedProgram
+from xla_emitters.stablehlo_text import parse_stablehlo
 
 LAUNCH = "ral_kernel_launch"
 
@@ -112,28 +115,53 @@ def row(program: Program) -> tuple[bool, str]:
     first = compiled.checked(program.inputs(program.case.sizes[0]))
     machine = compiled.llvm_host().program
     launches = sum(call.name.startswith(LAUNCH) for call in calls) // len(program.case.sizes)
-    python, llvm = (microseconds(lambda host=host: host.run(first)) for host in (compiled.loaded, machine))
-    each = f"{llvm / launches:8.2f}" if launches else f"{'-':>8}"
-    shapes = len(program.case.sizes)
-    return True, f"{program.name:24} {shapes:6} {len(calls):6} {python:10.1f} {llvm:9.1f} {launches:8} {each}"
+    repeated = repeats(compiled, first), repeats(with_llvm_host(program), first)
+    loaded = compiled.loaded
+    loaded.plans = loaded.native = loaded._by_code = None  # pyright: ignore[reportPrivateUsage]
+    python, llvm = (microseconds(lambda host=host: host.run(first)) for host in (loaded, machine))
+    again = " ".join(f"{'-':>10}" if each is None else f"{each:10.1f}" for each in repeated)
+    return (
+        True,
+        f"{program.name:24} {len(program.case.sizes):6} {len(calls):6} {python:10.1f} {llvm:9.1f} {launches:8} {again}",
+    )
+
+
+def with_llvm_host(program: Program) -> DynamicProgram:
+    """The program, whose calls without a plan are machine code."""
+    compiled = compile_program(parse_stablehlo(program.text(), program.name), CompileOptions(record="none"))
+    compiled.loaded.take_native(compiled.llvm_host().program)
+    return compiled
+
+
+def repeats(program: DynamicProgram, inputs: Sequence[Any]) -> float | None:
+    """Microseconds of a repeated call; None where nothing is repeated. Donated arguments are copied in each."""
+    if program.loaded.plans is None:
+        return None
+    for _ in range(4):
+        program.run(inputs)
+    return microseconds(lambda: program.run(inputs))
 
 
 def main(names: Sequence[str]) -> int:
     known = programs()
     if unknown := sorted({*names} - {*known}):
         sys.exit(f"no such program: {', '.join(unknown)}; there are: {', '.join(known)}")
-    print(f"{'program':24} {'shapes':>6} {'calls':>6} {'python us':>10} {'llvm us':>9} {'launches':>8} {'us each':>8}")
-    all_right, ratios = True, list[float]()
+    print(
+        f"{'program':24} {'shapes':>6} {'calls':>6} {'python us':>10} {'llvm us':>9} {'launches':>8} {'repeated':>10} {'with llvm':>10}"
+    )
+    all_right, ratios, again = True, list[float](), list[float]()
     for name in names or known:
         right, line = row(known[name])
         all_right &= right
         print(line, flush=True)
-        if len(fields := line.split()) == 7:
+        if right and len(fields := line.split()) == 8:
             ratios.append(float(fields[3]) / float(fields[4]))
-    if ratios:
-        print(
-            f"by Python {np.exp(np.mean(np.log(ratios))):.1f} times as long in the geometric mean of {len(ratios)} programs"
-        )
+            again += [float(fields[7]) / float(fields[6])] if fields[6] != "-" else []
+    for what, found in (("host programs by Python", ratios), ("repeated calls with the LLVM host", again)):
+        if found:
+            print(
+                f"{what} {np.exp(np.mean(np.log(found))):.2f} times as long in the geometric mean of {len(found)} programs"
+            )
     return 0 if all_right else 1
 
 

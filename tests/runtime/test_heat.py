@@ -30,8 +30,9 @@ from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.runtime.program_cache import DIRECTORY
 from xla_emitters.runtime.ral import hot_kernels
 from xla_emitters.runtime.ral.cupy_program import to_numpy
-from xla_emitters.runtime.ral.heat import Heat, HeatLimits, Spot
+from xla_emitters.runtime.ral.heat import Heat, HeatLimits
 from xla_emitters.runtime.ral.hot_compiler import HotCompiler
+from xla_emitters.runtime.ral.hot_spots import Spot
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -175,7 +176,9 @@ def test_a_compiler_that_is_killed_leaves_the_kernels_for_all_sizes(own_compiler
 
 
 def test_what_is_no_object_file_is_not_run(own_compiler: list[str]) -> None:
-    answer = '{"what": "?", "launches": [], "temporaries": [], "code": {"object": "bm8=", "parameters": {}}}'
+    answer = (
+        '{"what": "?", "launches": [], "temporaries": [], "code": {"object": "bm8=", "parameters": {}, "accesses": {}}}'
+    )
     own_compiler[1:] = ["-c", f"import sys\nfor line in sys.stdin: print({answer!r}, flush=True)"]
     program = compiled("calls=1")
     arrays = arrays_of((12, 13))

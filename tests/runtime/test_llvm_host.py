@@ -120,6 +120,30 @@ def test_threads_call_one_program(by_llvm: None) -> None:
     assert program.counters.live == 0
 
 
+def test_repeated_calls_take_plans(by_llvm: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each size the first call is machine code, Python records the second, and the others are repeated."""
+    program, ran = compiled(DOUBLE), list[str]()
+    loaded = program.host
+    assert loaded.native is not None
+    for name, holder, method in (("llvm", loaded.native, "run"), ("python", loaded, "_run")):
+        run = getattr(holder, method)
+
+        def noted(*arguments: Any, name: str = name, run: Any = run) -> Any:
+            ran.append(name)
+            return run(*arguments)
+
+        monkeypatch.setattr(holder, method, noted)
+    for _ in range(3):
+        for rows in (2, 5):
+            x = np.random.default_rng(rows).standard_normal((rows, 4), np.float32)
+            found = program(x)
+            np.testing.assert_array_equal(found, x + x)
+            found += 1  # it is the caller's
+    assert ran == ["llvm", "llvm", "python", "python"]
+    assert program.counters.runs == 6
+    assert program.counters.live == 0
+
+
 OWNED = """func.func @main(%ctx: !disc_ral.context) {
   %x = disc_ral.recv_input %ctx, 0 {disc.donated} : memref<?xi32, "gpu">
   %y = disc_ral.recv_input %ctx, 1 {disc.donated} : memref<2xi32, "gpu">

@@ -13,6 +13,8 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.runtime.ral import plans, recording
+from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -302,3 +304,26 @@ def test_data_that_decide_after_a_donated_argument_was_written_do_not_see_it_twi
             found, s = program(np.full(2, start, np.float32), donate=donate)
             np.testing.assert_array_equal(found, wanted)
             assert s == total
+
+
+# ------------------------------------------------------------------------------------------------------- several segments
+
+SOURCE = """def main(ctx, x):
+    y = ctx.alloc((), s32)
+    if x.item(0) > 0:
+        y[()] = 1
+    else:
+        y[()] = 2
+    return (y,)
+"""
+
+
+def test_a_buffer_that_two_segments_write_is_written_in_each_call() -> None:
+    """Both know what they write; the buffer was made before data decided."""
+    other = compiled(DOUBLED).loaded
+    assert other.plans is not None
+    kernels, steps = other.context.kernels, other.plans._steps
+    program = LoadedProgram(SOURCE, {}, {"s32": "s32"}, Constants({}), kernels, steps=steps)
+    for sign in (1, 1, 1, -1, -1, 1, -1, 1):
+        (found,) = program.run([np.array([sign, 0], np.float32)])
+        assert int(found) == (1 if sign > 0 else 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from xla_emitters.pipelines.program_passes import PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
+Array = np.ndarray[Any, Any]
 TEXT = """
 module @m {
   func.func public @main(%x: tensor<SIZEx3xf32>, %n: tensor<i32>) -> (RESULT) {
@@ -75,3 +77,54 @@ def test_random_numbers_with_a_hidden_state_are_refused_by_name_and_place() -> N
     assert caught.value.place is not None
     assert caught.value.place.line == 4
     assert "jax.random" in caught.value.help
+
+
+# ------------------------------------------------------------------------------------- windows of an axis that is too small
+
+CUT = "%t = stablehlo.set_dimension_size %x, %n, dim = 0 : (tensor<?xf32>, tensor<i32>) -> tensor<?xf32>"
+WINDOWS = {
+    "gather": """%y = "stablehlo.gather"(%t, %i) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0],
+        index_vector_dim = 1>, slice_sizes = array<i64: 1>}> : (tensor<?xf32>, tensor<3x1xi32>) -> tensor<3xf32>
+      return %y : tensor<3xf32>""",
+    "dynamic-gather": """%one = stablehlo.constant dense<1> : tensor<1xi32>
+      %y = "stablehlo.dynamic_gather"(%t, %i, %one) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0],
+        start_index_map = [0], index_vector_dim = 1>}> : (tensor<?xf32>, tensor<3x1xi32>, tensor<1xi32>) -> tensor<3xf32>
+      return %y : tensor<3xf32>""",
+    "dynamic-slice": """%y = stablehlo.dynamic_slice %t, %n, sizes = [1] : (tensor<?xf32>, tensor<i32>) -> tensor<1xf32>
+      return %y : tensor<1xf32>""",
+    "dynamic-update-slice": """%one = stablehlo.constant dense<5.0> : tensor<1xf32>
+      %y = stablehlo.dynamic_update_slice %t, %one, %n : (tensor<?xf32>, tensor<1xf32>, tensor<i32>) -> tensor<?xf32>
+      return %y : tensor<?xf32>""",
+}
+
+
+def windows_of(name: str, t: Array, i: Array) -> Array:
+    """By NumPy, of an array that is not empty."""
+    if name.endswith("gather"):
+        return t[np.clip(i[:, 0], 0, len(t) - 1)]
+    if name == "dynamic-slice":
+        return t[-1:]
+    return np.concatenate([t[:-1], np.full(1, 5, np.float32)])
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_a_window_of_an_array_that_turns_out_empty_is_a_message(name: str) -> None:
+    ending = WINDOWS[name]
+    result = ending.rpartition(" : ")[2]
+    made = compile_program(
+        parse_stablehlo(
+            f"""module @m {{ func.func public @main(%x: tensor<?xf32>, %n: tensor<i32>, %i: tensor<3x1xi32>) -> {result} {{
+      {CUT}
+      {ending} }} }}""",
+            "m.mlir",
+        )
+    )
+    i = np.array([[0], [5], [-2]], np.int32)
+    for stage in PROGRAM_STAGES:
+        for n in (3, 1):
+            x = np.arange(1, 4, dtype=np.float32)
+            (found,) = made.run([x, np.int32(n), i], stage)
+            np.testing.assert_array_equal(found, windows_of(name, x[:n], i))
+        with pytest.raises(DataError, match=rf"%y = {name}: no (window|slice) of|does not fit"):
+            made.run([x, np.int32(0), i], stage)
+    assert made.counters.live == 0

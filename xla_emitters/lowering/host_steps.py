@@ -24,6 +24,8 @@ ENTRY = ".step"
 """What the name of a step has behind the name of its kernel."""
 ALIGNMENT = 16
 """Bytes that divide the address of each array."""
+ADDED_TYPES = ("i64", "i64", "ptr")
+"""Parameters behind those of a kernel: the range of blocks, and memory of a block."""
 DATA = object.__basicsize__
 """Where an array object holds the address of its elements."""
 
@@ -31,9 +33,9 @@ DATA = object.__basicsize__
 def step_entries(parameters: Mapping[str, Sequence[str]]) -> str:
     """The steps of kernels.
 
-    parameters  of each kernel, the types as LLVM names them
+    parameters  of each kernel, the types as LLVM names them, without ADDED_TYPES
     """
-    return "\n".join(_entry(name, types) for name, types in parameters.items())
+    return "\n".join(_entry(name, [*types, *ADDED_TYPES]) for name, types in parameters.items())
 
 
 def _entry(name: str, types: Sequence[str]) -> str:

@@ -26,15 +26,17 @@ from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ToolError
 from xla_emitters.lowering.host_code import LoadedCode, cpu_fingerprint
+from xla_emitters.lowering.host_steps import ENTRY
 from xla_emitters.lowering.ways import tools_fingerprint
 from xla_emitters.pipelines.kept_programs import own_fingerprint
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.runtime.program_cache import key_of
 from xla_emitters.runtime.ral.cupy_hot_kernels import CupyHotKernels, CupyMemory
-from xla_emitters.runtime.ral.heat import Heat, HeatLimits, HotKernel, Spot
+from xla_emitters.runtime.ral.heat import Heat, HeatLimits
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.hot_compiler import HotCompiler, kernel_cache
 from xla_emitters.runtime.ral.hot_kernels import planned_launches
+from xla_emitters.runtime.ral.hot_spots import HotKernel, Spot
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 
 ALIGNMENT = 16
@@ -160,8 +162,10 @@ def _sizes_key(spot: Spot) -> str:
 
 def load_for_cpu(answer: Mapping[str, Any]) -> HotKernel:
     """Machine code of this CPU. raises ToolError for what is no such code"""
-    data = b64decode(answer["code"]["object"])
-    kernels = HostKernels(answer["code"]["parameters"], {}, LoadedCode(data).address)
+    code = answer["code"]
+    data = b64decode(code["object"])
+    address = LoadedCode(data).address
+    kernels = HostKernels(code["parameters"], code["accesses"], address, step_of=lambda name: address(f"{name}{ENTRY}"))
     return planned_launches(answer, len(data), kernels)
 
 

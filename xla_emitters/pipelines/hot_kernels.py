@@ -25,13 +25,15 @@ from xla_emitters.buffers.fusion_alone import at_sizes
 from xla_emitters.buffers.fusion_as_hlo import fusion_as_hlo
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.lmhlo import tensor_of
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import dtype, dtype_of
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import ExecutionError, Unsupported
+from xla_emitters.kernels.buffer_accesses import buffer_accesses
 from xla_emitters.kernels.kernel_entry import entry_of_kernel
 from xla_emitters.lowering.host_code import host_ir, object_code
+from xla_emitters.lowering.host_steps import ADDED_TYPES, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.pipelines.compiler import compile_module
@@ -58,17 +60,27 @@ def compile_hot(request: Mapping[str, Any]) -> dict[str, Any]:
 def _for_cpu(module: ModuleOp, options: CompileOptions, request: Mapping[str, Any]) -> dict[str, Any]:
     """The program's own loops with these sizes."""
     plan = plan_of(module, CPU_LOOPS, options)
+    accesses = {
+        kernel.sym_name.data: buffer_accesses(kernel)
+        for module in plan.kernels
+        for kernel in module.walk()
+        if isinstance(kernel, gpu.FuncOp)
+    }
     lowered = [_lowered(kernel, CPU_KERNEL, options) for kernel in plan.kernels]
     merged = merge_modules(lowered)[0] if lowered else ModuleOp([])
     parameters = {
-        function.sym_name.data: list(map(type_text, function.function_type.inputs))[:-3]
+        function.sym_name.data: list(map(type_text, function.function_type.inputs))[: -len(ADDED_TYPES)]
         for function in merged.ops
         if isinstance(function, llvm.FuncOp) and function.body.blocks
     }
     return {
         "what": "loops of these sizes",
         **plan.to_json(),
-        "code": {"object": b64encode(object_code(host_ir(merged))).decode(), "parameters": parameters},
+        "code": {
+            "object": b64encode(object_code(host_ir(merged) + step_entries(parameters))).decode(),
+            "parameters": parameters,
+            "accesses": accesses,
+        },
     }
 
 

@@ -17,8 +17,7 @@ import os
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context
@@ -27,10 +26,11 @@ from xla_emitters.errors import ToolError, Unsupported, UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.loop_blocks import has_plain_loop
 from xla_emitters.host.python_program import python_program
+from xla_emitters.kernels.buffer_accesses import buffer_accesses
 from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed, vector_bytes
 from xla_emitters.lowering.host_convolutions import convolution_step, scratch_bytes, tile_of
 from xla_emitters.lowering.host_products import product_step
-from xla_emitters.lowering.host_steps import ENTRY, STEPS, step_entries
+from xla_emitters.lowering.host_steps import ADDED_TYPES, ENTRY, STEPS, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.pipelines.hot_fusions import HotFusions, load_for_cpu
 from xla_emitters.pipelines.options import CompileOptions
@@ -48,10 +48,6 @@ from xla_emitters.runtime.ral.native_program import NativeProgram
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.ral.segment_code import Steps
 from xla_emitters.sizes import Sizes
-
-ADDED_TYPES = ("i64", "i64", "ptr")
-"""Parameters behind those of a kernel: the range of blocks, and memory of a block."""
-
 
 CPU = "XLA_EMITTERS_CPU"
 AUTO, LLVM, NUMPY = WAYS = ("auto", "llvm", "numpy")
@@ -123,7 +119,9 @@ class HostRoad:
         for found in [op for op in self.host.walk() if isinstance(op, gpu.ModuleOp)]:
             module = ModuleOp([found.clone()])
             self.accesses |= {
-                kernel.sym_name.data: _accesses(kernel) for kernel in found.walk() if isinstance(kernel, gpu.FuncOp)
+                kernel.sym_name.data: buffer_accesses(kernel)
+                for kernel in found.walk()
+                if isinstance(kernel, gpu.FuncOp)
             }
             for row in CPU_KERNEL:
                 recorder.run(row.make(options), row.stage, context, module)
@@ -140,9 +138,7 @@ class HostRoad:
     @cached_property
     def ir(self) -> str:
         """All kernels as LLVM IR, before LLVM's own passes."""
-        return host_ir(self.module) + step_entries(
-            {name: [*types, *ADDED_TYPES] for name, types in self.parameters.items()}
-        )
+        return host_ir(self.module) + step_entries(self.parameters)
 
     @cached_property
     def loaded(self) -> LoadedProgram:
@@ -156,24 +152,21 @@ class HostRoad:
             address,
             product_code,
             convolution_code,
+            step_of=lambda name: address(f"{name}{ENTRY}"),
         )
         replay = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(shared("replay"))
-        # A plan does what was recorded: it would neither count fusions nor take the kernels of hot ones.
-        steps = None if self._hot else Steps(replay, shared("copy"), lambda name: address(f"{name}{ENTRY}"))
         constants = Constants(constants_of(self.host))
-        loaded = LoadedProgram(
+        return LoadedProgram(
             made.source,
             made.functions,
             made.dtypes,
             constants,
             kernels,
             made.donated,
-            steps,
-            by_code=partial(self._by_code, kernels) if steps is not None and has_plain_loop(self.host) else None,
+            Steps(replay, shared("copy")),
+            by_code=partial(self._by_code, kernels) if has_plain_loop(self.host) else None,
+            heat=self._hot.heat(self._limits) if self._hot is not None and self._limits is not None else None,
         )
-        if self._hot is not None and self._limits is not None:
-            loaded.context.heat = self._hot.heat(self._limits)
-        return loaded
 
     def _by_code(self, kernels: HostKernels) -> NativeProgram | None:
         """The host program as machine code; None where it cannot be."""
@@ -193,17 +186,3 @@ def convolution_code(element: str) -> ConvolutionCode:
     width = vector_bytes()
     address = HostCode(convolution_step(element, width)).address(f"convolution.{element}")
     return ConvolutionCode(address, tile_of(width, element)[1], scratch_bytes)
-
-
-def _accesses(kernel: gpu.FuncOp) -> Accesses:
-    """Which arguments a kernel reads, and which it writes: what is only loaded from is not written."""
-    read, written = list[int](), list[int]()
-    for number, argument in enumerate(kernel.body.blocks[0].args[: len(kernel.function_type.inputs)]):
-        if not isinstance(argument.type, MemRefType):
-            continue
-        loads = [isinstance(use.operation, memref.LoadOp) for use in argument.uses]
-        if any(loads):
-            read.append(number)
-        if not all(loads):
-            written.append(number)
-    return read, written

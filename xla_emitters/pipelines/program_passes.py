@@ -29,6 +29,7 @@ from xla_emitters.buffers.disc_update_in_place import DiscUpdateInPlacePass
 from xla_emitters.graph.disc_base_gemm import DiscBaseGemmPass
 from xla_emitters.graph.disc_broadcast_simplifier import DiscBroadcastSimplifierPass
 from xla_emitters.graph.disc_canonicalize_reduction import DiscCanonicalizeReductionPass
+from xla_emitters.graph.disc_check_windows import DiscCheckWindowsPass
 from xla_emitters.graph.disc_conv_rewriter import DiscConvRewriterPass
 from xla_emitters.graph.disc_element_type_converter import DiscElementTypeConverterPass
 from xla_emitters.graph.disc_gather_slices import DiscGatherSlicesPass
@@ -110,6 +111,7 @@ PROGRAM_GRAPH: tuple[Row, ...] = (
         DiscShapeOptimizationPass, "all shape arithmetic is there: computed once, before it is given a place", "graph"
     ),
     _row(DiscGatherSlicesPass, "sizes are simple by now; what it leaves to data is then placed on the device"),
+    _row(DiscCheckWindowsPass, "which ops have windows is final; what it asserts is then placed on the host"),
     _row(DiscPlacerPass, "shape arithmetic is complete: from here every op says where it runs"),
     _row(DiscElementTypeConverterPass, "reductions are of matrices by now; its conversions are data"),
     Row(lambda o: DiscConvRewriterPass(o.device), "the layout depends on where the convolution runs"),

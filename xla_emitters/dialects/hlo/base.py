@@ -34,7 +34,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.hlo.types import dims_of, same_dims, same_shape, type_text
-from xla_emitters.errors import Place, Unsupported
+from xla_emitters.errors import DataError, Place, Unsupported
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.inverse import inverse_map
 
@@ -347,3 +347,8 @@ def written_at(op: Operation) -> Place | None:
     if isinstance(location, FileLineColLoc):
         return Place(location.filename.data, location.line.data, location.column.data)
     return None
+
+
+def fault(op: HloOp, message: str) -> DataError:
+    """The error for operands with which `op` has no value."""
+    return DataError(f"%{op.instruction_name.data} = {op.opcode}: {message}", stage="evaluate", place=written_at(op))

@@ -29,10 +29,10 @@ from xla_emitters.dialects.hlo.base import (
     HloOp,
     RuleBroken,
     at_least,
+    fault,
     integer_array,
     integers,
     opcode_of,
-    written_at,
 )
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp
@@ -104,11 +104,6 @@ class SizeOp(HloOp):
     def fault(self, message: str) -> DataError:
         """The error for operands with which the op has no value."""
         return fault(self, message)
-
-
-def fault(op: HloOp, message: str) -> DataError:
-    """The error for operands with which `op` has no value."""
-    return DataError(f"%{op.instruction_name.data} = {op.opcode}: {message}", stage="evaluate", place=written_at(op))
 
 
 # --------------------------------------------------------------------------------------------------- sizes as numbers

@@ -28,7 +28,7 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 
 from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index
-from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
+from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, fault, integers
 from xla_emitters.dialects.hlo.called import on_elements
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
 from xla_emitters.dialects.hlo.types import (
@@ -239,7 +239,9 @@ class GatherOp(HloOp):
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         array, rows = operands
-        shape = dims_of(self.result)
+        sizes, shape = integers(self.slice_sizes), dims_of(self.result)
+        if any(map(int.__gt__, sizes, array.shape)):
+            raise fault(self, f"no slice of {list(sizes)} fits inside {list(array.shape)}")
         where, of_start = np.indices(shape), self.start_map()
         starts = list[Array]()
         for dim, last in zip(self.mapped, self.last_starts, strict=True):

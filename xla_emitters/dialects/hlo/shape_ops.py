@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 
 from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index, constraints_check, value_is_in
-from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
+from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, fault, integers
 from xla_emitters.dialects.hlo.types import (
     UNBOUNDED,
     array_type,
@@ -500,6 +500,8 @@ class DynamicOp(HloOp):
     def window(self, operands: Sequence[Any], sizes: Sequence[int]) -> tuple[slice, ...]:
         """The clamped window of that size, from the values of all operands."""
         starts = operands[self.STARTS :]
+        if any(map(int.__gt__, sizes, operands[0].shape)):
+            raise fault(self, f"no window of {list(sizes)} fits inside {list(operands[0].shape)}")
         clamped = [
             min(max(int(start), 0), whole - size)
             for start, whole, size in zip(starts, operands[0].shape, sizes, strict=True)

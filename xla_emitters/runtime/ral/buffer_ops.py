@@ -16,10 +16,10 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from xdsl.ir import Block
 
-from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken
+from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, fault
 from xla_emitters.dialects.hlo.called import fold
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp, DynamicConvOp, SizeOp, fault
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp, DynamicConvOp, SizeOp
 from xla_emitters.dialects.hlo.elementwise import CompareOp, ConvertOp, ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, is_evaluated_by_library, library_evaluator

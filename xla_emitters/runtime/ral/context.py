@@ -28,7 +28,8 @@ from xla_emitters.library.arguments import Array
 from xla_emitters.runtime.memory_size import memory_bytes
 
 if TYPE_CHECKING:
-    from xla_emitters.runtime.ral.heat import Heat, Watch
+    from xla_emitters.runtime.ral.heat import Heat
+    from xla_emitters.runtime.ral.hot_spots import Watch
 
 STAGE = "run"
 

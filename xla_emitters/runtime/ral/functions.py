@@ -192,7 +192,9 @@ def function_named(text: str, constants: Constants, makers: Mapping[str, Maker] 
     return maker(name, constants)
 
 
-OF_THE_CALL = frozenset(("alloc", "dealloc", "inc_ref", "ral_const", "ral_kernel_launch", "sync_on_stream"))
+OF_THE_CALL = frozenset(
+    ("alloc", "dealloc", "inc_ref", "ral_const", "ral_kernel_launch", "ral_run_hot", "sync_on_stream")
+)
 """Functions that only ask the call to do something."""
 COPIES = frozenset(("d2d", "d2h", "h2d", "h2h"))
 """Functions that copy a buffer."""

@@ -11,6 +11,8 @@ the kernels for all sizes run. A kernel is put in by one assignment: a launch se
 bounds of the ops; sums may be added in another order.
 
 On the CPU both are timed, and a kernel that is not faster goes. Beyond the limits the coldest kernel goes, if a hotter spot is there.
+Plans (`plans`) are recorded after TIMED calls at the same sizes. They repeat what ran then, and count; where a kernel came or went since,
+they are recorded anew.
 Source: docs/reference/4 5 ("Specialise on heat").
 """
 
@@ -18,16 +20,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass
 from threading import Lock
 from time import perf_counter_ns
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, cast
 
 from xla_emitters.errors import UsageError, XlaEmittersError
-from xla_emitters.runtime.arrays import element_name
+from xla_emitters.runtime.ral.hot_spots import HotKernel, Recorded, Spot, Timed, Watch
 
-Grid: TypeAlias = tuple[int, int, int]
 HEAT = "XLA_EMITTERS_HEAT"
 TIMED = 64
 """Runs of a new kernel after which its fastest is compared with the fastest before."""
@@ -69,174 +69,6 @@ class HeatLimits:
         return HeatLimits(**found)
 
 
-@dataclass(frozen=True)
-class Gain:
-    """What one run of a fusion takes with the kernels for all sizes, and with its own, as counted; None: not counted.
-
-    instructions  executed by all threads
-    bytes         moved to and from memory
-    """
-
-    instructions: tuple[int, int] | None = None
-    bytes: tuple[int, int] | None = None
-
-
-class HotKernel(Protocol):
-    """Code for a fusion at fixed sizes.
-
-    what   how it was made, for reports
-    bytes  that its code takes
-    gain   as counted
-    """
-
-    @property
-    def what(self) -> str: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def gain(self) -> Gain: ...
-    def __call__(self, arrays: Sequence[Any]) -> bool:
-        """Runs it on arrays of exactly these sizes; returns whether it did: not where one begins at an address that it cannot take."""
-        ...
-
-
-@dataclass(eq=False)
-class Spot:
-    """A fusion at sizes.
-
-    fusion   its name
-    shapes   of its arrays
-    numbers  what else its code depends on
-    state    "counted", "asked", "replaced", or why it is not
-    kernel   that runs in its place
-    runs     of that kernel
-    launches of the kernels for all sizes, where they are recorded
-    fastest  nanoseconds of a run with the kernels for all sizes, and with this
-    """
-
-    fusion: str
-    shapes: tuple[tuple[int, ...], ...]
-    numbers: tuple[int, ...]
-    state: str = "counted"
-    kernel: HotKernel | None = None
-    gain: Gain = field(default_factory=Gain)
-    what: str = ""
-    calls: int = 0
-    runs: int = 0
-    launches: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]], repr=False)
-    fastest: list[int | None] = field(default_factory=lambda: [None, None])
-    _ticks: count[int] = field(default_factory=lambda: count(1), repr=False)
-    _run_ticks: count[int] = field(default_factory=lambda: count(1), repr=False)
-
-    def called(self) -> int:
-        """Counts a call, also where threads do so at once; returns how many there were."""
-        calls = next(self._ticks)
-        if calls > self.calls:
-            self.calls = calls
-        return calls
-
-    def ran(self) -> int:
-        """Counts a run of the kernel."""
-        runs = next(self._run_ticks)
-        if runs > self.runs:
-            self.runs = runs
-        return runs
-
-    def took(self, nanoseconds: int, *, is_hot: bool) -> None:
-        """Keeps the fastest run of either kind."""
-        before = self.fastest[is_hot]
-        if before is None or nanoseconds < before:
-            self.fastest[is_hot] = nanoseconds
-
-    def has_kernel(self, name: str) -> bool:
-        """Whether a kernel for all sizes is one of this fusion, by its name."""
-        return name == self.fusion or name.startswith(f"{self.fusion}_")
-
-    @property
-    def sizes(self) -> str:
-        """For reports: `[4,32] [32] n=3`."""
-        shapes = [f"[{','.join(map(str, shape))}]" for shape in self.shapes]
-        return " ".join([*shapes, *(f"n={number}" for number in self.numbers)])
-
-    @property
-    def is_replaced(self) -> bool:
-        return self.kernel is not None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, as docs/json.md says."""
-        before, after = self.fastest
-        return {
-            "fusion": self.fusion,
-            "shapes": [list(shape) for shape in self.shapes],
-            "numbers": list(self.numbers),
-            "calls": self.calls,
-            "runs_replaced": self.runs,
-            "state": self.state,
-            "kernel": self.what,
-            "nanoseconds": {"all_sizes": before, "these_sizes": after},
-            "instructions": _pair(self.gain.instructions),
-            "bytes": _pair(self.gain.bytes),
-        }
-
-
-class Watch(Protocol):
-    """Is told of the launches of a fusion for which no kernel of its own ran."""
-
-    def launched(self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any]) -> None:
-        """A launch ended: of this fusion, if its name begins like that."""
-        ...
-
-    def ended(self) -> None:
-        """What follows is of another fusion."""
-        ...
-
-
-class Timed(Watch):
-    """The time from when a fusion was asked for until the last of its launches ended."""
-
-    __slots__ = ("_nanoseconds", "_spot", "_start")
-
-    def __init__(self, spot: Spot) -> None:
-        self._spot = spot
-        self._nanoseconds = 0
-        self._start = perf_counter_ns()
-
-    def launched(self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any]) -> None:
-        if self._spot.has_kernel(name):
-            self._nanoseconds = perf_counter_ns() - self._start
-
-    def ended(self) -> None:
-        if self._nanoseconds:
-            self._spot.took(self._nanoseconds, is_hot=False)
-
-
-class Recorded(Watch):
-    """The launches of a fusion that is hot, by which what they do can be counted; then the fusion is asked for."""
-
-    __slots__ = ("_ask", "_launches", "_spot")
-
-    def __init__(self, spot: Spot, ask: Callable[[Spot], None]) -> None:
-        self._spot = spot
-        self._ask = ask
-        self._launches = list[dict[str, Any]]()
-
-    def launched(self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any]) -> None:
-        if self._spot.has_kernel(name):
-            values = [
-                (element_name(value.dtype), value.shape) if hasattr(value, "dtype") else value for value in arguments
-            ]
-            launch = {"kernel": name, "grid": grid, "block": block, "shared_bytes": shared_bytes, "arguments": values}
-            self._launches.append(launch)
-
-    def ended(self) -> None:
-        self._spot.launches = self._launches
-        self._ask(self._spot)
-
-
-def _pair(counted: tuple[int, int] | None) -> dict[str, int] | None:
-    return None if counted is None else {"all_sizes": counted[0], "these_sizes": counted[1]}
-
-
 class Heat:
     """See the file's head.
 
@@ -268,20 +100,40 @@ class Heat:
 
         returns  whether it ran; if not, what is to be told of the launches that follow
         """
-        key = (fusion, *[getattr(value, "shape", value) for value in values])
-        spot = self._spots.get(key)
-        if spot is None:
-            spot = self._met(key)
+        spot = self.spot(fusion, values)
         calls = spot.called()
         if (kernel := spot.kernel) is not None:
             if self._has_run(kernel, spot, values[: len(spot.shapes)]):
                 return True, None
-        elif spot.state == "counted" and calls % (self.limits.calls or 1) == 0 and self._has_place(calls):
+        elif self._is_hot(spot, calls):
             if not self.is_timed:
                 return False, Recorded(spot, self._wish)
             self._wish(spot)
         # Of a spot that has its answer there is nothing more to know.
         return False, Timed(spot) if self.is_timed and spot.state in ("counted", "asked") else None
+
+    def spot(self, fusion: str, values: Sequence[Any]) -> Spot:
+        """The fusion at the sizes of these arrays and numbers."""
+        key = (fusion, *[getattr(value, "shape", value) for value in values])
+        spot = self._spots.get(key)
+        return self._met(key) if spot is None else spot
+
+    def repeated(self, spot: Spot, times: int, *, is_hot: bool) -> None:
+        """Counts calls by a plan, which ran the spot's kernel, or those for all sizes. Plans do not time it."""
+        spot.repeats += times
+        if is_hot:
+            spot.repeated_runs += times
+            if spot.runs - times < TIMED <= spot.runs:
+                self._compare(spot)
+        elif self._is_hot(spot, spot.calls):
+            self._wish(spot)
+
+    def _is_hot(self, spot: Spot, calls: int) -> bool:
+        """Whether a spot is to be asked for at this call."""
+        if spot.state != "counted" or calls < spot.due + (self.limits.calls or 1):
+            return False
+        spot.due = calls
+        return self._has_place(calls)
 
     def _has_run(self, kernel: HotKernel, spot: Spot, arrays: Sequence[Any]) -> bool:
         """Runs a kernel; returns whether it did."""
@@ -324,7 +176,9 @@ class Heat:
         """Forgets the colder half of what has no kernel. What goes on with a spot that was forgotten does no harm."""
         spots = sorted((spot.calls, at) for at, (_, spot) in enumerate(self._spots.items()) if spot.kernel is None)
         cold = {at for _, at in spots[: max(1, len(spots) // 2)]}
-        self._spots = {key: spot for at, (key, spot) in enumerate(self._spots.items()) if at not in cold}
+        for at, spot in enumerate(self._spots.values()):
+            spot.is_forgotten = at in cold
+        self._spots = {key: spot for key, spot in self._spots.items() if not spot.is_forgotten}
 
     # ------------------------------------------------------------------------------------------------------- kernels
 

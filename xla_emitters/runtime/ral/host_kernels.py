@@ -68,6 +68,7 @@ class HostKernels(Kernels):
     address_of  where the code of a kernel begins
     product_of  where the step begins that multiplies matrices of an element type; None: there is none
     convolution_of  that computes convolutions; None: there is none
+    step_of     where the step of a kernel begins, which takes its arguments from memory; None: there are none
     """
 
     def __init__(
@@ -77,10 +78,12 @@ class HostKernels(Kernels):
         address_of: Callable[[str], int],
         product_of: Callable[[str], int] | None = None,
         convolution_of: Callable[[str], ConvolutionCode] | None = None,
+        step_of: Callable[[str], int] | None = None,
     ) -> None:
         self.parameters = parameters
         self.accesses = accesses
         self.address_of = address_of
+        self.step_of = step_of
         self._product_of = product_of
         self._products = dict[str, int]()
         self._convolution_of = convolution_of

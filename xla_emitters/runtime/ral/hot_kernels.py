@@ -16,7 +16,7 @@ import numpy as np
 
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.runtime.ral.context import Kernels
-from xla_emitters.runtime.ral.heat import Gain
+from xla_emitters.runtime.ral.hot_spots import Gain
 
 Grid = tuple[int, int, int]
 

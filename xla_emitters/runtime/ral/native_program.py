@@ -308,7 +308,7 @@ class _Running:
     def serve(self, name: bytes, arguments: int) -> None:
         function = self.program.function(name)
         if self._call is None:
-            self._call = Call(Context(self.program.kernels), self.inputs)
+            self._call = Call(Context(self.program.kernels, self.program.context.heat), self.inputs)
             self._quiet.__enter__()
         values = function.values(self, arguments)
         self.program.note(function, values)

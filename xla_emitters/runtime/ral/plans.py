@@ -13,6 +13,9 @@ plan's own, and are used again; an argument that is donated is written, and is t
 called from Python between; so is a kernel whose arrays are so large that threads share its blocks. Where the program reads an element of
 a buffer, a plan goes on with the segment that the value has, or ends: then the host program runs, and its recording adds the segment.
 
+While fusions are counted (`heat`), plans count too. A plan repeats the kernels that ran when it was recorded: where one came or went since,
+the program runs, and after `wait` calls, in which kernels are timed, it is recorded anew.
+
 Plans are kept for the last MOST_PLANS sizes, as long as their memory is not more than MOST_BYTES. One call at a time uses them: where
 another thread is at it, the host program runs.
 """
@@ -29,6 +32,7 @@ import numpy as np
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.ral.context import Context
 from xla_emitters.runtime.ral.host_kernels import ALIGNMENT, HostKernels
+from xla_emitters.runtime.ral.hot_spots import Spot
 from xla_emitters.runtime.ral.recording import MOST_SEGMENTS, Recording, Unplanned
 from xla_emitters.runtime.ral.segment_code import SegmentCode, Steps
 from xla_emitters.runtime.ral.segments import Plan, Segment
@@ -48,15 +52,17 @@ class Plans:
     steps    machine code for all programs, and the entries of this one's kernels
     record   runs the host program as a call that is recorded
     donated  numbers of the arguments whose memory a run may take
+    wait     calls at the same sizes that are not recorded
     """
 
     def __init__(
-        self, kernels: HostKernels, steps: Steps, record: Recorder, donated: frozenset[int] = frozenset()
+        self, kernels: HostKernels, steps: Steps, record: Recorder, donated: frozenset[int] = frozenset(), wait: int = 1
     ) -> None:
         self._kernels = kernels
         self._steps = steps
         self._record = record
         self._donated = donated
+        self._wait = wait
         self._known = OrderedDict[Key, Plan]()
         self._lock = Lock()
 
@@ -93,8 +99,8 @@ class Plans:
                 plan = self._known[key] = Plan()
                 while len(self._known) > MOST_PLANS:
                     self._known.popitem(last=False)
-            plan.calls += 1
-            if plan.calls == 1 or not plan.usable or plan.refuses(inputs):
+            plan.calls += not plan.is_recorded
+            if plan.calls <= self._wait or not plan.usable or plan.refuses(inputs):
                 return None
             return self._recorded(plan, Recording(context, inputs, plan, self._donated, may_stop=may_stop))
         finally:
@@ -143,11 +149,16 @@ class Plans:
                 total -= old.bytes
 
     def _replay(self, plan: Plan, inputs: Sequence[Array], context: Context) -> list[Array] | None:
-        segment, replay = plan.root, self._steps.replay
+        segment, replay, spots = plan.root, self._steps.replay, list[tuple[tuple[Spot, object], int]]()
         while True:
             code: SegmentCode | None = segment.code
             if code is None:
                 return None
+            if segment.spots:
+                if segment.is_stale:
+                    plan.root, plan.is_recorded, plan.calls = Segment(), False, 0
+                    return None
+                spots += segment.spots.items()
             results = [
                 np.empty(shape, dtype) if number is None else inputs[number].reshape(shape)
                 for shape, dtype, number in code.results
@@ -158,6 +169,9 @@ class Plans:
                     return self._replay(plan, [_aligned(array) for array in inputs], context)
             if segment.read is None:
                 context.count(segment.allocations, segment.peak_bytes)
+                if context.heat is not None:
+                    for (spot, kernel), times in spots:
+                        context.heat.repeated(spot, times, is_hot=kernel is not None)
                 return results
             value = code.read(inputs)
             following = segment.children.get(value if value == value else "nan")

@@ -24,6 +24,7 @@ from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Call, CallOnGarbage, Context, Kernels, garbage
 from xla_emitters.runtime.ral.functions import COPIES, OF_THE_CALL, OUTPUTS, function_named
+from xla_emitters.runtime.ral.heat import TIMED, Heat
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
 from xla_emitters.runtime.ral.native_program import NativeProgram
@@ -86,6 +87,7 @@ class LoadedProgram:
     steps      what its plans are run by; None: it has none
     watch      what its `lmhlo.watch` ops call: (number, values ...); None: it has none
     by_code    makes the same program as machine code, for calls without a plan after MOST_STEPS by Python; None: there is none
+    heat       what counts its fusions, and runs those that are hot; None: nothing does
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class LoadedProgram:
         steps: Steps | None = None,
         watch: Callable[..., None] | None = None,
         by_code: Callable[[], NativeProgram | None] | None = None,
+        heat: Heat | None = None,
     ) -> None:
         self.source = source
         self._code = compile(source, HOST_PROGRAM, "exec")
@@ -109,7 +112,7 @@ class LoadedProgram:
         self._watch = watch
         self._main = self._loaded(np.empty, self._functions, partial(function_named, constants=constants))
         self._takes_arguments = self._main.__code__.co_argcount > 1
-        self.context = Context(kernels)
+        self.context = Context(kernels, heat)
         self.donated = donated
         self._recording: Recording | None = None
         self._by_code, self._code_making = by_code, Lock()
@@ -117,7 +120,7 @@ class LoadedProgram:
         self._steps = 0
         self.plans: Plans | None = None
         if steps is not None and isinstance(kernels, HostKernels):
-            self.plans = Plans(kernels, steps, self._record, donated)
+            self.plans = Plans(kernels, steps, self._record, donated, TIMED if heat is not None else 1)
 
     def _loaded(self, empty: Callable[..., Array], functions: Mapping[str, Any], ral: Callable[[str], Any]) -> Any:
         """The source's function `main`, with these as its globals."""

@@ -34,8 +34,11 @@ import numpy as np
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.ral.context import Call, Context
 from xla_emitters.runtime.ral.host_kernels import HostKernels
+from xla_emitters.runtime.ral.hot_kernels import PlannedLaunches
+from xla_emitters.runtime.ral.hot_spots import Spot
 from xla_emitters.runtime.ral.segments import (
     KNOWN,
+    UNCLEAR,
     Argument,
     Event,
     Launch,
@@ -302,16 +305,56 @@ class Recording(Call):
     ) -> None:
         if not all(grid):
             return
-        super().launch(name, grid, block, shared_bytes, [*map(elements_of, arguments)])
         kernels = self.context.kernels
         assert isinstance(kernels, HostKernels)
+        super().launch(name, grid, block, shared_bytes, [*map(elements_of, arguments)])
+        self._launched(kernels, name, grid, shared_bytes, arguments)
+
+    def _launched(
+        self,
+        kernels: HostKernels,
+        name: str,
+        grid: tuple[int, int, int],
+        shared_bytes: int,
+        arguments: Sequence[Any],
+    ) -> None:
+        """Notes a launch."""
         reads, writes = kernels.accesses[name]
         written = [arguments[number] for number in writes]
         sources = _sources([arguments[number] for number in reads], written)
         if sources == KNOWN:
             self.knows(written)
         else:
-            self.writes(written, Launch(name, grid, shared_bytes, tuple(map(place_of, arguments))), sources)
+            noted = tuple(map(place_of, arguments))
+            self.writes(written, Launch(name, grid, shared_bytes, noted, kernels), sources)
+
+    def run_hot(self, fusion: str, values: Sequence[Any]) -> bool:
+        """Runs what was compiled for a fusion, launch by launch, and notes that; or that there is none."""
+        heat, given = self.context.heat, [*map(elements_of, values)]
+        if heat is None:
+            return False
+        spot = heat.spot(fusion, given)
+        kernel = spot.kernel
+        if not isinstance(kernel, PlannedLaunches) or not isinstance(kernel.kernels, HostKernels):
+            has_run = super().run_hot(fusion, given)
+            self._counted(spot, UNCLEAR if has_run else None)
+            return has_run
+        self._counted(spot, kernel)
+        heat.repeated(spot, 1, is_hot=True)
+        temporaries = [self.empty(shape, element) for element, shape in kernel.temporaries]
+        held = [*values[: len(spot.shapes)], *temporaries]
+        for name, grid, block, shared_bytes, numbers in kernel.launches:
+            arguments = [held[number] for number in numbers]
+            kernel.kernels.launch(name, grid, block, shared_bytes, [*map(elements_of, arguments)])
+            self._launched(kernel.kernels, name, grid, shared_bytes, arguments)
+        for buffer in temporaries:
+            self.freed(buffer)
+        return True
+
+    def _counted(self, spot: Spot, kernel: object) -> None:
+        if self._new:
+            key = spot, kernel
+            self.segment.spots[key] = self.segment.spots.get(key, 0) + 1
 
     # --------------------------------------------------------------------------------------------------------- results
 

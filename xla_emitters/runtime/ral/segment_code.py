@@ -35,12 +35,10 @@ class Steps:
 
     replay    calls the steps of a header; the result is not zero where an array begins where kernels cannot use it
     copy      address of the step that copies bytes
-    entry_of  address of the step of a kernel, by the kernel's name
     """
 
     replay: Callable[[int], int]
     copy: int
-    entry_of: Callable[[str], int]
 
 
 class SegmentCode:
@@ -123,18 +121,20 @@ class SegmentCode:
 
     def _launch(self, event: Launch) -> None:
         total = sum(value.bytes for value in event.arguments if isinstance(value, Place))
-        if parts_of(event.grid[0], total) > 1:
+        kernels = event.kernels
+        if parts_of(event.grid[0], total) > 1 or kernels.step_of is None:
 
             def launch(*arguments: Any) -> None:
-                self._kernels.launch(event.name, event.grid, (1, 1, 1), event.shared_bytes, arguments)
+                kernels.launch(event.name, event.grid, (1, 1, 1), event.shared_bytes, arguments)
 
             return self._python(launch, event.arguments)
-        types = self._kernels.parameters[event.name]
+        self._kept.append(kernels)
+        types = kernels.parameters[event.name]
         words = [
             value.slot if isinstance(value, Place) else _word(value, ir_type)
             for value, ir_type in zip(event.arguments, types, strict=True)
         ]
-        self._pending.append((self._steps.entry_of(event.name), [*words, 0, event.grid[0], self._scratch]))
+        self._pending.append((kernels.step_of(event.name), [*words, 0, event.grid[0], self._scratch]))
         return None
 
     def _run(self, event: Run) -> None:

@@ -14,6 +14,8 @@ import numpy as np
 
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.ral.context import Context, compute_by_library
+from xla_emitters.runtime.ral.host_kernels import HostKernels
+from xla_emitters.runtime.ral.hot_spots import Spot
 
 KNOWN = frozenset[int]()
 """Sources of a buffer that depends on no data."""
@@ -82,12 +84,13 @@ Argument: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch of a kernel."""
+    """A launch of a kernel: one of the program, or of what was compiled for a fusion at its sizes."""
 
     name: str
     grid: tuple[int, int, int]
     shared_bytes: int
     arguments: tuple[Argument, ...]
+    kernels: HostKernels
 
 
 @dataclass(frozen=True)
@@ -118,12 +121,17 @@ class Set:
 Event: TypeAlias = Launch | Run | Set
 
 
+UNCLEAR = object()
+"""In the place of a kernel: the segment is stale at once."""
+
+
 @dataclass(eq=False)
 class Segment:
     """What a call does from one read of data to the next, or to its end.
 
     slots     buffers that are made in it, in order
     events    in order
+    spots     fusions that are counted, with the kernel that ran (None: those for all sizes; UNCLEAR: it came meanwhile), and how often
     read      which element the program reads then; None: it ends
     children  what follows, by the value that is read
     results   of the last segment: the buffers that are returned
@@ -132,6 +140,7 @@ class Segment:
 
     slots: list[Slot] = field(default_factory=list[Slot])
     events: list[Event] = field(default_factory=list[Event])
+    spots: dict[tuple[Spot, object], int] = field(default_factory=dict[tuple[Spot, object], int])
     read: tuple[Place, tuple[int, ...]] | None = None
     children: dict[Any, Segment] = field(default_factory=dict[Any, "Segment"])
     results: list[Place] = field(default_factory=list[Place])
@@ -139,6 +148,14 @@ class Segment:
     allocations: int = 0
     peak_bytes: int = 0
     code: Any = None
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether a fusion has got a kernel of its own since, or has lost it."""
+        for spot, kernel in self.spots:
+            if spot.kernel is not kernel or spot.is_forgotten:
+                return True
+        return False
 
 
 @dataclass(eq=False)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from xla_emitters.errors import ExecutionError, UsageError
-from xla_emitters.runtime.ral.heat import HEAT, TIMED, Gain, Heat, HeatLimits, Spot
+from xla_emitters.runtime.ral.heat import HEAT, TIMED, Heat, HeatLimits
+from xla_emitters.runtime.ral.hot_spots import Gain, Spot
 
 Array = np.ndarray[Any, Any]
 
