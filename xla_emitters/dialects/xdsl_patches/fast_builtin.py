@@ -16,9 +16,15 @@ from functools import lru_cache
 from typing import Any
 
 from xdsl.dialects.builtin import (
+    BFloat16Type,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FileLineColLoc,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    FunctionType,
     FusedLoc,
     IndexType,
     IntAttr,
@@ -27,6 +33,8 @@ from xdsl.dialects.builtin import (
     NameLoc,
     Signedness,
     SignednessAttr,
+    StringAttr,
+    SymbolRefAttr,
     TensorType,
     VectorType,
 )
@@ -38,6 +46,17 @@ from xla_emitters.dialects.xdsl_patches.patch import Member
 _set = object.__setattr__
 _HASHED: tuple[type[Attribute], ...] = (
     *(IntegerAttr, IntegerType, DenseArrayBase, DenseIntOrFPElementsAttr, TensorType, VectorType, LLVMPointerType),
+    *(
+        IndexType,
+        Float32Type,
+        BFloat16Type,
+        Float16Type,
+        Float64Type,
+        FloatAttr,
+        StringAttr,
+        SymbolRefAttr,
+        FunctionType,
+    ),
     *(NameLoc, FileLineColLoc, FusedLoc),
 )
 
@@ -51,6 +70,13 @@ def _kept_hash(own: Callable[[Any], int]) -> Callable[[Any], int]:
             return self._hash
 
     return __hash__
+
+
+def _same_first(own: Callable[[Any, object], Any]) -> Callable[[Any, object], Any]:
+    def __eq__(self: Any, other: object) -> Any:
+        return True if self is other else own(self, other)
+
+    return __eq__
 
 
 def _state(_: Any) -> Callable[[Any], dict[str, Any]]:
@@ -108,6 +134,7 @@ def _kept_values(own: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any], tuple
 
 FAST_BUILTIN: tuple[Member, ...] = (
     *(Member(holder, "__hash__", "hashes every field of every field each time", _kept_hash) for holder in _HASHED),
+    *(Member(holder, "__eq__", "compares every field of an attribute with itself", _same_first) for holder in _HASHED),
     *(Member(holder, "__getstate__", "would pickle the hash that is kept", _state) for holder in _HASHED),
     Member(IntegerAttr, "__init__", "normalises and verifies equal numbers each time", _made_once),
     Member(IntegerType, "__init__", "verifies equal widths each time", _type_made_once),

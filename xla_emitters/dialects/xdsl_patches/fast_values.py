@@ -198,6 +198,42 @@ def _attach_op(self: Block, operation: Operation) -> None:
     operation.parent = self
 
 
+def _insert_op_before(own: Callable[..., None]) -> Callable[..., None]:
+    def insert_op_before(self: Block, new_op: Operation, existing_op: Operation) -> None:
+        if existing_op.parent is not self or new_op.parent is not None or new_op.regions:
+            own(self, new_op, existing_op)
+            return
+        new_op.parent = self
+        before = existing_op._prev_op
+        new_op._prev_op = before
+        new_op._next_op = existing_op
+        existing_op._prev_op = new_op
+        if before is None:
+            self._first_op = new_op
+        else:
+            before._next_op = new_op
+
+    return insert_op_before
+
+
+def _insert_op_after(own: Callable[..., None]) -> Callable[..., None]:
+    def insert_op_after(self: Block, new_op: Operation, existing_op: Operation) -> None:
+        if existing_op.parent is not self or new_op.parent is not None or new_op.regions:
+            own(self, new_op, existing_op)
+            return
+        new_op.parent = self
+        after = existing_op._next_op
+        new_op._prev_op = existing_op
+        new_op._next_op = after
+        existing_op._next_op = new_op
+        if after is None:
+            self._last_op = new_op
+        else:
+            after._prev_op = new_op
+
+    return insert_op_after
+
+
 def _row(holder: Any, name: str, why: str, ours: Any) -> Member:
     return Member(holder, name, why, lambda _: ours)
 
@@ -245,5 +281,7 @@ FAST_VALUES: tuple[Member, ...] = (
     _row(Operation, "erase", "leaves a circle of the op and its results to the collector", _erase),
     _row(Operation, "parent_op", "calls two functions, and one for a truth value", _parent_op),
     _row(Operation, "parent_region", "calls a function", _parent_region),
+    Member(Block, "insert_op_before", "four calls for ops without regions", _insert_op_before),
+    Member(Block, "insert_op_after", "four calls for ops without regions", _insert_op_after),
     _row(Block, "_attach_op", "looks for the block in ops without regions", _attach_op),
 )
