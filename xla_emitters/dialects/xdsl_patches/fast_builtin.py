@@ -86,6 +86,11 @@ def _state(_: Any) -> Callable[[Any], dict[str, Any]]:
     return __getstate__
 
 
+@lru_cache(256)
+def _integer_type(width: int) -> IntegerType:
+    return IntegerType(width)
+
+
 def _made_once(own: Callable[..., None]) -> Callable[..., None]:
     @lru_cache(65_536)
     def number_of(value: int, value_type: IntegerType | IndexType, truncate_bits: bool) -> IntAttr:
@@ -94,6 +99,8 @@ def _made_once(own: Callable[..., None]) -> Callable[..., None]:
         return made.value
 
     def __init__(self: Any, value: Any, value_type: Any, *, truncate_bits: bool = False) -> None:
+        if type(value_type) is int:
+            value_type = _integer_type(value_type)
         if type(value) is int and type(value_type) in (IntegerType, IndexType):
             _set(self, "value", number_of(value, value_type, truncate_bits))
             _set(self, "type", value_type)
