@@ -139,11 +139,26 @@ def _kept_values(own: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any], tuple
     return get_values
 
 
+def _kept_shape(own: Callable[[Any], tuple[int, ...]]) -> Callable[[Any], tuple[int, ...]]:
+    def get_shape(self: Any) -> tuple[int, ...]:
+        try:
+            return self._dims
+        except AttributeError:
+            _set(self, "_dims", own(self))
+            return self._dims
+
+    return get_shape
+
+
 FAST_BUILTIN: tuple[Member, ...] = (
     *(Member(holder, "__hash__", "hashes every field of every field each time", _kept_hash) for holder in _HASHED),
     *(Member(holder, "__eq__", "compares every field of an attribute with itself", _same_first) for holder in _HASHED),
     *(Member(holder, "__getstate__", "would pickle the hash that is kept", _state) for holder in _HASHED),
     Member(IntegerAttr, "__init__", "normalises and verifies equal numbers each time", _made_once),
     Member(IntegerType, "__init__", "verifies equal widths each time", _type_made_once),
+    *(
+        Member(holder, "get_shape", "reads each dimension each time", _kept_shape)
+        for holder in (TensorType, VectorType)
+    ),
     Member(DenseArrayBase, "get_values", "unpacks the same bytes each time", _kept_values),
 )

@@ -19,7 +19,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, cast
 
-from xdsl.ir import Block, BlockArgument, Operation, OpOperands, OpResult, Region, SSAValue, Use
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpOperands, OpResult, Region, SSAValue, Use
 from xdsl.ir.core import IRWithName, IRWithUses, OpSuccessors, SSAValues
 
 from xla_emitters.dialects.xdsl_patches.patch import Member
@@ -117,6 +117,14 @@ def _set_operand(self: OpOperands, idx: int, operand: SSAValue) -> None:
     _put_first(operand, use)
     values[idx] = operand
     op._operands = SSAValues(values)
+
+
+def _operand_types(self: Operation) -> tuple[Attribute, ...]:
+    return tuple([value._type for value in self._operands])
+
+
+def _result_types(self: Operation) -> tuple[Attribute, ...]:
+    return tuple([value._type for value in self.results])
 
 
 def _successors(self: Operation) -> OpSuccessors:
@@ -263,6 +271,8 @@ FAST_VALUES: tuple[Member, ...] = (
     _row(IRWithName, "name_hint", "matches two regular expressions per value", property(_name_hint, _set_name_hint)),
     _row(IRWithUses, "remove_use", "reads the list's links twice", _remove_use),
     _row(Operation, "operands", "makes each Use by a dataclass's __init__", property(_operands, _set_operands)),
+    _row(Operation, "operand_types", "a generator, and a view of the operands", property(_operand_types)),
+    _row(Operation, "result_types", "a generator", property(_result_types)),
     _row(OpOperands, "__getitem__", "two calls for an operand", _operand),
     _row(OpOperands, "__setitem__", "copies the operands three times", _set_operand),
     Member(
