@@ -25,7 +25,8 @@ the names in descriptions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -212,7 +213,20 @@ _ADDED: dict[str, Device] = {}
 
 
 def register_device(added: Device) -> None:
-    """Makes a GPU from outside the package known by its name. raises UsageError if a device of that name is known."""
+    """Makes a GPU from outside the package known by its name.
+
+    raises  UsageError for what is no device, for numbers and an architecture that no GPU has, and for a name that is known
+    """
+    if not isinstance(added, Device):  # pyright: ignore[reportUnnecessaryIsInstance]  (from outside)
+        raise UsageError(f"{added!r} is not a Device", stage="plugins", help='replace(device("h200"), name=...)')
+    if re.fullmatch(r"sm_\d{2,3}", added.architecture) is None:
+        raise UsageError(
+            f"device '{added.name}': no architecture '{added.architecture}'", stage="plugins", help="sm_90"
+        )
+    numbers = {field.name: getattr(added, field.name) for field in fields(added)}
+    wrong = [name for name, value in numbers.items() if isinstance(value, int) and value <= 0]
+    if wrong:
+        raise UsageError(f"device '{added.name}': {', '.join(wrong)} must be positive", stage="plugins")
     refuse_double("device", added.name.lower(), (*_BY_NAME, *_ADDED))
     _ADDED[added.name.lower()] = added
     note("device", added.name)

@@ -193,10 +193,17 @@ def register_function(row: RealFunction) -> None:
 
 
 def _add(row: RealFunction, file: Path | None) -> None:
+    if not isinstance(row, RealFunction):  # pyright: ignore[reportUnnecessaryIsInstance]  (from outside)
+        raise UsageError(f"{row!r} is not a RealFunction", stage="plugins")
     if not (row.opcode and row.op and row.libdevice and row.numpy):
         raise UsageError("a function is given with opcode, op, libdevice and numpy", stage="plugins")
     if not row.op.startswith("math."):
         raise UsageError(f"'{row.op}' is no op of the dialect math", stage="plugins", help=f"math.{row.libdevice}")
+    # Imported here: rows of this package need no look.
+    import numpy as np
+
+    if not hasattr(np, row.numpy):
+        raise UsageError(f"function '{row.opcode}': NumPy has no '{row.numpy}'", stage="plugins")
     refuse_double("function", row.opcode, BY_OPCODE)
     refuse_double("op", row.op, BY_OP)
     BY_OPCODE[row.opcode] = BY_OP[row.op] = BY_LIBDEVICE[row.libdevice] = row
@@ -207,5 +214,4 @@ def _add(row: RealFunction, file: Path | None) -> None:
 ADDED: list[RealFunction] = []
 """The functions from outside the package."""
 
-for _row, _file in functions_of_entry_points():
-    _add(_row, _file)
+functions_of_entry_points(_add)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Container, Generator, Iterable, Iterator
+from collections.abc import Callable, Container, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 PLUGINS = "xla_emitters.plugins"
 FUNCTIONS = "xla_emitters.functions"
+_LAST_CALLS = 100
 DISABLE = "XLA_EMITTERS_DISABLE_PLUGINS"
 """An environment variable: where it is set, no entry point is loaded."""
 
@@ -133,21 +134,45 @@ def load() -> None:
         raise _failed[0]
     try:
         for point, value in _values_of(PLUGINS):
+            what = f"plugin '{point.name}'"
             if not callable(value):
-                said = f"plugin '{point.name}': {point.value} is no function"
-                raise PluginError(said, stage="plugins", help='name = "module:function"')
-            with blamed(value, f"plugin '{point.name}'"):
+                said = f"{what}: {point.value} is no function"
+                raise PluginError(said, stage="plugins", place=_start_of(point), help='name = "module:function"')
+            with blamed(value, what), _registering(what):
                 value()
     except XlaEmittersError as error:
         _failed.append(error)
         raise
 
 
-def functions_of_entry_points() -> Iterator[tuple[Any, Path | None]]:
-    """The values of the group `xla_emitters.functions`, once, each with the file that it is from."""
+@contextmanager
+def _registering(what: str) -> Generator[None]:
+    """What is registered wrongly inside is the plugin's fault, at its line. raises PluginError for a UsageError"""
+    try:
+        yield
+    except UsageError as error:
+        place = _innermost(error.__traceback__, None)
+        raise PluginError(f"{what}: {error.message}", stage="plugins", place=place, help=error.help) from error
+
+
+def functions_of_entry_points(add: Callable[[Any, Path | None], None]) -> None:
+    """Calls `add` for each value of the group `xla_emitters.functions`, once, with the file that it is from.
+
+    raises  PluginError for one that cannot be imported, or that `add` refuses with a UsageError
+    """
     for point, value in _values_of(FUNCTIONS):
-        file = getattr(sys.modules[point.module], "__file__", None)
-        yield value, Path(file) if file else None
+        place = _start_of(point)
+        try:
+            add(value, Path(place.file) if place else None)
+        except UsageError as error:
+            said = f"plugin '{point.name}': {error.message}"
+            raise PluginError(said, stage="plugins", place=place, help=error.help) from error
+
+
+def _start_of(point: EntryPoint) -> Place | None:
+    """The first line of the module that an entry point names; None where it is in no file."""
+    file = getattr(sys.modules.get(point.module), "__file__", None)
+    return Place(file, 1, 1) if file else None
 
 
 def _values_of(group: str) -> Iterator[tuple[EntryPoint, Any]]:
@@ -160,11 +185,14 @@ def _values_of(group: str) -> Iterator[tuple[EntryPoint, Any]]:
 
     for point in entry_points(group=group):
         try:
-            value = point.load()
+            with _registering(f"plugin '{point.name}'"):
+                value = point.load()
         except XlaEmittersError:
             raise
-        except Exception as error:
-            at = _innermost(error.__traceback__, None)
+        except (Exception, SystemExit) as error:
+            at = _innermost(error.__traceback__, None) or _start_of(point)
+            if isinstance(error, SyntaxError) and error.filename and error.lineno:
+                at = Place(error.filename, error.lineno, error.offset or 1)
             raise PluginError(
                 f"plugin '{point.name}' cannot be imported: {type(error).__name__}: {error}",
                 stage="plugins",
@@ -209,18 +237,28 @@ def _may_have(group: str) -> bool:
 def blamed(owner: Any, what: str) -> Generator[None]:
     """What goes wrong inside, and is not an error of ours, is the fault of `owner`, if that is from outside.
 
+    So is an exit. What is nested too deeply is the input's fault, unless the last of the calls are the plugin's.
+
     owner   a class or function
     what    what it is, for the message: "emitter 'strided'"
     raises  PluginError with the plugin's file and line
     """
     try:
         yield
-    except (XlaEmittersError, RecursionError, MemoryError):
+    except (XlaEmittersError, MemoryError):
         raise
-    except Exception as error:
-        if not is_outside(owner):
+    except (Exception, SystemExit) as error:
+        if not is_outside(owner) or (isinstance(error, RecursionError) and not _recurses(owner, error)):
             raise
         raise fault(owner, what, f"{type(error).__name__}: {error}", error) from error
+
+
+def _recurses(owner: Any, error: RecursionError) -> bool:
+    """Whether code of the owner's file is among the last calls before the error."""
+    import traceback
+
+    file = file_of(owner)
+    return any(Path(frame.filename) == file for frame in traceback.extract_tb(error.__traceback__)[-_LAST_CALLS:])
 
 
 def fault(owner: Any, what: str, message: str, error: BaseException | None = None) -> PluginError:
@@ -254,7 +292,8 @@ def _definition(owner: Any) -> Place | None:
 
 
 def _is_ours(file: str) -> bool:
-    return Path(file).is_relative_to(Path(__file__).parent) or file.startswith("<frozen")
+    is_import = Path(file).parts[-3:-1] == ("importlib", "metadata")
+    return Path(file).is_relative_to(Path(__file__).parent) or file.startswith("<frozen") or is_import
 
 
 def refuse_double(kind: str, name: str, known: Container[str]) -> None:

@@ -12,7 +12,7 @@ from runtime.programs_table import programs
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
-from xla_emitters.runtime.ral import plans
+from xla_emitters.runtime.ral import plans, recording
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -156,3 +156,149 @@ def test_a_donated_argument_is_returned_as_it_is(donate: bool) -> None:
         found = program(x.copy(), y.copy(), donate=donate)
         for result, wanted in zip(found, (-y, x, x), strict=True):
             np.testing.assert_array_equal(result, wanted)
+
+
+# ------------------------------------------------------------------------------------------------- loops of many trips
+
+TRIPS = """module @m {{ func.func public @main(%n: tensor<i32>, %x: tensor<?x?xf32>) -> tensor<?x?xf32> {{
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<?x?xf32>
+   cond {{ %c = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+     stablehlo.return %c : tensor<i1> }}
+   do {{ %j = stablehlo.add %i, %one : tensor<i32>
+     %z = {0}
+     stablehlo.return %j, %z : tensor<i32>, tensor<?x?xf32> }}
+  return %0#1 : tensor<?x?xf32> }} }}"""
+BODIES = {
+    "kernels": "stablehlo.negate %y : tensor<?x?xf32>",
+    "products": "stablehlo.dot_general %y, %x, contracting_dims = [1] x [0] : "
+    "(tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>",
+}
+TURN = np.array([[0, 1], [-1, 0]], np.float32)
+
+
+def after(body: str, trips: int, x: Array) -> Array:
+    """What the loop makes of x. Of products: TURN to the power of trips + 1, whose elements are 0, 1 and -1."""
+    if body == "kernels":
+        return -x if max(0, trips) % 2 else x
+    return np.linalg.matrix_power(x, max(0, trips) + 1)
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_loops_whose_trips_an_argument_says_are_repeated(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = compiled(TRIPS.format(BODIES[body]))
+    runs, sizes = program_runs(program, monkeypatch), (3, 100, 0, 3, 1000, 100, -7, 7)
+    for _ in range(4):
+        for trips in sizes:
+            np.testing.assert_array_equal(program.run([np.int32(trips), TURN]), [after(body, trips, TURN)])
+    done = len(runs)
+    for trips in sizes * 3:
+        np.testing.assert_array_equal(program(np.array(trips, np.int32), TURN), after(body, trips, TURN))
+    assert len(runs) == done  # each number of trips is repeated
+    assert program.counters.runs == 7 * len(sizes)
+    assert program.counters.live == 0
+
+
+def test_a_number_of_trips_that_is_too_large_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "MOST_EVENTS", 500)
+    program = compiled(TRIPS.format(BODIES["products"]))
+    runs = program_runs(program, monkeypatch)
+    for trips in (20, 20, 600, 20, 600, 20):
+        np.testing.assert_array_equal(program(np.array(trips, np.int32), TURN), after("products", trips, TURN))
+    done = len(runs)
+    for trips in (20, 600, 20, 20):
+        np.testing.assert_array_equal(program(np.array(trips, np.int32), TURN), after("products", trips, TURN))
+    assert len(runs) == done + 1
+
+
+def test_a_few_conditions_on_an_argument_keep_a_segment_for_each_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An argument with many values that takes two ways through the program is not read itself."""
+    program = compiled(
+        """module @m { func.func public @main(%x: tensor<?xf32>, %n: tensor<i32>) -> tensor<?xf32> {
+        %five = stablehlo.constant dense<5> : tensor<i32>
+        %c = stablehlo.compare LT, %n, %five, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        %y = "stablehlo.if"(%c) ({
+          %a = stablehlo.negate %x : tensor<?xf32>
+          stablehlo.return %a : tensor<?xf32>
+        }, {
+          %a = stablehlo.abs %x : tensor<?xf32>
+          stablehlo.return %a : tensor<?xf32>
+        }) : (tensor<i1>) -> tensor<?xf32>
+        return %y : tensor<?xf32> } }"""
+    )
+    runs, x = program_runs(program, monkeypatch), np.array([-1, 2, -3], np.float32)
+    for n in range(-20, 40):
+        np.testing.assert_array_equal(program(x, np.array(n, np.int32)), -x if n < 5 else np.abs(x))
+    assert len(runs) == 3
+
+
+# ------------------------------------------------------------------------------------------------------- donated memory
+
+CACHE = """module @m { func.func public @main(%cache: tensor<?x?xf32> {tf.aliasing_output = 0 : i32}, %row: tensor<1x?xf32>,
+                                       %at: tensor<i32>) -> (tensor<?x?xf32>, tensor<1x?xf32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %double = stablehlo.add %row, %row : tensor<1x?xf32>
+  %new = stablehlo.dynamic_update_slice %cache, %double, %at, %zero
+    : (tensor<?x?xf32>, tensor<1x?xf32>, tensor<i32>, tensor<i32>) -> tensor<?x?xf32>
+  return %new, %double : tensor<?x?xf32>, tensor<1x?xf32> } }"""
+
+
+@pytest.mark.parametrize("donate", [False, True])
+def test_a_donated_argument_is_written_in_place_by_repeated_calls(
+    donate: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = compiled(CACHE)
+    runs, row = program_runs(program, monkeypatch), np.ones((1, 3), np.float32)
+    cache = np.zeros((5, 3), np.float32)
+    wanted = np.zeros((5, 3), np.float32)
+    for call in range(40):
+        at, row[...] = call % 5, call
+        given, before = cache, cache.copy()
+        wanted[at] = 2 * call
+        cache, double = program(cache, row, np.array(at, np.int32), donate=donate)
+        np.testing.assert_array_equal(cache, wanted)
+        np.testing.assert_array_equal(double, 2 * row)
+        assert np.shares_memory(given, cache) == donate
+        if not donate:
+            np.testing.assert_array_equal(given, before)
+    assert len(runs) <= 10
+
+
+def test_an_array_that_is_donated_twice_or_begins_anywhere_is_copied() -> None:
+    program, at = compiled(CACHE), np.array(1, np.int32)
+    memory = np.zeros(40, np.float32)
+    for begin in (0, 0, 0, 1, 0):
+        memory[...] = range(40)
+        cache = memory[begin : begin + 15].reshape(5, 3)
+        row = cache[4:]  # the program reads it after it has written the other
+        wanted, doubled = cache.copy(), row * 2
+        wanted[1] = doubled
+        found, double = program(cache, row, at, donate=True)
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(double, doubled)
+        assert not np.shares_memory(found, memory)
+
+
+def test_data_that_decide_after_a_donated_argument_was_written_do_not_see_it_twice() -> None:
+    """A value that is new runs the host program: on the arguments as they were."""
+    program = compiled(
+        """module @m { func.func public @main(%x: tensor<?xf32> {tf.aliasing_output = 0 : i32}) -> (tensor<?xf32>, tensor<f32>) {
+        %zero = stablehlo.constant dense<0.0> : tensor<f32>
+        %most = stablehlo.constant dense<100.0> : tensor<f32>
+        %0:2 = stablehlo.while(%y = %x, %s = %zero) : tensor<?xf32>, tensor<f32>
+         cond { %c = stablehlo.compare LT, %s, %most : (tensor<f32>, tensor<f32>) -> tensor<i1>
+           stablehlo.return %c : tensor<i1> }
+         do { %z = stablehlo.add %y, %y : tensor<?xf32>
+           %t = stablehlo.reduce(%z init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<?xf32>, tensor<f32>) -> tensor<f32>
+           stablehlo.return %z, %t : tensor<?xf32>, tensor<f32> }
+        return %0#0, %0#1 : tensor<?xf32>, tensor<f32> } }"""
+    )
+    for start in (1, 1, 1, 30, 5, 30, 1, 5, 200):
+        wanted, total = np.full(2, start, np.float32), 0.0
+        while total < 100:
+            wanted, total = wanted * 2, wanted.sum() * 2
+        for donate in (True, False):
+            found, s = program(np.full(2, start, np.float32), donate=donate)
+            np.testing.assert_array_equal(found, wanted)
+            assert s == total

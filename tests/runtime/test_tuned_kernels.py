@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from runtime.corpus import CORPUS
@@ -13,6 +15,7 @@ from xla_emitters.emitters.ways import Emitter, TunableEmitter
 from xla_emitters.explore.check import check
 from xla_emitters.pipelines import kernel_candidates
 from xla_emitters.pipelines.compiler import compile
+from xla_emitters.pipelines.kernel_candidates import Candidate
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.planning.host_steps import PlannedKernel
 
@@ -150,10 +153,21 @@ def test_every_candidate_agrees_with_xlas_choice(monkeypatch: pytest.MonkeyPatch
     """All are lowered, priced and compared by blocks with XLA's choice, and none is refused."""
     small = replace(devices.device("h200"), name="small", cores=2)
     monkeypatch.setitem(devices._BY_NAME, "small", small)  # no such GPU is sold
-    monkeypatch.setattr(kernel_candidates, "why_no_gain", lambda *_: None)
-    monkeypatch.setattr(kernel_candidates, "LEAST_GAIN", -100.0)
+    compared, tried = kernel_candidates.disagreement, list[str | None]()
+
+    def others_first(known: Sequence[Candidate]) -> Sequence[Candidate]:
+        return [*known[1:], known[0]]
+
+    def compare(*arguments: Any) -> str:
+        """Compares, and has the next one tried whatever came out."""
+        tried.append(compared(*arguments))
+        return "tried"
+
+    monkeypatch.setattr(kernel_candidates, "in_order_of_choice", others_first)
+    monkeypatch.setattr(kernel_candidates, "disagreement", compare)
     for name in ("short rows", "transpose", "scatter of bf16"):
+        tried.clear()
         program = compile(OTHER_EMITTERS[name], tune="price", splits=(), target="small", stage="xla_gpu", cache=False)
         (tuned,) = [each for each in program.traces[0].decisions if each.topic == "tune"]
-        assert len(tuned.data["candidates"]) > 1, name
-        assert [each["wrong"] for each in tuned.data["candidates"] if each["wrong"]] == [], name
+        assert len(tried) == len(tuned.data["candidates"]) - 1 > 0, name
+        assert tried == [None] * len(tried), name

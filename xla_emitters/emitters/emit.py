@@ -31,6 +31,7 @@ from xla_emitters.emitters.ways import Emitter, TunableEmitter
 from xla_emitters.errors import Unsupported, UsageError, VerifyError
 from xla_emitters.fusions.refusals import has_code, refuse_unsupported
 from xla_emitters.fusions.view import FusionView, once_per_view
+from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.plugins import blamed, fault, is_outside, load, note, refuse_double
 from xla_emitters.rewrite.notes import decide, notes_wanted
 from xla_emitters.trace import Remark
@@ -57,8 +58,13 @@ def register_emitter(emitter: Emitter, *, before: str = "loop") -> None:
     """Registers an emitter from outside the package, under all rules.
 
     before   name of the emitter that it is placed before; emitters before that one have precedence over it
-    raises   UsageError if there is no emitter `before`, or one has the new emitter's name already
+    raises   UsageError for what is no emitter, if there is no emitter `before`, or one has the new emitter's name already
     """
+    given: Any = emitter
+    if isinstance(given, type):
+        raise UsageError(f"{given.__name__} is a class, not an emitter", stage="plugins", help=f"{given.__name__}()")
+    if missing := [name for name in ("name", "applies", "partition", "emit") if not hasattr(given, name)]:
+        raise UsageError(f"{type(given).__name__} has no {', no '.join(missing)}", stage="plugins")
     for rules, emitters in HERO_RULES.items():
         names = [known.name for known in emitters]
         if before not in names:
@@ -69,10 +75,11 @@ def register_emitter(emitter: Emitter, *, before: str = "loop") -> None:
     note("emitter", emitter.name, emitter)
 
 
-def emitter_for(view: FusionView, device: Device, rules: str = "current") -> Emitter:
+def emitter_for(view: FusionView, device: Device, rules: str = "current", *, own: bool = False) -> Emitter:
     """The first emitter that takes the fusion.
 
     rules    a key of HERO_RULES
+    own      only this package's
     raises   Unsupported with every emitter's reason; UsageError for unknown rules
     """
     load()
@@ -80,8 +87,13 @@ def emitter_for(view: FusionView, device: Device, rules: str = "current") -> Emi
         raise UsageError(f"unknown hero rules '{rules}'", help=f"one of: {', '.join(HERO_RULES)}")
     reasons = list[str]()
     for emitter in HERO_RULES[rules]:
+        if own and is_outside(type(emitter)):
+            continue
         with _blamed(emitter):
             reason = emitter.applies(view, device)
+        if is_outside(type(emitter)) and not isinstance(reason, str | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+            said = f"applies returned {type(reason).__name__}, not None or the reason why not"
+            raise fault(type(emitter), f"emitter '{emitter.name}'", said)
         if reason is None:
             decide("emitter", f"{emitter.name} emitter", name=emitter.name, declined=reasons)
             return emitter
@@ -122,6 +134,7 @@ def _verify(emitter: Emitter, module: Any) -> None:
         raise fault(type(emitter), what, f"emit returned {type(module).__name__}, not a module")
     try:
         verify_ir(module)
+        launch_of(module)
     except VerifyError as error:
         raise fault(type(emitter), what, f"its IR does not verify: {error.message}") from error
 

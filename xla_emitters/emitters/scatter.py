@@ -109,8 +109,9 @@ class ScatterEmitter:
             return [Way(str(own), self)]
         bits, total = element_of(scatter.updates[0]).bits, math.prod(dims_of(scatter.updates[0]))
         found = [Way(f"{own.elements_per_thread} updates a thread", self)]
-        # Words of two are all that GPUs before sm_90 add at once.
-        for count in (count for count in (2, 4, 8) if count * bits <= VECTOR_BITS):
+        # Words of two are all that GPUs before sm_90 add at once. Fewer updates a thread than XLA's choice need more instructions.
+        counts = [count for count in (2, 4, 8) if count >= own.elements_per_thread and count * bits <= VECTOR_BITS]
+        for count in counts:
             wide = distribution_of(view, scatter, device, count)
             if wide != DistributedUpdates(count) or -(-total // count) < device.threads_max:
                 continue

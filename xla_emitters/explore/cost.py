@@ -136,10 +136,10 @@ def _cost_at(program: DynamicProgram, target: str, sizes: Mapping[str, int]) -> 
     # Imported here: the second system is not loaded for HLO.
     from xla_emitters.explore.program_cost import price_launches
     from xla_emitters.pipelines.program_listing import list_program
-    from xla_emitters.pipelines.program_passes import PROGRAM_STAGES
+    from xla_emitters.pipelines.program_passes import CODE_STAGES
     from xla_emitters.pipelines.programs import compile_program
 
-    options = replace(program.options, target=target, record="none", stage=PROGRAM_STAGES[-1])
+    options = replace(program.options, target=target, record="none", stage=CODE_STAGES[0])
     placed = compile_program(program.source, replace(options, stage="placed"))
     calls = tuple(op.function or op.name for op in list_program(placed.module).library_calls)
     kernels = price_launches(compile_program(program.source, options), sizes)

@@ -38,7 +38,7 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import Row
 from xla_emitters.pipelines.program_kernels import KernelRoad
-from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_OPS
+from xla_emitters.pipelines.program_passes import PROGRAM_OPS, RUN_ON_KERNELS
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program, load, run_module
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import differing
@@ -204,10 +204,10 @@ class _Search:
         """Where passes may change bits the bounds of a whole program are wide; those of one kernel are not."""
         if not self.kernels:
             return
-        if (wrong := self._wrong_at(ON_KERNELS[-2])) is None:
+        if (wrong := self._wrong_at(RUN_ON_KERNELS[-1])) is None:
             return
         rows = rows_of("program-kernel")
-        if (earlier := self._wrong_at(ON_KERNELS[0])) is not None:
+        if (earlier := self._wrong_at(RUN_ON_KERNELS[0])) is not None:
             wrong, rows = earlier, _whole_program()
         names = [row.make(self.options).name for row in rows]
         number = next(number for number, name in enumerate(names, 1) if name in TOLERANT)

@@ -26,7 +26,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_bundle import bundled_program
 from xla_emitters.pipelines.program_inputs import drawn_inputs, result_specs
-from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_STAGES
+from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES, RUN_ON_KERNELS
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program, executable_stage, run_module
 from xla_emitters.program import ArraySpec
 from xla_emitters.rewrite.recorder import Observer
@@ -142,7 +142,7 @@ def check_program(
     """
     arrays = program.checked(inputs)
     reference = reference_of(program, arrays, atol, rtol, most_iterations)
-    stages = stages or [stage for stage in program.stages if stage != PROGRAM_STAGES[0]]
+    stages = stages or [stage for stage in program.stages if stage != EXECUTABLE_PROGRAM_STAGES[0]]
     verdicts: list[Verdict] = []
     for stage in stages:
         try:
@@ -210,7 +210,7 @@ def check_passes(
         last, before = reference.compare(found), found
         if not last.ok:
             return Verdict(False, f"{step.name}: {last.summary}", last.details)
-    for stage in [stage for stage in program.stages if stage in ON_KERNELS]:
+    for stage in [stage for stage in program.stages if stage in RUN_ON_KERNELS]:
         executed += 1
         last = reference.compare(program.run(arrays, stage))
         if not last.ok:
@@ -236,5 +236,5 @@ def changed_results(found: Sequence[Array], before: Sequence[Array]) -> str:
 def wanted_stages(asked: str) -> list[str]:
     """The stages that `--stages` names: "all" are those that run on a CPU but the first. raises UsageError for unknown ones."""
     if asked == "all":
-        return list(PROGRAM_STAGES[1:-1])
+        return list(EXECUTABLE_PROGRAM_STAGES[1:])
     return [executable_stage(stage, "check") for stage in asked.split(",")]

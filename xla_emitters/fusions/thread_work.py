@@ -7,7 +7,7 @@
 
 XLA's choice is a rule (`unroll.py`). The candidates are what `--tune price` prices beside it: they have more bytes under way or fewer
 instructions an element, and may cost registers, occupancy or half-used sectors. Each element is computed by the same code, so that no
-bit of a result depends on the choice. There are no others for arrays that do not fill the GPU, and for code too long to repeat.
+bit of a result depends on the choice. There are no others for code too long to repeat.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def thread_works(
     """
     own, elements = ThreadWork(own_elements), view.elements if elements is None else elements
     divisor = elements if divisor is None else divisor
-    if elements < device.threads_max or not may_unroll(view):
+    if not may_unroll(view):
         return (own,)
     types = [p.result.type for p in view.parameters if is_array(p.result.type)]
     arrays = [*view.result_types, *(each for each in types if math.prod(dims_of(each)) > 1)]

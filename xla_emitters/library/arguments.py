@@ -234,13 +234,23 @@ def _wrapped(array: Array, name: str) -> Array:
 
 def checked_results(found: Sequence[Array], arguments: LibraryArguments, name: str) -> list[Array]:
     """What a function returned, if it is what was asked for. raises InternalError otherwise."""
-    wanted = [
-        (pattern_type(kind) if arguments.on_gpu else numpy_type(kind), shape) for kind, shape in arguments.results
-    ]
-    got = [(array.dtype, tuple(array.shape)) for array in found]
-    if got != [(kind, tuple(shape)) for kind, shape in wanted]:
-        raise InternalError(f"library function '{name}' returned {got}, not {wanted}", stage="library")
+    if said := unlike(found, arguments):
+        raise InternalError(f"library function '{name}' {said}", stage="library")
     return list(found)
+
+
+def unlike(found: Sequence[Array], arguments: LibraryArguments) -> str:
+    """What of the arrays that a function returned is not as it was asked for; "": all is."""
+    wanted = [
+        (pattern_type(kind) if arguments.on_gpu else numpy_type(kind), tuple(shape))
+        for kind, shape in arguments.results
+    ]
+    got = [(getattr(array, "dtype", type(array).__name__), tuple(getattr(array, "shape", ()))) for array in found]
+    return "" if got == wanted else f"returned {_listed(got)}, not {_listed(wanted)}"
+
+
+def _listed(arrays: Sequence[tuple[Any, Sequence[int]]]) -> str:
+    return ", ".join(f"{kind}[{','.join(map(str, shape))}]" for kind, shape in arrays) or "nothing"
 
 
 def elements(shape: Sequence[int]) -> int:

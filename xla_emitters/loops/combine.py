@@ -15,10 +15,10 @@ Source: docs/reference/4 3.6, traps 1 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TypeAlias
+from functools import cached_property, wraps
+from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from xdsl.dialects import arith, complex
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, ComplexType, FloatAttr, i8
@@ -43,6 +43,23 @@ Place: TypeAlias = tuple[SSAValue, SSAValue]
 F32 = dtype("f32")
 WIDENED: Mapping[str, type[arith.FloatingPointLikeBinaryOperation]] = {"add": arith.AddfOp, "multiply": arith.MulfOp}
 """Opcodes whose partial results of narrow floats are carried in f32, and the op that combines two of them."""
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _located(
+    emit: Callable[Concatenate[Reducer, KernelCode, P], T],
+) -> Callable[Concatenate[Reducer, KernelCode, P], T]:
+    """New ops get the location of the reduction."""
+
+    @wraps(emit)
+    def wrapper(reducer: Reducer, code: KernelCode, *given: P.args, **named: P.kwargs) -> T:
+        with code.located(reducer.op.location):
+            return emit(reducer, code, *given, **named)
+
+    return wrapper
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +110,7 @@ class Reducer:
             return rows, columns
         return (1, sizes[0]) if self.by_row else (sizes[0], 1)
 
+    @_located
     def loaded(self, code: KernelCode, place: Place) -> list[SSAValue]:
         """The element of each array at a row and a column."""
         indices = [place[1] if self.by_row else place[0]] if self.is_vector else list(place)
@@ -136,6 +154,7 @@ class Reducer:
 
     # ------------------------------------------------------------------------------------------------ the life of a partial result
 
+    @_located
     def starts(self, code: KernelCode) -> list[SSAValue]:
         """The partial result of no element."""
         match self.starting:
@@ -149,6 +168,7 @@ class Reducer:
                     for number, identity in enumerate(identities)
                 ]
 
+    @_located
     def with_element(self, code: KernelCode, so_far: Sequence[SSAValue], loaded: Sequence[SSAValue]) -> list[SSAValue]:
         """A partial result after one more element of each array, as it was loaded."""
         pairs = zip(loaded, self.elements, self.carried, strict=True)
@@ -158,6 +178,7 @@ class Reducer:
         *values, flag = so_far
         return [*_chosen(code, flag, self._body(code, values, element), element), constant(code, 1, i8)]
 
+    @_located
     def combined(self, code: KernelCode, one: Sequence[SSAValue], other: Sequence[SSAValue]) -> list[SSAValue]:
         """Two partial results as one."""
         if not self.is_flagged:
@@ -167,10 +188,12 @@ class Reducer:
         both = _chosen(code, is_other, self._body(code, ones, others), ones)
         return [*_chosen(code, is_one, both, others), code.insert(arith.OrIOp(is_one, is_other)).result]
 
+    @_located
     def with_partial(self, code: KernelCode, so_far: Sequence[SSAValue], loaded: Sequence[SSAValue]) -> list[SSAValue]:
         """A partial result and one of at least one element, as it was loaded, without a flag."""
         return self.combined(code, so_far, [*loaded, constant(code, 1, i8)] if self.is_flagged else loaded)
 
+    @_located
     def results(self, code: KernelCode, total: Sequence[SSAValue]) -> list[SSAValue]:
         """The results, from the partial result of all elements, in the arrays' own types."""
         found = list(total)
@@ -288,5 +311,6 @@ def store_results(
 ) -> None:
     """Writes the results of several reductions for one row, or one column."""
     for reducer, total in zip(reducers, totals, strict=True):
-        for value, output in zip(reducer.results(code, total), reducer.op.outputs, strict=True):
-            code.store(value, output, reducer.result_indices(kept))
+        with code.located(reducer.op.location):
+            for value, output in zip(reducer.results(code, total), reducer.op.outputs, strict=True):
+                code.store(value, output, reducer.result_indices(kept))

@@ -49,7 +49,8 @@ def emit_loop_schedule(fusion: FusionLoops) -> None:
                 value, indices = e.operand(1), [code.index.value(index) for index in updated(e)]
             else:
                 value = fusion.element(code, root, indices)
-            code.store(value, buffer, indices)
+            with code.located(root.location):
+                code.store(value, buffer, indices)
             code.keep(buffer, indices, value)
 
     def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:

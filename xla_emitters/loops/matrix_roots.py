@@ -24,7 +24,8 @@ def write_root(
     (buffer,) = root.outputs
     indices = indices_at(code, place, shape, fusion.numbers.sizes(buffer))
     value = fusion.element(code, root, indices)
-    code.store(value, buffer, indices)
+    with code.located(root.location):
+        code.store(value, buffer, indices)
     code.keep(buffer, indices, value)
 
 

@@ -188,7 +188,8 @@ def over_lanes(code: KernelCode, reducer: Reducer, values: Sequence[SSAValue], l
     while lanes > 1:
         lanes //= 2
         offset = constant(code, lanes, i32)
-        others = [shuffled(code, ShuffleMode.Down, value, offset, width) for value in found]
+        with code.located(reducer.op.location):
+            others = [shuffled(code, ShuffleMode.Down, value, offset, width) for value in found]
         found = reducer.combined(code, found, others)
     return found
 

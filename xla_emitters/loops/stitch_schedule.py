@@ -505,7 +505,8 @@ class _Stitch:
                 if (kept := self.in_place.get(buffer)) is not None:
                     inner.store(value, self.arrays[kept], [self._kept_at(inner, kept, place, column, held)])
                 else:
-                    inner.store(value, buffer, indices)
+                    with inner.located(root.location):
+                        inner.store(value, buffer, indices)
             return with_elements(inner, reducers, carried, (place.row, column))
 
         starts, width = starts_of(code, reducers), self.fusion.vector

@@ -17,15 +17,17 @@ from typing import Unpack
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 from xla_emitters import plugins
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import context_of_thread, parse_ir
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.emitters.emit import emit_fusion, partition_fusion
+from xla_emitters.emitters.emit import emit_fusion, emitter_for, partition_fusion
 from xla_emitters.emitters.partitioner import sanitize
-from xla_emitters.errors import InternalError, UsageError
+from xla_emitters.emitters.ways import Emitter
+from xla_emitters.errors import InternalError, UsageError, VerifyError, XlaEmittersError
 from xla_emitters.fusions.buffers import array_spec
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import is_stitched
@@ -43,14 +45,13 @@ from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels
 from xla_emitters.pipelines.pass_lists import kernel_rows, rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, Row, line_info
-from xla_emitters.pipelines.tool_listings import ToolListing, ptx_listing, record, sass_listing
+from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.planning.plan import ProgramPlan, plan_program
 from xla_emitters.program import Kernel, Program
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
-from xla_emitters.rewrite.symbols import symbol_name
 from xla_emitters.trace import Remark, Step
 
 NO_KERNELS = "// no kernels\n"
@@ -231,7 +232,7 @@ def _compile_kernels(
         for number, (own, recorder) in enumerate(zip(modules, recorders, strict=True)):
             row = line_info(number)
             recorder.run(row.make(options), row.stage, context, own)
-    defined = [_functions_in(own) for own in modules]
+    defined = [functions_in(own) for own in modules]
     module, renamed = merge_modules(modules)
     functions = [frozenset(new.get(name, name) for name in names) for names, new in zip(defined, renamed, strict=True)]
     ptx = ""
@@ -274,11 +275,48 @@ def _compile_kernel(planned: PlannedKernel, options: CompileOptions, recorder: R
         kernel = recorder.emission(partial(_emit, planned, options))
         for row in kernel_rows(options):
             recorder.run(row.make(options), row.stage, context, kernel)
-    except InternalError as error:
+        if _plugins_of(planned, options):
+            launch_of(kernel)
+    except (InternalError, VerifyError) as error:
         # A pass of ours may fail on what a plugin made.
+        if (plugin := _plugin_at_fault(planned, options)) is not None:
+            said = f"{error.message}; without plugins this compiles"
+            raise plugins.fault(type(plugin), f"{_kind_of(plugin)} '{plugin.name}'", said) from error
         error.details += tuple(f"with {plugin}" for plugin in plugins.registered())
         raise
     return kernel
+
+
+def _plugins_of(planned: PlannedKernel, options: CompileOptions) -> list[Emitter | ModulePass]:
+    """What of plugins, and of a pipeline's passes from outside, a kernel is made by, in order."""
+    if not plugins.registered() and options.pipeline is None:
+        return []
+    emitter = [] if is_stitched(planned.view) else [emitter_for(planned.view, options.device, options.hero_rules)]
+    found = [*emitter, *(row.make(options) for row in kernel_rows(options))]
+    return [each for each in found if plugins.is_outside(type(each))]
+
+
+def _plugin_at_fault(planned: PlannedKernel, options: CompileOptions) -> Emitter | ModulePass | None:
+    """The last plugin that a kernel which fails is made by; None where it fails without plugins too."""
+    if not (found := _plugins_of(planned, options)):
+        return None
+    context = make_context()
+    try:
+        if is_stitched(planned.view):
+            kernel = _emit(planned, options)
+        else:
+            emitter = emitter_for(planned.view, options.device, options.hero_rules, own=True)
+            kernel = emitter.emit(planned.view, options.device)
+        for kernel_pass in (row.make(options) for row in kernel_rows(options)):
+            if not plugins.is_outside(type(kernel_pass)):
+                run_pass(kernel_pass, context, kernel)
+    except XlaEmittersError:
+        return None
+    return found[-1]
+
+
+def _kind_of(plugin: Emitter | ModulePass) -> str:
+    return "pass" if isinstance(plugin, ModulePass) else "emitter"
 
 
 def _emit(planned: PlannedKernel, options: CompileOptions) -> ModuleOp:
@@ -317,11 +355,6 @@ def _record_partition(planned: PlannedKernel, options: CompileOptions, recorder:
         text = str(partition_fusion(planned.view, options.device, options.hero_rules))
     recorder.text("partition", text)
     return text
-
-
-def _functions_in(module: ModuleOp) -> list[str]:
-    """The names of the functions that the module defines."""
-    return [name for op in module.body.ops if any(r.blocks for r in op.regions) and (name := symbol_name(op))]
 
 
 def _record(

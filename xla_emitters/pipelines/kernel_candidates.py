@@ -5,11 +5,12 @@
 
     GELU of bf16[6,512,4096] on h200:   4 a thread 16.4 us, 8 a thread 15.4 us ...   ->   the decision "tune", with every figure
 
-The first candidate is XLA's choice. Another one is taken only if it is expected to need `LEAST_GAIN` less time, since the model cannot
-tell smaller differences, and if the CPU executor finds the same bits in its first, middle and last blocks as in the kernel that XLA's
-choice makes, or sums that are as near as additions in another order allow. The times are expectations (docs/cost_model.md). XLA's choice
-is priced alone: where the memory needs nearly all of its time, or its launch most of it, no other is looked at. The others together take
-one run of LLVM and one of ptxas.
+The first candidate is XLA's choice. The model cannot tell times apart that differ by less than `LEAST_GAIN`: among the candidates that are
+as fast as the fastest, within that margin, the one whose grid executes the fewest instructions is taken, and XLA's choice where none of
+them saves `LEAST_GAIN` of its instructions. The CPU executor must find the same bits in the first, middle and last blocks as in the
+kernel that XLA's choice makes, or sums that are as near as additions in another order allow. The times are expectations
+(docs/cost_model.md).
+All candidates together take one run of LLVM and one of ptxas.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.device import Device
 from xla_emitters.dialects.context import make_context
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.emitters.ways import Emitter, TunableEmitter, Way
@@ -31,7 +31,7 @@ from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, Row
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.pricing.agreement import disagreement
-from xla_emitters.pricing.model import KernelCost, least_time
+from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
 from xla_emitters.program import Kernel
 from xla_emitters.rewrite.kernel_pass import run_pass
@@ -39,7 +39,7 @@ from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.notes import decide, take_notes
 
 LEAST_GAIN = 0.02
-"""Of the expected time of XLA's choice."""
+"""Of expected times, and of instructions."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ class Candidate:
             "bound": cost.bound,
             "registers": cost.registers,
             "instructions": cost.instructions,
+            "grid_instructions": grid_instructions(cost),
             "bytes_in_flight": cost.bytes_in_flight,
             "tolerance": self.way.tolerance,
         }
@@ -75,7 +76,7 @@ class Candidate:
 
 
 def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter: TunableEmitter) -> Emitter:
-    """The candidate of the least expected time, which the decision "tune" names with the figures of all.
+    """The first candidate in the order of choice that computes what XLA's choice does; the decision "tune" has the figures of all.
 
     raises   ToolError without LLVM or ptxas and nvdisasm; what the executor raises
     """
@@ -84,15 +85,11 @@ def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter:
     if not others:
         decide("tune", f"{xlas.name}, the only candidate", chosen=xlas.name, candidates=[])
         return xlas.emitter
-    (by_rule,) = priced_candidates([(planned, xlas)], options)
-    if (why := why_no_gain(by_rule.cost, options.device)) is not None:
-        figures = [{**by_rule.figures, "wrong": None}]
-        decide("tune", f"{by_rule}: {why}", chosen=xlas.name, candidates=figures)
-        return xlas.emitter
-    known = [by_rule, *priced_candidates([(planned, way) for way in others], options)]
+    known = priced_candidates([(planned, way) for way in ways], options)
+    by_rule = known[0]
     chosen, wrong = by_rule, dict[str, str]()
-    for each in sorted(known, key=lambda candidate: candidate.cost.time):
-        if each is by_rule or each.cost.time > (1 - LEAST_GAIN) * by_rule.cost.time:
+    for each in in_order_of_choice(known):
+        if each is by_rule:
             break
         same, tolerance = each.way.same_blocks, each.way.tolerance
         why = disagreement(each.module, by_rule.module, planned.view, planned.arguments, same, tolerance)
@@ -103,20 +100,41 @@ def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter:
     told = "; ".join(f"{each}{', not taken: ' + wrong[each.name] if each.name in wrong else ''}" for each in known)
     decide(
         "tune",
-        f"{chosen.name}, by expected times{_order(chosen.way)}. {told}",
+        f"{chosen.name}, by {_reason(chosen, by_rule)}{_order(chosen.way)}. {told}",
         chosen=chosen.name,
         candidates=[{**each.figures, "wrong": wrong.get(each.name)} for each in known],
     )
     return chosen.way.emitter
 
 
-def why_no_gain(cost: KernelCost, device: Device) -> str | None:
-    """Why no candidate is looked at beside XLA's choice; None: one may be faster by `LEAST_GAIN`."""
-    if cost.bound == "launch":
-        return "all of it takes less than its launch, whose time the model does not know so well"
-    if cost.time * (1 - LEAST_GAIN) <= (least := least_time(cost.bytes_needed, device)):
-        return f"its bytes alone take {least:.4g} us, so that no candidate is faster by {LEAST_GAIN:.0%}"
-    return None
+def in_order_of_choice(known: Sequence[Candidate]) -> Sequence[Candidate]:
+    """The candidates, the one to take first; XLA's choice is the first of `known`.
+
+    First those whose expected times the model cannot tell from the least, by the instructions of their grids, then the slower ones by time.
+    """
+    by_rule, *_ = known
+    # What is faster by less than the launch's uncertainty is not known to be faster.
+    is_short = by_rule.cost.bound == "launch"
+    least = by_rule.cost.time if is_short else min(each.cost.time for each in known)
+
+    def order(each: Candidate) -> tuple[float, ...]:
+        if each.cost.time > (1 + LEAST_GAIN) * least:
+            return (1, each.cost.time)
+        return (0, grid_instructions(each.cost) * (1 - LEAST_GAIN if each is by_rule else 1))
+
+    return sorted(known, key=order)
+
+
+def grid_instructions(cost: KernelCost) -> int:
+    """Instructions that all threads of a launch execute."""
+    return cost.instructions * cost.blocks * cost.threads
+
+
+def _reason(chosen: Candidate, by_rule: Candidate) -> str:
+    if chosen is by_rule or chosen.cost.time <= (1 - LEAST_GAIN) * by_rule.cost.time:
+        return "expected times"
+    share = grid_instructions(chosen.cost) / grid_instructions(by_rule.cost)
+    return f"instructions ({share:.2f} of those of XLA's choice) at expected times that the model cannot tell apart"
 
 
 def _order(way: Way) -> str:

@@ -12,6 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
+from typing import Any
+
+from xdsl.passes import ModulePass
 
 from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.options import CompileOptions
@@ -61,7 +64,10 @@ def register_pass(
         raise UsageError("a pass is placed either after= or before= another", stage="plugins")
     rows, options = _rows(of), CompileOptions()
     row = Row(lambda o: make() if isinstance(make, type) else make(o), reason)
-    added, names = row.make(options), [each.make(options).name for each in rows]
+    added: Any = row.make(options)
+    if not isinstance(added, ModulePass):
+        raise UsageError(f"{make!r} makes {type(added).__name__}, which is no pass", stage="plugins")
+    names = [each.make(options).name for each in rows]
     refuse_double("pass", added.name, names)
     number = _number_of(after or before, rows, names, of) + bool(after)
     if number == len(rows):

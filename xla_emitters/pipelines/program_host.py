@@ -45,8 +45,8 @@ from xla_emitters.runtime.ral.context import Accesses
 from xla_emitters.runtime.ral.heat import HeatLimits
 from xla_emitters.runtime.ral.host_kernels import C_TYPES, ConvolutionCode, HostKernels
 from xla_emitters.runtime.ral.native_program import NativeProgram
-from xla_emitters.runtime.ral.plans import Steps
 from xla_emitters.runtime.ral.program import LoadedProgram
+from xla_emitters.runtime.ral.segment_code import Steps
 from xla_emitters.sizes import Sizes
 
 ADDED_TYPES = ("i64", "i64", "ptr")

@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.lmhlo import WatchOp
-from xla_emitters.dialects.mlir import gpu, llvm
+from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
@@ -36,8 +36,8 @@ from xla_emitters.pipelines.hot_fusions import HotFusions, Loader, load_for_simt
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, TOOL_STAGES, line_info
-from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_HEAT
-from xla_emitters.pipelines.tool_listings import ptx_listing, record, sass_listing
+from xla_emitters.pipelines.program_passes import PROGRAM_HEAT, RUN_ON_KERNELS
+from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.program import Launch
 from xla_emitters.rewrite.data_layout import NARROW
 from xla_emitters.rewrite.merge import merge_modules
@@ -195,14 +195,47 @@ class KernelRoad:
         """The same with indices of 64 bits: for launches whose sizes need them."""
         return self._ptx(is_wide=True)
 
-    @collector_at_rest()
     def _ptx(self, *, is_wide: bool) -> str:
+        """All kernels as one PTX module; with `.loc` where the options ask for lines."""
+        return self._compiled(is_wide=is_wide)[0]
+
+    @collector_at_rest()
+    def _compiled(self, *, is_wide: bool) -> tuple[str, list[frozenset[str]]]:
+        """The PTX of all kernels, and for each the functions in it that are its own."""
         if not self._functions:
-            return NO_KERNELS
-        module, context = self._together(is_wide=is_wide), make_context()
+            return NO_KERNELS, []
+        modules = [self.lowered(name, is_wide=is_wide).clone() for name in self._functions]
+        context = make_context()
+        for number, module in enumerate(modules if self.options.line_info else ()):
+            line_info(number).make(self.options).apply(context, module)
+        defined = [functions_in(module) for module in modules]
+        module, renamed = merge_modules(modules)
         for row in FOR_TOOLS:
             row.make(self.options).apply(context, module)
-        return compile_to_ptx(module, self.options.device.architecture)
+        own = [frozenset(new.get(name, name) for name in names) for names, new in zip(defined, renamed, strict=True)]
+        return compile_to_ptx(module, self.options.device.architecture), own
+
+    def listed(self, stage: str) -> tuple[Trace, ...]:
+        """For each kernel a trace with its LLVM dialect and the code of all kernels: "ptx", and for the stage "sass" that too.
+
+        Where the options ask for lines, those of the kernel's own code have their HLO instructions and ops.
+
+        raises  ToolError as `compile_to_ptx` and `sass_listing`
+        """
+        recorders = [Recorder(name, "stages", self.options.verify, None) for name in self._functions]
+        for recorder, name in zip(recorders, self._functions, strict=True):
+            recorder.read("llvm-dialect", self.lowered(name))
+        ptx, functions = self._compiled(is_wide=False)
+        listings = {"ptx": ptx_listing(ptx, line_info=self.options.line_info)}
+        if stage == "sass":
+            listings["sass"] = self._sass(listings["ptx"])
+        for made, listing in listings.items():
+            for recorder, own in zip(recorders, functions, strict=True):
+                record(made, listing, 0.0, recorder, own)
+        return tuple(recorder.trace for recorder in recorders)
+
+    def _sass(self, ptx: ToolListing) -> ToolListing:
+        return sass_listing(ptx, self.options.device.architecture) if self._functions else ToolListing(NO_KERNELS)
 
     def kernel_trace(self, name: str, stage: str) -> Trace:
         """What each pass over a kernel did, from buffers on, and of each line of code the HLO instructions that it comes from.
@@ -218,7 +251,7 @@ class KernelRoad:
             recorder.run(row.make(self.options), row.stage, context, module)
         if stage not in TOOL_STAGES:
             return recorder.trace
-        functions = frozenset(op.sym_name.data for op in module.walk() if isinstance(op, llvm.FuncOp))
+        functions = functions_in(module)
         for row in (line_info(0), *FOR_TOOLS):
             recorder.run(row.make(self.options), row.stage, context, module)
         start = time.perf_counter()
@@ -239,10 +272,12 @@ class KernelRoad:
         return self._stages[stage]
 
     def code(self, stage: str) -> str:
-        """What is printed at a stage: IR, Python for "host", PTX."""
+        """What is printed at a stage: IR, Python for "host", PTX, SASS. raises ToolError as `compile_to_ptx` and `sass_listing`"""
         match stage:
             case "ptx":
                 return self.ptx
+            case "sass":
+                return self._sass(ptx_listing(self.ptx, line_info=self.options.line_info)).text
             case "host":
                 return python_program(self.at("host")).source
             case _:
@@ -252,7 +287,7 @@ class KernelRoad:
         """The host program with its context: kernels as that stage has them."""
         if stage not in self._loaded:
             loaded = self._load(self.at(stage if stage in ("loops", "kernels") else "host"), stage)
-            if stage == ON_KERNELS[-2]:
+            if stage == RUN_ON_KERNELS[-1]:
                 loaded.context.heat = self.heat("simt", load_for_simt)
             self._loaded[stage] = loaded
         return self._loaded[stage]

@@ -262,12 +262,15 @@ HOST_BY_LLVM: tuple[Row, ...] = (
 )
 
 PROGRAM: tuple[Row, ...] = (*PROGRAM_FUSED, *PROGRAM_LOOPS, *PROGRAM_HOST)
-ON_KERNELS: tuple[str, ...] = ("loops", "kernels", "host", "llvm-dialect", "ptx")
-"""The stages of programs in which fusions are kernels, or on their way."""
-PROGRAM_STAGES: tuple[str, ...] = (
+RUN_ON_KERNELS: tuple[str, ...] = ("loops", "kernels", "host", "llvm-dialect")
+"""The stages of programs that a CPU executes and in which fusions are kernels, or on their way."""
+CODE_STAGES: tuple[str, ...] = ("ptx", "sass")
+"""The stages of programs that are code for a GPU; a compilation goes up to the first of them unless it is asked for another stage."""
+ON_KERNELS: tuple[str, ...] = (*RUN_ON_KERNELS, *CODE_STAGES)
+EXECUTABLE_PROGRAM_STAGES: tuple[str, ...] = (
     "stablehlo",
     *(row.stage for row in (*PROGRAM, *PROGRAM_KERNEL) if row.stage),
-    "ptx",
 )
+PROGRAM_STAGES: tuple[str, ...] = (*EXECUTABLE_PROGRAM_STAGES, *CODE_STAGES)
 ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
 """The stages of programs that are computations of tensors: the NumPy reference runs them."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from threading import RLock
 from typing import Any, Literal, overload
 
@@ -45,9 +45,17 @@ from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.program_host import CpuWay, choose_way
 from xla_emitters.pipelines.program_kernels import KernelRoad, SizedKernel
 from xla_emitters.pipelines.program_llvm import PYTHON, LlvmHost, asked_host
-from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_OPS, PROGRAM_PRECISION, PROGRAM_STAGES
+from xla_emitters.pipelines.program_passes import (
+    CODE_STAGES,
+    ON_KERNELS,
+    PROGRAM_OPS,
+    PROGRAM_PRECISION,
+    PROGRAM_STAGES,
+    RUN_ON_KERNELS,
+)
 from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.rewrite.kernel_pass import refusal
+from xla_emitters.rewrite.locations import first_position, instructions_of
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.ral.buffer_ops import value_of
@@ -56,7 +64,6 @@ from xla_emitters.runtime.ral.context import Counters, Kernels
 from xla_emitters.runtime.ral.dispatch_log import MEMORY, Dispatch, DispatchLog
 from xla_emitters.runtime.ral.heat import Heat
 from xla_emitters.runtime.ral.memory import Memory
-from xla_emitters.runtime.ral.native_program import NativeProgram
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.sizes import Argument, Sizes, sizes_of
@@ -164,6 +171,16 @@ class DynamicProgram:
         return GpuProgram(self, lambda: self.road)
 
     @property
+    def lines(self) -> dict[str, int]:
+        """For each instruction of the text that was read the line, from 1, on which it starts."""
+        found = (
+            (names[0], at[1])
+            for op in self.source.walk()
+            if (names := instructions_of(op)) and (at := first_position(op))
+        )
+        return dict(found)
+
+    @property
     def symbols(self) -> tuple[str, ...]:
         """The names of the unknown sizes, as the guards find them."""
         return tuple(solved.symbol for solved in self.sizes.guards.plan.solved)
@@ -205,7 +222,7 @@ class DynamicProgram:
 
     @cached_property
     def code(self) -> str:
-        """What is printed at `stage`: IR, Python for "host", PTX. raises as `road` and `ptx`"""
+        """What is printed at `stage`: IR, Python for "host", PTX, SASS. raises as `road` and `KernelRoad.listed`"""
         return self.road.code(self.stage) if self.stage in ON_KERNELS else print_ir(self.module)
 
     @property
@@ -260,19 +277,19 @@ class DynamicProgram:
     def stages(self) -> tuple[str, ...]:
         """The stages that `run` executes: those whose IR was recorded, and all on the road of kernels."""
         recorded = tuple(step.stage for step in self.passes.steps if step.stage and step.ir)
-        return (*recorded, *ON_KERNELS[:-1]) if self.stage in ON_KERNELS else recorded
+        return (*recorded, *RUN_ON_KERNELS) if self.stage in ON_KERNELS else recorded
 
     def run(self, inputs: Sequence[Any], stage: str | None = None, *, donate: bool = False) -> list[Array]:
         """The results for these arguments, NumPy arrays or what becomes one.
 
-        stage   the stage that is executed, by default that of the compilation; at "ptx" the fast road of the CPU
+        stage   the stage that is executed, by default that of the compilation; at "ptx" and "sass" the fast road of the CPU
         donate  the program may write into the arrays that it says are donated, and return them: the caller must not use them afterwards.
                 Else it gets copies of them
         raises  DataError for arguments that do not fit the program, ExecutionError; as `road` for a stage on it
         """
         stage = stage or self.stage
-        host = self.host if stage == ON_KERNELS[-1] else None
-        if isinstance(host, LoadedProgram) and (found := host.repeat(inputs)) is not None:
+        host = self.host if stage in CODE_STAGES else None
+        if host is not None and (found := host.repeat(inputs, partial(self._owned, donate=donate))) is not None:
             return found
         arrays = self._owned(self.checked(inputs), donate=donate)
         if host is not None:
@@ -387,9 +404,11 @@ class DynamicProgram:
         return self.loaded.context.heat if self.cpu.road is not None else None
 
     @cached_property
-    def host(self) -> LoadedProgram | NativeProgram:
+    def host(self) -> LoadedProgram:
         """What a call runs: the host program by Python, or as machine code. raises as `loaded` and `asked_host`, ToolError of LLVM"""
-        return self.loaded if asked_host() == PYTHON else self.llvm_host().program
+        if asked_host() != PYTHON:
+            self.loaded.take_native(self.llvm_host().program)
+        return self.loaded
 
     def llvm_host(self, log: DispatchLog | None = None) -> LlvmHost:
         """The host program as machine code. raises UsageError where compilation stopped before it, Unsupported
@@ -464,8 +483,8 @@ def known_stage(stage: str, where: str) -> str:
 
 def executable_stage(stage: str, where: str) -> str:
     """`stage` itself. raises UsageError as `known_stage`, and for one that no CPU runs"""
-    if known_stage(stage, where) == PROGRAM_STAGES[-1]:
-        raise UsageError(f"no CPU runs the stage '{stage}'", stage=where, help=f"up to '{PROGRAM_STAGES[-2]}'")
+    if known_stage(stage, where) in CODE_STAGES:
+        raise UsageError(f"no CPU runs the stage '{stage}'", stage=where, help=f"up to '{RUN_ON_KERNELS[-1]}'")
     return stage
 
 

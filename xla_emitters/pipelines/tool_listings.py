@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import ModuleOp
+
 from xla_emitters.lowering.machine_code import assemble, disassemble
 from xla_emitters.lowering.ptx_lines import PtxLines, read_lines
 from xla_emitters.lowering.sass_lines import read_sass
 from xla_emitters.rewrite.recorder import Recorder, Sources
+from xla_emitters.rewrite.symbols import symbol_name
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,12 @@ class ToolListing:
     functions: tuple[str, ...] = ()
     origins: tuple[int, ...] = ()
     ops: tuple[int, ...] = ()
+
+
+def functions_in(module: ModuleOp) -> frozenset[str]:
+    """The names of the functions that the module defines."""
+    found = (symbol_name(op) for op in module.body.ops if any(region.blocks for region in op.regions))
+    return frozenset(name for name in found if name is not None)
 
 
 def ptx_listing(ptx: str, *, line_info: bool) -> ToolListing:

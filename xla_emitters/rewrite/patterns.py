@@ -121,8 +121,8 @@ class LocatedRewriter(PatternRewriter):
                 old.erase(safe_erase=safe_erase)
             else:
                 old.replace_all_uses_with(new)  # which hands on the name
-        if made and len(new_results) == 1 and new_results[0] is not None:
-            name = new_results[0].name_hint
+        if made and len(new_results) == 1 and (only := new_results[0]) is not None:
+            name = only.name_hint
             for result in (result for new_op in made for result in new_op.results):
                 if result.name_hint is None:
                     result.name_hint = name

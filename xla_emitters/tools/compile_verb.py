@@ -28,7 +28,7 @@ from xla_emitters.tools.common import (
 from xla_emitters.tools.kernel_files import is_directory, write_kernel_files
 from xla_emitters.tools.program_verbs import add_mixed_precision, compile_program, program_text, refuse_mixed_precision
 from xla_emitters.tools.terminal import coloured, progress
-from xla_emitters.trace.annotate import annotated
+from xla_emitters.trace.annotate import annotated, hlo_definitions
 
 ANNOTATED = ("ptx", "sass")
 """The stages that `--annotate` prints."""
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage",
         help="the stage to print: hlo, graph, partition, xla_gpu, inlined, scf, flat, ... ptx (default), sass; "
-        "of a program stablehlo, hlo, graph, placed, lmhlo, fused, host (default: the last)",
+        "of a program stablehlo, hlo, graph, placed, lmhlo, fused, loops, kernels, host, llvm-dialect, ptx (default), sass",
     )
     parser.add_argument(
         "--json", action="store_true", help="the program as JSON: kernels with launch, arguments and code"
@@ -70,12 +70,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--annotate",
         action="store_true",
-        help="with the stages ptx and sass: print the HLO instruction that each line is from beside it",
+        help="with the stages ptx and sass: print the HLO instruction, or the line of StableHLO, that each line is from beside it",
     )
     parser.add_argument(
         "--line-info",
         action="store_true",
-        help="PTX with `.loc`, so that profilers show lines of the HLO text; the code is the same",
+        help="PTX with `.loc`, so that profilers show lines of the HLO or StableHLO text; the code is the same",
     )
     parser.add_argument(
         "-j",
@@ -97,18 +97,12 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.pipelines.kept_programs import look_up
 
     source = read_source(options.file)
+    options.stage = options.stage or "ptx"
+    if options.annotate:
+        _refuse_other_than_code(options)
     if found := program_text(source):
         return compile_program(options, *found)
     refuse_mixed_precision(options)
-    options.stage = options.stage or "ptx"
-    if options.annotate and (options.stage not in ANNOTATED or options.json or options.diff):
-        raise UsageError(
-            "--annotate prints PTX or SASS as text",
-            stage="compile",
-            help="--stage ptx or --stage sass, without --json or --diff",
-        )
-    if options.annotate and is_directory(options.output):
-        raise UsageError("--annotate prints one text, and -o names a directory", stage="compile", help="-o a file")
     if options.keep_intermediates and options.stage not in ("llvm-dialect", "llvm", "ptx"):
         raise UsageError(f"--keep-intermediates needs the LLVM dialect, but stage '{options.stage}' comes before it")
     is_ptx = options.stage == "ptx"  # kernels hold their PTX even if the trace records nothing
@@ -150,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
     elif options.diff:
         text = "\n".join(diff(trace, *options.diff) for trace in traces_with(program, options.diff))
     elif options.annotate and program.traces:
-        text = annotated([trace[options.stage] for trace in program.traces], program.hlo)
+        text = annotated([trace[options.stage] for trace in program.traces], hlo_definitions(program.hlo))
     else:
         text = program.code
     kind = "json" if options.json else "diff" if options.diff else options.stage
@@ -158,6 +152,18 @@ def run(options: argparse.Namespace) -> int:
     print_dumps(options, program)
     print_warnings(program)
     return print_left_out(left_out)
+
+
+def _refuse_other_than_code(options: argparse.Namespace) -> None:
+    """raises UsageError for --annotate with what is not code as one text"""
+    if options.stage not in ANNOTATED or options.json or options.diff:
+        raise UsageError(
+            "--annotate prints PTX or SASS as text",
+            stage="compile",
+            help="--stage ptx or --stage sass, without --json or --diff",
+        )
+    if is_directory(options.output):
+        raise UsageError("--annotate prints one text, and -o names a directory", stage="compile", help="-o a file")
 
 
 def _has_kernels(stage: str) -> bool:

@@ -32,6 +32,7 @@ from xla_emitters.tools.common import (
 )
 from xla_emitters.tools.kernel_files import is_directory, make_directory
 from xla_emitters.tools.terminal import coloured, progress
+from xla_emitters.trace.annotate import annotated, stablehlo_definitions
 from xla_emitters.trace.text import stage_table
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 INPUTS = "--inputs IN.npz"
 """What verbs that run a program on arrays take in place of --sizes."""
+_SUFFIXES = {"host": ".py", "ptx": ".ptx", "sass": ".sass"}
+"""Of files with the text of a stage that is not MLIR."""
 _SIZE = re.compile(r"([A-Za-z_]\w*)=(\d{1,18})")
 
 
@@ -145,22 +148,29 @@ def compiled(
     record: str = "stages",
     constants: str = "",
     heat: str = "",
+    line_info: bool = False,
 ) -> DynamicProgram:
-    """The program, compiled up to `stage`; None: the last one. raises UsageError for a stage that programs have not.
+    """The program, compiled up to `stage`; None: PTX. raises UsageError for a stage that programs have not.
 
     constants  the file for its constants; "": they stay in the program
-    heat       as in `CompileOptions`
+    heat, line_info   as in `CompileOptions`
     """
     from xla_emitters.explore.programs import compile_text
     from xla_emitters.pipelines.options import CompileOptions
-    from xla_emitters.pipelines.program_passes import PROGRAM_STAGES
+    from xla_emitters.pipelines.program_passes import CODE_STAGES
     from xla_emitters.pipelines.programs import known_stage
 
-    chosen = known_stage(stage, options.verb) if stage is not None else PROGRAM_STAGES[-1]
+    chosen = known_stage(stage, options.verb) if stage is not None else CODE_STAGES[0]
     refuse(options, fusion="--fusion")
     mixed: str = getattr(options, "mixed_precision", "")  # `list` has no such option
     wanted = CompileOptions(
-        target=options.target, stage=chosen, record=record, constants=constants, heat=heat, mixed_precision=mixed
+        target=options.target,
+        stage=chosen,
+        record=record,
+        constants=constants,
+        heat=heat,
+        mixed_precision=mixed,
+        line_info=line_info,
     )
     with progress(f"compiling {name}"):
         return compile_text(text, name, wanted)
@@ -171,14 +181,15 @@ def compiled(
 
 def compile_program(options: argparse.Namespace, text: str, name: str) -> int:
     """Prints the program's IR, or its host program, at a stage."""
-    refuse(options, keep_intermediates="--keep-intermediates", annotate="--annotate", line_info="--line-info")
+    refuse(options, keep_intermediates="--keep-intermediates")
     directory = Path(options.output) if is_directory(options.output) else None
     stem = re.sub(r"\W", "_", Path(name).stem)
     record = "passes" if options.diff else record_wanted(options, "stages")
     if directory is not None:
         make_directory(directory)
     constants = str(directory / f"{stem}.npz") if directory and not (options.json or options.diff) else ""
-    program = compiled(options, text, name, options.stage, record, constants)
+    line_info = options.line_info or options.annotate
+    program = compiled(options, text, name, options.stage, record, constants, line_info=line_info)
     if options.json:
         printed = json.dumps(program.to_json(), indent=2)
     elif options.diff:
@@ -187,14 +198,18 @@ def compile_program(options: argparse.Namespace, text: str, name: str) -> int:
             printed = program.trace.diff(*points)
         except KeyError as error:
             raise UsageError(str(error.args[0]), stage="diff") from error
+    elif options.annotate and program.kernels:
+        steps = [trace[program.stage] for trace in program.road.listed(program.stage)]
+        printed = annotated(steps, stablehlo_definitions(text, program.lines))
     else:
         printed = program.code
     printed = printed if printed.endswith("\n") else printed + "\n"
     if options.output == "-":
-        sys.stdout.write(coloured(printed, "json" if options.json else "mlir", sys.stdout))
+        kind = "json" if options.json else "diff" if options.diff else program.stage
+        sys.stdout.write(coloured(printed, kind, sys.stdout))
     elif directory is not None:
-        kind = ".json" if options.json else ".diff" if options.diff else ".py" if program.stage == "host" else ".mlir"
-        write_file(str(directory / f"{stem}{kind}"), printed)
+        suffix = ".json" if options.json else ".diff" if options.diff else _SUFFIXES.get(program.stage, ".mlir")
+        write_file(str(directory / f"{stem}{suffix}"), printed)
     else:
         write_file(options.output, printed)
     print_dumps(options, program)

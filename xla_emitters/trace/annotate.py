@@ -3,7 +3,8 @@
     mul.rn.bf16 	%rs5, %rs3, %rs3;                       // %square = bf16[6,512,4096] multiply(%param, %param)
     mul.rn.bf16 	%rs6, %rs3, %rs5;                       // %cube = bf16[6,512,4096] multiply(%square, %param)
 
-Several instructions on one line are separated by ` | `. The text before the `//` is what it is without.
+Beside the code of a program is the line of StableHLO on which the instruction starts, as the file has it. Several instructions on one
+line are separated by ` | `; of more than MOST_WHOLE only the results are printed. The text before the `//` is what it is without.
 """
 
 from __future__ import annotations
@@ -13,32 +14,39 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from xla_emitters.trace.records import Step
 
+MOST_WHOLE = 2
 _COLUMN = 72
 _TAB = 8
 _DEFINITION = re.compile(r"\s*(?:ROOT )?(%[\w.\-]+) = (.*)$")
+_MLIR_LOCATION = re.compile(r"\s+loc\((?:#\w+|unknown|\".*)\)$")
 _LAYOUT = re.compile(r"\]\{(\d+(?:,\d+)*)\}")
 _NOT_SHOWN = re.compile(r", (?:metadata|backend_config|frontend_attributes|sharding)=\{.*$")
 
 
-def annotated(steps: Sequence[Step], hlo: str) -> str:
+def annotated(steps: Sequence[Step], definitions: Mapping[str, str]) -> str:
     """The text of one stage of all kernels of a program, each line with its HLO.
 
-    steps  the stage in each kernel's trace, recorded with `sources`; they hold the same text, and each the sources of its own kernel
-    hlo    the text that defines the instructions
+    steps        the stage in each kernel's trace, recorded with `sources`; they hold the same text, and each the sources of its own kernel
+    definitions  an instruction's name -> what is printed of it; of one that is not there its name
     """
-    instructions = _definitions(hlo)
     text = (steps[0].ir or "").split("\n")
     rows: list[dict[str, None]] = [{} for _ in text]
     for step in steps:
         for row, names in zip(rows, step.sources, strict=False):
             row |= dict.fromkeys(names)
-    return "\n".join(_beside(line, _told(row, instructions)) for line, row in zip(text, rows, strict=True))
+    return "\n".join(_beside(line, _told(row, definitions)) for line, row in zip(text, rows, strict=True))
 
 
-def _definitions(hlo: str) -> dict[str, str]:
-    """name -> the instruction without what it is not computed from."""
+def hlo_definitions(hlo: str) -> dict[str, str]:
+    """HLO text: name -> the instruction without what it is not computed from."""
     found = (_DEFINITION.match(line) for line in hlo.split("\n"))
     return {each[1].removeprefix("%"): f"{each[1]} = {_shortened(each[2])}" for each in found if each}
+
+
+def stablehlo_definitions(text: str, lines: Mapping[str, int]) -> dict[str, str]:
+    """The text of a program: name -> the line, from 1, on which the instruction starts, without its location."""
+    found = text.split("\n")
+    return {name: _MLIR_LOCATION.sub("", found[line - 1].strip()) for name, line in lines.items() if line <= len(found)}
 
 
 def _shortened(instruction: str) -> str:
@@ -52,7 +60,8 @@ def _is_row_major(layout: str) -> bool:
 
 
 def _told(names: Iterable[str], instructions: Mapping[str, str]) -> str:
-    return " | ".join(instructions.get(name, f"%{name}") for name in names)
+    found = [instructions.get(name, f"%{name}") for name in names]
+    return " | ".join(found if len(found) <= MOST_WHOLE else (each.partition(" = ")[0] for each in found))
 
 
 def _beside(line: str, comment: str) -> str:

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tools_here import PTX, needs
+from tools_here import PTX, SASS, needs
 
-from xla_emitters.pipelines.program_passes import PROGRAM_STAGES
+from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
 from xla_emitters.tools.main import main
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "stablehlo"
 OUTER, HALVES, LITERALS = (str(CORPUS / f"{name}.mlir") for name in ("outer", "halves", "literals"))
+SOFTMAX = str(Path(__file__).parents[3] / "examples" / "softmax.mlir")
 NEGATE = str(Path(__file__).parents[3] / "examples" / "negate_20.hlo")
 
 
@@ -84,7 +85,7 @@ def test_a_program_without_unknown_sizes_needs_neither(capsys: pytest.CaptureFix
     assert "r4 = f32[0,3]" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("stage", PROGRAM_STAGES[:-1])
+@pytest.mark.parametrize("stage", EXECUTABLE_PROGRAM_STAGES)
 def test_every_stage_runs_and_is_printed(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", OUTER, "--sizes", "b=2,s=3", "--stage", stage]) == 0
     assert "bit-identical to the NumPy reference" in capsys.readouterr().out
@@ -93,9 +94,67 @@ def test_every_stage_runs_and_is_printed(stage: str, capsys: pytest.CaptureFixtu
     assert ("def main(" in printed) == (stage == "host")
 
 
+@needs(*SASS)
+@pytest.mark.parametrize("stage", ["ptx", "sass"])
+def test_stablehlo_is_printed_beside_the_code(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is before the `//` is the code as it is printed without; every op that computes owns some instruction."""
+    assert main(["compile", SOFTMAX, "--stage", stage]) == 0
+    plain = capsys.readouterr().out.split("\n")
+    assert main(["compile", SOFTMAX, "--stage", stage, "--annotate"]) == 0
+    found = capsys.readouterr().out.split("\n")
+    assert all(line.startswith(text) for line, text in zip(found, plain, strict=True))
+    beside = [line[len(text) :].strip() for line, text in zip(found, plain, strict=True)]
+    alone = {comment.removeprefix("// ") for comment in beside if comment and " | " not in comment}
+    ops = ("stablehlo.reduce", "stablehlo.subtract", "stablehlo.exponential", "stablehlo.divide")
+    wanted = {line.strip() for line in Path(SOFTMAX).read_text().split("\n") if any(op in line for op in ops)}
+    assert alone == wanted, "each is printed as its line in the file"
+    maxima = "max.NaN.f32" if stage == "ptx" else "FMNMX.NAN"
+    of_maxima = [
+        c for text, c in zip(plain, beside, strict=True) if maxima in text and "@" not in text and "%r3," not in text
+    ]
+    assert len(of_maxima) > 10
+    assert all("%max = stablehlo.reduce" in comment for comment in of_maxima)
+
+
+@needs(*SASS)
+@pytest.mark.parametrize("program", [SOFTMAX, OUTER], ids=["known sizes", "unknown sizes"])
+def test_line_information_changes_no_machine_code(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    codes = list[str]()
+    for words in ((), ("--line-info",)):
+        assert main(["compile", program, "--stage", "sass", *words]) == 0
+        codes.append(capsys.readouterr().out)
+    assert "EXIT" in codes[0]
+    assert codes[0] == codes[1]
+    assert main(["compile", program, "--line-info"]) == 0
+    ptx = capsys.readouterr().out
+    assert f'.file\t1 "{program}"' in ptx
+    lines = {int(line) for line in re.findall(r"\.loc\t1 (\d+) ", ptx)} - {0, 1}  # without an instruction
+    text = Path(program).read_text().split("\n")
+    assert lines
+    assert all("stablehlo." in text[line - 1] for line in lines)
+
+
+@needs(*SASS)
+def test_code_in_a_directory_has_the_suffix_of_its_kind(tmp_path: Path) -> None:
+    for stage in ("lmhlo", "ptx", "sass"):
+        assert main(["compile", OUTER, "--stage", stage, "-o", f"{tmp_path}/"]) == 0
+    assert sorted(path.name for path in tmp_path.glob("outer.*")) == [
+        "outer.mlir",
+        "outer.npz",
+        "outer.ptx",
+        "outer.sass",
+    ]
+
+
+def test_no_cpu_runs_machine_code(capsys: pytest.CaptureFixture[str]) -> None:
+    for stage in ("ptx", "sass"):
+        assert main(["run", OUTER, "--sizes", "b=2,s=3", "--stage", stage]) == 2
+        assert f"no CPU runs the stage '{stage}'" in capsys.readouterr().err
+
+
 def test_check_runs_every_stage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", OUTER, LITERALS, "--sizes", "b=2,s=3"]) == 0
-    assert f"{', '.join(PROGRAM_STAGES[1:-1])}: 7 of 7 elements" in capsys.readouterr().out
+    assert f"{', '.join(EXECUTABLE_PROGRAM_STAGES[1:])}: 7 of 7 elements" in capsys.readouterr().out
 
 
 def test_explain_says_symbols_guards_and_memory(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xla_emitters.trace import Step
-from xla_emitters.trace.annotate import annotated
+from xla_emitters.trace.annotate import annotated, hlo_definitions
 
 HLO = """HloModule m
 f {
@@ -17,7 +17,7 @@ f {
 def test_each_line_has_its_instructions() -> None:
     text = ".entry f(\n\tld.global.f32 \t%f1, [%rd1];\n\tmul.f32 \t%f2, %f1, %f1;"
     first = Step("ptx", "ptx", text, 0.0, sources=((), ("p",), ("t", "m")))
-    lines = annotated([first], HLO).split("\n")
+    lines = annotated([first], hlo_definitions(HLO)).split("\n")
     assert [line.partition("// ")[0].rstrip() for line in lines] == [line.rstrip() for line in text.split("\n")]
     assert [line.partition("// ")[2] for line in lines] == [
         "",
@@ -28,7 +28,7 @@ def test_each_line_has_its_instructions() -> None:
 
 def test_kernels_of_one_text_have_their_own_lines() -> None:
     steps = [Step("ptx", "ptx", "a\nb", 0.0, sources=sources) for sources in ((("p",), ()), ((), ("gone",)))]
-    assert [line.partition("// ")[2] for line in annotated(steps, HLO).split("\n")] == [
+    assert [line.partition("// ")[2] for line in annotated(steps, hlo_definitions(HLO)).split("\n")] == [
         "%p = f32[8,4] parameter(0)",
         "%gone",
     ]

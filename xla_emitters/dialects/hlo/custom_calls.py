@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
@@ -41,11 +41,12 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim
 from xla_emitters.dtypes import Kind
-from xla_emitters.library.arguments import Array, LibraryArguments
+from xla_emitters.errors import UsageError
+from xla_emitters.library.arguments import Array, LibraryArguments, unlike
 from xla_emitters.library.functions import FUNCTIONS, LibraryFunction
 from xla_emitters.library.gemm import EPILOGUES
 from xla_emitters.library.sort import top_key
-from xla_emitters.plugins import blamed, load, note, refuse_double
+from xla_emitters.plugins import blamed, fault, load, note, refuse_double
 
 Config: TypeAlias = dict[str, Any]
 
@@ -446,12 +447,21 @@ def register_library_call(
     lacks       why no GPU has it through CuPy; "" where one has
     raises      UsageError for a target, or a library function, that is known
     """
+    if not callable(compute):
+        raise UsageError(f"library call '{target}': {compute!r} is not a function", stage="plugins")
     refuse_double("target", target, (*_TARGETS, *MARKERS, *FUNCTIONS))
 
     @wraps(compute)
     def run(arguments: LibraryArguments) -> list[Array]:
-        with blamed(compute, f"library call '{target}'"):
-            return compute(arguments)
+        what = f"library call '{target}'"
+        with blamed(compute, what):
+            found: Any = compute(arguments)
+        if not isinstance(found, list | tuple):
+            raise fault(compute, what, f"returned {type(found).__name__}, not a list of arrays")
+        arrays = cast("Sequence[Array]", found)
+        if said := unlike(arrays, arguments):
+            raise fault(compute, what, said)
+        return list(arrays)
 
     FUNCTIONS[target] = LibraryFunction(target, run, "a plugin", lacks, is_own=False)
     _TARGETS[target] = _Target(target, configured or (lambda op: {}))

@@ -9,9 +9,9 @@ The second call at the same sizes is recorded (`recording`); from the third on a
     replay(header)                   all kernels, one after the other, by one call of machine code
 
 A kernel's arguments are words in memory, prepared once; those that are arrays of the caller are written anew in each call. Buffers are the
-plan's own, and are used again. What is no kernel is called from Python between; so is a kernel whose arrays are so large that threads share
-its blocks. Where the program reads an element of a buffer, a plan goes on with the segment that the value has, or ends: then the host
-program runs, and its recording adds the segment.
+plan's own, and are used again; an argument that is donated is written, and is the result, where the program does so. What is no kernel is
+called from Python between; so is a kernel whose arrays are so large that threads share its blocks. Where the program reads an element of
+a buffer, a plan goes on with the segment that the value has, or ends: then the host program runs, and its recording adds the segment.
 
 Plans are kept for the last MOST_PLANS sizes, as long as their memory is not more than MOST_BYTES. One call at a time uses them: where
 another thread is at it, the host program runs.
@@ -19,70 +19,26 @@ another thread is at it, the host program runs.
 
 from __future__ import annotations
 
-import struct
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.ral.context import Context, ConvolutionWork
-from xla_emitters.runtime.ral.convolution import Convolution, Shape
-from xla_emitters.runtime.ral.gemm import Gemm
-from xla_emitters.runtime.ral.host_kernels import ALIGNMENT, SCRATCH_ALIGNMENT, HostKernels, parts_of
-from xla_emitters.runtime.ral.recording import (
-    MOST_SEGMENTS,
-    Launch,
-    Place,
-    Recording,
-    Run,
-    Segment,
-    Set,
-    Slot,
-    Unplanned,
-)
+from xla_emitters.runtime.ral.context import Context
+from xla_emitters.runtime.ral.host_kernels import ALIGNMENT, HostKernels
+from xla_emitters.runtime.ral.recording import MOST_SEGMENTS, Recording, Unplanned
+from xla_emitters.runtime.ral.segment_code import SegmentCode, Steps
+from xla_emitters.runtime.ral.segments import Plan, Segment
 
 MOST_PLANS, MOST_BYTES = 64, 1 << 28
-FORMATS: Mapping[str, str] = {"float": "<fxxxx", "double": "<d", "i1": "<?xxxxxxx"}
-"""A type -> how one of its numbers is a word; others are integers."""
-
 Key: TypeAlias = tuple[Any, ...]
-Step: TypeAlias = tuple[int, list[int | Slot]]
-"""Where its code begins, and its words."""
-Recorder: TypeAlias = Callable[[Sequence[Array], Segment, bool], tuple[list[Array], Recording]]
-"""Runs the host program and records it; with a flag whether it may stop by Unplanned."""
-
-
-@dataclass(frozen=True)
-class Steps:
-    """Machine code that plans are run by.
-
-    replay    calls the steps of a header; the result is not zero where an array begins where kernels cannot use it
-    copy      address of the step that copies bytes
-    entry_of  address of the step of a kernel, by the kernel's name
-    """
-
-    replay: Callable[[int], int]
-    copy: int
-    entry_of: Callable[[str], int]
-
-
-@dataclass(eq=False)
-class Plan:
-    """What a program does at some sizes.
-
-    root   its first segment
-    runs   how many calls were at these sizes before it was recorded
-    usable whether calls can be recorded and repeated
-    """
-
-    root: Segment = field(default_factory=Segment)
-    is_recorded: bool = False
-    usable: bool = True
-    bytes: int = 0
+Recorder: TypeAlias = Callable[[Recording], list[Array]]
+"""Runs the host program as this call."""
+Owner: TypeAlias = Callable[[list[Array]], list[Array]]
+"""Arguments of which the program may overwrite those that are donated: copies of some, where the caller needs its own."""
 
 
 class Plans:
@@ -90,18 +46,25 @@ class Plans:
 
     kernels  of the program
     steps    machine code for all programs, and the entries of this one's kernels
-    record   runs the host program and records it
+    record   runs the host program as a call that is recorded
+    donated  numbers of the arguments whose memory a run may take
     """
 
-    def __init__(self, kernels: HostKernels, steps: Steps, record: Recorder) -> None:
+    def __init__(
+        self, kernels: HostKernels, steps: Steps, record: Recorder, donated: frozenset[int] = frozenset()
+    ) -> None:
         self._kernels = kernels
         self._steps = steps
         self._record = record
+        self._donated = donated
         self._known = OrderedDict[Key, Plan]()
         self._lock = Lock()
 
-    def run(self, inputs: Sequence[Any], context: Context) -> list[Array] | None:
-        """The results of a call at sizes that are known; None: the program is to run. The inputs need not have been checked."""
+    def run(self, inputs: Sequence[Any], context: Context, own: Owner | None = None) -> list[Array] | None:
+        """The results of a call at sizes that are known; None: the program is to run. The inputs need not have been checked.
+
+        own  makes the arguments the program's; None: they are
+        """
         for array in inputs:
             if type(array) is not np.ndarray:
                 return None
@@ -109,11 +72,14 @@ class Plans:
         if plan is None or not plan.is_recorded or not self._lock.acquire(blocking=False):
             return None
         try:
+            if plan.takes:
+                owned = list(inputs) if own is None else own(list(inputs))
+                inputs = [_aligned(array) for array in owned]  # before the first step: none is done twice
             return self._replay(plan, inputs, context)
         finally:
             self._lock.release()
 
-    def record(self, inputs: Sequence[Array], *, may_stop: bool = False) -> list[Array] | None:
+    def record(self, inputs: Sequence[Array], context: Context, *, may_stop: bool = False) -> list[Array] | None:
         """The results of a call that is recorded; None: the program is to run as usual.
 
         raises  as the program; Unplanned if the recording may stop, where the call cannot be repeated
@@ -124,43 +90,50 @@ class Plans:
         try:
             plan = self._known.get(key)
             if plan is None:
-                self._known[key] = Plan()
+                plan = self._known[key] = Plan()
                 while len(self._known) > MOST_PLANS:
                     self._known.popitem(last=False)
+            plan.calls += 1
+            if plan.calls == 1 or not plan.usable or plan.refuses(inputs):
                 return None
-            return self._recorded(key, plan, inputs, may_stop) if plan.usable else None
+            return self._recorded(plan, Recording(context, inputs, plan, self._donated, may_stop=may_stop))
         finally:
             self._lock.release()
 
-    def _recorded(self, key: Key, plan: Plan, inputs: Sequence[Array], may_stop: bool) -> list[Array]:
-        """Runs the host program, and makes a plan of what it does."""
-        plan.is_recorded = plan.usable = False  # should the call fail
+    def _recorded(self, plan: Plan, recording: Recording) -> list[Array]:
+        """Runs the host program, and makes a plan of what it does. raises as `record`"""
+        deciding, results = len(plan.deciding), None
         try:
-            results, recording = self._record(inputs, plan.root, may_stop)
-        except BaseException:
-            del self._known[key]
-            raise
-        try:
+            results = self._record(recording)
             recording.finish()
-            self._compile(plan, len(inputs))
-            plan.is_recorded = plan.usable = True
+            self._compile(plan, len(recording.inputs))
         except Unplanned:
-            plan.root = Segment()
+            recording.refuse()
+            if results is None:
+                raise
+        except BaseException:
+            plan.root, plan.is_recorded = Segment(), False
+            raise
+        finally:
+            if len(plan.deciding) > deciding:
+                plan.root, plan.is_recorded, plan.usable = Segment(), False, True  # the next call reads them first
         return results
 
     def _compile(self, plan: Plan, inputs: int) -> None:
-        """Code for the segments that have none. raises Unplanned where there are too many, or they need too much memory"""
+        """Code for the segments that have none; where there are too many, or they need too much memory, calls are not repeated."""
         segments = [plan.root]
         for segment in segments:
             segments += segment.children.values()
         memory = {id(slot.memory): slot.memory.nbytes for segment in segments for slot in segment.slots}
         plan.bytes = sum(memory.values())
         if len(segments) > MOST_SEGMENTS or plan.bytes > MOST_BYTES:
-            raise Unplanned("too many segments, or too much memory")
+            plan.root, plan.is_recorded, plan.usable = Segment(), False, False
+            return
         for segment in segments:
-            if segment.code is None:
+            if segment.code is None and not segment.refused:
                 segment.code = SegmentCode(segment, inputs, self._kernels, self._steps)
                 segment.events.clear()
+        plan.is_recorded = True
         total = sum(other.bytes for other in self._known.values())
         for other, old in list(self._known.items()):
             if total <= MOST_BYTES:
@@ -172,14 +145,17 @@ class Plans:
     def _replay(self, plan: Plan, inputs: Sequence[Array], context: Context) -> list[Array] | None:
         segment, replay = plan.root, self._steps.replay
         while True:
-            code: SegmentCode = segment.code
-            results = [np.empty(shape, dtype) for shape, dtype in code.results]
-            code.pack(code.objects, 0, *map(id, inputs), *map(id, results))
-            if code.header:
-                if replay(code.header):
+            code: SegmentCode | None = segment.code
+            if code is None:
+                return None
+            results = [
+                np.empty(shape, dtype) if number is None else inputs[number].reshape(shape)
+                for shape, dtype, number in code.results
+            ]
+            if not code.is_empty:
+                code.pack(code.objects, 0, *map(id, inputs), *map(id, results))
+                if replay(code.header) if code.header else not code.run(inputs, results, replay):
                     return self._replay(plan, [_aligned(array) for array in inputs], context)
-            elif not code.run(inputs, results, replay):
-                return self._replay(plan, [_aligned(array) for array in inputs], context)
             if segment.read is None:
                 context.count(segment.allocations, segment.peak_bytes)
                 return results
@@ -196,228 +172,3 @@ def _key(inputs: Sequence[Array]) -> Key:
 
 def _aligned(array: Array) -> Array:
     return array.copy() if array.ctypes.data % ALIGNMENT else array
-
-
-class SegmentCode:
-    """The events of a segment, ready to be repeated.
-
-    results  shape and element type of each array that the call returns
-    header   of the steps, where all events are steps; else 0, and `run` does what is to be done
-    objects  memory for the addresses of the array objects, which `pack` writes
-    """
-
-    def __init__(self, segment: Segment, inputs: int, kernels: HostKernels, steps: Steps) -> None:
-        self._inputs, self._kernels, self._steps = inputs, kernels, steps
-        self._kept = list[Any]()
-        self._parts = list[int | tuple[Callable[..., None], tuple[Any, ...]]]()
-        self._pending = list[Step]()
-        made = set(segment.slots)  # not arguments, which are the caller's, nor constants
-        self._returned = {place.slot: number for number, place in enumerate(segment.results) if place.slot in made}
-        self.results = [(place.shape, place.dtype) for place in segment.results]
-        self.objects = bytearray(8 * (inputs + len(self.results)))
-        self.pack = struct.Struct(f"<{inputs + len(self.results)}q").pack_into
-        self._objects_at = self._keep(np.frombuffer(self.objects, np.uint8))
-        self._segment = segment
-        self._scratch = self._scratch_for(segment)
-        for event in segment.events:
-            match event:
-                case Launch():
-                    self._launch(event)
-                case Run():
-                    self._run(event)
-                case Set(target, source):
-                    self._set(target, source)
-        for number, place in enumerate(segment.results):
-            if place.slot not in self._returned:
-                self._copy(_Result(number), place.slot, place.bytes)
-        self._flush()
-        first = self._parts[0] if len(self._parts) == 1 else 0
-        self.header = first if isinstance(first, int) else 0
-        if segment.read is not None:
-            place, indices = segment.read
-            self._read = self._value(place), indices
-
-    # --------------------------------------------------------------------------------------------------------- repeat
-
-    def run(self, inputs: Sequence[Array], results: Sequence[Array], replay: Callable[[int], int]) -> bool:
-        """Repeats the events; whether the inputs begin where kernels can use them: if not, nothing is wrong but the results."""
-        arrays = [*inputs, *results]
-        with np.errstate(all="ignore"):
-            for part in self._parts:
-                if isinstance(part, int):
-                    if replay(part):
-                        return False
-                else:
-                    function, arguments = part
-                    function(
-                        *[
-                            arrays[value.number].reshape(value.shape) if type(value) is _Given else value
-                            for value in arguments
-                        ]
-                    )
-        return True
-
-    def read(self, inputs: Sequence[Array]) -> Any:
-        """The element that the program reads at the segment's end."""
-        array, indices = self._read
-        return (inputs[array.number].reshape(array.shape) if isinstance(array, _Given) else array).item(*indices)
-
-    # -------------------------------------------------------------------------------------------------------- prepare
-
-    def _keep(self, array: Array) -> int:
-        """Keeps an array as long as the code; its address."""
-        self._kept.append(array)
-        return array.ctypes.data
-
-    def _scratch_for(self, segment: Segment) -> int:
-        wanted = max((event.shared_bytes for event in segment.events if isinstance(event, Launch)), default=0)
-        address = self._keep(np.empty(wanted + SCRATCH_ALIGNMENT, np.uint8))
-        return address + -address % SCRATCH_ALIGNMENT
-
-    def _launch(self, event: Launch) -> None:
-        total = sum(value.bytes for value in event.arguments if isinstance(value, Place))
-        if parts_of(event.grid[0], total) > 1:
-
-            def launch(*arguments: Any) -> None:
-                self._kernels.launch(event.name, event.grid, (1, 1, 1), event.shared_bytes, arguments)
-
-            return self._python(launch, event.arguments)
-        types = self._kernels.parameters[event.name]
-        words = [
-            value.slot if isinstance(value, Place) else _word(value, ir_type)
-            for value, ir_type in zip(event.arguments, types, strict=True)
-        ]
-        self._pending.append((self._steps.entry_of(event.name), [*words, 0, event.grid[0], self._scratch]))
-        return None
-
-    def _run(self, event: Run) -> None:
-        function: object = event.function
-        step = None
-        if isinstance(function, Gemm):
-            step = self._product(function, event.arguments[2:])
-        elif isinstance(function, Convolution):
-            step = self._convolution(function, event.arguments[2:])
-        if step is not None:
-            self._pending.append(step)
-        else:
-            self._python(event.function, event.arguments)
-
-    def _product(self, gemm: Gemm, arguments: Sequence[Any]) -> Step | None:
-        """The step of a product that no threads share; None for any other."""
-        if gemm.plain is None or (address := self._kernels.product(gemm.plain)) is None:
-            return None
-        left, right, out, *transposed, _ = arguments
-        factors = gemm.factors(left.array(), right.array(), out.array(), *transposed)
-        addresses = [array.ctypes.data for array in factors]
-        are_views = addresses == [place.slot.memory.ctypes.data for place in (left, right, out)]
-        if not are_views:
-            return None
-        if factors.is_small:
-            if factors.is_shared:
-                return None
-            return address, [out.slot, left.slot, right.slot, *factors.matrices]
-        work = factors.work
-        is_turned = work.arrays[1].ctypes.data == left.slot.memory.ctypes.data
-        return self._work(
-            gemm.plain, work, [out.slot, *((left.slot, right.slot) if is_turned else (right.slot, left.slot))]
-        )
-
-    def _work(self, element: str, work: ConvolutionWork, slots: Sequence[Slot]) -> Step | None:
-        """The step of work on these arrays that no threads share."""
-        if work.is_shared or (code := self._kernels.convolution(element)) is None:
-            return None
-        memory = self._keep(np.empty(code.scratch_bytes(work.features) + SCRATCH_ALIGNMENT, np.uint8))
-        memory += -memory % SCRATCH_ALIGNMENT
-        return code.address, [*slots, memory, *work.words(0, work.items(code.lanes))]
-
-    def _convolution(self, convolution: Convolution, arguments: Sequence[Any]) -> Step | None:
-        """The step of a convolution that no threads share, and whose padding follows from sizes; None for any other."""
-        image, kernel, padding, out, numbers = arguments
-        if convolution.held is None or not convolution.is_plain or not padding.slot.is_constant:
-            return None
-        arrays = [place.array() for place in (image, kernel, out)]
-        work = Shape.of(numbers, arrays[1], padding.array()).work(*arrays)
-        if work is None:
-            return None
-        return self._work(convolution.held, work, [out.slot, image.slot, kernel.slot])
-
-    def _python(self, function: Callable[..., None], arguments: Sequence[Any]) -> None:
-        self._flush()
-        self._parts.append((function, tuple(self._value(v) if isinstance(v, Place) else v for v in arguments)))
-
-    def _set(self, target: Slot, source: Slot | Array) -> None:
-        if target.is_constant and target not in self._returned:
-            return
-        if isinstance(source, Slot):
-            self._copy(target, source, source.memory.nbytes)
-        else:
-            self._copy(target, self._keep(source), source.nbytes)
-
-    def _copy(self, target: Slot | _Result, source: Slot | int, count: int) -> None:
-        self._pending.append((self._steps.copy, [target, source, count]))  # pyright: ignore[reportArgumentType]
-
-    def _value(self, place: Place) -> Any:
-        """A buffer as a function takes it: an array, or which one of those of the call."""
-        number = self._number(place.slot)
-        if number is not None:
-            return _Given(number, place.shape)
-        self._kept.append(place.slot.memory)
-        return place.array()
-
-    def _number(self, slot: Slot | _Result) -> int | None:
-        """Which of the call's arrays it is; None: a buffer of the plan."""
-        if isinstance(slot, _Result):
-            return self._inputs + slot.number
-        if slot.number is not None:
-            return slot.number
-        return None if (found := self._returned.get(slot)) is None else self._inputs + found
-
-    def _flush(self) -> None:
-        """The steps since the last call from Python become a part."""
-        if not self._pending:
-            return
-        words = np.zeros(sum(len(given) for _, given in self._pending), np.int64)
-        begin, place = self._keep(words), 0
-        relocations, steps = list[tuple[int, int]](), list[tuple[int, int]]()
-        for function, given in self._pending:
-            steps.append((function, begin + 8 * place))
-            for value in given:
-                number = None if isinstance(value, int) else self._number(value)
-                if isinstance(value, int):
-                    words[place] = value
-                elif number is not None:
-                    relocations.append((begin + 8 * place, number))
-                else:
-                    words[place] = self._keep(value.memory)
-                place += 1
-        header = [
-            self._keep(np.array(relocations, np.int64)),
-            len(relocations),
-            self._objects_at,
-            self._keep(np.array(steps, np.int64)),
-            len(steps),
-        ]
-        self._parts.append(self._keep(np.array(header, np.int64)))
-        self._pending = []
-
-
-@dataclass(frozen=True)
-class _Result:
-    """The array of the call that is the result of that number."""
-
-    number: int
-
-
-@dataclass(frozen=True)
-class _Given:
-    """An array of the call, in another shape."""
-
-    number: int
-    shape: tuple[int, ...]
-
-
-def _word(value: Any, ir_type: str) -> int:
-    """A number as the bits of the word that a step reads it from."""
-    if (layout := FORMATS.get(ir_type)) is not None:
-        return struct.unpack("<q", struct.pack(layout, value))[0]
-    return int(value)

@@ -27,8 +27,9 @@ from xla_emitters.runtime.ral.functions import COPIES, OF_THE_CALL, OUTPUTS, fun
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
 from xla_emitters.runtime.ral.native_program import NativeProgram
-from xla_emitters.runtime.ral.plans import Plans, Steps
-from xla_emitters.runtime.ral.recording import Recording, Segment, Unplanned, elements_of
+from xla_emitters.runtime.ral.plans import Owner, Plans
+from xla_emitters.runtime.ral.recording import Recording, Unplanned, elements_of
+from xla_emitters.runtime.ral.segment_code import Steps
 from xla_emitters.runtime.reference import call_beside
 from xla_emitters.runtime.simt.loops import compile_loops
 
@@ -116,7 +117,7 @@ class LoadedProgram:
         self._steps = 0
         self.plans: Plans | None = None
         if steps is not None and isinstance(kernels, HostKernels):
-            self.plans = Plans(kernels, steps, self._record)
+            self.plans = Plans(kernels, steps, self._record, donated)
 
     def _loaded(self, empty: Callable[..., Array], functions: Mapping[str, Any], ral: Callable[[str], Any]) -> Any:
         """The source's function `main`, with these as its globals."""
@@ -124,9 +125,12 @@ class LoadedProgram:
         exec(self._code, scope)
         return scope["main"]
 
-    def repeat(self, inputs: Sequence[Any]) -> list[Array] | None:
-        """The results for arguments like those of an earlier call; None: they are to be checked, and the program is to run."""
-        return self.plans.run(inputs, self.context) if self.plans is not None else None
+    def repeat(self, inputs: Sequence[Any], own: Owner) -> list[Array] | None:
+        """The results for arguments like those of an earlier call; None: they are to be checked, and the program is to run.
+
+        own  makes those that are overwritten the program's
+        """
+        return self.plans.run(inputs, self.context, own) if self.plans is not None else None
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The results for these arguments, which fit the program's parameters. raises DataError, ExecutionError.
@@ -135,11 +139,12 @@ class LoadedProgram:
         """
         if self.plans is not None and (found := self.plans.run(inputs, self.context)) is not None:
             return found
-        if self.native is not None:
-            return self.native.run(inputs)
         try:
-            if self.plans is not None and (found := self.plans.record(inputs, may_stop=self._may_stop)) is not None:
+            found = self.plans.record(inputs, self.context, may_stop=self._may_stop) if self.plans is not None else None
+            if found is not None:
                 return found
+            if self.native is not None:
+                return self.native.run(inputs)
             if not self._may_stop:
                 return self._run(Call(self.context, inputs, self.donated), self._main)
             call = LimitedCall(self.context, inputs, MOST_STEPS - self._steps)
@@ -154,15 +159,20 @@ class LoadedProgram:
     @property
     def _may_stop(self) -> bool:
         """Whether a call by Python may end before its results are there, for machine code to begin anew: no argument was changed."""
-        return self._by_code is not None and not self.donated
+        return (self._by_code is not None or self.native is not None) and not self.donated
 
     def _make_code(self) -> None:
         """From now on calls without a plan are machine code, where it can be made."""
         with self._code_making:
             if self._by_code is not None:
                 if (native := self._by_code()) is not None:
-                    native.context = self.context
-                self.native, self._by_code = native, None
+                    self.take_native(native)
+                self._by_code = None
+
+    def take_native(self, native: NativeProgram) -> None:
+        """From now on calls without a plan are this machine code, which is the same program; Python runs only what is recorded."""
+        native.context = self.context
+        self.native = native
 
     def run_seen(self, inputs: Sequence[Array], watch: Watch) -> list[Array]:
         """As `run`, by the host program, with what `watch` makes of the functions that it calls."""
@@ -183,11 +193,11 @@ class LoadedProgram:
         call = WatchedCall(self.context, inputs, self.donated, self.source.splitlines())
         return self._run(call, self._main), call.memory()
 
-    def _record(self, inputs: Sequence[Array], root: Segment, may_stop: bool) -> tuple[list[Array], Recording]:
+    def _record(self, recording: Recording) -> list[Array]:
         """Runs the program and notes what it does. raises as `run`; Unplanned if it may stop, and cannot be repeated"""
-        recording = self._recording = Recording(self.context, inputs, root, self.donated, may_stop=may_stop)
+        self._recording = recording
         try:
-            return self._run(recording, self._recorded_main), recording
+            return self._run(recording, self._recorded_main)
         finally:
             self._recording = None
 

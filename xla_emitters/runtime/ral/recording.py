@@ -13,140 +13,51 @@ event. A known buffer that is written once is a constant of the plan.
 A program that reads an element of a buffer that is not known ends a segment: each value that is read there has a segment of its own behind
 it. A recording follows the segments that are there as far as the values agree, with the same memory, and adds those that are new.
 
-Not planned (`Unplanned`): arguments that are written, known buffers that a later segment writes, and more than MOST_EVENTS.
+Where more than FEW_READS such elements follow from single integers among the arguments, as the condition of a loop whose number of trips
+is an argument, these arguments *decide*: from the next recording on, their values are read first. Then the condition is known, and all
+trips are one segment.
+
+A donated argument is written in place, and returned as it is. After that no data can decide: a value that is new would run the host program
+on an argument that was changed.
+
+Not planned (`Unplanned`): that, known buffers that a later segment writes, more than MOST_EVENTS, and more reads than MOST_SEGMENTS.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from math import prod
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.ral.context import Call, Context, compute_by_library
+from xla_emitters.runtime.ral.context import Call, Context
 from xla_emitters.runtime.ral.host_kernels import HostKernels
+from xla_emitters.runtime.ral.segments import (
+    KNOWN,
+    Argument,
+    Event,
+    Launch,
+    Place,
+    Plan,
+    Repeated,
+    Run,
+    Segment,
+    Set,
+    Slot,
+)
 
 MOST_EVENTS, MOST_SEGMENTS = 20_000, 256
 """Events of one path through a program, and segments of a plan: more are not noted."""
+FEW_READS = 8
+"""Elements that follow from single arguments, and are read in one call: with more, the arguments are read in their place."""
 KEPT_BYTES = 256
 """Buffers up to this size have memory of their own in a plan: those that become known are then constants."""
 
 
 class Unplanned(Exception):
     """The call cannot be repeated by a plan; it goes on all the same."""
-
-
-class Slot:
-    """A buffer of a recorded call.
-
-    memory   its elements; of an argument those of the recorded call
-    number   of the argument that it is; None: a buffer of the program
-    segment  in which it was made
-    is_own   no other buffer has had its memory
-    known    only sizes and constants went into it
-    writes   how often it was written
-    """
-
-    __slots__ = ("is_own", "known", "memory", "number", "segment", "writes")
-
-    def __init__(
-        self, memory: Array, segment: Segment, number: int | None = None, *, known: bool, is_own: bool = True
-    ) -> None:
-        self.is_own = is_own
-        self.memory = memory
-        self.segment = segment
-        self.number = number
-        self.known = known
-        self.writes = 0
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether its memory keeps what is known of it from one call to the next."""
-        return self.known and self.writes <= 1 and self.is_own
-
-
-@dataclass(frozen=True)
-class Place:
-    """A slot as an argument, in the shape and type that the function sees."""
-
-    slot: Slot
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    @property
-    def bytes(self) -> int:
-        return prod(self.shape) * self.dtype.itemsize
-
-    def array(self) -> Array:
-        """It in the plan's own memory."""
-        return self.slot.memory.reshape(-1).view(np.uint8).view(self.dtype).reshape(self.shape)
-
-
-Argument: TypeAlias = Any
-"""A `Place`, or what is the same in each call."""
-
-
-@dataclass(frozen=True)
-class Launch:
-    """A launch of a kernel."""
-
-    name: str
-    grid: tuple[int, int, int]
-    shared_bytes: int
-    arguments: tuple[Argument, ...]
-
-
-@dataclass(frozen=True)
-class Run:
-    """A call of a function of the runtime."""
-
-    function: Callable[..., None]
-    arguments: tuple[Argument, ...]
-
-
-@dataclass(frozen=True)
-class Repeated:
-    """What a function of the runtime takes for the call when it is repeated: the part of `Call` that functions use."""
-
-    context: Context
-    is_on_host: ClassVar[bool] = True
-    compute = staticmethod(compute_by_library)
-
-
-@dataclass(frozen=True)
-class Set:
-    """A buffer gets elements that are known, or those of another buffer."""
-
-    target: Slot
-    source: Slot | Array
-
-
-Event: TypeAlias = Launch | Run | Set
-
-
-@dataclass(eq=False)
-class Segment:
-    """What a call does from one read of data to the next, or to its end.
-
-    slots     buffers that are made in it, in order
-    events    in order
-    read      which element the program reads then; None: it ends
-    children  what follows, by the value that is read
-    results   of the last segment: the buffers that are returned
-    """
-
-    slots: list[Slot] = field(default_factory=list[Slot])
-    events: list[Event] = field(default_factory=list[Event])
-    read: tuple[Place, tuple[int, ...]] | None = None
-    children: dict[Any, Segment] = field(default_factory=dict[Any, "Segment"])
-    results: list[Place] = field(default_factory=list[Place])
-    allocations: int = 0
-    peak_bytes: int = 0
-    code: Any = None
 
 
 class RecordedBuffer(np.ndarray[Any, Any]):
@@ -184,19 +95,24 @@ class Recording(Call):
     """See the file's head.
 
     inputs  as of a `Call`
-    root    the first segment of the plan, which is empty at first
+    plan    which is empty at first
     may_stop  it ends by Unplanned as soon as the call cannot be repeated
     """
 
     __slots__ = (
         "_constants",
         "_count",
+        "_donated",
+        "_entry",
         "_free",
+        "_has_changed_argument",
         "_made",
         "_may_stop",
         "_new",
+        "_plan",
         "_reads",
-        "_root",
+        "_reads_of_sources",
+        "_sources",
         "failure",
         "segment",
     )
@@ -205,23 +121,38 @@ class Recording(Call):
         self,
         context: Context,
         inputs: Sequence[Array],
-        root: Segment,
+        plan: Plan,
         donated: frozenset[int] = frozenset(),
         *,
         may_stop: bool = False,
     ) -> None:
         super().__init__(context, inputs, donated)
         self._may_stop, self._reads = may_stop, 0
-        self._root = self.segment = root
+        self._plan, self._donated, self._has_changed_argument = plan, donated, False
+        self.segment = root = plan.root
         self._new = root.read is None
+        self._entry: tuple[Segment, Any] | None = None
+        self._reads_of_sources, self._sources = 0, KNOWN
         self._made = self._count = 0
         self._free = defaultdict[int, list[Array]](list)
         self._constants = dict[int, Slot]()
         self.failure = ""
         self.inputs = [
-            self._view(array, Slot(array, root, number, known=False)) for number, array in enumerate(self.inputs)
+            self._view(array, Slot(array, root, number, sources=frozenset((number,)) if _can_decide(array) else None))
+            for number, array in enumerate(self.inputs)
         ]
         self._names = {id(self.inputs[number]): self.inputs[number] for number in donated}
+
+    def carry_out(self, main: Callable[..., Any], *, takes_arguments: bool) -> list[Array]:
+        try:
+            for number in sorted(self._plan.deciding):
+                argument = self.inputs[number]
+                self._entry = self.segment, argument.item()
+                argument.slot.sources = KNOWN
+        except Unplanned:
+            self.drop_all()
+            raise
+        return super().carry_out(main, takes_arguments=takes_arguments)
 
     def _view(self, array: Array, slot: Slot) -> RecordedBuffer:
         view = array.view(RecordedBuffer)
@@ -241,7 +172,7 @@ class Recording(Call):
             memory = self.segment.slots[self._made].memory
         else:
             memory = wanted
-        slot = Slot(memory, self.segment, known=False, is_own=is_own)
+        slot = Slot(memory, self.segment, is_own=is_own)
         if self._new:
             self.segment.slots.append(slot)
         self._made += 1
@@ -254,7 +185,7 @@ class Recording(Call):
 
     def constant(self, array: Array) -> Array:
         """A constant of the program."""
-        slot = self._constants.setdefault(id(array), Slot(array, self._root, known=True))
+        slot = self._constants.setdefault(id(array), Slot(array, self._plan.root, sources=KNOWN))
         return self._view(array, slot)
 
     # ---------------------------------------------------------------------------------------------------------- events
@@ -275,6 +206,13 @@ class Recording(Call):
     def has_read(self, buffer: RecordedBuffer, indices: tuple[int, ...], value: Any) -> None:
         """The program goes on as an element says."""
         self._reads += 1
+        if buffer.slot.sources:
+            self._reads_of_sources += 1
+            self._sources |= buffer.slot.sources
+            if self._reads_of_sources > FEW_READS:
+                self._plan.deciding |= self._sources
+        if self._has_changed_argument:
+            return self._fails("data decide after an argument was written")
         if self._reads > MOST_SEGMENTS:
             return self._fails(f"more than {MOST_SEGMENTS} elements are read")
         key = value if value == value else "nan"
@@ -296,27 +234,37 @@ class Recording(Call):
         def store(target: Array) -> None:
             target[key] = value
 
-        return self.writes([buffer], Run(store, (place_of(buffer),)))
+        return self.writes([buffer], Run(store, (place_of(buffer),)), slot.sources)
 
     def knows(self, buffers: Sequence[RecordedBuffer]) -> None:
         """Buffers have elements that follow from sizes and constants."""
         for buffer in buffers:
             slot = self._written(buffer)
-            slot.known = True
+            slot.sources = KNOWN
             self.note(Set(slot, np.array(elements_of(buffer))))
 
-    def writes(self, buffers: Sequence[RecordedBuffer], event: Event) -> None:
-        """An event writes buffers."""
+    def writes(self, buffers: Sequence[RecordedBuffer], event: Event, sources: frozenset[int] | None) -> None:
+        """An event writes buffers; sources: of what it writes."""
         for buffer in buffers:
-            self._written(buffer).known = False
+            self._written(buffer).sources = sources
         self.note(event)
 
     def _written(self, buffer: RecordedBuffer) -> Slot:
         slot = buffer.slot
-        if slot.number is not None or (slot.segment is not self.segment and slot.is_constant and slot.writes):
-            self.failure = self.failure or "an argument or a constant is written"
+        if slot.number is not None:
+            self._changes(slot.number)
+        elif slot.segment is not self.segment:
+            if slot.is_constant and slot.writes:
+                self.failure = self.failure or "a constant is written"
+            slot.is_own = False
         slot.writes += 1
         return slot
+
+    def _changes(self, number: int) -> None:
+        """A donated argument is written, or returned."""
+        if number not in self._donated:
+            self.failure = self.failure or "an argument is written"
+        self._plan.takes = self._has_changed_argument = True
 
     def run(
         self, function: Callable[..., None], arguments: Sequence[Any], outputs: int, *, is_pure: bool = True
@@ -328,19 +276,21 @@ class Recording(Call):
         function(*map(elements_of, arguments))
         buffers = [value for value in arguments if isinstance(value, RecordedBuffer)]
         read, written = buffers[: len(buffers) - outputs], buffers[len(buffers) - outputs :]
-        if is_pure and _all_known(read, written):
+        sources = _sources(read, written) if is_pure else None
+        if sources == KNOWN:
             self.knows(written)
         else:
             seen = Repeated(self.context)
             noted = (seen if value is self else place_of(value) for value in arguments)
-            self.writes(written, Run(function, tuple(noted)))
+            self.writes(written, Run(function, tuple(noted)), sources)
 
     def copy(self, source: RecordedBuffer, target: RecordedBuffer) -> None:
         """Notes that a buffer got the elements of another one."""
-        if _all_known([source], [target]):
+        sources = _sources([source], [target])
+        if sources == KNOWN:
             self.knows([target])
         else:
-            self.writes([target], Set(target.slot, source.slot))
+            self.writes([target], Set(target.slot, source.slot), sources)
 
     def launch(
         self,
@@ -357,10 +307,11 @@ class Recording(Call):
         assert isinstance(kernels, HostKernels)
         reads, writes = kernels.accesses[name]
         written = [arguments[number] for number in writes]
-        if _all_known([arguments[number] for number in reads], written):
+        sources = _sources([arguments[number] for number in reads], written)
+        if sources == KNOWN:
             self.knows(written)
         else:
-            self.writes(written, Launch(name, grid, shared_bytes, tuple(map(place_of, arguments))))
+            self.writes(written, Launch(name, grid, shared_bytes, tuple(map(place_of, arguments))), sources)
 
     # --------------------------------------------------------------------------------------------------------- results
 
@@ -369,7 +320,12 @@ class Recording(Call):
         recorded = cast(RecordedBuffer, buffer)
         if self._new:
             self.segment.results.append(place_of(recorded))
-        self.outputs[number] = elements_of(recorded).copy()  # it is memory of the plan
+        elements = elements_of(recorded)
+        if recorded.slot.number is None:
+            self.outputs[number] = elements.copy()  # it is memory of the plan
+        else:
+            self._changes(recorded.slot.number)
+            self.outputs[number] = elements
 
     def finish(self) -> None:
         """The call ended. raises Unplanned where it cannot be repeated"""
@@ -379,9 +335,21 @@ class Recording(Call):
             raise Unplanned(self.failure)
         self.segment.allocations, self.segment.peak_bytes = self.allocations, self.peak_bytes
 
+    def refuse(self) -> None:
+        """Calls with the same values of the arguments that decide, and where none does all at these sizes, are not repeated."""
+        if self._entry is None:
+            self._plan.root, self._plan.is_recorded, self._plan.usable = Segment(), False, False
+        else:
+            parent, value = self._entry
+            parent.children[value] = Segment(refused=True)
 
-def _all_known(read: Sequence[RecordedBuffer], written: Sequence[RecordedBuffer]) -> bool:
-    """Whether what is written is known afterwards. A part of a buffer may be all that is written."""
-    return all(buffer.slot.known for buffer in read) and all(
-        buffer.slot.known or not buffer.slot.writes for buffer in written
-    )
+
+def _can_decide(array: Array) -> bool:
+    """Whether calls can be told apart by an argument's value."""
+    return array.size == 1 and array.dtype.kind in "biu"
+
+
+def _sources(read: Sequence[RecordedBuffer], written: Sequence[RecordedBuffer]) -> frozenset[int] | None:
+    """The sources of what is written. A part of a buffer may be all that is written."""
+    found = [buffer.slot.sources for buffer in (*read, *(buffer for buffer in written if buffer.slot.writes))]
+    return None if None in found else frozenset[int]().union(*(each for each in found if each))

@@ -1,0 +1,334 @@
+"""What is wrong in a plugin is told as the plugin's fault: its file and line, exit code 1, no traceback and no report of a bug of ours.
+
+Each row is the module of a plugin whose package names `wrong_plugin:register`; `# here` ends the line that the message must name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import invalidate_caches
+from pathlib import Path
+
+import pytest
+
+from xla_emitters import plugins
+from xla_emitters.dialects.hlo import custom_calls
+from xla_emitters.emitters import emit
+from xla_emitters.library.functions import FUNCTIONS
+from xla_emitters.pipelines import pass_lists
+from xla_emitters.tools.main import main
+
+ROOT = Path(__file__).parents[2]
+NEGATE = "ENTRY f {\n p = f32[8] parameter(0)\n ROOT n = f32[8] negate(p)\n}\n"
+CALL = 'ENTRY f {\n p = f32[3] parameter(0)\n ROOT t = f32[3] custom-call(p), custom_call_target="mine"\n}\n'
+HYPOT = "ENTRY f {\n p = f32[3] parameter(0)\n ROOT t = f32[3] mine(p, p)\n}\n"
+PROGRAM = """module @m {
+  func.func public @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+    %y = stablehlo.negate %x : tensor<?xf32>
+    return %y : tensor<?xf32>
+  }
+}
+"""
+
+BASE = """
+from dataclasses import dataclass, replace
+import xla_emitters as xe
+from xdsl.dialects.builtin import ModuleOp
+from xla_emitters.device import device
+from xla_emitters.emitters.loop import LoopEmitter
+from xla_emitters.rewrite.kernel_pass import KernelPass
+"""
+EMITTER = BASE + "class Mine(LoopEmitter):  # the class\n    name = 'mine'\n"
+PASS = BASE + "@dataclass(frozen=True)  # the class\nclass Mine(KernelPass):\n    name = 'mine'\n"
+ADDS_EMITTER = "\ndef register():\n    xe.register_emitter(Mine())\n"
+ADDS_PASS = "\ndef register():\n    xe.register_pass(Mine, after='xla-flatten-tensors')\n"
+ADDS_CALL = "\ndef register():\n    xe.register_library_call('mine', mine)\n"
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A plugin's module, what is compiled with it, and what the message has besides the place."""
+
+    module: str
+    said: str
+    text: str = NEGATE
+    words: tuple[str, ...] = ("compile", "--stage", "llvm-dialect")
+    entry: str = "wrong_plugin:register"
+
+
+RUN = ("run",)
+WRONG = {
+    # at import
+    "an import that fails": Wrong("import nothing_of_this_name  # here\n", "ModuleNotFoundError"),
+    "no Python": Wrong("import os\ndef register(:  # here\n", "SyntaxError"),
+    "an exception at import": Wrong("x = 1\ny = 1 // 0  # here\n", "ZeroDivisionError"),
+    "an exit at import": Wrong("import sys\nsys.exit(3)  # here\n", "SystemExit"),
+    "no such function": Wrong("x = 1  # here\n", "no attribute 'register'"),
+    "no such module": Wrong("x = 1\n", "No module named 'right_plugin'", entry="right_plugin:register"),
+    "a value in place of a function": Wrong("register = 3  # here\n", "is no function"),
+    "endless recursion at import": Wrong("def f():\n    return f()  # here\nf()\n", "RecursionError"),
+    # at registration
+    "a function that takes something": Wrong("def register(x):  # here\n    pass\n", "TypeError"),
+    "an exception at registration": Wrong("def register():\n    {}['x']  # here\n", "KeyError"),
+    "a pass after none": Wrong(
+        PASS + "    def apply(self, ctx, op): pass\n"
+        "def register():\n    xe.register_pass(Mine, after='xla-flaten-tensors')  # here\n",
+        "no pass or stage 'xla-flaten-tensors'",
+    ),
+    "a pass nowhere": Wrong(PASS + "def register():\n    xe.register_pass(Mine)  # here\n", "after= or before="),
+    "a pass in no list": Wrong(
+        PASS + "def register():\n    xe.register_pass(Mine, after='flat', of='kernels')  # here\n", "no list of passes"
+    ),
+    "a number in place of a pass": Wrong(
+        BASE + "def register():\n    xe.register_pass(3, after='flat')  # here\n", "not callable"
+    ),
+    "a function that makes no pass": Wrong(
+        BASE + "def register():\n    xe.register_pass(lambda o: None, after='flat')  # here\n", "no pass"
+    ),
+    "a pass without a name": Wrong(
+        BASE
+        + "class Mine(KernelPass):\n    def apply(self, ctx, op): pass\n"
+        + "def register():\n    xe.register_pass(Mine, after='flat')  # here\n",
+        "name",
+    ),
+    "a pass without apply": Wrong(
+        PASS + "def register():\n    xe.register_pass(Mine, after='flat')  # here\n", "abstract"
+    ),
+    "a pass with an option that nobody gives": Wrong(
+        PASS + "    size: int\n    def apply(self, ctx, op): pass\n"
+        "def register():\n    xe.register_pass(Mine, after='flat')  # here\n",
+        "size",
+    ),
+    "a name that is taken": Wrong(
+        EMITTER.replace("'mine'", "'loop'") + "def register():\n    xe.register_emitter(Mine())  # here\n", "already"
+    ),
+    "an emitter before none": Wrong(
+        EMITTER + "def register():\n    xe.register_emitter(Mine(), before='lop')  # here\n", "no emitter 'lop'"
+    ),
+    "a class in place of an emitter": Wrong(
+        EMITTER + "def register():\n    xe.register_emitter(Mine)  # here\n", "not an emitter"
+    ),
+    "an emitter without methods": Wrong(
+        BASE + "class Mine:\n    name = 'mine'\ndef register():\n    xe.register_emitter(Mine())  # here\n", "no emit"
+    ),
+    "a name in place of a device": Wrong(
+        BASE + "def register():\n    xe.register_device('h300')  # here\n", "not a Device"
+    ),
+    "a device without cores": Wrong(
+        BASE + "def register():\n    xe.register_device(replace(device('h200'), name='h300', cores=0))  # here\n",
+        "cores",
+    ),
+    "a device of no architecture": Wrong(
+        BASE
+        + "def register():\n    xe.register_device(replace(device('h200'), name='h300', architecture='hopper'))  # here\n",
+        "architecture",
+    ),
+    "a library call that is no function": Wrong(
+        BASE + "def register():\n    xe.register_library_call('mine', 3)  # here\n", "not a function", CALL
+    ),
+    # an emitter at work
+    "applies raises": Wrong(
+        EMITTER + "    def applies(self, view, device):\n        return view.rots  # here\n" + ADDS_EMITTER, "rots"
+    ),
+    "applies answers with a truth value": Wrong(
+        (EMITTER + "    def applies(self, view, device):\n        return False\n" + ADDS_EMITTER).replace(
+            "# the class", "# here"
+        ),
+        "applies returned bool",
+    ),
+    "emit raises": Wrong(
+        EMITTER + "    def emit(self, view, device):\n        raise KeyError('x')  # here\n" + ADDS_EMITTER, "KeyError"
+    ),
+    "emit exits": Wrong(
+        EMITTER + "    def emit(self, view, device):\n        raise SystemExit(0)  # here\n" + ADDS_EMITTER,
+        "SystemExit",
+    ),
+    "emit never ends": Wrong(
+        EMITTER + "    def emit(self, view, device):\n        return self.emit(view, device)  # here\n" + ADDS_EMITTER,
+        "RecursionError",
+    ),
+    "emit gives text": Wrong(
+        (EMITTER + "    def emit(self, view, device):\n        return 'module {}'\n" + ADDS_EMITTER).replace(
+            "# the class", "# here"
+        ),
+        "emit returned str",
+    ),
+    "emit gives nothing to launch": Wrong(
+        (EMITTER + "    def emit(self, view, device):\n        return ModuleOp([])\n" + ADDS_EMITTER).replace(
+            "# the class", "# here"
+        ),
+        "emitter 'mine'",
+    ),
+    "emit gives IR that does not verify": Wrong(
+        (
+            EMITTER + "    def emit(self, view, device):\n        module = super().emit(view, device)\n"
+            "        next(op for op in module.walk() if op.name == 'func.return').detach()\n        return module\n"
+            + ADDS_EMITTER
+        ).replace("# the class", "# here"),
+        "does not verify",
+    ),
+    "partition raises": Wrong(
+        EMITTER + "    def partition(self, view, device):\n        return 1 / 0  # here\n" + ADDS_EMITTER,
+        "ZeroDivisionError",
+    ),
+    # a pass at work
+    "apply raises": Wrong(
+        PASS + "    def apply(self, ctx, op):\n        op.nothing()  # here\n" + ADDS_PASS, "nothing"
+    ),
+    "apply raises what tools raise": Wrong(
+        PASS + "    def apply(self, ctx, op):\n        open('/no/such/file')  # here\n" + ADDS_PASS, "FileNotFoundError"
+    ),
+    "apply never ends": Wrong(
+        PASS + "    def apply(self, ctx, op):\n        self.apply(ctx, op)  # here\n" + ADDS_PASS, "RecursionError"
+    ),
+    "apply leaves IR that does not verify": Wrong(
+        (
+            PASS + "    def apply(self, ctx, op):\n"
+            "        next(o for o in op.walk() if o.name == 'arith.negf').detach()\n" + ADDS_PASS
+        ).replace("# the class", "# here"),
+        "does not verify",
+    ),
+    "apply erases the kernel": Wrong(
+        (PASS + "    def apply(self, ctx, op):\n        [o.detach() for o in list(op.body.ops)]\n" + ADDS_PASS).replace(
+            "# the class", "# here"
+        ),
+        "pass 'mine'",
+    ),
+    "a pass on HLO raises": Wrong(
+        PASS
+        + "    def apply(self, ctx, op):\n        op.nothing()  # here\n"
+        + ADDS_PASS.replace("'xla-flatten-tensors'", "'xla-fuse-entry', of='graph'"),
+        "nothing",
+    ),
+    "a pass on a program raises": Wrong(
+        PASS
+        + "    def apply(self, ctx, op):\n        op.nothing()  # here\n"
+        + ADDS_PASS.replace("'xla-flatten-tensors'", "'graph', of='program'"),
+        "nothing",
+        PROGRAM,
+    ),
+    "a pass on a program's kernels raises": Wrong(
+        PASS
+        + "    def apply(self, ctx, op):\n        op.nothing()  # here\n"
+        + ADDS_PASS.replace("after='xla-flatten-tensors'", "before='llvm-dialect', of='program-kernel'"),
+        "nothing",
+        PROGRAM,
+    ),
+    # a library call at work
+    "a call raises": Wrong(
+        BASE + "def mine(call):\n    return [call.operands[7]]  # here\n" + ADDS_CALL, "IndexError", CALL, RUN
+    ),
+    "a call gives too many results": Wrong(
+        BASE + "def mine(call):  # here\n    return [*call.operands, *call.operands]\n" + ADDS_CALL,
+        "returned float32[3], float32[3], not float32[3]",
+        CALL,
+        RUN,
+    ),
+    "a call gives another shape": Wrong(
+        BASE + "def mine(call):  # here\n    return [call.operands[0][:2]]\n" + ADDS_CALL,
+        "returned float32[2], not float32[3]",
+        CALL,
+        RUN,
+    ),
+    "a call gives no list": Wrong(
+        BASE + "def mine(call):  # here\n    return None\n" + ADDS_CALL, "NoneType", CALL, RUN
+    ),
+    "a call's configuration raises": Wrong(
+        BASE
+        + "def mine(call):\n    return call.operands\ndef configured(op):\n    return op.nothing  # here\n"
+        + ADDS_CALL.replace("mine)", "mine, configured)"),
+        "nothing",
+        CALL,
+        RUN,
+    ),
+}
+
+
+@pytest.fixture
+def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a plugin registers is gone after its test, and entry points are read again."""
+    monkeypatch.setattr(emit, "HERO_RULES", dict(emit.HERO_RULES))
+    monkeypatch.setattr(pass_lists, "LISTS", dict(pass_lists.LISTS))
+    monkeypatch.setattr(plugins, "_registered", [])
+    monkeypatch.setattr(plugins, "_failed", [])
+    monkeypatch.setattr(plugins, "_loaded", set())
+    monkeypatch.setattr("xla_emitters.device._ADDED", {})
+    targets, functions = dict(custom_calls._TARGETS), dict(FUNCTIONS)
+    yield
+    sys.modules.pop("wrong_plugin", None)
+    for table, before in ((custom_calls._TARGETS, targets), (FUNCTIONS, functions)):
+        table.clear()
+        table.update(before)  # type: ignore[arg-type]
+
+
+def installed(folder: Path, module: str, group: str, entry: str) -> Path:
+    """A package in `folder` as pip leaves it. returns the plugin's file"""
+    (folder / "wrong_plugin.py").write_text(module)
+    info = folder / "wrong_plugin-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: wrong-plugin\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{group}]\nwrong = {entry}\n")
+    return folder / "wrong_plugin.py"
+
+
+def expect_blamed(wrong: Wrong, file: Path, code: int, said: str) -> None:
+    assert code == 1, said
+    assert "Traceback" not in said
+    assert "bug in xla_emitters" not in said
+    assert "error: [plugins]" in said
+    assert wrong.said in said
+    lines = [number for number, line in enumerate(wrong.module.splitlines(), 1) if "# here" in line]
+    if lines:
+        assert re.search(rf"^{re.escape(str(file))}:{lines[0]}:\d+: error:", said, re.MULTILINE), said
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_the_fault_is_the_plugins(
+    wrong: Wrong,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    nothing_stays: None,
+) -> None:
+    file = installed(tmp_path, wrong.module, plugins.PLUGINS, wrong.entry)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    invalidate_caches()
+    monkeypatch.delenv(plugins.DISABLE, raising=False)
+    given = tmp_path / ("m.mlir" if wrong.text is PROGRAM else "m.hlo")
+    given.write_text(wrong.text)
+    code = main([wrong.words[0], str(given), *wrong.words[1:]])
+    expect_blamed(wrong, file, code, capsys.readouterr().err)
+
+
+ROW = 'from xla_emitters.functions import RealFunction\nMINE = RealFunction("mine", {})  # here\n'
+OF_FUNCTIONS = {
+    "a value that is no function": Wrong("MINE = 3\n", "not a RealFunction"),
+    "names that lack": Wrong(ROW.format('"math.hypot", None, "hypot", operands=2'), "opcode, op, libdevice and numpy"),
+    "an op of another dialect": Wrong(
+        ROW.format('"arith.hypot", "hypot", "hypot", operands=2'), "no op of the dialect"
+    ),
+    "an op that is taken": Wrong(ROW.format('"math.tanh", "hypot", "hypot", operands=2'), "already"),
+    "a function that NumPy lacks": Wrong(
+        ROW.format('"math.hypot", "hypot", "hypo", operands=2'), "NumPy has no 'hypo'"
+    ),
+    "an import that fails": Wrong("x = 1 // 0  # here\n", "ZeroDivisionError"),
+}
+
+
+@pytest.mark.parametrize("wrong", OF_FUNCTIONS.values(), ids=OF_FUNCTIONS)
+def test_a_wrong_function_is_the_plugins_fault(wrong: Wrong, tmp_path: Path) -> None:
+    """In a process of its own: the tables of functions are made once."""
+    file = installed(tmp_path, wrong.module, plugins.FUNCTIONS, "wrong_plugin:MINE")
+    (tmp_path / "m.hlo").write_text(HYPOT)
+    paths = os.pathsep.join((str(tmp_path), str(ROOT)))
+    command = [sys.executable, "-m", "xla_emitters.tools.main", "run", str(tmp_path / "m.hlo")]
+    environment = os.environ | {"PYTHONPATH": paths, "XLA_EMITTERS_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    where = wrong if "RealFunction(" not in wrong.module else Wrong(wrong.module.replace("# here", ""), wrong.said)
+    expect_blamed(where, file, done.returncode, done.stderr)
+    assert str(file) in done.stderr
