@@ -300,7 +300,7 @@ def _plugin_at_fault(planned: PlannedKernel, options: CompileOptions) -> Emitter
     """The last plugin that a kernel which fails is made by; None where it fails without plugins too."""
     if not (found := _plugins_of(planned, options)):
         return None
-    context = make_context()
+    context = context_of_thread()
     try:
         if is_stitched(planned.view):
             kernel = _emit(planned, options)

@@ -130,8 +130,8 @@ def _layout_of(op_type: type[irdl.IRDLOperation]) -> _Layout:
         if isinstance(option, _SIZES) and isinstance(option, irdl.AttrSizedSegments)
     )
     is_plain = len(sizes) == len(definition.options) and not definition.successors
-    lists = (definition.operands, definition.results, definition.regions)
-    found = _LAYOUTS[op_type] = _Layout(*map(_counts, lists), sizes, is_plain)
+    operands, results, regions = map(_counts, (definition.operands, definition.results, definition.regions))
+    found = _LAYOUTS[op_type] = _Layout(operands, results, regions, sizes, is_plain)
     return found
 
 
@@ -200,7 +200,7 @@ def _given(attributes: Mapping[str, Attribute | None]) -> dict[str, Attribute]:
 _LISTS = (list, tuple, OpOperands)
 
 
-def _flat(given: Sequence[Any], counts: tuple[int, ...], wanted: type[Any]) -> list[Any] | None:
+def _flat(given: Sequence[Any], counts: Sequence[int], wanted: type[Any]) -> list[Any] | None:
     """What is given for each name, one after the other. None where xDSL must look at it."""
     if len(given) != len(counts):
         return None
@@ -212,7 +212,7 @@ def _flat(given: Sequence[Any], counts: tuple[int, ...], wanted: type[Any]) -> l
             found.append(each)
         elif each is None and count == _OPTIONAL:
             continue
-        elif isinstance(each, _LISTS) and (count == _VARIADIC or (count == _OPTIONAL and len(each) <= 1)):
+        elif isinstance(each, _LISTS) and (count == _VARIADIC or (count == _OPTIONAL and _size(each) <= 1)):
             for member in cast(Sequence[Any], each):
                 if isinstance(member, wanted):
                     found.append(member)
@@ -229,7 +229,7 @@ def _flat(given: Sequence[Any], counts: tuple[int, ...], wanted: type[Any]) -> l
 
 def _size(given: Any) -> int:
     """How many values `_flat` took of it."""
-    return 0 if given is None else len(given) if isinstance(given, _LISTS) else 1
+    return 0 if given is None else len(cast(Sequence[Any], given)) if isinstance(given, _LISTS) else 1
 
 
 def _clone(own: Callable[..., Operation]) -> Callable[..., Operation]:

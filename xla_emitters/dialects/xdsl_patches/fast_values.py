@@ -27,7 +27,7 @@ from xla_emitters.dialects.xdsl_patches.patch import Member
 _new = object.__new__
 operands_of: Callable[[Operation], Sequence[SSAValue]] = attrgetter("_operands")
 """The operands as they are now: what `op.operands` shows by a view, which follows changes and is made anew each time that it is read."""
-item: Callable[[Any, int], Any] = cast(Any, tuple).__getitem__
+item: Callable[[Any, int | slice], Any] = cast(Any, tuple).__getitem__
 """An element of a tuple; that of `SSAValues` is a method in Python, which asks whether it is a slice."""
 
 
