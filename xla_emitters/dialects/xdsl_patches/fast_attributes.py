@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
 from xdsl.irdl import AnyAttr, AnyOf, BaseAttr, TypeVarConstraint
 
@@ -79,7 +80,9 @@ def _verify(self: ParametrizedAttribute) -> None:
         verified = _VERIFIED[attribute_type] = set() if by_type else None
     if (fields := _FIELDS.get(attribute_type)) is None:
         fields = _fields_of(attribute_type)
-    if verified is None:
+    if verified is None and isinstance(self, LocationAttr):  # each is of a place of its own
+        attribute_type.get_irdl_definition().verify(self)
+    elif verified is None:
         key = (attribute_type, *[getattr(self, field) for field, _ in fields])
         if key not in _VERIFIED_VALUES:
             attribute_type.get_irdl_definition().verify(self)
