@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
+from threading import local
 
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects
@@ -66,6 +67,16 @@ def make_context(*, allow_unregistered: bool = False) -> Context:
     context = Context(allow_unregistered=allow_unregistered)
     for name, factory in DIALECTS.items():
         context.register_dialect(name, factory)
+    return context
+
+
+_OF_THREAD = local()
+
+
+def context_of_thread() -> Context:
+    """The context that all compilations of a thread share: each loads a dialect's 200 ops otherwise. Not to be changed."""
+    if (context := getattr(_OF_THREAD, "context", None)) is None:
+        context = _OF_THREAD.context = make_context()
     return context
 
 

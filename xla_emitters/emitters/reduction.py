@@ -63,10 +63,18 @@ from xla_emitters.emitters.reduction_plans import (
 from xla_emitters.emitters.ways import Way
 from xla_emitters.fusions.reduction_starts import identities_needed, rounding_of_sums
 from xla_emitters.fusions.reductions import FusionReductions, find_reductions
-from xla_emitters.fusions.view import FusionView
+from xla_emitters.fusions.view import FusionView, once_per_view
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import bitcast_map, identity_map
 from xla_emitters.rewrite.notes import decide
+
+
+@once_per_view
+def _plan(view: FusionView, device: Device, work: ReductionWork | None = None) -> ReductionPlan:
+    """`plan_for` the reductions of a fusion that has some: asked for when the emitter is chosen, and when it emits."""
+    found = find_reductions(view)
+    assert not isinstance(found, str)
+    return plan_for(found, device, work)
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,7 @@ class ReductionEmitter:
         found = find_reductions(view)
         if isinstance(found, str):
             return found
-        wanted, most = stage_bytes(plan_for(found, device), found), device.shared_bytes_per_block
+        wanted, most = stage_bytes(_plan(view, device), found), device.shared_bytes_per_block
         return f"its tiles take {wanted} bytes of shared memory, and a block has {most}" if wanted > most else None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
@@ -101,7 +109,7 @@ class ReductionEmitter:
         """Emitters that differ in the threads of a row or a column and in what each reads at once; XLA's choice is the first."""
         found = find_reductions(view)
         assert not isinstance(found, str)
-        own = plan_for(found, device)
+        own = _plan(view, device)
         ways = [Way(f"{own.name} as XLA's", self)]
         for work in reduction_works(found, device):
             plan = plan_for(found, device, work)
@@ -124,7 +132,7 @@ class ReductionEmitter:
         """
         found = find_reductions(view)
         assert not isinstance(found, str)
-        plan = plan_for(found, device, self.work)
+        plan = _plan(view, device, self.work)
         launch = replace(plan.launch, grid=(*plan.launch.grid[:2], len(found.groups)))
         reducing = [group for group in found.groups if found.heroes_of(group)]
         partitioned = self.partition(view, device)

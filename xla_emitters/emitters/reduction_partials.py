@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import i8
@@ -41,10 +42,15 @@ class Partials:
     body: Subgraph
     initial: Callable[[SSAValue], SSAValue]
 
+    @cached_property
+    def identities(self) -> tuple[int | None, ...] | str | None:
+        """See `identities_needed`."""
+        return identities_needed(self.hero)
+
     @property
     def are_told(self) -> bool:
         """Whether partial results have a flag as their last value: 1, or 0 as long as no element was added."""
-        return isinstance(identities_needed(self.hero), str)
+        return isinstance(self.identities, str)
 
     @property
     def count(self) -> int:
@@ -58,7 +64,7 @@ class Partials:
 
     def starts(self, builder: FunctionBuilder) -> list[SSAValue]:
         """The first values of each thread's partial results."""
-        identities = identities_needed(self.hero)
+        identities = self.identities
         if isinstance(identities, tuple):
             parts = zip(identities, self.hero.inits, result_types(self.hero), strict=True)
             return [
@@ -80,7 +86,7 @@ class Partials:
 
     def with_init(self, builder: FunctionBuilder, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """The results, from the last partial result of all elements: the initial values are added unless it contains them."""
-        if identities_needed(self.hero) is None:
+        if self.identities is None:
             return totals
         totals = totals[: len(self.hero.arrays)]
         return builder.call(self.body, [*(self.initial(init) for init in self.hero.inits), *totals])

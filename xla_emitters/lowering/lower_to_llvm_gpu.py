@@ -58,6 +58,7 @@ from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.device import Device
+from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
@@ -137,7 +138,7 @@ class LowerToLlvmGpuPass(DevicePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         call_libdevice(op, self.skip)
         for function in [found for found in op.body.ops if isinstance(found, func.FuncOp)]:
-            _FunctionLowering(ctx, index_width(op), self.device, function).lower()
+            _FunctionLowering(index_width(op), self.device, function).lower()
         for found in op.walk():
             if found is not op and not found.name.startswith(("llvm.", "nvvm.")):
                 raise self.refuse(found, f"{found.name} outside a function")
@@ -147,7 +148,6 @@ class LowerToLlvmGpuPass(DevicePass):
 class _FunctionLowering:
     """One function that is being lowered. New ops are inserted before `op`, the op that is being lowered, and have its location."""
 
-    ctx: Context
     width: int
     device: Device
     function: func.FuncOp
@@ -205,7 +205,7 @@ class _FunctionLowering:
         successors: Sequence[Block] = (),
     ) -> Operation:
         """Inserts the llvm or nvvm op called `name` before the op that is being lowered."""
-        made = self.ctx.get_op(name).create(
+        made = op_named(name).create(
             operands=operands,
             result_types=types,
             properties=properties or {},
@@ -229,7 +229,7 @@ class _FunctionLowering:
     def constant(self, value: Attribute, llvm_type: Attribute) -> SSAValue:
         """A constant at the function's start; the same one for the same value."""
         if (known := self.constants.get((value, llvm_type))) is None:
-            made = self.ctx.get_op("llvm.mlir.constant").create(result_types=[llvm_type], properties={"value": value})
+            made = op_named("llvm.mlir.constant").create(result_types=[llvm_type], properties={"value": value})
             entry = self.function.body.blocks[0]
             if self.last_constant is not None:
                 entry.insert_op_after(made, self.last_constant)
@@ -366,7 +366,7 @@ def _renamed(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     types = [lowering.type_of(result.type) for result in op.results]
     # Flags that LLVM's op does not have only permit optimisations, so they are dropped.
     name = _RENAMED[op.name]
-    known = cast(type[IRDLOperation], lowering.ctx.get_op(name)).get_irdl_definition().properties
+    known = cast(type[IRDLOperation], op_named(name)).get_irdl_definition().properties
     flags = {flag: value for flag, value in _flags(op).items() if flag in known}
     return lowering.make(name, op.operands, types, flags).results
 

@@ -21,7 +21,7 @@ from xdsl.passes import ModulePass
 
 from xla_emitters import plugins
 from xla_emitters.dialects.collector import collector_at_rest
-from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.context import context_of_thread, parse_ir
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.emitters.emit import emit_fusion, emitter_for, partition_fusion
@@ -118,7 +118,7 @@ def compile_module(
         options = replace(options, jobs=1)  # they see the live IR of every kernel
     if options.stage not in STAGES:
         raise UsageError(f"unknown stage '{options.stage}'", help=f"one of: {', '.join(STAGES)}")
-    chip, wanted, context = options.device, STAGES.index(options.stage), make_context()
+    chip, wanted, context = options.device, STAGES.index(options.stage), context_of_thread()
     named = module.sym_name.data if module.sym_name else None
     graph = Recorder(named or "module", options.record, options.verify, graph_observer, hlo_listing)
     if wanted > STAGES.index("hlo"):
@@ -206,7 +206,7 @@ def with_splits(module: ModuleOp, options: CompileOptions) -> tuple[CompileOptio
 
 
 def _after_graph(module: ModuleOp, options: CompileOptions) -> ModuleOp:
-    return run_graph(module, options, Recorder("", "none", False, None), make_context())
+    return run_graph(module, options, Recorder("", "none", False, None), context_of_thread())
 
 
 def _compile_kernels(
@@ -300,7 +300,7 @@ def _plugin_at_fault(planned: PlannedKernel, options: CompileOptions) -> Emitter
     """The last plugin that a kernel which fails is made by; None where it fails without plugins too."""
     if not (found := _plugins_of(planned, options)):
         return None
-    context = make_context()
+    context = context_of_thread()
     try:
         if is_stitched(planned.view):
             kernel = _emit(planned, options)
@@ -371,7 +371,7 @@ def lower_for_tools(module: ModuleOp, options: CompileOptions, observe: Observer
 
     observe  called after each of them
     """
-    context = make_context()
+    context = context_of_thread()
     for row in FOR_TOOLS:
         kernel_pass = row.make(options)
         run_pass(kernel_pass, context, module)

@@ -147,12 +147,12 @@ class _Cse:
         op = block.first_op
         while op is not None:
             after = op.next_op
-            if op.regions:
-                self._nested(op)
-            self._op(op, scope)
+            writes = bool(op.regions) and self._nested(op)
+            self._op(op, scope, writes=writes)
             op = after
 
-    def _nested(self, op: Operation) -> None:
+    def _nested(self, op: Operation) -> bool:
+        """Merges inside `op`; returns whether it may write."""
         writes = may_write(op)
         if writes:
             self._new_epoch()  # a loop's body also runs after writes of its earlier iterations
@@ -161,15 +161,20 @@ class _Cse:
             for region in op.regions:
                 self.region(region)
             self.known = outside
-            return
+            return writes
         for region in op.regions:
             self.region(region)
             if writes:
                 self._new_epoch()
+        return writes
 
-    def _op(self, op: Operation, scope: _Scope) -> None:
+    def _op(self, op: Operation, scope: _Scope, *, writes: bool) -> None:
+        """Merges or erases one op; `writes`: whether it is known that it may write."""
         kind = _kind_of(type(op))
         if kind.stays or op.successor_uses:
+            return
+        if writes:
+            self._new_epoch()
             return
         if is_dead(op):
             self._erase(op)
@@ -177,8 +182,8 @@ class _Cse:
         if kind.is_pure and not op.regions:
             epoch = ANY_EPOCH
         else:
-            pure, writes = memory_use(op)
-            if writes:
+            pure, may_change_memory = memory_use(op)
+            if may_change_memory:
                 self._new_epoch()
                 return
             epoch = ANY_EPOCH if pure else self.epoch

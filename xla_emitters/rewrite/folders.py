@@ -65,7 +65,9 @@ class ConstantPool:
     def unique(self, constant: Operation, block: Block) -> Operation:
         """The only op equal to `constant` at the start of `block`: `constant` itself, moved there, or the one already there."""
         known = self._known.setdefault(block, {})
-        key = (type(constant), tuple(sorted(constant.properties.items(), key=_name)), constant.results[0].type)
+        properties = constant.properties.items()
+        ordered = properties if len(properties) == 1 else sorted(properties, key=_name)
+        key = (type(constant), tuple(ordered), constant.results[0].type)
         found = known.get(key)
         if found is not None and found.parent is block:
             if found.location != constant.location:
@@ -74,14 +76,16 @@ class ConstantPool:
         order = self._order.setdefault(block, [])
         while order and order[-1].parent is not block:
             order.pop()  # erased meanwhile
-        if constant.parent is not None:
-            constant.detach()
-        if order:
-            block.insert_op_after(constant, order[-1])
-        elif (first := block.first_op) is not None:
-            block.insert_op_before(constant, first)
-        else:
-            block.add_op(constant)
+        last = order[-1] if order else None
+        if constant.parent is not block or constant.prev_op is not last:
+            if constant.parent is not None:
+                constant.detach()
+            if last is not None:
+                block.insert_op_after(constant, last)
+            elif (first := block.first_op) is not None:
+                block.insert_op_before(constant, first)
+            else:
+                block.add_op(constant)
         order.append(constant)
         known[key] = constant
         return constant

@@ -10,8 +10,7 @@ Notes are collected only inside `take_notes`; outside it a note costs one look-u
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,15 +35,21 @@ class Notes:
 _TAKING: ContextVar[Notes | None] = ContextVar("taking", default=None)
 
 
-@contextmanager
-def take_notes() -> Generator[Notes]:
+class _Taking:
+    """A context manager; one made of a generator costs more than what most passes note."""
+
+    def __enter__(self) -> Notes:
+        notes = Notes()
+        self._token = _TAKING.set(notes)
+        return notes
+
+    def __exit__(self, *_: object) -> None:
+        _TAKING.reset(self._token)
+
+
+def take_notes() -> AbstractContextManager[Notes]:
     """Collects the notes made inside the `with`. A nested `take_notes` collects its own."""
-    notes = Notes()
-    token = _TAKING.set(notes)
-    try:
-        yield notes
-    finally:
-        _TAKING.reset(token)
+    return _Taking()
 
 
 def notes_wanted() -> Notes | None:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from xdsl.universe import XDSL_UNIVERSE
 
-from xla_emitters.dialects.context import DIALECTS, REPLACED_DIALECTS, make_context, parse_ir, replace_upstream_dialects
+from xla_emitters.dialects.context import (
+    DIALECTS,
+    REPLACED_DIALECTS,
+    context_of_thread,
+    make_context,
+    parse_ir,
+    replace_upstream_dialects,
+)
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import ParseError, VerifyError
 
@@ -119,3 +128,11 @@ def test_unknown_ops_are_read_when_asked_for():
     with pytest.raises(ParseError, match=r"there is no op 'mine\.op'"):
         parse_ir(text)
     parse_ir(text, allow_unregistered=True)
+
+
+def test_a_thread_has_one_context_and_another_thread_another():
+    own = context_of_thread()
+    assert context_of_thread() is own
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(context_of_thread).result() is not own
+    assert own.get_op("llvm.add") is llvm.AddOp

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.rewrite.effects import is_dead, is_pure, is_speculatable, may_write
+from xla_emitters.rewrite.effects import is_dead, is_pure, is_speculatable, is_terminator, may_write, memory_use
 
 OPS = """
 func.func private @g(index) -> index
@@ -51,3 +51,23 @@ def test_what_can_fail_may_not(ops, name: str):
 def test_an_ordinary_call_may_do_anything(ops):
     assert may_write(ops["call"])
     assert not is_dead(ops["call"])
+
+
+NESTED = """
+func.func private @g(index) -> index
+func.func @f(%m: memref<8xf32>, %x: f32, %i: index, %c: i1) {
+  %read = memref.load %m[%i] : memref<8xf32>
+  memref.store %x, %m[%i] : memref<8xf32>
+  %call = func.call @g(%i) : (index) -> index
+  %pure = scf.if %c -> f32 { %a = arith.addf %x, %x : f32  scf.yield %a : f32 } else { scf.yield %x : f32 }
+  %reads = scf.if %c -> f32 { %b = memref.load %m[%i] : memref<8xf32>  scf.yield %b : f32 } else { scf.yield %x : f32 }
+  scf.for %j = %i to %i step %i { memref.store %x, %m[%j] : memref<8xf32> }
+  return
+}
+"""
+
+
+def test_memory_use_is_both_questions_at_once():
+    ops = [op for op in parse_ir(NESTED).walk() if not is_terminator(op)]
+    assert [memory_use(op) for op in ops] == [(is_pure(op), may_write(op)) for op in ops]
+    assert {memory_use(op) for op in ops} == {(True, False), (False, False), (False, True)}

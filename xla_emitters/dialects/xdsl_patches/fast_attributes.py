@@ -2,8 +2,8 @@
 
     IntegerAttr(IntAttr(4), i32)     constraints on both parameters, for each attribute     ->  once for (IntAttr, IntegerType)
 
-What a class checks beyond its parameters' constraints (`verify`) is checked for each attribute, as is a constraint that looks inside a
-parameter. Source: xDSL 0.74, xdsl/ir/core.py, xdsl/irdl/constraints.py.
+Constraints that look inside a parameter are checked once for equal parameters. What a class checks beyond its parameters' constraints
+(`verify`) is checked for each attribute. Source: xDSL 0.74, xdsl/ir/core.py, xdsl/irdl/constraints.py.
 """
 
 # pyright: reportPrivateUsage=false
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
 from xdsl.irdl import AnyAttr, AnyOf, BaseAttr, TypeVarConstraint
 
@@ -24,15 +25,30 @@ _VERIFIED: dict[type[ParametrizedAttribute], set[tuple[type, ...]] | None] = {}
 """class -> the types of parameters that were verified; None where a constraint looks at more than the type."""
 
 
+_VERIFIED_VALUES: set[tuple[Any, ...]] = set()
+"""(class, parameters) that were verified, of the classes whose constraints look at more than types."""
+_VALUES_KEPT = 8192
+
+_Fields = tuple[tuple[str, Callable[[Any], Any] | None], ...]
+_FIELDS: dict[type[ParametrizedAttribute], _Fields] = {}
+"""class -> the names of its parameters, each with what converts a value that is given for it."""
+
+
+def _fields_of(attribute_type: type[ParametrizedAttribute]) -> _Fields:
+    definitions = attribute_type.get_irdl_definition().parameters
+    found = _FIELDS[attribute_type] = tuple((name, definition.converter) for name, definition in definitions)
+    return found
+
+
 def _init(own: Callable[..., None]) -> Callable[..., None]:
     def __init__(self: ParametrizedAttribute, *parameters: Any) -> None:
-        definitions = self.get_irdl_definition().parameters
-        if len(definitions) != len(parameters):
+        if (fields := _FIELDS.get(type(self))) is None:
+            fields = _fields_of(type(self))
+        if len(fields) != len(parameters):
             own(self, *parameters)
             return
-        for (field, definition), parameter in zip(definitions, parameters, strict=True):
-            value = parameter if definition.converter is None else definition.converter(parameter)
-            _set(self, field, value)
+        for (field, converter), parameter in zip(fields, parameters, strict=True):
+            _set(self, field, parameter if converter is None else converter(parameter))
         self.__post_init__()
 
     return __init__
@@ -56,18 +72,27 @@ def _are_checked_by_type(constraints: Sequence[Any]) -> bool:
 def _verify(self: ParametrizedAttribute) -> None:
     """`ParametrizedAttribute._verify`."""
     attribute_type = type(self)
-    definition = attribute_type.get_irdl_definition()
     try:
         verified = _VERIFIED[attribute_type]
     except KeyError:
+        definition = attribute_type.get_irdl_definition()
         by_type = _are_checked_by_type([each.constr for _, each in definition.parameters])
         verified = _VERIFIED[attribute_type] = set() if by_type else None
-    if verified is None:
-        definition.verify(self)
+    if (fields := _FIELDS.get(attribute_type)) is None:
+        fields = _fields_of(attribute_type)
+    if verified is None and isinstance(self, LocationAttr):  # each is of a place of its own
+        attribute_type.get_irdl_definition().verify(self)
+    elif verified is None:
+        key = (attribute_type, *[getattr(self, field) for field, _ in fields])
+        if key not in _VERIFIED_VALUES:
+            attribute_type.get_irdl_definition().verify(self)
+            if len(_VERIFIED_VALUES) >= _VALUES_KEPT:
+                _VERIFIED_VALUES.clear()
+            _VERIFIED_VALUES.add(key)
     else:
-        types: tuple[type, ...] = tuple([getattr(self, field).__class__ for field, _ in definition.parameters])
+        types: tuple[type, ...] = tuple([getattr(self, field).__class__ for field, _ in fields])
         if types not in verified:
-            definition.verify(self)
+            attribute_type.get_irdl_definition().verify(self)
             verified.add(types)
     self.verify()
 

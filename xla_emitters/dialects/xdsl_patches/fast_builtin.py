@@ -16,9 +16,15 @@ from functools import lru_cache
 from typing import Any
 
 from xdsl.dialects.builtin import (
+    BFloat16Type,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FileLineColLoc,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    FunctionType,
     FusedLoc,
     IndexType,
     IntAttr,
@@ -27,6 +33,7 @@ from xdsl.dialects.builtin import (
     NameLoc,
     Signedness,
     SignednessAttr,
+    SymbolRefAttr,
     TensorType,
     VectorType,
 )
@@ -38,6 +45,16 @@ from xla_emitters.dialects.xdsl_patches.patch import Member
 _set = object.__setattr__
 _HASHED: tuple[type[Attribute], ...] = (
     *(IntegerAttr, IntegerType, DenseArrayBase, DenseIntOrFPElementsAttr, TensorType, VectorType, LLVMPointerType),
+    *(
+        IndexType,
+        Float32Type,
+        BFloat16Type,
+        Float16Type,
+        Float64Type,
+        FloatAttr,
+        SymbolRefAttr,
+        FunctionType,
+    ),
     *(NameLoc, FileLineColLoc, FusedLoc),
 )
 
@@ -53,11 +70,23 @@ def _kept_hash(own: Callable[[Any], int]) -> Callable[[Any], int]:
     return __hash__
 
 
+def _same_first(own: Callable[[Any, object], Any]) -> Callable[[Any, object], Any]:
+    def __eq__(self: Any, other: object) -> Any:
+        return True if self is other else own(self, other)
+
+    return __eq__
+
+
 def _state(_: Any) -> Callable[[Any], dict[str, Any]]:
     def __getstate__(self: Any) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
     return __getstate__
+
+
+@lru_cache(256)
+def _integer_type(width: int) -> IntegerType:
+    return IntegerType(width)
 
 
 def _made_once(own: Callable[..., None]) -> Callable[..., None]:
@@ -68,6 +97,8 @@ def _made_once(own: Callable[..., None]) -> Callable[..., None]:
         return made.value
 
     def __init__(self: Any, value: Any, value_type: Any, *, truncate_bits: bool = False) -> None:
+        if type(value_type) is int:
+            value_type = _integer_type(value_type)
         if type(value) is int and type(value_type) in (IntegerType, IndexType):
             _set(self, "value", number_of(value, value_type, truncate_bits))
             _set(self, "type", value_type)
@@ -106,10 +137,26 @@ def _kept_values(own: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any], tuple
     return get_values
 
 
+def _kept_shape(own: Callable[[Any], tuple[int, ...]]) -> Callable[[Any], tuple[int, ...]]:
+    def get_shape(self: Any) -> tuple[int, ...]:
+        try:
+            return self._dims
+        except AttributeError:
+            _set(self, "_dims", own(self))
+            return self._dims
+
+    return get_shape
+
+
 FAST_BUILTIN: tuple[Member, ...] = (
     *(Member(holder, "__hash__", "hashes every field of every field each time", _kept_hash) for holder in _HASHED),
+    *(Member(holder, "__eq__", "compares every field of an attribute with itself", _same_first) for holder in _HASHED),
     *(Member(holder, "__getstate__", "would pickle the hash that is kept", _state) for holder in _HASHED),
     Member(IntegerAttr, "__init__", "normalises and verifies equal numbers each time", _made_once),
     Member(IntegerType, "__init__", "verifies equal widths each time", _type_made_once),
+    *(
+        Member(holder, "get_shape", "reads each dimension each time", _kept_shape)
+        for holder in (TensorType, VectorType)
+    ),
     Member(DenseArrayBase, "get_values", "unpacks the same bytes each time", _kept_values),
 )

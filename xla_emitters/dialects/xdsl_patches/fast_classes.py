@@ -2,7 +2,8 @@
 
     isinstance(op, arith.AddiOp)      ABCMeta.__instancecheck__: a cache of subclasses, two calls     ->  a walk over the type's bases, in C
     values[result]                    SSAValue.__hash__ is `id(self)` written in Python               ->  object.__hash__
-    isa(attribute, IndexType)         the hint taken apart, for generic ones, each time               ->  isinstance, where it is a class
+    isa(attribute, IndexType)         the hint taken apart, for generic ones, each time               ->  isinstance, where it is a class;
+                                                                                                          else its constraint is kept
 
 xDSL's attributes, ops, blocks, regions and values are abstract base classes, so that each `isinstance` of one asks for virtual
 subclasses (`ABCMeta.register`), of which these classes have none. `PlainMeta` is ABCMeta without that question: abstract methods stay
@@ -18,11 +19,24 @@ from __future__ import annotations
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue, Use, core
-from xdsl.irdl import IRDLOperation
+from xdsl.ir import (
+    Attribute,
+    Block,
+    BlockArgument,
+    Operation,
+    OpResult,
+    ParametrizedAttribute,
+    Region,
+    SSAValue,
+    Use,
+    core,
+)
+from xdsl.irdl import AttrConstraint, IRDLOperation, VerificationContext, irdl_to_attr_constraint
 from xdsl.utils import hints
+from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.xdsl_patches.patch import Member, Patch
 
@@ -47,11 +61,27 @@ def _isa(own: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
         # Of a generic attribute, first whether it is one of the class at all.
         if type(hint).__name__ == "_GenericAlias":  # not that of Annotated, which has an origin too
             origin = getattr(hint, "__origin__", None)
-            if isinstance(origin, PlainMeta) and not isinstance(arg, origin):
-                return False
+            if isinstance(origin, PlainMeta):
+                if not isinstance(arg, origin):
+                    return False
+                if issubclass(origin, ParametrizedAttribute):
+                    return _fits(arg, _constraint_of(hint))
         return own(arg, hint)
 
     return isa
+
+
+@lru_cache(1024)
+def _constraint_of(hint: Any) -> AttrConstraint:
+    return irdl_to_attr_constraint(hint)
+
+
+def _fits(attribute: Attribute, constraint: AttrConstraint) -> bool:
+    try:
+        constraint.verify(attribute, VerificationContext())
+    except VerifyException:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,6 @@ _ONE, _OPTIONAL, _VARIADIC = range(3)
 class _Layout(NamedTuple):
     """What a definition says of the lists that an op is built of: for each name whether it takes one value, one or none, or any number."""
 
-    definition: irdl.OpDef  # kept alive, so that its id stays its own
     operands: tuple[int, ...]
     results: tuple[int, ...]
     regions: tuple[int, ...]
@@ -115,8 +114,7 @@ class _Layout(NamedTuple):
     is_plain: bool  # whether this says all of it
 
 
-_LAYOUTS: dict[int, _Layout] = {}
-"""By the id of the definition."""
+_LAYOUTS: dict[type[irdl.IRDLOperation], _Layout] = {}
 _SIZES: tuple[type[irdl.IRDLOption], ...] = (
     irdl.AttrSizedOperandSegments,
     irdl.AttrSizedResultSegments,
@@ -124,15 +122,16 @@ _SIZES: tuple[type[irdl.IRDLOption], ...] = (
 )
 
 
-def _layout_of(definition: irdl.OpDef) -> _Layout:
+def _layout_of(op_type: type[irdl.IRDLOperation]) -> _Layout:
+    definition = op_type.get_irdl_definition()
     sizes = tuple(
         (_SIZES.index(type(option)), option.as_property, option.attribute_name)
         for option in definition.options
         if isinstance(option, _SIZES) and isinstance(option, irdl.AttrSizedSegments)
     )
     is_plain = len(sizes) == len(definition.options) and not definition.successors
-    lists = (definition.operands, definition.results, definition.regions)
-    found = _LAYOUTS[id(definition)] = _Layout(definition, *map(_counts, lists), sizes, is_plain)
+    operands, results, regions = map(_counts, (definition.operands, definition.results, definition.regions))
+    found = _LAYOUTS[op_type] = _Layout(operands, results, regions, sizes, is_plain)
     return found
 
 
@@ -149,28 +148,26 @@ def _segments(sizes: tuple[int, ...]) -> Attribute:
 
 
 def _init_plain(own: Callable[..., None]) -> Callable[..., None]:
-    def irdl_op_init(
+    def __init__(
         self: irdl.IRDLOperation,
-        op_def: irdl.OpDef,
         *,
-        operands: Sequence[Any],
-        result_types: Sequence[Any],
-        properties: Mapping[str, Attribute | None],
-        attributes: Mapping[str, Attribute | None],
-        successors: Sequence[Any],
-        regions: Sequence[Any],
+        operands: Sequence[Any] | None = None,
+        result_types: Sequence[Any] | None = None,
+        properties: Mapping[str, Attribute | None] | None = None,
+        attributes: Mapping[str, Attribute | None] | None = None,
+        successors: Sequence[Any] | None = None,
+        regions: Sequence[Any] | None = None,
     ) -> None:
-        layout = _LAYOUTS.get(id(op_def)) or _layout_of(op_def)
+        layout = _LAYOUTS.get(type(self)) or _layout_of(type(self))
         if (
             not layout.is_plain
             or successors
-            or (values := _flat(operands, layout.operands, SSAValue)) is None
-            or (types := _flat(result_types, layout.results, Attribute)) is None
-            or (parts := _flat(regions, layout.regions, Region)) is None
+            or (values := _flat(operands or (), layout.operands, SSAValue)) is None
+            or (types := _flat(result_types or (), layout.results, Attribute)) is None
+            or (parts := _flat(regions or (), layout.regions, Region)) is None
         ):
             own(
                 self,
-                op_def,
                 operands=operands,
                 result_types=result_types,
                 properties=properties,
@@ -179,37 +176,43 @@ def _init_plain(own: Callable[..., None]) -> Callable[..., None]:
                 regions=regions,
             )
             return
-        own_properties = {name: value for name, value in properties.items() if value is not None}
-        own_attributes = {name: value for name, value in attributes.items() if value is not None}
+        given_properties = _given(properties) if properties else {}
+        given_attributes = _given(attributes) if attributes else {}
         for which, is_property, name in layout.sizes:
-            given = (operands, result_types, regions)[which]
-            (own_properties if is_property else own_attributes)[name] = _segments(tuple(map(_size, given)))
+            lists = (operands, result_types, regions)[which] or ()
+            (given_properties if is_property else given_attributes)[name] = _segments(tuple(map(_size, lists)))
         _init(
             self,
             operands=values,
             result_types=types,
-            properties=own_properties,
-            attributes=own_attributes,
+            properties=given_properties,
+            attributes=given_attributes,
             regions=parts,
         )
 
-    return irdl_op_init
+    return __init__
+
+
+def _given(attributes: Mapping[str, Attribute | None]) -> dict[str, Attribute]:
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 _LISTS = (list, tuple, OpOperands)
 
 
-def _flat(given: Sequence[Any], counts: tuple[int, ...], wanted: type[Any]) -> list[Any] | None:
+def _flat(given: Sequence[Any], counts: Sequence[int], wanted: type[Any]) -> list[Any] | None:
     """What is given for each name, one after the other. None where xDSL must look at it."""
     if len(given) != len(counts):
         return None
+    if not counts:
+        return []
     found: list[Any] = []
     for each, count in zip(given, counts, strict=True):
         if isinstance(each, wanted):
             found.append(each)
         elif each is None and count == _OPTIONAL:
             continue
-        elif isinstance(each, _LISTS) and (count == _VARIADIC or (count == _OPTIONAL and len(each) <= 1)):
+        elif isinstance(each, _LISTS) and (count == _VARIADIC or (count == _OPTIONAL and _size(each) <= 1)):
             for member in cast(Sequence[Any], each):
                 if isinstance(member, wanted):
                     found.append(member)
@@ -226,7 +229,7 @@ def _flat(given: Sequence[Any], counts: tuple[int, ...], wanted: type[Any]) -> l
 
 def _size(given: Any) -> int:
     """How many values `_flat` took of it."""
-    return 0 if given is None else len(given) if isinstance(given, _LISTS) else 1
+    return 0 if given is None else len(cast(Sequence[Any], given)) if isinstance(given, _LISTS) else 1
 
 
 def _clone(own: Callable[..., Operation]) -> Callable[..., Operation]:
@@ -417,7 +420,7 @@ def _ops_of_block(self: BlockOps) -> Iterator[Operation]:
 FAST_OPS: tuple[Member, ...] = (
     Member(Operation, "__init__", "sets operands, results and successors by views and generators", lambda _: _init),
     Member(irdl.IRDLOperation, "__post_init__", "looks at each definition for each op", lambda _: _fill_defaults),
-    Member(irdl, "irdl_op_init", "builds lists of arguments for ops that have one value per name", _init_plain),
+    Member(irdl.IRDLOperation, "__init__", "builds lists of arguments and of their sizes for each op", _init_plain),
     Member(Operation, "clone", "sets operands twice, and walks through ops without regions", _clone),
     Member(irdl.BeforeVariadicSingleAccessor, "__get__", "two calls and a match for an operand", _accessed),
     Member(irdl.UniqueVariadicAccessor, "index", "copies the tuple of all operands", _all_or_some),

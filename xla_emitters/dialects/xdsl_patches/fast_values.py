@@ -19,7 +19,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, cast
 
-from xdsl.ir import Block, BlockArgument, Operation, OpOperands, OpResult, Region, SSAValue, Use
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpOperands, OpResult, Region, SSAValue, Use
 from xdsl.ir.core import IRWithName, IRWithUses, OpSuccessors, SSAValues
 
 from xla_emitters.dialects.xdsl_patches.patch import Member
@@ -27,7 +27,7 @@ from xla_emitters.dialects.xdsl_patches.patch import Member
 _new = object.__new__
 operands_of: Callable[[Operation], Sequence[SSAValue]] = attrgetter("_operands")
 """The operands as they are now: what `op.operands` shows by a view, which follows changes and is made anew each time that it is read."""
-item: Callable[[Any, int], Any] = cast(Any, tuple).__getitem__
+item: Callable[[Any, int | slice], Any] = cast(Any, tuple).__getitem__
 """An element of a tuple; that of `SSAValues` is a method in Python, which asks whether it is a slice."""
 
 
@@ -119,6 +119,14 @@ def _set_operand(self: OpOperands, idx: int, operand: SSAValue) -> None:
     op._operands = SSAValues(values)
 
 
+def _operand_types(self: Operation) -> tuple[Attribute, ...]:
+    return tuple([value._type for value in self._operands])
+
+
+def _result_types(self: Operation) -> tuple[Attribute, ...]:
+    return tuple([value._type for value in self.results])
+
+
 def _successors(self: Operation) -> OpSuccessors:
     view = _new(OpSuccessors)
     view._op = self
@@ -198,6 +206,42 @@ def _attach_op(self: Block, operation: Operation) -> None:
     operation.parent = self
 
 
+def _insert_op_before(own: Callable[..., None]) -> Callable[..., None]:
+    def insert_op_before(self: Block, new_op: Operation, existing_op: Operation) -> None:
+        if existing_op.parent is not self or new_op.parent is not None or new_op.regions:
+            own(self, new_op, existing_op)
+            return
+        new_op.parent = self
+        before = existing_op._prev_op
+        new_op._prev_op = before
+        new_op._next_op = existing_op
+        existing_op._prev_op = new_op
+        if before is None:
+            self._first_op = new_op
+        else:
+            before._next_op = new_op
+
+    return insert_op_before
+
+
+def _insert_op_after(own: Callable[..., None]) -> Callable[..., None]:
+    def insert_op_after(self: Block, new_op: Operation, existing_op: Operation) -> None:
+        if existing_op.parent is not self or new_op.parent is not None or new_op.regions:
+            own(self, new_op, existing_op)
+            return
+        new_op.parent = self
+        after = existing_op._next_op
+        new_op._prev_op = existing_op
+        new_op._next_op = after
+        existing_op._next_op = new_op
+        if after is None:
+            self._last_op = new_op
+        else:
+            after._prev_op = new_op
+
+    return insert_op_after
+
+
 def _row(holder: Any, name: str, why: str, ours: Any) -> Member:
     return Member(holder, name, why, lambda _: ours)
 
@@ -227,6 +271,8 @@ FAST_VALUES: tuple[Member, ...] = (
     _row(IRWithName, "name_hint", "matches two regular expressions per value", property(_name_hint, _set_name_hint)),
     _row(IRWithUses, "remove_use", "reads the list's links twice", _remove_use),
     _row(Operation, "operands", "makes each Use by a dataclass's __init__", property(_operands, _set_operands)),
+    _row(Operation, "operand_types", "a generator, and a view of the operands", property(_operand_types)),
+    _row(Operation, "result_types", "a generator", property(_result_types)),
     _row(OpOperands, "__getitem__", "two calls for an operand", _operand),
     _row(OpOperands, "__setitem__", "copies the operands three times", _set_operand),
     Member(
@@ -245,5 +291,7 @@ FAST_VALUES: tuple[Member, ...] = (
     _row(Operation, "erase", "leaves a circle of the op and its results to the collector", _erase),
     _row(Operation, "parent_op", "calls two functions, and one for a truth value", _parent_op),
     _row(Operation, "parent_region", "calls a function", _parent_region),
+    Member(Block, "insert_op_before", "four calls for ops without regions", _insert_op_before),
+    Member(Block, "insert_op_after", "four calls for ops without regions", _insert_op_after),
     _row(Block, "_attach_op", "looks for the block in ops without regions", _attach_op),
 )

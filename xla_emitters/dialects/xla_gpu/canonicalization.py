@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from xla_emitters.dialects.ranges import range_of_value
-from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
 
 
 class AppliesMap(Operation, ABC):
@@ -188,6 +188,26 @@ def simplest(it: Application) -> Application:
         if (simpler := rewrite(it)) is not None:
             it, tried = simpler, iter(_REWRITES)
     return it
+
+
+def is_simplest(values: Sequence[SSAValue], indexing_map: IndexingMap) -> bool:
+    """Whether no rewrite applies and no result is a variable or a constant; False also where that takes longer to tell."""
+    if len(set(values)) < len(values):
+        return False
+    for value in values:
+        if type(value) is OpResult and isinstance(value.op, arith.ConstantOp | AppliesMap):
+            return False
+    return _is_simplest_map(indexing_map)
+
+
+@lru_cache(4096)
+def _is_simplest_map(indexing_map: IndexingMap) -> bool:
+    return (
+        not indexing_map.num_symbols
+        and indexing_map.simplify() is indexing_map
+        and indexing_map.remove_unused_vars()[0] is indexing_map
+        and not any(result.kind in (ExprKind.VARIABLE, ExprKind.CONSTANT) for result in indexing_map.results)
+    )
 
 
 # ---- loops: their domain is a check ------------------------------------------------------------------------------------------------------

@@ -60,9 +60,11 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.ranges import KnowsRanges
+from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.dialects.xla_gpu.canonicalization import (
     Application,
     AppliesMap,
+    is_simplest,
     simplest,
     simplest_loop,
     without_unused_vars,
@@ -493,7 +495,10 @@ class CanonicalizeApplyIndexing(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ApplyIndexingOp, rewriter: PatternRewriter) -> None:
-        start = Application(op.map, tuple(op.operands))
+        operands, indexing_map = operands_of(op), op.map
+        if is_simplest(operands, indexing_map) and all([out.first_use is not None for out in op.results]):
+            return
+        start = Application(indexing_map, tuple(operands))
         used = tuple(
             result if out.first_use is not None else Expr.constant(0)
             for out, result in zip(op.results, op.map.results, strict=True)

@@ -11,8 +11,19 @@ from typing import Any, cast
 
 import pytest
 from xdsl.builder import Builder, ImplicitBuilder
-from xdsl.dialects import arith, cf, func, scf, test
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, IntegerType, ModuleOp, StringAttr, VectorType, i32, i64
+from xdsl.dialects import arith, cf, func, memref, scf, test
+from xdsl.dialects.builtin import (
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    VectorType,
+    i32,
+    i64,
+)
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import VerifyException
@@ -161,6 +172,49 @@ def test_one_variadic_field_takes_a_list(count: int) -> None:
     assert ours == own
     with pytest.raises(ValueError, match="Expected"):
         func.ReturnOp.build(operands=[values, values])
+
+
+@pytest.mark.parametrize("sizes", [(0, 0), (1, 0), (2, 1), (0, 3)])
+def test_several_variadic_lists_have_their_sizes(sizes: tuple[int, int]) -> None:
+    source = test.TestOp(result_types=[IndexType()] * 5)
+    dynamic, symbols = source.results[: sizes[0]], list(source.results[2 : 2 + sizes[1]])
+
+    def made() -> object:
+        op = memref.AllocOp(dynamic, symbols, MemRefType(i32, [-1] * sizes[0]), None)
+        lists = [list(op.dynamic_sizes), list(op.symbol_operands), list(op.operands)]
+        return [[source.results.index(value) for value in values] for values in lists], dict(op.properties)
+
+    own, ours = both(made)
+    assert ours == own
+    assert len(cast(Any, ours)[0][2]) == sum(sizes)
+
+
+def test_loops_and_branches_are_xdsls() -> None:
+    """Regions as they are, as lists of blocks, and none; one op in place of its result."""
+
+    def made() -> object:
+        step = arith.ConstantOp(IntegerAttr.from_index_int_value(1))
+        condition = arith.ConstantOp(IntegerAttr(1, 1))
+        body = Region(Block([scf.YieldOp()], arg_types=[IndexType()]))
+        loop = scf.ForOp(step, step.result, step, [], body)
+        branch = scf.IfOp(condition, [i32], [Block([scf.YieldOp(condition)])], Region(Block([scf.YieldOp(condition)])))
+        bare = scf.IfOp(condition, [], Region(Block([scf.YieldOp()])))
+        assert loop.body is body
+        assert body.parent is loop
+        assert branch.true_region.parent is branch
+        ops = (loop, branch, bare)
+        return [
+            (
+                len(op.operands),
+                [result.type for result in op.results],
+                [len(r.blocks) for r in op.regions],
+                op.properties,
+            )
+            for op in ops
+        ]
+
+    own, ours = both(made)
+    assert ours == own
 
 
 def test_an_op_is_taken_for_its_only_result() -> None:
