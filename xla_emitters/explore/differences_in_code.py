@@ -95,8 +95,8 @@ def _broadcasts_of_constants(module: ModuleOp) -> bool:
     changed = False
     for op in tuple(op for op in module.walk() if isinstance(op, BroadcastOp)):
         value = constant_value(op.source)
-        if isinstance(value, IntegerAttr | FloatAttr) and isinstance(vector := op.vector.type, VectorType):
-            wanted = cast("VectorType[AnyFloat]", vector)
+        if isinstance(value, IntegerAttr | FloatAttr):
+            wanted = cast("VectorType[AnyFloat]", op.vector.type)
             elements = DenseIntOrFPElementsAttr.from_list(wanted, [cast("float", value.value.data)])
             Rewriter.replace_op(op, ConstantOp(elements))
             changed = True
