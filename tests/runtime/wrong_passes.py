@@ -3,7 +3,7 @@
     make bisect-faults                                            40 plants of 8 rooms
     PYTHONPATH=tests python -m runtime.wrong_passes --count 10 --seed 3
 
-    rewrite     folders.py:254 operand order  a - b -> b - a    of fuzz 31: planted xla-simplify-arith (1), named the same, 0.4 s, 12 runs
+    lowering/lower_affine.py:61 operand order  a - b -> b - a  of fuzz 31: planted in xla-simplify-arith (1), named the same, 0.4 s
 
 A plant is one change of the compiler's source (`source_mutants`) that makes the results of some program wrong, or its kernel fail.
 It is drawn from the functions of a room, and put into the running process by giving the function the code of the changed text, in a process
@@ -27,7 +27,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -65,7 +65,9 @@ from xla_emitters.rewrite.recorder import Observer
 ROOMS = ("graph", "emitters", "transforms", "rewrite", "lowering", "buffers", "loops", "host")
 BLOCKS = 16
 LONGEST_SECONDS = 60
-"""Of a plant's processor time; a loaded machine takes longer."""
+"""Of a search's processor time; a loaded machine takes longer."""
+LONGEST_PLANTING_SECONDS = 15
+"""Of the processor time in which a plant shows its effect: some make the compiler run forever."""
 UNKNOWN_SIZES = (
     *("embedding", "loop", "branches", "cumulative", "outer", "padded", "reversed", "scan", "sorted", "gradient"),
     *("update_slice", "masked_softmax", "halves", "narrow", "scatter_add"),
@@ -280,25 +282,43 @@ class Outcome:
     """What bisect said of a plant.
 
     planted, named  positions among all passes over the program, and their names
+    op              that is named, in one line; "" for none
+    shown           what else is: "element", "thread", "instruction"
     seconds         of one core
     """
 
     mutant: Mutant
     case: str
     planted: tuple[int, str]
-    named: tuple[int, str] | None
-    seconds: float
-    executed: int
+    named: tuple[int, str] | None = None
+    op: str = ""
+    shown: tuple[str, ...] = ()
+    seconds: float = LONGEST_SECONDS
+    executed: int = 0
 
     @property
     def passes_off(self) -> int | None:
         return None if self.named is None else self.named[0] - self.planted[0]
 
 
-def try_plant(
+@dataclass(frozen=True)
+class Planted:
+    """A plant that has an effect.
+
+    case    position of the program that it makes wrong
+    passes  names of all passes over it
+    place   the first of them whose IR is another
+    """
+
+    case: int
+    passes: tuple[str, ...]
+    place: int
+
+
+def planted_in(
     tree: Path, mutant: Mutant, right: Callable[[Case], Sequence[str]], some: Sequence[Case]
-) -> Outcome | None:
-    """Plants it here and searches; None where no program becomes wrong.
+) -> Planted | None:
+    """Plants it here; None where no program becomes wrong.
 
     right  `last_texts` of the compiler as it is
     """
@@ -314,22 +334,35 @@ def try_plant(
             # A pass that fails names itself; this is about those that do not.
             return None
         # The right IR, from a process in which nothing is planted.
-        wanted = in_a_process(lambda case=case: unplanted(tree, mutant, case), LONGEST_SECONDS)
+        wanted = in_a_process(lambda case=case: unplanted(tree, mutant, case), LONGEST_PLANTING_SECONDS)
         texts = texts_after_passes(case)
         if not isinstance(wanted, list):
             return None
         place = next((n for n, pair in enumerate(texts) if n >= len(wanted) or pair != wanted[n]), None)
-        if place is None:
-            return None
-        began = time.process_time()
-        search, label = searched(case)
-        seconds, named = time.process_time() - began, None
-        if search.culprit is not None:
-            # Of kernels with equal passes the one that is nearest to the plant.
-            places = [n for n, (name, _) in enumerate(texts) if name == label]
-            named = (min(places, key=lambda n: abs(n - place)), label) if places else (10_000, label)
-        return Outcome(mutant, case.name, (place, texts[place][0]), named, seconds, search.executed)
+        return None if place is None else Planted(cases().index(case), tuple(name for name, _ in texts), place)
     return None
+
+
+def outcome_of(tree: Path, mutant: Mutant, found: Planted) -> Outcome:
+    """Plants it here and searches."""
+    plant(tree, mutant)
+    case = cases()[found.case]
+    began = time.process_time()
+    search, label = searched(case)
+    outcome = replace(not_found(mutant, found), seconds=time.process_time() - began, executed=search.executed)
+    if (culprit := search.culprit) is None:
+        return outcome
+    # Of kernels with equal passes the one that is nearest to the plant.
+    places = [n for n, name in enumerate(found.passes) if name == label]
+    named = (min(places, key=lambda n: abs(n - found.place)), label) if places else (10_000, label)
+    said = {"element": culprit.element, "thread": culprit.thread, "instruction": culprit.blame.instructions}
+    shown = tuple(name for name, value in said.items() if value)
+    return replace(outcome, named=named, op=culprit.blame.op, shown=shown)
+
+
+def not_found(mutant: Mutant, found: Planted) -> Outcome:
+    """Of a search that dies, or takes too long."""
+    return Outcome(mutant, cases()[found.case].name, (found.place, found.passes[found.place]))
 
 
 def unplanted(tree: Path, mutant: Mutant, case: Case) -> Texts:
@@ -405,9 +438,14 @@ def drawn(
         some = (
             reached if len(reached) <= MOST_CASES else random.Random(str(mutant.identity)).sample(reached, MOST_CASES)
         )
-        outcome = in_a_process(lambda mutant=mutant, some=some: try_plant(tree, mutant, right, some), LONGEST_SECONDS)
-        if isinstance(outcome, Outcome):
-            yield outcome
+        planted = in_a_process(
+            lambda mutant=mutant, some=some: planted_in(tree, mutant, right, some), LONGEST_PLANTING_SECONDS
+        )
+        if isinstance(planted, Planted):
+            outcome = in_a_process(
+                lambda mutant=mutant, planted=planted: outcome_of(tree, mutant, planted), LONGEST_SECONDS
+            )
+            yield outcome if isinstance(outcome, Outcome) else not_found(mutant, planted)
             found += 1
             if found == count:
                 return
@@ -426,7 +464,7 @@ def line_of(outcome: Outcome) -> str:
     place = f"{mutant.file.removeprefix('xla_emitters/')}:{mutant.line}"
     return (
         f"{place:<46} {mutant.kind:<17} {outcome.case:<30} {outcome.planted[1]:<44} {said:<40}"
-        f" {outcome.seconds:5.1f} s {outcome.executed:4d} runs"
+        f" {outcome.seconds:5.1f} s {outcome.executed:4d} runs  {outcome.op[:60]}"
     )
 
 
@@ -448,6 +486,10 @@ def main() -> int:
     off = Counter(outcome.passes_off for outcome in outcomes)
     slowest = max((outcome.seconds for outcome in outcomes), default=0)
     missed = off[None]
+    shown = Counter(name for outcome in outcomes for name in (*outcome.shown, *(["op"] if outcome.op else [])))
+    print(
+        "of these with", ", ".join(f"the {name} {shown[name]}" for name in ("op", "element", "thread", "instruction"))
+    )
     print(
         f"{len(outcomes)} wrong passes: {len(outcomes) - missed} found, {off[0]} named exactly, "
         f"{sum(off[n] for n in (-1, 1))} one pass off, {sum(c for n, c in off.items() if n is not None and abs(n) > 1)} further;"
