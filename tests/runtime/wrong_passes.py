@@ -29,6 +29,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -98,7 +99,7 @@ def cases() -> tuple[Case, ...]:
     drawn = [(seed, draw_case(seed, [kind])) for seed, kind in enumerate(KINDS)]
     fuzzed = (Case(f"fuzz {seed} ({fusion.kind})", fusion.text, fusion.inputs) for seed, fusion in drawn)
     programs = [
-        Case(name, (CORPUS / f"{name}.mlir").read_text(), inputs_of(name, sizes), sizes)
+        Case(name, (CORPUS / f"{name}.mlir").read_text(), tuple(inputs_of(name, sizes)), sizes)
         for name in UNKNOWN_SIZES
         for sizes in STABLEHLO[name].sizes[-1:]
     ]
@@ -315,9 +316,7 @@ class Planted:
     place: int
 
 
-def planted_in(
-    tree: Path, mutant: Mutant, right: Callable[[Case], Sequence[str]], some: Sequence[Case]
-) -> Planted | None:
+def planted_in(tree: Path, mutant: Mutant, right: Mapping[Case, Sequence[str]], some: Sequence[Case]) -> Planted | None:
     """Plants it here; None where no program becomes wrong.
 
     right  `last_texts` of the compiler as it is
@@ -325,7 +324,7 @@ def planted_in(
     if not plant(tree, mutant):
         return None
     for case in some:
-        if last_texts(case) == right(case):
+        if last_texts(case) == right[case]:
             continue
         try:
             if not is_wrong(case):
@@ -348,7 +347,10 @@ def outcome_of(tree: Path, mutant: Mutant, found: Planted) -> Outcome:
     plant(tree, mutant)
     case = cases()[found.case]
     began = time.process_time()
-    search, label = searched(case)
+    try:
+        search, label = searched(case)
+    except Exception as error:
+        return replace(not_found(mutant, found), op=f"bisect fails: {type(error).__name__}: {error}".partition("\n")[0])
     outcome = replace(not_found(mutant, found), seconds=time.process_time() - began, executed=search.executed)
     if (culprit := search.culprit) is None:
         return outcome
@@ -377,7 +379,8 @@ def in_a_process(work: Callable[[], Any], seconds: float) -> Any:
     process = os.fork()
     if process == 0:
         try:
-            resource.setrlimit(resource.RLIMIT_CPU, (int(sum(os.times()[:2]) + seconds),) * 2)
+            limit = int(sum(os.times()[:2]) + seconds)
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
             np.seterr(all="ignore")
             sending.send(work())
         except BaseException:  # Whatever it is: this process ends here.
@@ -394,10 +397,13 @@ def in_a_process(work: Callable[[], Any], seconds: float) -> Any:
         os.waitpid(process, 0)
 
 
-def lines_run(tree: Path) -> dict[tuple[str, int], list[Case]]:
-    """(file, line) of the package -> the cases whose compilation runs it: in no other can a change of it have an effect."""
+def lines_run(tree: Path) -> tuple[dict[tuple[str, int], list[Case]], dict[Case, Sequence[str]]]:
+    """(file, line) of the package -> the cases whose compilation runs it: in no other can a change of it have an effect.
+
+    The second is what is left of each case.
+    """
     run, folder = set[tuple[str, int]](), str(tree / "xla_emitters")
-    found = defaultdict[tuple[str, int], list[Case]](list)
+    found, left = defaultdict[tuple[str, int], list[Case]](list), dict[Case, Sequence[str]]()
 
     def in_function(frame: FrameType, event: str, argument: object) -> Any:
         run.add((frame.f_code.co_filename, frame.f_lineno))
@@ -410,12 +416,12 @@ def lines_run(tree: Path) -> dict[tuple[str, int], list[Case]]:
         run.clear()
         sys.settrace(follow)
         try:
-            last_texts(case)
+            left[case] = last_texts(case)
         finally:
             sys.settrace(None)
         for line in run:
             found[line].append(case)
-    return found
+    return found, left
 
 
 def drawn(
@@ -423,7 +429,7 @@ def drawn(
     room: str,
     count: int,
     seed: int,
-    right: Callable[[Case], Sequence[str]],
+    right: Mapping[Case, Sequence[str]],
     run: dict[tuple[str, int], list[Case]],
 ) -> Iterator[Outcome]:
     """`count` plants of a room that make something wrong."""
@@ -475,14 +481,13 @@ def main() -> int:
     parser.add_argument("--rooms", default=",".join(ROOMS))
     options = parser.parse_args()
     rooms = options.rooms.split(",")
-    right = cache(last_texts)
-    for case in cases():
-        right(case)
-    run, outcomes = lines_run(TREE), list[Outcome]()
-    for room in rooms:
-        for outcome in drawn(TREE, room, options.count // len(rooms), options.seed, right, run):
-            outcomes.append(outcome)
-            print(line_of(outcome), flush=True)
+    run, right = lines_run(TREE)
+    outcomes = list[Outcome]()
+    searches = [drawn(TREE, room, options.count // len(rooms), options.seed, right, run) for room in rooms]
+    # One of each room in turn, so that a run that is ended early has seen all of them.
+    for outcome in (each for row in zip_longest(*searches) for each in row if each is not None):
+        outcomes.append(outcome)
+        print(line_of(outcome), flush=True)
     off = Counter(outcome.passes_off for outcome in outcomes)
     slowest = max((outcome.seconds for outcome in outcomes), default=0)
     missed = off[None]

@@ -34,10 +34,11 @@ WITHOUT_NAMES = (3, 2)
 class WrongProgram:
     """Numbers are wrong.
 
-    stage  what is executed: a stage, `CPU_STAGE`, ALL of them, or what each of PASSES left
-    sizes  those that were given for the whole program
-    seed   of the inputs, which are drawn anew for every text
-    near   names of the instructions that were found to be wrong: where to look first
+    stage       what is executed: a stage, `CPU_STAGE`, ALL of them, or what each of PASSES left
+    sizes       those that were given for the whole program
+    seed        of the inputs, which are drawn anew for every text
+    near        names of the instructions that were found to be wrong: where to look first
+    open_sizes  how many sizes of values depend on data: a program with more takes sizes from drawn numbers, and its arrays may be huge
     """
 
     options: CompileOptions
@@ -45,6 +46,7 @@ class WrongProgram:
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     seed: int = 0
     near: tuple[str, ...] = ()
+    open_sizes: int = 0
 
     def __call__(self, text: str) -> bool:
         """Whether it is so of `text`; what cannot be compiled or run is not."""
@@ -55,6 +57,8 @@ class WrongProgram:
         record = "passes" if self.stage == PASSES else "stages"
         try:
             program = compile_text(text, "candidate.mlir", replace(self.options, record=record, verify=False))
+            if len(program.sizes.unresolved) > self.open_sizes:
+                return None
             for sizes in choices_of(program.symbols, self.sizes):
                 if not self._verdict(program, sizes).ok:
                     return sizes
@@ -94,7 +98,8 @@ def wrong_program(text: str, options: CompileOptions, sizes: Mapping[str, int], 
     culprit = bisect_program(program, drawn_inputs(program, sizes, seed)).culprit
     if culprit is None:
         return None
-    near = culprit.blame.instructions
+    near, open_sizes = culprit.blame.instructions, len(program.sizes.unresolved)
     # A pass that fails may leave IR that runs; a later pass may hide what an earlier one did.
-    tried = (WrongProgram(options, stage, sizes, seed, near) for stage in (culprit.stage, ALL, CPU_STAGE, PASSES))
+    stages = (culprit.stage, ALL, CPU_STAGE, PASSES)
+    tried = (WrongProgram(options, stage, sizes, seed, near, open_sizes) for stage in stages)
     return next((wrong for wrong in tried if wrong(text)), None)

@@ -106,7 +106,8 @@ class _Search:
             # As it is printed, it may already be another text to a command that looks at texts.
             if not self.asks(self.best.text()):
                 return Reduced(text, (before, before), self.asked, self._elapsed, False)
-            _inlined(self, text)
+            _alone(self)
+            _inlined(self)
             _near(self)
             while True:
                 at_start = self.best
@@ -169,13 +170,15 @@ def _elements(dims: tuple[int, ...]) -> int:
 # ---- a program as one function ----------------------------------------------------------------------------------------------
 
 
-def _inlined(search: _Search, text: str) -> None:
+def _inlined(search: _Search) -> None:
     """Functions become part of ENTRY, which may make it larger: what is left of JAX's own around a program then goes."""
     if not search.best.is_program:
         return
-    module = parse_stablehlo(text)
+    module = parse_stablehlo(search.best.text())
     DiscInlinerPass().apply(make_context(), module)
-    search.takes(ModuleLines.of_module(module, is_program=True).cleaned())
+    candidate = ModuleLines.of_module(module, is_program=True).cleaned()
+    if candidate != search.best:
+        search.takes(candidate)
 
 
 # ---- what is not needed to read the text -----------------------------------------------------------------------------------
@@ -261,7 +264,7 @@ def _near(search: _Search) -> None:
     for name in [one.name for one in search.best.computations]:
         one = next((one for one in search.best.computations if one.name == name), None)
         chosen = {line.name for line in one.instructions if line.name in search.near} if one else set[str]()
-        if one is None or not chosen or (_caller_in_entry(search.best, one) is None and not one.is_entry):
+        if one is None or not chosen:
             continue
         for _ in range(_FURTHEST):
             kept = [line.name for line in one.instructions if line.name in chosen]
@@ -275,7 +278,7 @@ def _near(search: _Search) -> None:
 
 
 def _cut(search: _Search) -> None:
-    """Delta debugging over the instructions of ENTRY and of fusions, the longest first."""
+    """Delta debugging over the instructions of each computation, the longest first."""
     names = sorted(search.best.computations, key=lambda one: -len(one.lines))
     for name in [one.name for one in names]:
         if any(one.name == name for one in search.best.computations):
@@ -307,11 +310,18 @@ def _minimised(search: _Search, name: str, kept: list[str]) -> None:
             parts = min(2 * parts, len(kept))
 
 
+def _with_visible(module: ModuleLines, name: str) -> ModuleLines:
+    """The module, if cutting in a computation shows at ENTRY or at its call there; else with the computation as ENTRY."""
+    one = module.named(name)
+    return module if one.is_entry or _caller_in_entry(module, one) is not None else _as_entry(module, name)
+
+
 def cut(module: ModuleLines, name: str, kept: Sequence[str]) -> ModuleLines | None:
     """Only these instructions of a computation; what they need of others becomes a parameter, what others needed of them the result.
 
-    None where the computation can have no other parameters: it is called by something other than a fusion in ENTRY.
+    What a loop, a branch or a reduction runs becomes ENTRY. None where ENTRY has a use for the result as it is.
     """
+    module = _with_visible(module, name)
     one, chosen = module.named(name), set(kept)
     kept_lines = [line for line in one.lines if line.name in chosen]
     if not kept_lines:
@@ -327,10 +337,8 @@ def cut(module: ModuleLines, name: str, kept: Sequence[str]) -> ModuleLines | No
         return None
     outer = _caller_in_entry(module, one)
     is_same_root = len(results) == 1 and results[0].name == one.root
-    if not one.is_entry and (outer is None or (not is_same_root and outer[0].root != outer[1].name)):
-        # Nothing outside may see a change: only what the root needs can go, and what goes must be a parameter already.
-        if not is_same_root or any(not line.is_parameter for line in needed):
-            return None
+    if outer is not None and not is_same_root and outer[0].root != outer[1].name:
+        return None
     parameters = list(one.parameters)
     added = list[Line]()
     for line in needed:

@@ -38,7 +38,8 @@ def print_hlo(module: ModuleOp, *, of_program: bool = False) -> str:
     """`module` as HLO text, with a newline at its end.
 
     module      holds `hlo.computation` ops and nothing else
-    of_program  ops of programs with unknown sizes, which XLA's HLO text lacks, are written in the same way: for `parse_hlo` alone
+    of_program  ops of programs with unknown sizes, which XLA's HLO text lacks, are written in the same way: for readers, and for
+                `parse_hlo`, which reads all but loops that `disc-loop-invariant` changed
     raises      InternalError for anything else in it, Unsupported for an op that HLO text has not
     """
     name = module.sym_name.data if module.sym_name else "module"
@@ -77,7 +78,7 @@ def _computation(computation: ComputationOp, of_program: bool) -> str:
     root = computation.root
     lines = [f"{'ENTRY ' if computation.is_entry else ''}%{computation.sym_name.data} {{"]
     for op in computation.instructions:
-        if CAPTURES in op.attributes or (_is_of_program(op) and not of_program):
+        if not of_program and _is_of_program(op):
             raise op.unsupported("no HLO text", help="print it as StableHLO")
         lines.append(f"  {'ROOT ' if op.results[0] is root else ''}{_instruction(op)}")
     extra = [f"{key}={value.data}" for key, value in computation.attributes.items() if isinstance(value, StringAttr)]
@@ -86,7 +87,7 @@ def _computation(computation: ComputationOp, of_program: bool) -> str:
 
 
 def _is_of_program(op: HloOp) -> bool:
-    return op.opcode in PROGRAM_OPS or (isinstance(op, DynamicReshapeOp) and op.takes_list)
+    return op.opcode in PROGRAM_OPS or CAPTURES in op.attributes or (isinstance(op, DynamicReshapeOp) and op.takes_list)
 
 
 def _instruction(op: HloOp) -> str:
