@@ -13,10 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
+from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.errors import DataError
 from xla_emitters.explore.check import Verdict
 from xla_emitters.explore.program_bisect import CPU_STAGE, bisect_program
 from xla_emitters.explore.programs import check_passes, check_program, compile_text, reference_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.program_passes import PROGRAM_STAGES
@@ -24,6 +26,7 @@ from xla_emitters.pipelines.programs import DynamicProgram
 
 ALL = "all"
 PASSES = "passes"
+MOST_AXES = 8
 MOST_CHOICES = 8
 """Choices of sizes that are tried of one program."""
 WITHOUT_NAMES = (3, 2)
@@ -38,7 +41,7 @@ class WrongProgram:
     sizes       those that were given for the whole program
     seed        of the inputs, which are drawn anew for every text
     near        names of the instructions that were found to be wrong: where to look first
-    open_sizes  how many sizes of values depend on data: a program with more takes sizes from drawn numbers, and its arrays may be huge
+    open_sizes  how many parameters may be sizes: a program with more may take sizes from drawn numbers, and its arrays would be huge
     """
 
     options: CompileOptions
@@ -57,7 +60,7 @@ class WrongProgram:
         record = "passes" if self.stage == PASSES else "stages"
         try:
             program = compile_text(text, "candidate.mlir", replace(self.options, record=record, verify=False))
-            if len(program.sizes.unresolved) > self.open_sizes:
+            if open_sizes_of(program) > self.open_sizes:
                 return None
             for sizes in choices_of(program.symbols, self.sizes):
                 if not self._verdict(program, sizes).ok:
@@ -83,6 +86,13 @@ class WrongProgram:
         return f"wrong {where.get(self.stage, f'at the stage {self.stage}')}"
 
 
+def open_sizes_of(program: DynamicProgram) -> int:
+    """How many parameters are an integer, or a list of integers as short as those of sizes."""
+    results = [parameter.result for parameter in entry_of(program.source).parameters]
+    integers = [dims_of(result) for result in results if element_of(result).numpy.kind in "iu"]
+    return sum(len(dims) < 2 and all(0 <= size <= MOST_AXES for size in dims) for dims in integers)
+
+
 def choices_of(symbols: Sequence[str], given: Mapping[str, int]) -> Iterator[dict[str, int]]:
     """At most `MOST_CHOICES` values of the symbols, equal ones first: those that were given, and else one of those for each."""
     known = {symbol: given[symbol] for symbol in symbols if symbol in given}
@@ -98,7 +108,7 @@ def wrong_program(text: str, options: CompileOptions, sizes: Mapping[str, int], 
     culprit = bisect_program(program, drawn_inputs(program, sizes, seed)).culprit
     if culprit is None:
         return None
-    near, open_sizes = culprit.blame.instructions, len(program.sizes.unresolved)
+    near, open_sizes = culprit.blame.instructions, open_sizes_of(program)
     # A pass that fails may leave IR that runs; a later pass may hide what an earlier one did.
     stages = (culprit.stage, ALL, CPU_STAGE, PASSES)
     tried = (WrongProgram(options, stage, sizes, seed, near, open_sizes) for stage in stages)
