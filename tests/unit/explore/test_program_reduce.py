@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from runtime.planted_reductions import Fault, planted
 from runtime.stablehlo_programs import CASES, CORPUS
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.explore.hlo_lines import ModuleLines
 from xla_emitters.explore.program_symptoms import MOST_CHOICES, choices_of, wrong_program
@@ -129,7 +131,7 @@ def test_sizes_of_a_smaller_program() -> None:
 def test_the_same_crash_of_a_program_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     right = DiscFlattenMemrefPass.apply
 
-    def fails_on_subtractions(self: DiscFlattenMemrefPass, ctx: object, op: object) -> None:
+    def fails_on_subtractions(self: DiscFlattenMemrefPass, ctx: Context, op: ModuleOp) -> None:
         if any(inner.name == "arith.subf" for inner in op.walk()):
             raise KeyError("no subtraction")
         right(self, ctx, op)
