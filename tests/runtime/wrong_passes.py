@@ -74,6 +74,8 @@ UNKNOWN_SIZES = (
     *("update_slice", "masked_softmax", "halves", "narrow", "scatter_add"),
 )
 """Programs in StableHLO: of tests/corpus/stablehlo."""
+MOST_CANDIDATES = 400
+"""Changes of a room's source of which plants are drawn: each is parsed, which takes time."""
 MOST_CASES = 3
 """Programs that a plant is tried on."""
 
@@ -434,7 +436,7 @@ def drawn(
 ) -> Iterator[Outcome]:
     """`count` plants of a room that make something wrong."""
     files = sources(tree, [room])
-    candidates = sample(tree, files, 10_000, seed)
+    candidates = sample(tree, files, MOST_CANDIDATES, seed)
     random.Random(seed).shuffle(candidates)
     found = 0
     for mutant in candidates:
