@@ -3,7 +3,7 @@
     make bisect-faults                                            40 plants of 8 rooms
     PYTHONPATH=tests python -m runtime.wrong_passes --count 10 --seed 3
 
-    rewrite     folders.py:254 operand order  a - b -> b - a    of fuzz 31: planted xla-simplify-arith (1), named the same, 0.4 s, 12 runs
+    lowering/lower_affine.py:61 operand order  a - b -> b - a  of fuzz 31: planted in xla-simplify-arith (1), named the same, 0.4 s
 
 A plant is one change of the compiler's source (`source_mutants`) that makes the results of some program wrong, or its kernel fail.
 It is drawn from the functions of a room, and put into the running process by giving the function the code of the changed text, in a process
@@ -27,8 +27,9 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -65,12 +66,16 @@ from xla_emitters.rewrite.recorder import Observer
 ROOMS = ("graph", "emitters", "transforms", "rewrite", "lowering", "buffers", "loops", "host")
 BLOCKS = 16
 LONGEST_SECONDS = 60
-"""Of a plant's processor time; a loaded machine takes longer."""
+"""Of a search's processor time; a loaded machine takes longer."""
+LONGEST_PLANTING_SECONDS = 15
+"""Of the processor time in which a plant shows its effect: some make the compiler run forever."""
 UNKNOWN_SIZES = (
     *("embedding", "loop", "branches", "cumulative", "outer", "padded", "reversed", "scan", "sorted", "gradient"),
     *("update_slice", "masked_softmax", "halves", "narrow", "scatter_add"),
 )
 """Programs in StableHLO: of tests/corpus/stablehlo."""
+MOST_CANDIDATES = 400
+"""Changes of a room's source of which plants are drawn: each is parsed, which takes time."""
 MOST_CASES = 3
 """Programs that a plant is tried on."""
 
@@ -96,7 +101,7 @@ def cases() -> tuple[Case, ...]:
     drawn = [(seed, draw_case(seed, [kind])) for seed, kind in enumerate(KINDS)]
     fuzzed = (Case(f"fuzz {seed} ({fusion.kind})", fusion.text, fusion.inputs) for seed, fusion in drawn)
     programs = [
-        Case(name, (CORPUS / f"{name}.mlir").read_text(), inputs_of(name, sizes), sizes)
+        Case(name, (CORPUS / f"{name}.mlir").read_text(), tuple(inputs_of(name, sizes)), sizes)
         for name in UNKNOWN_SIZES
         for sizes in STABLEHLO[name].sizes[-1:]
     ]
@@ -280,32 +285,48 @@ class Outcome:
     """What bisect said of a plant.
 
     planted, named  positions among all passes over the program, and their names
+    op              that is named, in one line; "" for none
+    shown           what else is: "element", "thread", "instruction"
     seconds         of one core
     """
 
     mutant: Mutant
     case: str
     planted: tuple[int, str]
-    named: tuple[int, str] | None
-    seconds: float
-    executed: int
+    named: tuple[int, str] | None = None
+    op: str = ""
+    shown: tuple[str, ...] = ()
+    seconds: float = LONGEST_SECONDS
+    executed: int = 0
 
     @property
     def passes_off(self) -> int | None:
         return None if self.named is None else self.named[0] - self.planted[0]
 
 
-def try_plant(
-    tree: Path, mutant: Mutant, right: Callable[[Case], Sequence[str]], some: Sequence[Case]
-) -> Outcome | None:
-    """Plants it here and searches; None where no program becomes wrong.
+@dataclass(frozen=True)
+class Planted:
+    """A plant that has an effect.
+
+    case    position of the program that it makes wrong
+    passes  names of all passes over it
+    place   the first of them whose IR is another
+    """
+
+    case: int
+    passes: tuple[str, ...]
+    place: int
+
+
+def planted_in(tree: Path, mutant: Mutant, right: Mapping[Case, Sequence[str]], some: Sequence[Case]) -> Planted | None:
+    """Plants it here; None where no program becomes wrong.
 
     right  `last_texts` of the compiler as it is
     """
     if not plant(tree, mutant):
         return None
     for case in some:
-        if last_texts(case) == right(case):
+        if last_texts(case) == right[case]:
             continue
         try:
             if not is_wrong(case):
@@ -314,22 +335,38 @@ def try_plant(
             # A pass that fails names itself; this is about those that do not.
             return None
         # The right IR, from a process in which nothing is planted.
-        wanted = in_a_process(lambda case=case: unplanted(tree, mutant, case), LONGEST_SECONDS)
+        wanted = in_a_process(lambda case=case: unplanted(tree, mutant, case), LONGEST_PLANTING_SECONDS)
         texts = texts_after_passes(case)
         if not isinstance(wanted, list):
             return None
         place = next((n for n, pair in enumerate(texts) if n >= len(wanted) or pair != wanted[n]), None)
-        if place is None:
-            return None
-        began = time.process_time()
-        search, label = searched(case)
-        seconds, named = time.process_time() - began, None
-        if search.culprit is not None:
-            # Of kernels with equal passes the one that is nearest to the plant.
-            places = [n for n, (name, _) in enumerate(texts) if name == label]
-            named = (min(places, key=lambda n: abs(n - place)), label) if places else (10_000, label)
-        return Outcome(mutant, case.name, (place, texts[place][0]), named, seconds, search.executed)
+        return None if place is None else Planted(cases().index(case), tuple(name for name, _ in texts), place)
     return None
+
+
+def outcome_of(tree: Path, mutant: Mutant, found: Planted) -> Outcome:
+    """Plants it here and searches."""
+    plant(tree, mutant)
+    case = cases()[found.case]
+    began = time.process_time()
+    try:
+        search, label = searched(case)
+    except Exception as error:
+        return replace(not_found(mutant, found), op=f"bisect fails: {type(error).__name__}: {error}".partition("\n")[0])
+    outcome = replace(not_found(mutant, found), seconds=time.process_time() - began, executed=search.executed)
+    if (culprit := search.culprit) is None:
+        return outcome
+    # Of kernels with equal passes the one that is nearest to the plant.
+    places = [n for n, name in enumerate(found.passes) if name == label]
+    named = (min(places, key=lambda n: abs(n - found.place)), label) if places else (10_000, label)
+    said = {"element": culprit.element, "thread": culprit.thread, "instruction": culprit.blame.instructions}
+    shown = tuple(name for name, value in said.items() if value)
+    return replace(outcome, named=named, op=culprit.blame.op, shown=shown)
+
+
+def not_found(mutant: Mutant, found: Planted) -> Outcome:
+    """Of a search that dies, or takes too long."""
+    return Outcome(mutant, cases()[found.case].name, (found.place, found.passes[found.place]))
 
 
 def unplanted(tree: Path, mutant: Mutant, case: Case) -> Texts:
@@ -344,7 +381,8 @@ def in_a_process(work: Callable[[], Any], seconds: float) -> Any:
     process = os.fork()
     if process == 0:
         try:
-            resource.setrlimit(resource.RLIMIT_CPU, (int(sum(os.times()[:2]) + seconds),) * 2)
+            limit = int(sum(os.times()[:2]) + seconds)
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
             np.seterr(all="ignore")
             sending.send(work())
         except BaseException:  # Whatever it is: this process ends here.
@@ -361,10 +399,13 @@ def in_a_process(work: Callable[[], Any], seconds: float) -> Any:
         os.waitpid(process, 0)
 
 
-def lines_run(tree: Path) -> dict[tuple[str, int], list[Case]]:
-    """(file, line) of the package -> the cases whose compilation runs it: in no other can a change of it have an effect."""
+def lines_run(tree: Path) -> tuple[dict[tuple[str, int], list[Case]], dict[Case, Sequence[str]]]:
+    """(file, line) of the package -> the cases whose compilation runs it: in no other can a change of it have an effect.
+
+    The second is what is left of each case.
+    """
     run, folder = set[tuple[str, int]](), str(tree / "xla_emitters")
-    found = defaultdict[tuple[str, int], list[Case]](list)
+    found, left = defaultdict[tuple[str, int], list[Case]](list), dict[Case, Sequence[str]]()
 
     def in_function(frame: FrameType, event: str, argument: object) -> Any:
         run.add((frame.f_code.co_filename, frame.f_lineno))
@@ -377,12 +418,12 @@ def lines_run(tree: Path) -> dict[tuple[str, int], list[Case]]:
         run.clear()
         sys.settrace(follow)
         try:
-            last_texts(case)
+            left[case] = last_texts(case)
         finally:
             sys.settrace(None)
         for line in run:
             found[line].append(case)
-    return found
+    return found, left
 
 
 def drawn(
@@ -390,12 +431,12 @@ def drawn(
     room: str,
     count: int,
     seed: int,
-    right: Callable[[Case], Sequence[str]],
+    right: Mapping[Case, Sequence[str]],
     run: dict[tuple[str, int], list[Case]],
 ) -> Iterator[Outcome]:
     """`count` plants of a room that make something wrong."""
     files = sources(tree, [room])
-    candidates = sample(tree, files, 10_000, seed)
+    candidates = sample(tree, files, MOST_CANDIDATES, seed)
     random.Random(seed).shuffle(candidates)
     found = 0
     for mutant in candidates:
@@ -405,9 +446,14 @@ def drawn(
         some = (
             reached if len(reached) <= MOST_CASES else random.Random(str(mutant.identity)).sample(reached, MOST_CASES)
         )
-        outcome = in_a_process(lambda mutant=mutant, some=some: try_plant(tree, mutant, right, some), LONGEST_SECONDS)
-        if isinstance(outcome, Outcome):
-            yield outcome
+        planted = in_a_process(
+            lambda mutant=mutant, some=some: planted_in(tree, mutant, right, some), LONGEST_PLANTING_SECONDS
+        )
+        if isinstance(planted, Planted):
+            outcome = in_a_process(
+                lambda mutant=mutant, planted=planted: outcome_of(tree, mutant, planted), LONGEST_SECONDS
+            )
+            yield outcome if isinstance(outcome, Outcome) else not_found(mutant, planted)
             found += 1
             if found == count:
                 return
@@ -426,7 +472,7 @@ def line_of(outcome: Outcome) -> str:
     place = f"{mutant.file.removeprefix('xla_emitters/')}:{mutant.line}"
     return (
         f"{place:<46} {mutant.kind:<17} {outcome.case:<30} {outcome.planted[1]:<44} {said:<40}"
-        f" {outcome.seconds:5.1f} s {outcome.executed:4d} runs"
+        f" {outcome.seconds:5.1f} s {outcome.executed:4d} runs  {outcome.op[:60]}"
     )
 
 
@@ -437,17 +483,20 @@ def main() -> int:
     parser.add_argument("--rooms", default=",".join(ROOMS))
     options = parser.parse_args()
     rooms = options.rooms.split(",")
-    right = cache(last_texts)
-    for case in cases():
-        right(case)
-    run, outcomes = lines_run(TREE), list[Outcome]()
-    for room in rooms:
-        for outcome in drawn(TREE, room, options.count // len(rooms), options.seed, right, run):
-            outcomes.append(outcome)
-            print(line_of(outcome), flush=True)
+    run, right = lines_run(TREE)
+    outcomes = list[Outcome]()
+    searches = [drawn(TREE, room, options.count // len(rooms), options.seed, right, run) for room in rooms]
+    # One of each room in turn, so that a run that is ended early has seen all of them.
+    for outcome in (each for row in zip_longest(*searches) for each in row if each is not None):
+        outcomes.append(outcome)
+        print(line_of(outcome), flush=True)
     off = Counter(outcome.passes_off for outcome in outcomes)
     slowest = max((outcome.seconds for outcome in outcomes), default=0)
     missed = off[None]
+    shown = Counter(name for outcome in outcomes for name in (*outcome.shown, *(["op"] if outcome.op else [])))
+    print(
+        "of these with", ", ".join(f"the {name} {shown[name]}" for name in ("op", "element", "thread", "instruction"))
+    )
     print(
         f"{len(outcomes)} wrong passes: {len(outcomes) - missed} found, {off[0]} named exactly, "
         f"{sum(off[n] for n in (-1, 1))} one pass off, {sum(c for n, c in off.items() if n is not None and abs(n) > 1)} further;"

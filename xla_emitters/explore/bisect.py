@@ -424,28 +424,31 @@ def blamed_hlo(
     wanted: Sequence[Array],
     value_of: ValueOf = own_value,
 ) -> tuple[Blame, Element | None]:
-    """The first instruction with a value that no instruction of that name had before, and the first wrong element of the results.
+    """The first instruction whose value is another than before, else the first new one, and the first wrong element of the results.
 
     value_of  what an instruction computes
     """
     results = evaluate(entry_of(after), inputs, value_of=value_of)
     element = next(_wrong_elements(results, wanted), None)
-    new = print_hlo(after)
+    new = print_hlo(after, of_program=True)
     if before is None:
         return Blame(), element
-    values, named = _values_by_name(before, inputs, value_of), dict[str, HloOp]()
+    values = _values_by_name(before, inputs, value_of)
     known = [array for arrays in values.values() for array in arrays]
-    for op, array in _values_in_order(after, inputs, value_of):
-        earlier = values.get(op.instruction_name.data, known)
+    changed = [
+        op
+        for op, array in _values_in_order(after, inputs, value_of)
         if not any(
-            a.shape == array.shape and a.dtype == array.dtype and not differing(a, array).any() for a in earlier
-        ):
-            named.setdefault(op.instruction_name.data, op)
-            break
-    old, lines = print_hlo(before), new.split("\n")
-    if not named:
+            a.shape == array.shape and a.dtype == array.dtype and not differing(a, array).any()
+            for a in values.get(op.instruction_name.data, known)
+        )
+    ]
+    # What a pass adds may have other values and be right; an instruction that was there and has another value is not.
+    op = next((op for op in changed if op.instruction_name.data in values), next(iter(changed), None))
+    old, lines = print_hlo(before, of_program=True), new.split("\n")
+    if op is None:
         return Blame(diff=diff_of_texts(old, new)), element
-    ((name, op),) = named.items()
+    name = op.instruction_name.data
     at = next((number for number, line in enumerate(lines) if f"%{name} = " in line), 0)
     place = written_at(op)
     blame = Blame(lines[at].strip(), False, (name,), str(place) if place else "", diff_of_texts(old, new, None, at))

@@ -241,9 +241,11 @@ def diff_around(before: ModuleOp, after: ModuleOp, op: Operation | None) -> tupl
 
 
 def diff_of_texts(old: str, new: str, at_old: int | None = None, at_new: int | None = None) -> tuple[str, ...]:
-    """The group of changed lines nearest to a line of either text, numbered from 0. Names of values do not count."""
+    """The group of changed lines nearest to a line of either text, numbered from 0; names of values count only if nothing else changes."""
     old_lines, new_lines = old.split("\n"), new.split("\n")
     unnamed = [[_NAME.sub("%", line) for line in lines] for lines in (old_lines, new_lines)]
+    if unnamed[0] == unnamed[1]:
+        unnamed = [old_lines, new_lines]  # operands in another order
     # Exact where that is quick.
     matcher = difflib.SequenceMatcher(None, *unnamed, autojunk=len(old_lines) > 2000)
     groups = list(matcher.get_grouped_opcodes(2))

@@ -1,4 +1,4 @@
-"""An HLO module as lines that can be cut, joined and printed: what `reduce` works on.
+"""A module or a program as lines that can be cut, joined and printed: what `reduce` works on.
 
     %fused {                                         Lines("fused", root "v3", parameters and instructions by name)
       %v0 = f32[8]{0} parameter(0)                     Line("v0", "f32[8]{0}", "parameter", (), "0)")
@@ -7,6 +7,9 @@
 
 A line knows its operands, and the rest of its text as it is printed. Nothing here knows what an opcode means, so that every opcode, tuple
 and nested call is handled alike; whether a change is still HLO is for the parser to say.
+
+A program in StableHLO has the same lines, with `?` for an unknown size; its text is StableHLO again. Lost are the names and attributes of
+its arguments.
 """
 
 from __future__ import annotations
@@ -16,14 +19,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from xdsl.dialects.builtin import ModuleOp
+
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.errors import InternalError
 from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.stablehlo_text import is_stablehlo, parse_stablehlo, print_stablehlo
 
 _WORD = re.compile(r"%([\w.\-]+)")
-_SHAPE = re.compile(r"([a-z]\w*)\[([\d,]*)\](\{[^}]*\})?")
+_SHAPE = re.compile(r"([a-z]\w*)\[([\d,?]*)\](\{[^}]*\})?")
+UNKNOWN = -1
+"""The size `?`."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,11 @@ class Line:
     @property
     def is_parameter(self) -> bool:
         return self.opcode == "parameter"
+
+    @property
+    def is_check(self) -> bool:
+        """Whether it is there for its effect: to check sizes before a run."""
+        return self.opcode == "shape-assertion"
 
     @cached_property
     def attributes(self) -> tuple[str, tuple[str, ...]]:
@@ -109,8 +122,8 @@ class Lines:
         return tuple(line for line in self.lines if not line.is_parameter)
 
     def reached(self) -> set[str]:
-        """The names that the root needs."""
-        found, waiting = set[str](), [self.root]
+        """The names that the root and the checks need."""
+        found, waiting = set[str](), [self.root, *(line.name for line in self.lines if line.is_check)]
         while waiting:
             if (name := waiting.pop()) not in found:
                 found.add(name)
@@ -141,17 +154,23 @@ class Lines:
 
 @dataclass(frozen=True)
 class ModuleLines:
-    """A module. `attributes` is what its first line says beside the name."""
+    """A module. `attributes` is what its first line says beside the name; `is_program` where its text is StableHLO."""
 
     name: str
     attributes: str
     computations: tuple[Lines, ...]
+    is_program: bool = False
 
     @classmethod
     def of(cls, text: str) -> ModuleLines:
-        """raises what `parse_hlo` raises"""
-        module = parse_hlo(text)
-        printed = print_hlo(module)
+        """raises what the text's parser raises"""
+        if is_stablehlo(text):
+            return cls.of_module(parse_stablehlo(text), is_program=True)
+        return cls.of_module(parse_hlo(text))
+
+    @classmethod
+    def of_module(cls, module: ModuleOp, *, is_program: bool = False) -> ModuleLines:
+        printed = print_hlo(module, of_program=is_program)
         head = printed.partition("\n")[0].removeprefix("HloModule ")
         name, _, attributes = head.partition(", ")
         computations = [_lines_of(op) for op in module.ops if isinstance(op, ComputationOp)]
@@ -160,7 +179,16 @@ class ModuleLines:
         found = tuple(
             replace(one, lines=tuple(_with_tail(one.name, line, tails) for line in one.lines)) for one in computations
         )
-        return cls(name, attributes, found)
+        return cls(name, attributes, found, is_program)
+
+    def text(self) -> str:
+        """As HLO text, or as StableHLO; verified by its parser. raises what this raises"""
+        if not self.is_program:
+            parse_hlo(str(self))
+            return str(self)
+        text = print_stablehlo(parse_hlo(str(self), of_program=True))
+        parse_stablehlo(text)
+        return text
 
     def __str__(self) -> str:
         head = f"HloModule {self.name}{', ' if self.attributes else ''}{self.attributes}"
@@ -267,19 +295,23 @@ def _with_tail(computation: str, line: Line, printed: Mapping[tuple[str, str], s
 
 
 def shapes_in(text: str) -> list[tuple[int, ...]]:
-    """The dimensions of every array type in a text."""
-    return [tuple(map(int, dims.split(","))) if dims else () for _, dims, _ in _SHAPE.findall(text)]
+    """The dimensions of every array type in a text; an unknown one is `UNKNOWN`."""
+    return [_dims(dims) for _, dims, _ in _SHAPE.findall(text)]
+
+
+def _dims(text: str) -> tuple[int, ...]:
+    return tuple(UNKNOWN if size == "?" else int(size) for size in text.split(",")) if text else ()
 
 
 def with_dims(text: str, dims: Mapping[tuple[int, ...], Sequence[int]]) -> str:
     """Every array type whose dimensions are in the mapping gets others; its layout is the default one if the rank changes."""
 
     def changed(match: re.Match[str]) -> str:
-        old = tuple(map(int, match[2].split(","))) if match[2] else ()
-        if (new := dims.get(old)) is None:
+        if (new := dims.get(old := _dims(match[2]))) is None:
             return match[0]
         default = f"{{{','.join(map(str, reversed(range(len(new)))))}}}" if new else ""
         layout = match[3] or "" if len(new) == len(old) else default
-        return f"{match[1]}[{','.join(map(str, new))}]{layout}"
+        shown = ("?" if size == UNKNOWN else str(size) for size in new)
+        return f"{match[1]}[{','.join(shown)}]{layout}"
 
     return _SHAPE.sub(changed, text)

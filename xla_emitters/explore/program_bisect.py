@@ -284,7 +284,7 @@ class _Search:
             old = earlier.get(name, self.program.source if not name else None)
             if old is None or module.is_structurally_equivalent(old):
                 continue
-            if all(any(isinstance(op, ComputationOp) for op in each.ops) for each in (old, module)):
+            if all(any(isinstance(op, ComputationOp) and op.is_entry for op in each.ops) for each in (old, module)):
                 blame = blamed_hlo(old, module, self.arrays, self._results, value_of)[0]
             else:
                 blame = blamed(old, module, (), ())

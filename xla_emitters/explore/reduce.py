@@ -1,15 +1,16 @@
-"""Shrinks an HLO module as long as something stays true of it: that numbers are wrong, that we crash, that a command says so.
+"""Shrinks HLO text or StableHLO as long as something stays true of it: that numbers are wrong, that we crash, that a command says so.
 
     fused {  300 instructions  }                           fused {
     ENTRY main { ... fusion(...) }        ->                 %v0 = f32[2] parameter(0)
                                         keep(text)           ROOT %v7 = f32[2] subtract(%v0, %v0)
                                                            } ...
 
-    alone       one fusion becomes all of ENTRY; then its computation becomes ENTRY itself
+    inlined     of a program: what is called becomes part of ENTRY
+    alone       one fusion becomes all of ENTRY; then its computation, or what a loop or a branch runs, becomes ENTRY itself
     near        only instructions around those that are known to be wrong (`bisect` names them)
     cut         delta debugging over the instructions of a computation: those that are left out, and are still needed, become parameters
     bypass      an instruction is replaced by an operand, or by another value of its type; inside loops and reductions too
-    sizes       a dimension of one size becomes 1, 2 or half of it, everywhere at once; arrays lose dimensions
+    sizes       a dimension of one size becomes 1, 2 or half of it, everywhere at once; unknown ones become known; arrays lose dimensions
     attributes  what is not needed to read the text (metadata, backend configuration, aliasing) goes; constants become 0 or 1
 
 Each candidate is printed, and read back by our parser, which verifies it: what breaks HLO's rules is never asked about. A candidate is
@@ -26,19 +27,21 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from xla_emitters.dialects.context import make_context
 from xla_emitters.errors import UsageError, XlaEmittersError
-from xla_emitters.explore.hlo_lines import Line, Lines, ModuleLines, shapes_in, with_dims
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.explore.hlo_lines import UNKNOWN, Line, Lines, ModuleLines, shapes_in, with_dims
+from xla_emitters.graph.disc_inliner import DiscInlinerPass
+from xla_emitters.stablehlo_text import parse_stablehlo
 
 Keep = Callable[[str], bool]
-"""Whether a text still has what is looked for. It is asked about verified HLO only."""
+"""Whether a text still has what is looked for. It is asked about verified HLO, or StableHLO, only."""
 
 
 @dataclass(frozen=True)
 class Reduced:
     """What came of a reduction.
 
-    text          HLO, verified
+    text          HLO, or StableHLO; verified
     instructions  before and after; parameters and ENTRY's calls of fusions are not counted
     asked         how often `keep` was asked
     is_finished   whether nothing smaller was found in a whole round; False: the time was over, or it was interrupted
@@ -51,6 +54,8 @@ class Reduced:
     is_finished: bool
 
 
+_MANY = 1024
+"""What an unknown size counts in comparisons of candidates."""
 _FURTHEST = 5
 """Steps from an instruction that is known to be wrong, before all instructions are looked at."""
 
@@ -72,7 +77,7 @@ def reduce(
     near       names of instructions around which to look first
     seconds    limit of the search; None: none
     on_better  is called with each better text, and its number of instructions
-    raises     what `parse_hlo` raises for `text`; UsageError where `keep` is not true of it
+    raises     what the parser raises for `text`; UsageError where `keep` is not true of it
     """
     search = _Search(ModuleLines.of(text), keep, tuple(near), seconds, on_better)
     if not search.asks(text):
@@ -99,19 +104,21 @@ class _Search:
         before, is_finished, best_text = self.best.instructions, False, text
         try:
             # As it is printed, it may already be another text to a command that looks at texts.
-            if not self.asks(str(self.best)):
+            if not self.asks(self.best.text()):
                 return Reduced(text, (before, before), self.asked, self._elapsed, False)
+            _alone(self)
+            _inlined(self)
             _near(self)
             while True:
                 at_start = self.best
-                for step in (_attributes, _alone, _cut, _bypass, _bypass_parameters, _sizes, _ranks, _constants):
+                for step in _ROUND:
                     step(self)
                 if self.best == at_start:
                     break
             is_finished = True
         except _OutOfTime:
             pass
-        best_text = str(self.best)
+        best_text = self.best.text()
         return Reduced(best_text, (before, self.best.instructions), self.asked, self._elapsed, is_finished)
 
     @property
@@ -132,29 +139,46 @@ class _Search:
         candidate = candidate.cleaned()
         if _size(candidate) >= _size(self.best):
             return False
-        text = str(candidate)
-        if text in self.seen:
+        if (lines := str(candidate)) in self.seen:
             return False
-        self.seen.add(text)
-        if not _is_hlo(text) or not self.asks(text):
+        self.seen.add(lines)
+        return self.takes(candidate)
+
+    def takes(self, candidate: ModuleLines) -> bool:
+        """Takes the candidate, whatever its size, if it can be read and keeps what is looked for."""
+        try:
+            text = candidate.text()
+        except XlaEmittersError:
+            return False
+        if not self.asks(text):
             return False
         self.best = candidate
         self.on_better(text, candidate.instructions)
         return True
 
 
-def _is_hlo(text: str) -> bool:
-    try:
-        parse_hlo(text)
-    except XlaEmittersError:
-        return False
-    return True
-
-
 def _size(module: ModuleLines) -> tuple[int, int, int, int, int]:
     lines = [line for one in module.computations for line in one.lines]
-    elements = sum(math.prod(dims) for line in lines for dims in shapes_in(line.type))
+    elements = sum(_elements(dims) for line in lines for dims in shapes_in(line.type))
     return module.instructions, len(lines), sum(len(line.operands) for line in lines), elements, len(str(module))
+
+
+def _elements(dims: tuple[int, ...]) -> int:
+    return math.prod(_MANY if size == UNKNOWN else size for size in dims)
+
+
+# ---- a program as one function ----------------------------------------------------------------------------------------------
+
+
+def _inlined(search: _Search) -> None:
+    """Functions become part of ENTRY, which may make it larger: what is left of JAX's own around a program then goes."""
+    if not search.best.is_program:
+        return
+    module = parse_stablehlo(search.best.text())
+    DiscInlinerPass().apply(make_context(), module)
+    candidate = ModuleLines.of_module(module, is_program=True).cleaned()
+    if candidate != search.best:
+        search.takes(candidate)
 
 
 # ---- what is not needed to read the text -----------------------------------------------------------------------------------
@@ -191,7 +215,7 @@ def _without_attributes(module: ModuleLines, names: set[str]) -> ModuleLines:
 
 
 def _alone(search: _Search) -> None:
-    """One fusion, or what else calls a computation with its own arguments, becomes all of ENTRY; then that computation itself does."""
+    """One fusion, or what else calls a computation with its own arguments, becomes all of ENTRY; then a computation itself does."""
     entry = search.best.entry
     calls = [(one, line) for one in search.best.computations for line in one.lines if line.opcode in ("fusion", "call")]
     if len(entry.instructions) > 1:
@@ -202,10 +226,14 @@ def _alone(search: _Search) -> None:
             )
         )
         any(search.tries(_alone_in_entry(search.best, one, line)) for one, line in calls)
-    entry = search.best.entry
-    if len(entry.instructions) == 1 and entry.instructions[0].opcode in ("fusion", "call"):
-        for name in _called(search.best, entry.instructions[0]):
-            search.tries(_as_entry(search.best, name))
+    names = [one.name for one in search.best.computations if not one.is_entry]
+    any(search.tries(_as_entry(search.best, name)) for name in names)
+
+
+def _reread(search: _Search) -> None:
+    """A program as its own text has it: there are no tuples in StableHLO."""
+    if search.best.is_program:
+        search.tries(ModuleLines.of(search.best.text()))
 
 
 def _called(module: ModuleLines, line: Line) -> list[str]:
@@ -236,7 +264,7 @@ def _near(search: _Search) -> None:
     for name in [one.name for one in search.best.computations]:
         one = next((one for one in search.best.computations if one.name == name), None)
         chosen = {line.name for line in one.instructions if line.name in search.near} if one else set[str]()
-        if one is None or not chosen or (_caller_in_entry(search.best, one) is None and not one.is_entry):
+        if one is None or not chosen:
             continue
         for _ in range(_FURTHEST):
             kept = [line.name for line in one.instructions if line.name in chosen]
@@ -250,7 +278,7 @@ def _near(search: _Search) -> None:
 
 
 def _cut(search: _Search) -> None:
-    """Delta debugging over the instructions of ENTRY and of fusions, the longest first."""
+    """Delta debugging over the instructions of each computation, the longest first."""
     names = sorted(search.best.computations, key=lambda one: -len(one.lines))
     for name in [one.name for one in names]:
         if any(one.name == name for one in search.best.computations):
@@ -282,17 +310,26 @@ def _minimised(search: _Search, name: str, kept: list[str]) -> None:
             parts = min(2 * parts, len(kept))
 
 
+def _with_visible(module: ModuleLines, name: str) -> ModuleLines:
+    """The module, if cutting in a computation shows at ENTRY or at its call there; else with the computation as ENTRY."""
+    one = module.named(name)
+    return module if one.is_entry or _caller_in_entry(module, one) is not None else _as_entry(module, name)
+
+
 def cut(module: ModuleLines, name: str, kept: Sequence[str]) -> ModuleLines | None:
     """Only these instructions of a computation; what they need of others becomes a parameter, what others needed of them the result.
 
-    None where the computation can have no other parameters: it is called by something other than a fusion in ENTRY.
+    What a loop, a branch or a reduction runs becomes ENTRY. None where ENTRY has a use for the result as it is.
     """
+    module = _with_visible(module, name)
     one, chosen = module.named(name), set(kept)
     kept_lines = [line for line in one.lines if line.name in chosen]
     if not kept_lines:
         return None
     used = {operand for line in kept_lines for operand in line.operands}
-    results = [line for line in kept_lines if line.name not in used or line.name == one.root]
+    results = [line for line in kept_lines if (line.name not in used and not line.is_check) or line.name == one.root]
+    if not results:
+        return None
     if len(results) > 1:
         results = [line for line in results if not line.type.startswith("(")] or results
     needed = [line for line in one.lines if line.name in used and line.name not in chosen]
@@ -300,10 +337,8 @@ def cut(module: ModuleLines, name: str, kept: Sequence[str]) -> ModuleLines | No
         return None
     outer = _caller_in_entry(module, one)
     is_same_root = len(results) == 1 and results[0].name == one.root
-    if not one.is_entry and (outer is None or (not is_same_root and outer[0].root != outer[1].name)):
-        # Nothing outside may see a change: only what the root needs can go, and what goes must be a parameter already.
-        if not is_same_root or any(not line.is_parameter for line in needed):
-            return None
+    if outer is not None and not is_same_root and outer[0].root != outer[1].name:
+        return None
     parameters = list(one.parameters)
     added = list[Line]()
     for line in needed:
@@ -397,16 +432,17 @@ def _sizes(search: _Search) -> None:
     while left := sorted(_sizes_in(search.best) - done, reverse=True):
         size = left[0]
         done.add(size)
-        for smaller in sorted({0, 1, 2, 3, size // 2} - {0}):
-            if smaller < size and any(
-                search.tries(_resized(search.best, size, smaller, deep)) for deep in (False, True)
+        smaller = [1, 2, 3] if size == UNKNOWN else sorted({1, 2, 3, size // 2} - {0})
+        for new in smaller:
+            if (new < size or size == UNKNOWN) and any(
+                search.tries(_resized(search.best, size, new, deep)) for deep in (False, size != UNKNOWN)
             ):
                 break
 
 
 def _sizes_in(module: ModuleLines) -> set[int]:
     lines = (line for one in module.computations for line in one.lines)
-    return {size for line in lines for dims in shapes_in(line.type) for size in dims if size > 1}
+    return {size for line in lines for dims in shapes_in(line.type) for size in dims if size > 1 or size == UNKNOWN}
 
 
 def _resized(module: ModuleLines, old: int, new: int, in_attributes: bool) -> ModuleLines:
@@ -460,3 +496,7 @@ def _constants(search: _Search) -> None:
                     lines = tuple(simple if other.name == line.name else other for other in one.lines)
                     if simple != line and search.tries(search.best.with_(replace(one, lines=lines))):
                         break
+
+
+_ROUND = (_attributes, _alone, _reread, _cut, _bypass, _bypass_parameters, _sizes, _ranks, _constants)
+"""The steps of one round, in order."""

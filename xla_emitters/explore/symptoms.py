@@ -1,8 +1,10 @@
 """What a reduction keeps: wrong numbers at a stage, or one crash of ours. Each is asked of a text, in a process that may die of it.
 
-symptom = wrong_stage(text, options)       "flat"                     where `bisect` finds the first wrong pass
-is_wrong(smaller, "flat", options)         True                       still wrong there
+wrong = wrong_in(text, options)            wrong at the stage flat    where `bisect` finds the first wrong pass
+wrong(smaller)                             True                       still wrong there
 crash_of(text, options)                    "KeyError in lower_tensors.py:_stored"
+
+Wrong numbers of programs in StableHLO are in `program_symptoms`.
 """
 
 from __future__ import annotations
@@ -16,9 +18,11 @@ from pathlib import Path
 from xla_emitters.errors import InternalError, XlaEmittersError
 from xla_emitters.explore.bisect import bisect
 from xla_emitters.explore.check import check
+from xla_emitters.explore.programs import compile_text
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+from xla_emitters.stablehlo_text import is_stablehlo
 
 PACKAGE = str(Path(__file__).parents[1])
 
@@ -104,8 +108,11 @@ class Crash:
 
 
 def crash_of(text: str, options: CompileOptions) -> str | None:
-    """How compiling and verifying a text fails by a bug of ours; None where it does not: see `signature_of`."""
-    return crash_in(lambda: compile_module(read_module(text), replace(options, verify=True)))
+    """How compiling and verifying a text, HLO or StableHLO, fails by a bug of ours; None where it does not: see `signature_of`."""
+    verified = replace(options, verify=True)
+    if is_stablehlo(text):
+        return crash_in(lambda: compile_text(text, "program.mlir", verified).code)
+    return crash_in(lambda: compile_module(read_module(text), verified))
 
 
 def crash_in(work: Callable[[], object]) -> str | None:

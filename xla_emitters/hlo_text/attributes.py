@@ -8,6 +8,7 @@ Source: docs/reference/1 6.6, 6.8.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -195,6 +196,19 @@ def _parse_word(cursor: Cursor) -> Attribute:
     return StringAttr(cursor.name("a word").text)
 
 
+def _parse_message(cursor: Cursor) -> Attribute:
+    """A string as JSON has it."""
+    token = cursor.expect_kind(TokenKind.STRING, "a message")
+    try:
+        return StringAttr(json.loads(token.text))
+    except ValueError as error:
+        raise cursor.error(f"this string is not written as in JSON: {error}", token) from None
+
+
+def _message_text(attribute: Attribute) -> str:
+    return json.dumps(_text_of_string(attribute))
+
+
 def _parse_labels(cursor: Cursor) -> Attribute:
     return StringAttr(cursor.expect_kind(TokenKind.LABELS, "the value of dim_labels").text)
 
@@ -328,6 +342,7 @@ WINDOW = Syntax(_parse_window, _window_text)
 INTEGER = Syntax(_parse_integer, _integer_text)
 BOOLEAN = Syntax(_parse_boolean, _boolean_text)
 WORD = Syntax(_parse_word, _text_of_string)
+MESSAGE = Syntax(_parse_message, _message_text)
 LABELS = Syntax(_parse_labels, _text_of_string)
 COMPUTATION = Syntax(_parse_computation, _computation_text)
 COMPUTATIONS = Syntax(_parse_computations, _computations_text)
@@ -389,6 +404,8 @@ SYNTAX: dict[str, Syntax] = {
     "is_stable": BOOLEAN,
     "k": INTEGER,
     "kind": WORD,
+    "known_expanding": INTEGERS,
+    "known_nonexpanding": INTEGERS,
     "largest": BOOLEAN,
     "left_side": BOOLEAN,
     "lhs_batch_dims": INTEGERS,
@@ -397,6 +414,7 @@ SYNTAX: dict[str, Syntax] = {
     "literal": TYPED_LITERAL,
     "lower": BOOLEAN,
     "mantissa_bits": INTEGER,
+    "message": MESSAGE,
     "mode": WORD,
     "num_carries": INTEGER,
     "offset_dims": INTEGERS,

@@ -23,7 +23,7 @@ Source: docs/reference/1 6.2, 6.7.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -43,7 +43,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.hlo import HLO_OPS
+from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, integer_array, opcode_of, written_at
 from xla_emitters.dialects.hlo.computation import (
     CallingOp,
@@ -66,14 +66,15 @@ from xla_emitters.texts.cursor import nearest
 from xla_emitters.texts.source import Source
 
 
-def parse_hlo(text: str, file: str = "<hlo>") -> ModuleOp:
+def parse_hlo(text: str, file: str = "<hlo>", *, of_program: bool = False) -> ModuleOp:
     """The module that `text` describes, verified.
 
-    file    name of the text in messages and locations
+    file        name of the text in messages and locations
+    of_program  the ops of programs with unknown sizes are known too: see `print_hlo`
     raises  ParseError if it is not HLO text, VerifyError if it breaks a rule (shapes, types, names); both with the place.
             The exception is the first error; its `others` are the later ones.
     """
-    parser = _ModuleParser(Source(text, file))
+    parser = _ModuleParser(Source(text, file), HLO_OPS | PROGRAM_OPS if of_program else HLO_OPS)
     try:
         module = parser.module()
     except (ParseError, VerifyError) as error:
@@ -125,8 +126,9 @@ class _Scope:
 
 
 class _ModuleParser:
-    def __init__(self, source: Source):
+    def __init__(self, source: Source, ops: Mapping[str, type[HloOp]]):
         self.source = source
+        self.ops = ops
         self.cursor = Cursor(source)
         self.shapes = ShapeReader(self.cursor)
         self.computations: dict[str, ComputationOp] = {}
@@ -492,13 +494,13 @@ class _ModuleParser:
         return found
 
     def _op_class(self, opcode: Token, name: str, scope: _Scope) -> type[HloOp]:
-        if (found := HLO_OPS.get(opcode.text)) is not None:
+        if (found := self.ops.get(opcode.text)) is not None:
             return found
         if self.cursor.at("["):
             raise self.cursor.error(f"no element type '{opcode.text}'{nearest(opcode.text, ELEMENT_TYPES)}", opcode)
         where = f"(instruction %{name} of computation '{scope.name}')"
         raise ParseError(
-            f"no HLO op '{opcode.text}' {where}{self._nearest(opcode.text, HLO_OPS)}",
+            f"no HLO op '{opcode.text}' {where}{self._nearest(opcode.text, self.ops)}",
             stage="hlo.parse",
             place=self._place(opcode),
         )

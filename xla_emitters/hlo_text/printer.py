@@ -34,11 +34,13 @@ from xla_emitters.hlo_text.literals import literal_text
 _HYPHENATED = {name.replace("-", "_"): name for name in COMMON}
 
 
-def print_hlo(module: ModuleOp) -> str:
+def print_hlo(module: ModuleOp, *, of_program: bool = False) -> str:
     """`module` as HLO text, with a newline at its end.
 
-    module  holds `hlo.computation` ops and nothing else
-    raises  InternalError for anything else in it, Unsupported for an op that HLO text has not
+    module      holds `hlo.computation` ops and nothing else
+    of_program  ops of programs with unknown sizes, which XLA's HLO text lacks, are written in the same way: for readers, and for
+                `parse_hlo`, which reads all but loops that `disc-loop-invariant` changed
+    raises      InternalError for anything else in it, Unsupported for an op that HLO text has not
     """
     name = module.sym_name.data if module.sym_name else "module"
     header = [f"HloModule {name}", *_module_attributes(module)]
@@ -48,7 +50,7 @@ def print_hlo(module: ModuleOp) -> str:
     for op in module.ops:
         if not isinstance(op, ComputationOp):
             raise InternalError(f"{op.name} in a module of HLO", stage="hlo.print")
-        parts.append(_computation(op))
+        parts.append(_computation(op, of_program))
     return "\n\n".join(parts) + "\n"
 
 
@@ -72,18 +74,23 @@ def _index(numbers: tuple[int, ...]) -> str:
     return f"{{{','.join(map(str, numbers))}}}"
 
 
-def _computation(computation: ComputationOp) -> str:
+def _computation(computation: ComputationOp, of_program: bool) -> str:
     root = computation.root
     lines = [f"{'ENTRY ' if computation.is_entry else ''}%{computation.sym_name.data} {{"]
-    lines += (f"  {'ROOT ' if op.results[0] is root else ''}{_instruction(op)}" for op in computation.instructions)
+    for op in computation.instructions:
+        if not of_program and _is_of_program(op):
+            raise op.unsupported("no HLO text", help="print it as StableHLO")
+        lines.append(f"  {'ROOT ' if op.results[0] is root else ''}{_instruction(op)}")
     extra = [f"{key}={value.data}" for key, value in computation.attributes.items() if isinstance(value, StringAttr)]
     lines.append(", ".join(("}", *extra)))
     return "\n".join(lines)
 
 
+def _is_of_program(op: HloOp) -> bool:
+    return op.opcode in PROGRAM_OPS or CAPTURES in op.attributes or (isinstance(op, DynamicReshapeOp) and op.takes_list)
+
+
 def _instruction(op: HloOp) -> str:
-    if op.opcode in PROGRAM_OPS or CAPTURES in op.attributes or (isinstance(op, DynamicReshapeOp) and op.takes_list):
-        raise op.unsupported("no HLO text", help="print it as StableHLO")
     shown = [f"%{op.instruction_name.data} = {type_text(op.result.type, True)} {op.opcode}({_arguments(op)})"]
     for key in _own_attributes(type(op)):
         if (value := op.properties.get(key)) is not None:

@@ -7,6 +7,8 @@
       op        %9 = arith.addf %8, %extracted : bf16
       diff      - %9 = arith.mulf %8, %extracted : bf16
                 + %9 = arith.addf %8, %extracted : bf16
+      searched  7 executions
+      since     git bisect start BAD GOOD, then: git bisect run sh -c '... check gelu.hlo ...'
 
 Exit 3 where a pass is found, 70 where a pass itself fails, 0 where every execution is right.
 """
@@ -15,6 +17,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         kernels = counted(search.kernels, "kernel")
         print(f"no pass is wrong: {kernels}, {counted(search.executed, 'execution')}, one after every pass among them")
     else:
-        print(*told(culprit), sep="\n")
+        print(*told(culprit), f"  since     git bisect start BAD GOOD, then: {recipe(options)}", sep="\n")
     if culprit is None:
         return 0
     if culprit.error is not None:
@@ -108,6 +112,31 @@ def _bisect_module(options: argparse.Namespace, source: str | Path) -> Search:
         rtol=options.rtol,
         most_iterations=max_iterations(options, "bisect"),
     )
+
+
+def recipe(options: argparse.Namespace) -> str:
+    """The command that finds the commit since which `check` says the same of the file, in a clone of the sources."""
+    words = ["check", os.path.abspath(options.file) if options.file != "-" else "FILE"]
+    for name in (
+        "target",
+        "hero_rules",
+        "triton",
+        "tune",
+        "pipeline",
+        "fusion",
+        "sizes",
+        "inputs",
+        "seed",
+        "blocks",
+        "atol",
+        "rtol",
+    ):
+        value = getattr(options, name)
+        if value is not None and value != options.parser.get_default(name):
+            value = os.path.abspath(value) if name == "inputs" and value != "-" else value
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    checked = f"PYTHONPATH=$PWD python -m xla_emitters.tools.main {shlex.join(words)}"
+    return f"git bisect run sh -c {shlex.quote(f'{checked}; case $? in 0) exit 0;; 3) exit 1;; *) exit 125;; esac')}"
 
 
 def told(culprit: Culprit) -> list[str]:

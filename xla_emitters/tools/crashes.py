@@ -1,11 +1,11 @@
 """A crash of ours comes with a small input: the reproducer's directory gets the file as it was and a reduced one.
 
     xla-emitters-bug-x1/reproducer.txt     the command line and the traceback
-    xla-emitters-bug-x1/original.hlo       the file, as it was
+    xla-emitters-bug-x1/original.hlo       the file, as it was; .mlir for StableHLO
     xla-emitters-bug-x1/reduced.hlo        what is left of it that fails by the same bug
 
-Reducing stops after `BUDGET_SECONDS`. There is no reduced file for StableHLO, for standard input, and for what fails elsewhere than in
-compiling: for example on its inputs.
+Reducing stops after `BUDGET_SECONDS`. There is no reduced file for standard input, and for what fails elsewhere than in compiling: for
+example on its inputs.
 """
 
 from __future__ import annotations
@@ -37,10 +37,9 @@ def reduced_crash(name: str, options: argparse.Namespace, directory: Path) -> st
         return ""
     try:
         text, _ = read_text(Path(name))
-        if is_stablehlo(text):
-            return ""
+        suffix = "mlir" if is_stablehlo(text) else "hlo"
         compiling = module_options(options)
-        (directory / "original.hlo").write_text(text, "utf-8")
+        (directory / f"original.{suffix}").write_text(text, "utf-8")
         signature = isolated(partial(crash_of, text, compiling), BUDGET_SECONDS)
         if not isinstance(signature, str):
             return ""
@@ -50,7 +49,7 @@ def reduced_crash(name: str, options: argparse.Namespace, directory: Path) -> st
         )
     except (XlaEmittersError, OSError):
         return ""
-    path, (before, after) = directory / "reduced.hlo", found.instructions
+    path, (before, after) = directory / f"reduced.{suffix}", found.instructions
     path.write_text(found.text, "utf-8")
     end = (
         ""

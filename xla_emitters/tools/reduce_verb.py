@@ -1,14 +1,16 @@
-"""`xla-emitters reduce`: shrinks a file as long as a command, a wrong number or a crash stays. The result is verified HLO.
+"""`xla-emitters reduce`: shrinks a file as long as a command, a wrong number or a crash stays. The result is verified HLO or StableHLO.
 
     xla-emitters reduce big.hlo --keep 'xla-emitters compile {} | grep -q atom.global' -o small.hlo
     xla-emitters reduce big.hlo --keep-wrong --blocks 16         as long as `check` says that numbers are wrong, at the same stage
     xla-emitters reduce big.hlo --keep-crash                     as long as compiling it fails by the same bug of ours
+    xla-emitters reduce layer.mlir --keep-wrong --sizes b=2,s=16 a program: with these values for its sizes, whatever they are called then
 
     wrong at the stage flat
     183 -> 2 instructions, 61 candidates, 31.5 s                 on stderr; the text is on stdout, or in the file of -o
 
 The command is run by the shell, with the candidate's path for `{}`, or as its last word; it ends with 0 where the candidate still has what
 is looked for. It is asked twice about the file itself and about the result: a command that does not always say the same is refused.
+A try that takes too long is a no, and the last line says how many there were. StableHLO is written in generic form.
 Ctrl-C ends the search: the best so far is written, and the exit code is 130.
 """
 
@@ -20,12 +22,14 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.errors import UsageError
 from xla_emitters.tools.common import (
     add_compilation,
     add_file,
@@ -35,7 +39,7 @@ from xla_emitters.tools.common import (
     write_file,
 )
 from xla_emitters.tools.failures import INTERRUPTED
-from xla_emitters.tools.program_verbs import program_text
+from xla_emitters.tools.program_verbs import add_sizes, program_text, refuse, refuse_sizes, sizes_given
 from xla_emitters.tools.workers import isolated
 
 if TYPE_CHECKING:
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
 
 LONGEST_SECONDS = 60.0
 """Default limit of one try."""
+BLOCKS = 16
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,11 +64,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep-wrong", action="store_true", help="keep that check finds wrong numbers, at the same stage"
     )
     kept.add_argument("--keep-crash", action="store_true", help="keep that compiling fails by the same bug of ours")
+    parser.add_argument("-o", "--output", metavar="OUT", default="-", help="where to write; default: standard output")
+    add_sizes(parser)
     parser.add_argument(
-        "-o", "--output", metavar="OUT.hlo", default="-", help="where to write; default: standard output"
-    )
-    parser.add_argument(
-        "--blocks", type=int, default=16, metavar="N", help="for --keep-wrong: run at most N blocks; default 16, 0: all"
+        "--blocks",
+        type=int,
+        metavar="N",
+        help=f"for --keep-wrong, HLO: run at most N blocks; default {BLOCKS}, 0: all",
     )
     parser.add_argument("--seed", type=int, default=0, help="for --keep-wrong: seed of the random inputs; default 0")
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="stop after so long with the best so far")
@@ -80,33 +87,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Writes the smallest text that was found. Returns 0, or 130 after Ctrl-C."""
     from xla_emitters.explore.reduce import reduce
-    from xla_emitters.hlo_text import parse_hlo
-    from xla_emitters.pipelines.kept_programs import read_text
 
-    if options.timeout <= 0 or (options.budget is not None and options.budget <= 0) or options.blocks < 0:
+    if options.timeout <= 0 or (options.budget is not None and options.budget <= 0) or (options.blocks or 0) < 0:
         raise UsageError("--timeout and --budget take numbers above 0, --blocks none below", stage="reduce")
-    source = read_source(options.file)
-    if program_text(source):
-        raise Unsupported(
-            f"{options.file} is a program in StableHLO; reduce takes HLO text",
-            stage="reduce",
-            help="stablehlo-reduce, or mlir-reduce of LLVM, shrink StableHLO",
-        )
-    text, name = read_text(source)
-    parse_hlo(text, name)  # what is wrong with the file is said with its name
-    compiling = module_options(options)
+    text = _verified_text(options)
     best = _Best(text)
     try:
-        keep, near = _keep(options, text, compiling)
-        found = reduce(text, keep, near=near, seconds=options.budget, on_better=best.take)
-        found = _confirmed(options, keep, found, best)
+        question, near = _question(options, text)
+        found = reduce(text, question, near=near, seconds=options.budget, on_better=best.take)
+        found = _confirmed(options, question, found, best)
     except KeyboardInterrupt:
         write_file(options.output, best.texts[-1])
         print(f"interrupted: the best of {counted(len(best.texts) - 1, 'step')} so far is written", file=sys.stderr)
         return INTERRUPTED
     write_file(options.output, found.text)
-    print(_told(found, options.json), file=sys.stderr)
+    print(_told(found, question, options.json), file=sys.stderr)
     return 0
+
+
+def _verified_text(options: argparse.Namespace) -> str:
+    """The file's text. raises what its parser raises, with the file's name; UsageError for options of the other kind of text"""
+    from xla_emitters.hlo_text import parse_hlo
+    from xla_emitters.pipelines.kept_programs import read_text
+    from xla_emitters.stablehlo_text import parse_stablehlo
+
+    source = read_source(options.file)
+    if found := program_text(source):
+        refuse(options, pipeline="--pipeline", blocks="--blocks")
+        parse_stablehlo(*found)
+        return found[0]
+    refuse_sizes(options)
+    text, name = read_text(source)
+    parse_hlo(text, name)
+    return text
 
 
 @dataclass
@@ -124,33 +137,79 @@ class _Best:
             print(f"\r{counted(instructions, 'instruction')} left     ", end="", file=sys.stderr, flush=True)
 
 
-def _told(found: Reduced, as_json: bool) -> str:
+def _told(found: Reduced, question: _Question, as_json: bool) -> str:
     before, after = found.instructions
+    sizes = question.sizes_in(found.text)
     if as_json:
         data = {"before": before, "after": after, "candidates": found.asked, "seconds": round(found.seconds, 3)}
-        return json.dumps({**data, "finished": found.is_finished})
-    end = "" if found.is_finished else "; the time was over before nothing smaller was left to try"
-    return (
-        f"{before} -> {counted(after, 'instruction')}, {counted(found.asked, 'candidate')}, {found.seconds:.1f} s{end}"
-    )
+        data |= {"finished": found.is_finished, "too_long": question.too_long}
+        return json.dumps(data | ({"sizes": sizes} if sizes else {}))
+    lines = [
+        f"{before} -> {counted(after, 'instruction')}, {counted(found.asked, 'candidate')}, {found.seconds:.1f} s"
+        + ("" if found.is_finished else "; the time was over before nothing smaller was left to try")
+    ]
+    if question.too_long:
+        lines.append(
+            f"{counted(question.too_long, 'candidate')} took longer than {question.longest:g} s and counted as no: --timeout"
+        )
+    if sizes:
+        lines.append(f"wrong with --sizes {','.join(f'{name}={value}' for name, value in sizes.items())}")
+    return "\n".join(lines)
 
 
-def _keep(options: argparse.Namespace, text: str, compiling: CompileOptions) -> tuple[Keep, tuple[str, ...]]:
+@dataclass
+class _Question:
+    """What is asked about candidates.
+
+    ask       None: it took too long, or its process died
+    longest   seconds that a try may take, and `too_long` how many took longer
+    sizes_of  of a program that is wrong: a question whose answer is the sizes
+    """
+
+    ask: Callable[[str], Any]
+    longest: float
+    sizes_of: Callable[[str], Any] = lambda text: None
+    too_long: int = 0
+
+    def __call__(self, text: str) -> bool:
+        return bool(self._answered(self.ask, text))
+
+    def sizes_in(self, text: str) -> dict[str, int]:
+        return self._answered(self.sizes_of, text) or {}
+
+    def _answered(self, ask: Callable[[str], Any], text: str) -> Any:
+        began = time.monotonic()
+        answer = ask(text)
+        self.too_long += answer is None and time.monotonic() - began >= self.longest
+        return answer
+
+
+def _question(options: argparse.Namespace, text: str) -> tuple[_Question, tuple[str, ...]]:
     """What is asked about candidates, and the instructions to begin with.
 
     raises UsageError where it is not so of the file itself, or not always
     """
-    from xla_emitters.explore.symptoms import Crash, crash_of, wrong_in
+    from xla_emitters.explore.symptoms import Crash, crash_of
+    from xla_emitters.stablehlo_text import is_stablehlo
 
+    compiling = module_options(options)
     if options.keep is not None:
-        keep = partial(says_yes, options.keep, timeout_seconds=options.timeout)
-        if keep(text) != keep(text):
+        question = _Question(partial(says_yes, options.keep, timeout_seconds=options.timeout), options.timeout)
+        first, second = question(text), question(text)
+        if question.too_long:
+            raise UsageError(
+                f"the command takes longer than {options.timeout:g} s for the file itself",
+                stage="reduce",
+                help="--timeout SECONDS",
+            )
+        if first != second:
             raise _changes_its_mind()
-        return keep, ()
+        return question, ()
     if options.keep_wrong:
-        found: Any = isolated(partial(wrong_in, text, compiling, options.blocks, options.seed), None)
+        found: Any = isolated(partial(_wrong_in, options, text, compiling), None)
         wanted = "check finds nothing wrong in it"
-        way_out = f"xla-emitters check {options.file} --stages passes; or other inputs: --seed 1"
+        sizes = f" --sizes {options.sizes}" if options.sizes else ""
+        way_out = f"xla-emitters check {options.file} --stages passes{sizes}; or other inputs: --seed 1"
     else:
         signature = isolated(partial(crash_of, text, compiling), options.timeout)
         found = Crash(compiling, signature) if signature else None
@@ -159,13 +218,30 @@ def _keep(options: argparse.Namespace, text: str, compiling: CompileOptions) -> 
         raise UsageError(f"{options.file} cannot be reduced: {wanted}", stage="reduce", help=way_out)
     print(found, file=sys.stderr)
     near = found.near if options.keep_wrong else ()
-    return lambda candidate: bool(isolated(partial(found, candidate), options.timeout)), near
+    limit = options.timeout
+    question = _Question(lambda candidate: isolated(partial(found, candidate), limit), limit)
+    if options.keep_wrong and is_stablehlo(text):
+        question.sizes_of = lambda candidate: isolated(partial(found.sizes_in, candidate), limit)
+    return question, near
 
 
-def says_yes(command: str, text: str, *, timeout_seconds: float) -> bool:
-    """Whether a shell command ends with 0, given a file with the text: its path for `{}`, or as the last word."""
+def _wrong_in(options: argparse.Namespace, text: str, compiling: CompileOptions) -> Any:
+    """How the file is wrong; None where it is not."""
+    from xla_emitters.explore.program_symptoms import wrong_program
+    from xla_emitters.explore.symptoms import wrong_in
+    from xla_emitters.stablehlo_text import is_stablehlo
+
+    if is_stablehlo(text):
+        return wrong_program(text, compiling, sizes_given(options.sizes), options.seed)
+    return wrong_in(text, compiling, BLOCKS if options.blocks is None else options.blocks, options.seed)
+
+
+def says_yes(command: str, text: str, *, timeout_seconds: float) -> bool | None:
+    """Whether a shell command ends with 0, given a file with the text: its path for `{}`, or as the last word. None: it took longer."""
+    from xla_emitters.stablehlo_text import is_stablehlo
+
     with tempfile.TemporaryDirectory(prefix="xla-emitters-reduce-") as folder:
-        path = Path(folder) / "candidate.hlo"
+        path = Path(folder) / f"candidate.{'mlir' if is_stablehlo(text) else 'hlo'}"
         path.write_text(text, "utf-8")
         quoted = shlex.quote(str(path))
         whole = command.replace("{}", quoted) if "{}" in command else f"{command} {quoted}"
@@ -174,7 +250,7 @@ def says_yes(command: str, text: str, *, timeout_seconds: float) -> bool:
                 whole, shell=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_seconds, check=False
             )
         except subprocess.TimeoutExpired:
-            return False
+            return None
         return done.returncode == 0
 
 

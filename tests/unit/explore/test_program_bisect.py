@@ -123,6 +123,35 @@ def test_the_pass_is_named_in_whichever_list_it_is(before: str, of: str) -> None
     assert "m.mlir:3" in culprit.blame.place
 
 
+REDUCED = """
+module @m {
+  func.func public @main(%x: tensor<?x3xf32>, %y: tensor<?x3xf32>) -> tensor<?xf32> {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x3xf32>) -> tensor<i32>
+    %m = stablehlo.get_dimension_size %y, dim = 0 : (tensor<?x3xf32>) -> tensor<i32>
+    %same = stablehlo.compare EQ, %n, %m, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.custom_call @shape_assertion(%same, %n) {error_message = "{0} rows"} : (tensor<i1>, tensor<i32>) -> ()
+    %a = stablehlo.subtract %x, %y : tensor<?x3xf32>
+    %sum = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<?x3xf32>, tensor<f32>) -> tensor<?xf32>
+    return %sum : tensor<?xf32>
+  }
+}
+""".lstrip()
+
+
+@pytest.mark.parametrize(
+    ("before", "instructions"), [("disc-canonicalize-reduction", ("a",)), ("disc-legalize-to-lhlo", ("a",))]
+)
+def test_programs_with_assertions_and_reductions(before: str, instructions: tuple[str, ...]) -> None:
+    """HLO text has no word for an assertion about sizes, and on buffers what a reduction applies is a computation without an entry."""
+    with behind(before, "program", SwapsOperands):
+        culprit = found(REDUCED)
+    assert (culprit.kind, culprit.name) == ("numbers", "swaps-operands")
+    assert culprit.element is not None
+    assert culprit.blame.instructions == instructions
+    assert culprit.blame.diff
+
+
 def test_a_pass_that_hides_no_number_is_not_blamed() -> None:
     """|x - y| is |y - x|: no number changes."""
     with behind("disc-canonicalize-reduction", "program", SwapsOperands):
@@ -154,7 +183,12 @@ def test_the_verb_takes_programs(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "--sizes" in capsys.readouterr().err
     with behind("disc-flatten-memref", "program-loops", LosesAStore):
         assert main(["bisect", str(path), "--sizes", "d0=5"]) == 3
-    assert "loses-a-store" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "loses-a-store" in out
+    assert (
+        f"git bisect run sh -c 'PYTHONPATH=$PWD python -m xla_emitters.tools.main check {path} --sizes d0=5; case"
+        in out
+    )
 
 
 def test_numbers_that_nothing_wrote_are_not_those_of_the_run_before() -> None:

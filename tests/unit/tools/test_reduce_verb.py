@@ -15,6 +15,7 @@ from runtime.planted_reductions import Fault, planted
 from runtime.small_programs import PROGRAMS
 
 from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.stablehlo_text import parse_stablehlo
 from xla_emitters.tools.main import main
 
 MLIR = Path(__file__).parents[3] / "examples" / "softmax.mlir"
@@ -81,8 +82,55 @@ def test_files_that_cannot_be_reduced(tmp_path: Path, capsys: pytest.CaptureFixt
     broken.write_text("HloModule m\nENTRY e { ROOT %x = f32[2] nonsense() }\n")
     assert main(["reduce", str(broken), "--keep", "true"]) == 1
     assert main(["reduce", str(tmp_path / "none.hlo"), "--keep", "true"]) == 1
-    assert main(["reduce", str(MLIR), "--keep", "true"]) == 1
-    assert "takes HLO text" in capsys.readouterr().err
+    wrong = tmp_path / "wrong.mlir"
+    wrong.write_text(MLIR.read_text().replace("dims = [0]", "dims = [7]", 1))
+    capsys.readouterr()
+    assert main(["reduce", str(wrong), "--keep", "true"]) == 1
+    assert str(wrong) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [
+        ("gelu.hlo", ["--sizes", "b=2"], "--sizes is for programs"),
+        ("softmax.mlir", ["--blocks", "2"], "--blocks is for modules"),
+        ("softmax.mlir", ["--pipeline", "builtin.module(xla-cse)"], "--pipeline is for modules"),
+    ],
+)
+def test_options_of_the_other_kind_of_text(
+    name: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reduce", str(MLIR.parent / name), "--keep", "true", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_program_of_unknown_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The candidates are files of StableHLO, and so is the result."""
+    command = "case {} in *.mlir) grep -q stablehlo.tanh {} && grep -q '?x8xf32' {};; *) exit 1;; esac"
+    small = tmp_path / "small.mlir"
+    assert main(["reduce", str(MLIR.with_name("dense.mlir")), "--keep", command, "-o", str(small)]) == 0
+    assert capsys.readouterr().err.startswith("8 -> 1 instruction, ")
+    text = small.read_text()
+    assert "tensor<?x8xf32>" in text
+    parse_stablehlo(text)
+
+
+def test_wrong_numbers_of_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sum of the product and the bias is wrong in kernels."""
+    dense, small = MLIR.with_name("dense.mlir"), tmp_path / "small.mlir"
+    words = ["reduce", str(dense), "--keep-wrong", "-o", str(small)]
+    with planted(Fault("xla-convert-scf-to-cf", "arith.addf", "f32")):
+        assert main([*words, "--sizes", "rows=3"]) == 1
+        assert "no size 'rows': its sizes are d0" in capsys.readouterr().err
+        assert main([*words, "--sizes", "d0=3", "--json"]) == 0
+        said = capsys.readouterr().err.splitlines()
+    assert said[0] == "wrong at the stage llvm-dialect"
+    data = json.loads(said[-1])
+    assert (data["before"], data["after"], data["finished"]) == (8, 1, True)
+    assert data.get("sizes", {}) == {}  # the addition is wrong at sizes that are known, too
+    assert "stablehlo.add" in small.read_text()
+    assert main(words) == 1
+    assert "--sizes d0=2" in capsys.readouterr().err
 
 
 def test_a_command_that_changes_its_mind_is_refused(
@@ -100,7 +148,14 @@ def test_a_command_that_hangs_is_a_no(gelu: Path, capsys: pytest.CaptureFixture[
     began = time.monotonic()
     assert main(["reduce", str(gelu), "--keep", command, "--timeout", "0.2", "--budget", "3"]) == 0
     assert time.monotonic() - began < 20
-    assert "cube" in capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert "cube" in out
+    assert "took longer than 0.2 s and counted as no: --timeout" in err
+
+
+def test_a_command_that_hangs_on_the_file_itself_is_told(gelu: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reduce", str(gelu), "--keep", "sleep 30;:", "--timeout", "0.2"]) == 2
+    assert "the command takes longer than 0.2 s for the file itself" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
