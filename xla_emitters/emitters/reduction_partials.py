@@ -1,11 +1,11 @@
-"""The partial results of one reduction: their first values, how two are combined, and how the last one becomes the result.
+"""The partial results of one reduction: their start values, how two are combined, and how the last one becomes the result.
 
-    start        0                  the initial value         anything, 0          an identity; a value that may count twice; or neither is
-    combine      add(a, b)          maximum(a, b)             if_both(a, f, b, g)  known: a flag says if an element was added
+    start        0                  the initial value         anything, 0          an identity | init, if it may count twice | neither
+    combine      add(a, b)          maximum(a, b)             if_both(a, f, b, g)  third column: a flag records that an element was added
     in the end   add(init, total)   total                     body(init, total)    the initial value counts once
 
     func @body__if_both(%a, %f: i8, %b, %g: i8) {
-      %both = body(%a, %b) where f and g, else %a where f, else %b
+      %both = body(%a, %b) where f and g are set, else %a where f is, else %b
       return %both, %f | %g
     }
 
@@ -34,7 +34,7 @@ class Partials:
     """See the file's head.
 
     body      of the reduction: the function of its computation
-    initial   emits an element of an initial value
+    initial   function that emits an element of an initial value
     """
 
     hero: ReduceOp
@@ -43,7 +43,7 @@ class Partials:
 
     @property
     def are_told(self) -> bool:
-        """Whether partial results have a flag as their last value: 1, or 0 as long as no element was added."""
+        """Whether partial results carry a flag as their last value: 0 until an element is added, then 1."""
         return isinstance(identities_needed(self.hero), str)
 
     @property
@@ -57,7 +57,7 @@ class Partials:
         return f"{self.body.name}__if_both" if self.are_told else self.body.name
 
     def starts(self, builder: FunctionBuilder) -> list[SSAValue]:
-        """The first values of each thread's partial results."""
+        """The start values of each thread's partial results."""
         identities = identities_needed(self.hero)
         if isinstance(identities, tuple):
             parts = zip(identities, self.hero.inits, result_types(self.hero), strict=True)
@@ -79,14 +79,14 @@ class Partials:
         return [*_chosen(builder, is_one, combined, elements), constant(builder, 1, i8)]
 
     def with_init(self, builder: FunctionBuilder, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """The results, from the last partial result of all elements: the initial values are added unless it contains them."""
+        """The results from the total over all elements: combined with the initial values unless the total contains them."""
         if identities_needed(self.hero) is None:
             return totals
         totals = totals[: len(self.hero.arrays)]
         return builder.call(self.body, [*(self.initial(init) for init in self.hero.inits), *totals])
 
     def combining_function(self) -> func.FuncOp | None:
-        """The function called `combiner`, where that is not the body's."""
+        """The function called `combiner`; None if that is the reduction's body."""
         if not self.are_told:
             return None
         types = [*result_types(self.hero), i8]
@@ -109,7 +109,7 @@ class Partials:
 def _chosen(
     builder: FunctionBuilder, flag: SSAValue, values: Sequence[SSAValue], others: Sequence[SSAValue]
 ) -> list[SSAValue]:
-    """`values` where the flag is set, else the others."""
+    """`values` if the flag is set, else `others`."""
     is_set = builder.insert(arith.CmpiOp(flag, constant(builder, 0, i8), "ne")).result
     pairs = zip(values, others, strict=True)
     return [builder.insert(arith.SelectOp(is_set, value, other)).result for value, other in pairs]
