@@ -98,7 +98,7 @@ class _Inliner:
         order = self._callees_first()
         for name in order:
             self._into(self.functions[name])
-        for name in reversed(order):  # callers first: a dead caller frees its callees
+        for name in reversed(order):  # callers first: erasing a dead caller removes its calls of the callees
             function = self.functions.get(name)
             if function is None:
                 continue  # its body was moved into its caller
