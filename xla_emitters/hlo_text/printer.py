@@ -37,8 +37,8 @@ _HYPHENATED = {name.replace("-", "_"): name for name in COMMON}
 def print_hlo(module: ModuleOp) -> str:
     """`module` as HLO text, with a newline at its end.
 
-    module  holds `hlo.computation` ops and nothing else
-    raises  InternalError for anything else in it, Unsupported for an op that HLO text has not
+    module  contains only `hlo.computation` ops
+    raises  InternalError if it contains anything else, Unsupported for an op that HLO text does not have
     """
     name = module.sym_name.data if module.sym_name else "module"
     header = [f"HloModule {name}", *_module_attributes(module)]
