@@ -26,7 +26,7 @@ __all__ = ["is_stablehlo", "parse_stablehlo", "print_stablehlo"]
 
 
 def __getattr__(name: str) -> Any:
-    # Every verb asks which kind of text it has; the reader is then for those that have StableHLO.
+    # Every command checks the kind of its text; the reader is loaded only for StableHLO.
     if name in _HOMES:
         return getattr(import_module(f"xla_emitters.stablehlo_text.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'xla_emitters.stablehlo_text' has no attribute '{name}'")
