@@ -200,7 +200,7 @@ def _named(origins: Iterable[Origin], places: Iterable[IndexingMap]) -> tuple[Or
 
 
 def _boxed(indexing_map: IndexingMap) -> IndexingMap:
-    """The map without constraints: an origin's map is valid wherever the map is that it belongs to."""
+    """The map without constraints: an origin's map is valid in the whole domain of the map that it belongs to."""
     return IndexingMap(indexing_map.results, indexing_map.dims, indexing_map.range_vars, indexing_map.runtime_vars)
 
 

@@ -56,7 +56,7 @@ def disagreement(
     if same_blocks is not None:
         others = same_blocks(chosen)
     else:
-        # The last of several equal blocks may be partial: an element at fraction f of the array is in block f * count or the next one.
+        # Blocks are of equal size, but the last may be partial: an element at fraction f of the array is in block f * count, or one before.
         count = launch_of(other).blocks
         near = places * count // first.size
         others = np.unique(np.clip(np.concatenate([near - 1, near, [0]]), 0, count - 1)).tolist()

@@ -753,7 +753,7 @@ def _solved_for(equation: Size, name: str) -> Size:
 
 
 def _rewrite_of(equation: Size) -> _Rewrite | None:
-    """The equation as a terminating rewrite of its first term: no symbol of that term is inside an operation of the rest."""
+    """The equation as a terminating rewrite of its first suitable term, none of whose atoms is inside an operation of the rest."""
     for factors, coefficient in equation.terms:
         if not factors:
             continue
