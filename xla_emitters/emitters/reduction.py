@@ -272,7 +272,7 @@ class _ReductionKernel:
         made = {partials.combiner: partials.combining_function() for partials in self.partials.values()}
         return [function for function in made.values() if function is not None]
 
-    # ---- What one thread reads
+    # ---- Per thread: reading and combining
 
     def _per_thread(self, group: Sequence[int], starts: Values) -> tuple[Values, list[SSAValue]]:
         """Each thread's partial results (vectors if the plan has several per thread), and the outputs after writing the side outputs."""

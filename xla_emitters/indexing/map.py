@@ -194,7 +194,7 @@ class IndexingMap:
         return f"<IndexingMap {self.to_text()}>"
 
     def _repr_html_(self) -> str:
-        import html  # imported here: notebooks ask
+        import html  # imported here: only notebooks need it
 
         return f"<code>{html.escape(self.to_text())}</code>"
 
@@ -477,7 +477,7 @@ class IndexingMap:
         return smaller, removed[self.num_dims :]
 
     def remove_unused_vars(self) -> tuple[IndexingMap, tuple[bool, ...]]:
-        """As `remove_unused_symbols`, for dims too; the bits are those of all variables.
+        """As `remove_unused_symbols`, but also removes dims; one bit per variable.
 
         >>> m = IndexingMap.parse("(d0, d1) -> (d1), domain: d0 in [0, 3], d1 in [0, 7]")
         >>> m.remove_unused_vars()

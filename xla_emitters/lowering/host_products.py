@@ -25,7 +25,7 @@ ROWS = 4
 ARRAYS = 3
 """The number of addresses among a step's words."""
 MOST_TERMS = 2048
-"""The largest number of terms of a sum; a panel has memory for so many."""
+"""The largest number of terms of a sum: a panel has memory for this many."""
 
 
 def product_step(element: str) -> str:

@@ -144,7 +144,7 @@ def _fits(values: Interval, width: int, *, unsigned: bool = False) -> bool:
 
 
 class SharedOps:
-    """The ops that a pass made, by what they compute: an equal op that dominates the user is reused.
+    """The ops that a pass made, keyed by their computation: an equal op that dominates the user is reused.
 
         %a = arith.muli %i, %c4          for one op's map            made
              arith.muli %i, %c4          for a later op's            %a is reused and has both locations

@@ -117,7 +117,7 @@ class LowerTensorsPass(DevicePass):
             lowering.function(function)
 
 
-# --- what can be lowered ---------------------------------------------------------------------------------------------------------
+# --- checks ----------------------------------------------------------------------------------------------------------------------
 
 
 def _erase_dead_writes(function: func.FuncOp) -> None:

@@ -1,6 +1,6 @@
 """Conditions on the fields of a cost, for `--fail-on`: a small part of Python's expressions.
 
-    condition("spills > 0")                                          ->  holds where ptxas spilled
+    condition("spills > 0")                                          ->  holds if ptxas spilled
     condition("bytes_ratio > 1.5 and bound == 'memory'")
     condition("time > 20 or not occupancy >= 0.5")
 

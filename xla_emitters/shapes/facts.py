@@ -174,7 +174,7 @@ class Facts:
             return self
         return Facts((*self.stated, fact), known)
 
-    # -- asking
+    # -- queries
 
     def holds(self, relation: Relation, a: Size | int, b: Size | int) -> bool | None:
         """Whether the relation holds between a and b; None if unknown."""
@@ -473,7 +473,7 @@ class _Knowledge:
             raise _Contradiction
         self.add_limit(part, bounds)
 
-    # -- asking
+    # -- queries
 
     def is_zero(self, size: Size) -> bool | None:
         """Whether a simplified size is 0; None if unknown."""

@@ -1,7 +1,7 @@
 """The sizes of each op's result: axes kept from operands, and sizes that follow from attributes and shape operands.
 
     transpose %x {dimensions = [1, 0]}               (axis 1 of x, axis 0 of x)
-    concatenate %x, %y {dimensions = [0]}            (size of x's axis 0 + size of y's axis 0, axis 1 of x, which equals that of y)
+    concatenate %x, %y {dimensions = [0]}            (size of x's axis 0 + size of y's axis 0, axis 1 of x and of y)
     dynamic_reshape %x, %shape                       the elements of %shape
 
 A rule returns, for each array of the result, one entry per axis: the key of an operand's axis, a `Size`, or None if it depends on

@@ -1,4 +1,4 @@
-"""A position in a text that moves forward by tokens: holds the next token, consumes it, and names what was expected in errors.
+"""A position in a text that moves forward by tokens: holds the next token, consumes it, and reports errors with the expected token.
 
     gelu.hlo:6:38: error: [hlo.parse] expected ')' after the operands
         %b = f32[2] negate(%a

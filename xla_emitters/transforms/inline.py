@@ -1,4 +1,4 @@
-"""Inline subgraph functions into their callers where that does not repeat work.
+"""Inline subgraph functions into their callers if this does not repeat work.
 
     %c = xla_gpu.pure_call @gelu(%in, %i, %j, %k)   ->   %x = tensor.extract %in[%i, %j, %k]
                                                          %0 = arith.mulf %x, %x ...

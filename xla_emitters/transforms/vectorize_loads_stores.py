@@ -504,7 +504,7 @@ def _element_of(op: tensor.InsertOp | xla_gpu.AtomicRMWOp) -> SSAValue:
 def _written_at_once(
     op: tensor.InsertOp | xla_gpu.AtomicRMWOp, target: SSAValue, base: SSAValue, value: SSAValue
 ) -> vector.TransferWriteOp | xla_gpu.AtomicRMWOp:
-    """The vector form of `op`: does with the vector `value`, starting at `base`, what `op` does with one element."""
+    """The vector form of `op`: the same access with the vector `value` at `base` and the elements after it."""
     assert isa(target.type, TensorType)
     if isinstance(op, tensor.InsertOp):
         write = vector.TransferWriteOp(value, target, [base], IN_BOUNDS, None, IDENTITY, target.type)

@@ -4,7 +4,7 @@
     !llvm.struct<(f32, i1)>               { float, i1 }
     0.9 : f32                             0x3FECCCCCC0000000         the bits of the double of the same value
     dense<1.0> : vector<2xbf16>           <bfloat 0xR3F80, bfloat 0xR3F80>
-    @region.1                             @region.1                  in quotes where it has other characters
+    @region.1                             @region.1                  in quotes if it has other characters
 
 A NaN keeps its sign and its payload. Not covered: floats other than f16, bf16, f32 and f64, named structs, scalable vectors.
 Source: LLVM language reference, "Type System", "Constants", "Identifiers".
@@ -40,7 +40,7 @@ from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
 
 STAGE = "llvm-ir"
-"""What messages about LLVM IR begin with."""
+"""The first words of messages about LLVM IR."""
 
 _FLOATS: dict[type[Attribute], str] = {
     Float16Type: "half",
