@@ -1,7 +1,7 @@
 """The partial results of one reduction: their start values, how two are combined, and how the last one becomes the result.
 
-    start        0                  the initial value         anything, 0          an identity | init, if it may count twice | neither
-    combine      add(a, b)          maximum(a, b)             if_both(a, f, b, g)  third column: a flag records that an element was added
+    start        0                  the initial value         anything, 0          columns: identity; init, if it may count twice; else
+    combine      add(a, b)          maximum(a, b)             if_both(a, f, b, g)  the flags record that an element was added
     in the end   add(init, total)   total                     body(init, total)    the initial value counts once
 
     func @body__if_both(%a, %f: i8, %b, %g: i8) {
@@ -9,7 +9,7 @@
       return %both, %f | %g
     }
 
-XLA always starts with the initial value. Source: docs/reference/2 2.4.3; `analysis/reduction_starts`.
+XLA always starts with the initial value. Source: docs/reference/2 2.4.3; `fusions/reduction_starts.py`.
 """
 
 from __future__ import annotations
