@@ -8,8 +8,8 @@
     }
     %xla_loop_1 = xla_gpu.loop (...) in #map1 iter_args(%iter = %xla_loop) { ... }                                     operand 1
 
-The grid covers the largest operand. Each thread copies the elements at its place from all operands, one after the other; smaller operands
-keep fewer threads busy. Concatenates of many operands would be much code in which few threads are active: the loop emitter takes them.
+The grid covers the largest operand. Each thread copies the elements with its index from all operands, one operand after the other; smaller
+operands use fewer threads. With many operands this would be much code with few active threads, so the loop emitter takes such fusions.
 Source: seed document, "Concatenate emitter"; docs/reference/2 1.3 point 7, 2.2.
 """
 
@@ -48,7 +48,7 @@ from xla_emitters.rewrite.notes import decide
 class ConcatenateEmitter:
     """See the file's head.
 
-    work  of each thread, of each operand; None: XLA's choice
+    work  elements per thread; None: XLA's choice
     """
 
     work: ThreadWork | None = None
@@ -62,15 +62,15 @@ class ConcatenateEmitter:
         return why_no_concatenate(view, root)
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
-        """A function for each operand, and one for the epilogue."""
+        """Partitions the computation into a function per operand and one for the epilogue."""
         return _partition(view, *_root_and_hero(view))
 
     def candidates(self, view: FusionView, device: Device) -> Sequence[Way]:
-        """Emitters that differ in the work of a thread; XLA's choice is the first."""
+        """Emitters that differ in the elements per thread; XLA's choice is the first."""
         _, hero = _root_and_hero(view)
         elements, own = math.prod(dims_of(_largest(hero))), _unroll(view, hero, device)
         lengths = math.gcd(*(dims_of(operand)[hero.dimension] for operand in hero.operands))
-        # A thread's elements are in one operand where their number divides all lengths, whatever dimension is the fastest.
+        # If the elements per thread divide all lengths, a thread's elements are in one operand, whatever the fastest dimension is.
         works = thread_works(view, device, own, elements, math.gcd(elements, lengths))
         return ways_of_works(works, elements, device, view.place, lambda work: replace(self, work=work))
 
@@ -132,7 +132,7 @@ def _unroll(view: FusionView, hero: ConcatenateOp, device: Device) -> int:
 class _Kernel:
     """The body of the entry.
 
-    visited  from ids and symbols to an index of the largest operand
+    visited  map from ids and symbols to an index of the largest operand
     """
 
     view: FusionView
@@ -143,7 +143,7 @@ class _Kernel:
     visited: IndexingMap
 
     def write(self, number: int, step: IndexingMap, output: SSAValue) -> SSAValue:
-        """The loop that writes the results for operand `number`, whose elements begin at `step` in the concatenate."""
+        """The loop that writes the results for operand `number`. `step` maps an index of the operand to its index in the concatenate."""
         operand = self.hero.operands[number].owner
         assert isinstance(operand, HloOp)
         to_root = self.visited.compose(step).compose(place_map(self.hero, self.root)).simplify()

@@ -7,7 +7,7 @@
       xla_gpu.yield %inserted
     }
 
-Several results have updates of one shape and share the loop; all elements are computed before the first is written.
+Several results must have updates of one shape and share the loop; all elements are computed before the first is written.
 Source: seed document, "In-place dynamic-update-slice emitter"; docs/reference/2 2.3.
 """
 
@@ -47,7 +47,7 @@ from xla_emitters.rewrite.notes import decide
 class DynamicUpdateSliceEmitter:
     """See the file's head.
 
-    work  of each thread; None: XLA's choice
+    work  elements per thread; None: XLA's choice
     """
 
     work: ThreadWork | None = None
@@ -65,11 +65,11 @@ class DynamicUpdateSliceEmitter:
         return None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
-        """A function for each update and each start index."""
+        """Partitions the computation into a function for each update and each start index."""
         return _partition(view, _updates(view))
 
     def candidates(self, view: FusionView, device: Device) -> Sequence[Way]:
-        """Emitters that differ in the work of a thread; XLA's choice is the first."""
+        """Emitters that differ in the elements per thread; XLA's choice is the first."""
         updates = _updates(view)
         elements, own = math.prod(dims_of(updates[0].op.operands[1])), _unroll(view, updates, device)
         works = thread_works(view, device, own, elements)
@@ -106,13 +106,13 @@ class DynamicUpdateSliceEmitter:
 
 
 def _unroll(view: FusionView, updates: tuple[InPlaceUpdate, ...], device: Device) -> int:
-    """Elements of a thread, by XLA's choice."""
+    """Elements per thread, by XLA's choice."""
     unroll = elements_per_thread(view, device, math.prod(dims_of(updates[0].op.operands[1])))
     return unroll if _reads_are_separate(view, updates, unroll) else 1
 
 
 def _reads_are_separate(view: FusionView, updates: tuple[InPlaceUpdate, ...], unroll: int) -> bool:
-    """Whether the vectorizer can prove a thread's elements distinct, where an update reads what it replaces: none is in the next row."""
+    """Whether the vectorizer can prove a thread's elements distinct: they are in one row, or no update reads what it replaces."""
     window = updates[0].op.operands[1]
     dims, order = dims_of(window), minor_to_major(window.type)
     if not dims or math.prod(dims) == dims[order[0]] or dims[order[0]] % unroll == 0:
@@ -128,7 +128,7 @@ def _updates(view: FusionView) -> tuple[InPlaceUpdate, ...]:
 
 
 def _partition(view: FusionView, updates: tuple[InPlaceUpdate, ...]) -> PartitionedComputation:
-    # The updates have no users; the epilogues only keep their own code from being emitted.
+    # The updates have no users: these epilogues only prevent a function for the updates' own code.
     ends = [Epilogue((u.root,), (u.op,), (identity_map(dims_of(u.root.result)),)) for u in updates]
     return partition(view.computation, epilogues=ends)
 
@@ -152,12 +152,12 @@ class _Body:
         self.builder.insert(YieldOp(*self.builder.write(values, loop.iter_args, places)))
 
     def _place(self, update: InPlaceUpdate, indices: list[SSAValue]) -> list[SSAValue]:
-        """The index in the result of an element of the update. `indices` are the element's, then the window's starts."""
+        """Maps an index of the update to the result. `indices` are the element's indices, followed by the window's start."""
         place = build.apply_indexing(self.builder, update.op.update_to_result(), indices)
         return list(build.apply_indexing(self.builder, place_map(update.op, update.root), place))
 
     def _element(self, op: HloOp, number: int, indices: list[SSAValue]) -> SSAValue:
-        """An element of one of its operands."""
+        """An element of operand `number` of `op`."""
         operand = op.operands[number].owner
         assert isinstance(operand, HloOp)
         return self.builder.call(self.partitioned.subgraph_of[operand], [*self.entry.inputs, *indices])[0]

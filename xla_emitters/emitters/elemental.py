@@ -9,8 +9,8 @@
 
 The elements of heroes are the last arguments of an epilogue's function, which uses them wherever a hero is read.
 Every (instruction, indices) is emitted once per block; values of the same or an enclosing block are reused. Constants and index
-computations are shared too, constants at the top of the function. Chains of elementwise ops and of moves are walked with a worklist, not
-by recursion, so that 5,000 ops in a row do not exceed Python's stack. Every op carries the location of its HLO instruction.
+computations are shared too, with constants at the top of the function. Chains of elementwise ops and of moves are walked with a worklist,
+not by recursion: 5,000 ops in a row do not exceed Python's stack. Every op carries the location of its HLO instruction.
 Source: seed document, "Elemental emission", "Subgraph functions"; docs/reference/1 5.5-5.8.
 """
 
@@ -77,12 +77,12 @@ def kernel_tensor(hlo_type: Attribute) -> TensorType[Attribute]:
 
 
 def result_types(root: HloOp) -> list[Attribute]:
-    """Storage types of one element of `root`: one type, or one per leaf of a tuple."""
+    """Storage types of one element of `root`: one type per array in the result."""
     return [element_of(leaf).storage_type for leaf in leaf_types(root.result.type)]
 
 
 def element_types(subgraph: Subgraph) -> list[Attribute]:
-    """Storage types of what a subgraph's function returns: the elements of its roots, in their order."""
+    """Storage types of the results of a subgraph's function: the elements of its roots, in their order."""
     return [result for root in subgraph.roots for result in result_types(root)]
 
 
@@ -90,10 +90,10 @@ def element_types(subgraph: Subgraph) -> list[Attribute]:
 
 
 def declare(subgraph: Subgraph, parameters: Sequence[ParameterOp], *, scalars: bool = False) -> func.FuncOp:
-    """The function of a subgraph, with an empty body: an argument per parameter of the computation, an index per dimension.
+    """The function of a subgraph, with an empty body. Arguments: one per parameter of the computation, one index per dimension.
 
-    After them an epilogue has an argument per element of each hero.
-    scalars  the arguments are elements, for a computation that others call; else tensors
+    An epilogue also has one argument per element of each hero, after these.
+    scalars  whether parameters are passed as elements (for a computation called per element) instead of as tensors
     """
     types = [parameter.result.type for parameter in parameters]
     tensors = [element_of(hlo_type).storage_type if scalars else kernel_tensor(hlo_type) for hlo_type in types]
@@ -159,7 +159,7 @@ def emit_functions(
     partitioned: PartitionedComputation,
     called: Mapping[str, PartitionedComputation] = MappingProxyType({}),
 ) -> list[func.FuncOp]:
-    """The functions that the finished `entry` calls, and those that they call. Functions that no longer have a caller are not emitted.
+    """The functions that the finished `entry` calls, directly or indirectly. Functions that no longer have a caller are not emitted.
 
     called   the computations that instructions call for each element, by name
     raises   Unsupported, with its place, for an instruction without code
@@ -205,7 +205,7 @@ class FunctionBuilder(Builder):
         key = (op.name, *op.operands, *op.properties.values())
         for known in self._known.setdefault(key, []):
             if encloses(known.parent, self.insertion_point.block):
-                # Otherwise it would remain a user of its operands, and no pass could remove them.
+                # A duplicate without users would remain a user of its operands, and no pass could remove those.
                 op.erase()
                 return known  # pyright: ignore[reportReturnType]
         self._known[key].append(op)
@@ -245,7 +245,7 @@ class FunctionBuilder(Builder):
 
 
 def encloses(outer: Block | None, block: Block | None) -> bool:
-    """Whether what `outer` defines can be used in `block`: it is the same, or around it."""
+    """Whether values defined in `outer` can be used in `block`: it is the same block, or contains it."""
     while block is not None and block is not outer:
         block = block.parent_block()
     return block is not None and outer is not None
@@ -273,7 +273,7 @@ class _Emission:
     )
 
     def element(self, op: HloOp, indices: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
-        """The element of `op` at `indices`: one value per array in its result. Emits what has not been emitted yet."""
+        """The element of `op` at `indices`: one value per array in its result. Emits it if that has not been done yet."""
         pending = [(op, tuple(indices))]
         needed = dict[Key, list[Key]]()
         while pending:
@@ -333,7 +333,7 @@ class _Emission:
         return [(reached_op, indices) for reached_op in reached]
 
     def _needed_first(self, op: HloOp, indices: tuple[SSAValue, ...]) -> list[Key]:
-        """The elements that `op`'s code always reads: emitted before it, they need no recursion."""
+        """The elements that `op`'s code always reads. Emitting them before `op` avoids recursion."""
         if op not in self.subgraph.members or not isinstance(op, ElementwiseOp | MoveOp):
             return []
         needed, steps = list[Key](), op.output_to_input()
@@ -359,7 +359,7 @@ class _Emission:
         self.known.setdefault((op, indices), []).append((block, values))
 
     def _parameter(self, argument: SSAValue, op: ParameterOp, indices: tuple[SSAValue, ...]) -> SSAValue:
-        """An element of a tensor; a computation that others call for each element is given scalars."""
+        """An element of a tensor. In a computation called per element the argument is the element itself."""
         if not isinstance(argument.type, TensorType):
             return argument
         read = tensor.ExtractOp(argument, list(indices), result_types(op)[0])
@@ -367,7 +367,7 @@ class _Emission:
         return self.builder.insert(read).result
 
     def _call(self, op: HloOp, indices: tuple[SSAValue, ...]) -> tuple[SSAValue, ...]:
-        """An element that another function computes."""
+        """An element that another function computes: a call of it."""
         return self.call(self.partitioned.subgraph_of[op], [*self.arguments, *indices])
 
     def call(self, callee: Subgraph, arguments: Sequence[SSAValue]) -> tuple[SSAValue, ...]:

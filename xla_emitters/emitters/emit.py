@@ -1,8 +1,8 @@
-"""The entry point of emission: selects the emitter of a fusion and returns the kernel module that it makes.
+"""The entry point of emission: selects a fusion's emitter and returns its kernel module.
 
-`EMITTERS` defines the selection: the first emitter whose `applies` returns None takes the fusion. Emitters of heroes are before the loop
-emitter, which takes all other fusions and emits them element by element; ops without code, also those of called computations, are refused
-by name.
+`EMITTERS` defines the selection: the first emitter whose `applies` returns None takes the fusion. Emitters of heroes come before the loop
+emitter, which takes all other fusions and emits them element by element. Ops without code, in the fusion or in called computations, are
+refused by name.
 Source: seed document, "Hero-based codegen"; docs/reference/2 1.3.
 """
 
@@ -51,14 +51,14 @@ HERO_RULES: dict[str, tuple[Emitter, ...]] = {
     "current": EMITTERS,
     "seed": (*EMITTERS[:2], InputSlicesEmitter(), *EMITTERS[2:]),
 }
-"""Name of the rules -> the emitters in their order: today's XLA's, and the seed document's, which have one more."""
+"""Name of the rules -> the emitters in order of precedence. "current" is today's XLA; the seed document's list has one emitter more."""
 
 
 def register_emitter(emitter: Emitter, *, before: str = "loop") -> None:
     """Registers an emitter from outside the package, under all rules.
 
-    before   name of the emitter that it is placed before; emitters before that one have precedence over it
-    raises   UsageError for what is no emitter, if there is no emitter `before`, or one has the new emitter's name already
+    before   name of the emitter that it is placed before; emitters in front of that one have precedence over it
+    raises   UsageError if it is not an emitter, if `before` does not exist, or if the new emitter's name is taken
     """
     given: Any = emitter
     if isinstance(given, type):
@@ -79,7 +79,7 @@ def emitter_for(view: FusionView, device: Device, rules: str = "current", *, own
     """The first emitter that takes the fusion.
 
     rules    a key of HERO_RULES
-    own      only this package's
+    own      consider only this package's emitters
     raises   Unsupported with every emitter's reason; UsageError for unknown rules
     """
     load()
@@ -108,7 +108,7 @@ def emit_fusion(
 
     rules    as in `emitter_for`
     choose   picks one of the candidates of an emitter that has several; None: XLA's choice
-    raises   Unsupported, with its place, naming the op that has no code, or the reasons of all emitters
+    raises   Unsupported, with its place: names the op that has no code, or lists the reasons of all emitters
     """
     refuse_without_code(view)
     if device.assumed and (notes := notes_wanted()) is not None:
@@ -128,7 +128,7 @@ def _blamed(emitter: Emitter) -> AbstractContextManager[None]:
 
 
 def _verify(emitter: Emitter, module: Any) -> None:
-    """raises PluginError unless the emitter made a module, and one that verifies"""
+    """raises PluginError unless `module` is a ModuleOp that verifies"""
     what = f"emitter '{emitter.name}'"
     if not isinstance(module, ModuleOp):
         raise fault(type(emitter), what, f"emit returned {type(module).__name__}, not a module")
@@ -140,7 +140,7 @@ def _verify(emitter: Emitter, module: Any) -> None:
 
 
 def partition_fusion(view: FusionView, device: Device, rules: str = "current") -> PartitionedComputation:
-    """How the emitter that takes a fusion cuts it into functions. raises Unsupported as `emit_fusion`"""
+    """The partitioning by the emitter that takes the fusion. raises Unsupported as `emit_fusion`"""
     refuse_without_code(view)
     emitter = emitter_for(view, device, rules)
     with _blamed(emitter):
@@ -148,13 +148,13 @@ def partition_fusion(view: FusionView, device: Device, rules: str = "current") -
 
 
 def opcodes_with_code() -> tuple[str, ...]:
-    """The HLO opcodes with code, in alphabetical order; some have code only for some types, and refuse the others by name."""
+    """The HLO opcodes with code, in alphabetical order. Some have code only for certain types and refuse the others by name."""
     return tuple(sorted(opcode for opcode, op in HLO_OPS.items() if has_code(op)))
 
 
 @once_per_view
 def refuse_without_code(view: FusionView) -> None:
-    """raises Unsupported unless all of a fusion has code: one error for all instructions without code, or that of `refusals.py`."""
+    """raises Unsupported if an instruction has no code (one error for all such instructions), or the error of `refusals.py`."""
     refuse_unsupported(view)
     called = (op for computation in view.called for op in computation.instructions)
     missing = [op for op in (*view.instructions, *called) if not has_code(type(op))]

@@ -8,8 +8,8 @@
       ...
     }
 
-Its arguments are the parameters and the results as tensors; it inserts into the results and returns them; nothing else may use them. The
-launch is in two attributes, so passes, the executor and tools can read it from the IR alone. There are no ids of extent 1.
+Its arguments are the parameters and the results as tensors; it inserts into the result tensors and returns them, and these have no other
+uses. The launch is in two attributes, so passes, the executor and tools can read it from the IR alone. Ids of extent 1 are not emitted.
 Source: seed document, "Entry function"; docs/reference/1 1.8; docs/reference/2 2.0.5, 4.1.
 """
 
@@ -61,12 +61,12 @@ class KernelEntry:
     builder: FunctionBuilder
 
     def finish(self, results: Iterable[SSAValue]) -> None:
-        """Returns the results, one per output."""
+        """Ends the body: returns the results, one per output."""
         self.builder.insert(func.ReturnOp(*results))
 
 
 def entry_function(view: FusionView, launch: Launch) -> KernelEntry:
-    """The kernel's function with ids but without a body."""
+    """The kernel's function: signature, launch and ids; the body is still empty."""
     inputs = [kernel_tensor(hlo_type) for hlo_type in view.parameter_types]
     outputs = [kernel_tensor(hlo_type) for hlo_type in view.result_types]
     block = Block(arg_types=[*inputs, *outputs])
@@ -110,7 +110,7 @@ def argument_attributes(argument: Argument) -> DictionaryAttr:
 
 
 def kernel_module(view: FusionView, entry: func.FuncOp, functions: Iterable[func.FuncOp]) -> ModuleOp:
-    """The kernel module: the entry, then the functions that it calls; its data layout has the width of an index."""
+    """The kernel module: the entry, then the functions that it calls. Its data layout gives the width of an index."""
     ops: list[Operation] = [entry, *functions]
     module = ModuleOp(ops, data_layout(view))
     module.location = view.location
@@ -118,7 +118,7 @@ def kernel_module(view: FusionView, entry: func.FuncOp, functions: Iterable[func
 
 
 def data_layout(view: FusionView) -> dict[str, Attribute]:
-    """The attribute of a kernel module with the width of an index."""
+    """The kernel module's attribute that gives the width of an index."""
     width = DataLayoutEntryAttr(IndexType(), IntegerAttr(index_bits(view), i32))
     return {"dlti.dl_spec": DataLayoutSpecAttr(ArrayAttr([width]))}
 
@@ -133,14 +133,14 @@ def index_bits(view: FusionView) -> int:
 
 
 def _indices(op: HloOp) -> Sequence[SSAValue]:
-    """The operands that are indices."""
+    """The operands that are used as indices."""
     match op.opcode:
         case "dynamic-slice":
             return op.operands[1:]
         case "dynamic-update-slice":
             return op.operands[2:]
         case "gather" | "scatter":
-            # The arrays, the one of indices, and for each array its updates.
+            # Operands: the arrays, one array of indices, and one array of updates per array.
             middle = len(op.operands) // 2
             return op.operands[middle : middle + 1]
         case _:

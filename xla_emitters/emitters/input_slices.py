@@ -1,7 +1,7 @@
 """The input slices emitter: all results are slices of arrays of one shape, and the grid covers that shape once.
 
     %xla_loop:2 = xla_gpu.loop (%thread_id_x, %block_id_x) -> (%dim0) in #map iter_args(%iter = %output, %iter_0 = %output_1) {
-      %pure_call = xla_gpu.pure_call @f_exp(%input, %dim0)                         once for all slices of it
+      %pure_call = xla_gpu.pure_call @f_exp(%input, %dim0)                         once, for all slices of it
       %0 = scf.if (%dim0 in [0, 511]) { tensor.insert %pure_call into %iter[%dim0] } else { %iter }
       %1 = scf.if (%dim0 in [256, 1023]) { tensor.insert %pure_call into %iter_0[%dim0 - 256] } else { %iter_0 }
       xla_gpu.yield %0, %1
@@ -48,7 +48,7 @@ class InputSlicesEmitter:
         return found if isinstance(found, str) else None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
-        """A function for each sliced operand."""
+        """Partitions the computation into a function for each sliced operand."""
         return _partition(view, _slices_of(view))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
@@ -114,13 +114,13 @@ def _slices_of(view: FusionView) -> tuple[SliceOp, ...]:
 
 
 def _partition(view: FusionView, slices: tuple[SliceOp, ...]) -> PartitionedComputation:
-    # The slices have no users; the epilogues only keep their own code from being emitted.
+    # The slices have no users: these epilogues only prevent a function for the slices' own code.
     ends = [Epilogue((op,), (op,), (identity_map(dims_of(op.result)),)) for op in dict.fromkeys(slices)]
     return partition(view.computation, epilogues=ends)
 
 
 def _insert(builder: FunctionBuilder, op: SliceOp, value: SSAValue, loop: LoopOp, target: SSAValue) -> SSAValue:
-    """`target` with the element of what `op` slices, if it is in the slice."""
+    """`target` after inserting `value`, an element of the sliced array, if the slice contains it."""
     (place,) = op.input_to_output()
     if place.is_known_empty:
         return target

@@ -48,7 +48,7 @@ from xla_emitters.rewrite.notes import decide
 class LoopEmitter:
     """See the file's head.
 
-    work  of each thread; None: XLA's choice
+    work  elements per thread; None: XLA's choice
     """
 
     work: ThreadWork | None = None
@@ -63,11 +63,11 @@ class LoopEmitter:
         return None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
-        """The root's function, or one for the results of the first's size and one for those of one element; and their callees."""
+        """Partitions into the root's function (or two: for results of the first's size, and for results of one element) and its callees."""
         return partition(view.computation, epilogues=_ends(view))
 
     def candidates(self, view: FusionView, device: Device) -> Sequence[Way]:
-        """Emitters that differ in the work of a thread; XLA's choice is the first."""
+        """Emitters that differ in the elements per thread; XLA's choice is the first."""
         own = elements_per_thread(view, device)
         return ways_of_works(thread_works(view, device, own), view.elements, device, view.place, self._with)
 
@@ -109,7 +109,7 @@ class LoopEmitter:
 
 
 def _by_size(view: FusionView) -> tuple[Sequence[int], Sequence[int]]:
-    """The numbers of the results of the first's size, and of those of one element."""
+    """The numbers of the results with the first's size, and the numbers of those with one element."""
     large = [
         number
         for number, result_type in enumerate(view.result_types)
@@ -119,7 +119,7 @@ def _by_size(view: FusionView) -> tuple[Sequence[int], Sequence[int]]:
 
 
 def _ends(view: FusionView) -> Sequence[Epilogue]:
-    """The functions that compute the results of each size, where there are two sizes."""
+    """The epilogues that compute the results of each size, if there are two sizes."""
     _, single = _by_size(view)
     if not single:
         return ()

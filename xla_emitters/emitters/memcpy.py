@@ -3,7 +3,7 @@
     copy(p)                                                         all of p, in its own order
     f32[1,1,32,32] slice(p), slice={[0:1], [1:2], [0:32], [0:32]}    of f32[3,3,32,32]: 1024 neighbours
 
-So it is the loop emitter under another name, which says that a copy would do.
+A copy needs no code of its own: this is the loop emitter under a name that tells users that a memcpy would do.
 Source: docs/reference/2 1.3 "Memcpy thunk".
 """
 
@@ -26,7 +26,7 @@ class MemcpyEmitter(LoopEmitter):
     name = "memcpy"
 
     def applies(self, view: FusionView, device: Device) -> str | None:
-        """None, or why not: a result is computed, or its elements are not contiguous in a parameter."""
+        """None, or why not: a result is computed, or it is not contiguous in a parameter."""
         for root in view.roots:
             if (reason := _why_no_run(root)) is not None:
                 return reason

@@ -11,15 +11,15 @@
 An instruction is emitted with its user if it has one user, or if all its users read it at the same index. "The same" is equality of
 simplified indexing maps from the subgraph's root, so merging depends on how well maps simplify. An operand that an op reads in its
 own branch or loop, or at an index known only at run time, is never merged with another read.
-A hero separates subgraphs: each operand of it is a function, which the hero's emitter calls to read it, and so is the epilogue, which
-computes the root from the hero's element, an argument:
+A hero separates subgraphs: each of its operands becomes a function, which the hero's emitter calls to read it. The epilogue, which
+computes the root from the hero's element, also becomes one; it takes that element as an argument:
 
         exp -> transpose -> abs        @f_exp(%param, i, j)                    SUBGRAPH f_exp { param, ROOT exp }
                                        @f__epilogue__abs(%param, i, j, %t)     SUBGRAPH f__epilogue__abs { ROOT abs }
 
 Users are visited before their operands. An instruction that starts a subgraph drops the maps of its users, so the work is linear even
-where the number of paths is exponential. A subgraph of 2000 instructions is cut where only one value crosses the cut; a cut elsewhere
-would make both parts compute the same (docs/decisions/07-where-large-subgraphs-are-cut.md).
+where the number of paths is exponential. A subgraph of 2000 instructions is cut where only one value crosses the cut; elsewhere, both
+parts would compute the same values (docs/decisions/07-where-large-subgraphs-are-cut.md).
 Source: seed document, "Partitioning"; docs/reference/1 4.1.
 """
 
@@ -44,23 +44,23 @@ SUBGRAPH_LIMIT = 2000
 """The most instructions in one function: later passes and LLVM are worse than linear in the size of a function."""
 
 NESTING_LIMIT = 16
-"""The most regions around an instruction of a function: those of a chain of pads are nested."""
+"""The most nested regions around an instruction of a function: a chain of pads nests one in the other."""
 
 _GIVEN = (ParameterOp, ConstantOp)
 
 MOVES_ONLY = frozenset(
     ("bitcast", "broadcast", "constant", "copy", "iota", "parameter", "reshape", "reverse", "slice", "transpose")
 )
-"""Opcodes that compute nothing: inlining a function of only these costs nothing."""
+"""Opcodes that compute nothing: a function of these alone is inlined at no cost."""
 
 
 @dataclass(frozen=True, eq=False)
 class Epilogue:
-    """What remains to compute after the heroes: one element of each root, from elements of heroes.
+    """The computation after the heroes: one element of each root, from elements of heroes.
 
-    roots     the function's indices are those of the first
+    roots     the function's indices are those of the first root
     heroes    their elements are the function's last arguments
-    root_maps per root, from an index of the first root to its own
+    root_maps per root, the map from an index of the first root to an index of this root
     """
 
     roots: tuple[HloOp, ...]
@@ -70,12 +70,12 @@ class Epilogue:
 
 @dataclass(frozen=True, eq=False)
 class Subgraph:
-    """What becomes one function.
+    """The instructions of one function.
 
     name          of the function
     root          the function computes one element of it, or of each array in it
     instructions  operands before users; the root is last
-    epilogue      roots and heroes, where the function is given the heroes' elements
+    epilogue      its roots and heroes, if the function takes elements of heroes
     """
 
     name: str
@@ -89,7 +89,7 @@ class Subgraph:
 
     @property
     def roots(self) -> tuple[HloOp, ...]:
-        """The instructions of which the function computes an element: several for an epilogue."""
+        """The instructions that the function computes an element of: several for an epilogue."""
         return self.epilogue.roots if self.epilogue else (self.root,)
 
     @property
@@ -99,7 +99,7 @@ class Subgraph:
 
     @property
     def index_dims(self) -> tuple[int, ...]:
-        """Sizes of the dimensions that the function's indices run over: those of the root, or of the first array in it."""
+        """Sizes of the dimensions that the function's indices run over: the root's, or those of the first array in it."""
         return dims_of(leaf_types(self.root.result.type)[0])
 
     @property
@@ -142,7 +142,7 @@ class PartitionedComputation:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many instructions each function has."""
+        """The number of instructions of each function."""
         return {subgraph.name: len(subgraph.instructions) for subgraph in (*self.subgraphs, *self.epilogues)}
 
     @property
@@ -152,18 +152,18 @@ class PartitionedComputation:
         return f"{len(shown)} function{'' if len(shown) == 1 else 's'}: {', '.join(shown)}"
 
     def __str__(self) -> str:
-        """The dump that `--stage partition` prints."""
+        """The dump printed by `--stage partition`."""
         head = f"PartitionedComputation {self.computation.sym_name.data}:"
         return "\n".join((head, *map(str, self.subgraphs), *map(str, self.epilogues)))
 
 
 _Reading: TypeAlias = tuple[IndexingMap, tuple[tuple[HloOp, int], ...]]
-"""At which index, from the subgraph's root, an instruction is read, and the operands on the path that are read in a region of their own."""
+"""A read of an instruction: its index as a map from the subgraph's root, and the operands on the path that are read in their own region."""
 
 
 @dataclass
 class _State:
-    """What is known of an instruction before it is visited, from its users, which were visited before it."""
+    """The facts about an instruction that its users, which are visited first, have recorded."""
 
     indexings: set[_Reading] = field(default_factory=set["_Reading"])
     user_subgraphs: set[int] = field(default_factory=set[int])
@@ -177,7 +177,7 @@ def partition(
 ) -> PartitionedComputation:
     """The subgraphs of `computation`; an instruction for which `starts` is true is the root of its own subgraph.
 
-    epilogues  make functions of their own; their heroes, and what these read, are roots of subgraphs
+    epilogues  become functions of their own; their heroes, and the operands of these, are roots of subgraphs
     raises     Unsupported for an instruction that has no indexing map
     """
     heroes = {hero for epilogue in epilogues for hero in epilogue.heroes}
@@ -194,7 +194,7 @@ def partition(
         roots.append(op)
         sizes.append(1)
 
-    awaited = set[HloOp]()  # used by a visited instruction, not itself visited, and computes something
+    awaited = set[HloOp]()  # not yet visited instructions that compute something and that a visited instruction uses
     for op in reversed(order):
         state = states[op]
         awaited.discard(op)
@@ -232,14 +232,14 @@ def partition(
 
 
 def partition_called(computations: Iterable[ComputationOp]) -> dict[str, PartitionedComputation]:
-    """The computations that instructions call for each element, by name."""
+    """Partitions the computations that instructions call for each element; keyed by name."""
     return {computation.sym_name.data: partition(computation) for computation in computations}
 
 
 def _epilogue_subgraph(
     computation: str, epilogue: Epilogue, order: Sequence[HloOp], subgraph_of: Mapping[HloOp, Subgraph]
 ) -> Subgraph:
-    """The function of `epilogue`: the instructions between its heroes and its roots, and those that only it uses."""
+    """The function of `epilogue`: the instructions between its heroes and its roots, and those that have no other users."""
     heroes = frozenset(epilogue.heroes)
     depends = set(heroes)
     for op in order:
@@ -263,7 +263,7 @@ def _epilogue_subgraph(
 
 
 def _tell_operands(op: HloOp, state: _State, is_root: bool, states: dict[HloOp, _State]) -> None:
-    """Records for `op`'s operands the subgraph that reads them, and the map from that subgraph's root to the index."""
+    """Records for each operand of `op` which subgraph reads it, and the map from that subgraph's root to the operand's index."""
     for number, (operand, step) in enumerate(zip(op.operands, operand_maps(op), strict=True)):
         assert isinstance(operand.owner, HloOp)
         known = states[operand.owner]
@@ -299,7 +299,7 @@ def operand_maps(op: HloOp) -> tuple[IndexingMap, ...]:
 
 
 def post_order(computation: ComputationOp) -> Iterator[HloOp]:
-    """Instructions that the root needs, operands first, each operand's before the next one's. Not recursive."""
+    """The instructions that the root needs, operands before users and in operand order. Not recursive."""
     root = computation.root.owner
     assert isinstance(root, HloOp)
     seen = {root}

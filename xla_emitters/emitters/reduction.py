@@ -1,7 +1,7 @@
-"""The reduction emitter: several threads compute each result, and combine their parts by shuffles and through shared memory.
+"""The reduction emitter: several threads compute each result, and combine their partial results by shuffles and shared memory.
 
     %xla_loop = xla_gpu.loop (%th_x, %bl_x)[%step, %vector_index] -> (...) in #map iter_args(%iter = %init) -> (f32) {
-      %pure_call = xla_gpu.pure_call @f_exp(%input, %i, %j)             what the reduction reads (prologue)
+      %pure_call = xla_gpu.pure_call @f_exp(%input, %i, %j)             the reduction's operand (prologue)
       %next = xla_gpu.pure_call @add(%iter, %pure_call)
       xla_gpu.yield %next                                               each thread's partial result
     }
@@ -12,9 +12,9 @@
     %2 = xla_gpu.pure_call @f__epilogue__log(%input, %k, %1)            the epilogue
     %3 = xla_gpu.predicated_insert %2 into %output[%k] if %is_first     written by one thread
 
-The plan (`reduction_plans`) distributes the work over threads. Several reductions of one shape share the loop, and so do side outputs:
-results that are not reduced, of the shape that is read, written at the index that is read. Reductions with nothing in common get separate
-blocks along z. The threads' first values are chosen so that an initial value counts once (`reduction_partials`).
+The plan (`reduction_plans`) distributes the work over threads. Several reductions of one shape share the loop. So do side outputs:
+unreduced results of the operand's shape, written at the index that is read. Reductions that share nothing get separate blocks along z.
+The threads' first values are chosen so that an initial value counts once (`reduction_partials`).
 Additions in bodies are nsz, so that 0 + x folds. Source: docs/reference/2 2.4.3; XLA reduction.cc.
 """
 
@@ -81,7 +81,7 @@ def _plan(view: FusionView, device: Device, work: ReductionWork | None = None) -
 class ReductionEmitter:
     """See the file's head.
 
-    work  of each thread; None: XLA's choice
+    work  work per thread; None: XLA's choice
     """
 
     work: ReductionWork | None = None
@@ -96,17 +96,17 @@ class ReductionEmitter:
         return f"its tiles take {wanted} bytes of shared memory, and a block has {most}" if wanted > most else None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
-        """A function for each operand of a reduction, each group's epilogue, and each side output."""
+        """Partitions into a function for each operand of a reduction, each group's epilogue, and each side output."""
         found = find_reductions(view)
         assert not isinstance(found, str)
         side_outputs = [root for number, root in enumerate(found.roots) if found.hero_of(number) is None]
-        # The operands of a side output are functions of their own, as those of a hero.
+        # The operands of a side output get functions of their own, like those of a hero.
         apart = {*side_outputs, *(operand.owner for root in side_outputs for operand in root.operands)}
         epilogues = [_epilogue(found, group) for group in found.groups if found.heroes_of(group)]
         return partition(view.computation, lambda op: op in apart, epilogues)
 
     def candidates(self, view: FusionView, device: Device) -> Sequence[Way]:
-        """Emitters that differ in the threads of a row or a column and in what each reads at once; XLA's choice is the first."""
+        """Emitters that differ in the number of threads per row or column and in the width of their reads; XLA's choice is the first."""
         found = find_reductions(view)
         assert not isinstance(found, str)
         own = _plan(view, device)
@@ -168,7 +168,7 @@ def _let_zeros_fold(functions: Sequence[func.FuncOp], bodies: Sequence[Partition
 
 
 def _epilogue(found: FusionReductions, group: Sequence[int]) -> Epilogue:
-    """The epilogue of a group's reductions: one element of each root of the group that is computed from one."""
+    """The epilogue of a group: one element of each root of the group that is computed from a reduction."""
     roots = [found.roots[number] for number in group if found.hero_of(number) is not None]
     first = roots[0]
     maps = tuple(identity_map(_first_dims(first)) if root is first else _between(first, root) for root in roots)
@@ -180,13 +180,13 @@ def _first_dims(op: HloOp) -> tuple[int, ...]:
 
 
 def _between(source: HloOp, target: HloOp) -> IndexingMap:
-    """The map from an index of one result to the index of another at the same place in memory; of a tuple, its first array."""
+    """The map from an index of one result to the index of another at the same linear index; of a tuple, its first array is used."""
     one, other = (as_array(leaf_types(op.result.type)[0]) for op in (source, target))
     return same_place(one, other)
 
 
 Values: TypeAlias = dict[ReduceOp, Sequence[SSAValue]]
-"""For each reduction the numbers of its partial results: one per array that it reduces, and maybe one that says if they are any."""
+"""For each reduction, its partial results: one number per array that it reduces, and optionally a flag that they are not empty."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,17 +212,17 @@ class _ReductionKernel:
 
     @cached_property
     def map_ids(self) -> list[SSAValue]:
-        """The ids that the plan's maps are over."""
+        """The ids that are the dims of the plan's maps."""
         return [self.ids[name] for name, _ in self.plan.launch.ids]
 
     @cached_property
     def thread_ids(self) -> list[SSAValue]:
-        """The ids that the maps of the shared stage are over."""
+        """The ids that are the dims of the shared stage's maps."""
         return [self.ids["th_x"]] if "th_x" in self.ids else []
 
     @cached_property
     def outputs_of(self) -> list[range]:
-        """For each root, the kernel's outputs for its results."""
+        """For each root, the range of the kernel's outputs that are its results."""
         ranges, at = list[range](), 0
         for root in self.found.roots:
             count = len(leaf_types(root.result.type))
@@ -276,14 +276,14 @@ class _ReductionKernel:
         }
 
     def combining_functions(self) -> list[func.FuncOp]:
-        """The combining functions of partial results with a flag, each once; the functions that they call are in the module already."""
+        """The distinct combining functions of partial results with a flag; the functions that they call are in the module already."""
         made = {partials.combiner: partials.combining_function() for partials in self.partials.values()}
         return [function for function in made.values() if function is not None]
 
-    # ---- What one thread reads
+    # ---- Per thread: reading and combining
 
     def _per_thread(self, group: Sequence[int], starts: Values) -> tuple[Values, list[SSAValue]]:
-        """Each thread's partial results (vectors of them where the plan has several), and the outputs with side outputs written."""
+        """Each thread's partial results (vectors if the plan has several per thread), and the outputs after writing the side outputs."""
         sides = [number for number in group if self.found.hero_of(number) is None]
         written = [output for number in sides for output in self.outputs_of[number]]
         outputs = list(self.entry.outputs)
@@ -309,7 +309,7 @@ class _ReductionKernel:
         return values[:count], values[count:]
 
     def _repeated(self, value: SSAValue) -> SSAValue:
-        """`value` as a thread's partial results: a vector of it where there are several."""
+        """A thread's partial results, all equal to `value`: a vector if there are several."""
         if self.plan.vector == 1:
             return value
         return self.builder.insert(vector.BroadcastOp(value, VectorType(value.type, [self.plan.vector]))).vector
@@ -328,7 +328,7 @@ class _ReductionKernel:
             return [self.builder.insert(vector.InsertOp(new, old, [index])).result for new, old in pairs]
 
     def _chosen(self, values: Sequence[SSAValue], symbols: Sequence[SSAValue]) -> list[SSAValue]:
-        """The element of each value at the last symbol, if the thread has several results and values are vectors."""
+        """The element of each value at the last symbol, if a thread has several results and values are vectors."""
         found = list[SSAValue]()
         for value in values:
             if isa(value.type, VectorType):
@@ -337,12 +337,12 @@ class _ReductionKernel:
         return found
 
     def _from_input(self, output: Attribute) -> IndexingMap:
-        """The map from an index of the plan's `input_shape` to that of an array with as many elements, at the same place in memory."""
+        """The map from an index of the plan's `input_shape` to the index at the same linear place in an array of as many elements."""
         shape = self.plan.input_shape
         return bitcast_map(shape, default_order(len(shape)), dims_of(output), minor_to_major(output))
 
     def _side_outputs(self, sides: Sequence[int], loop: LoopOp, tensors: Sequence[SSAValue]) -> list[SSAValue]:
-        """The side outputs' tensors after one more element each: all are computed before the first is written."""
+        """The side outputs' tensors after writing one more element of each: all are computed before the first is written."""
         places, values = list[Sequence[SSAValue]](), list[SSAValue]()
         for number in sides:
             root = self.found.roots[number]
@@ -352,7 +352,7 @@ class _ReductionKernel:
                 values.append(self._element(root.result, places[-1]))
         return self.builder.write(values, tensors, places)
 
-    # ---- Where threads meet
+    # ---- Combining across threads
 
     def _shuffled(self, values: Values, distance: int) -> Values:
         """Combines values over runs of 2 * `distance` lanes of a warp; the first lane of each run has the result."""
@@ -367,7 +367,7 @@ class _ReductionKernel:
     def _through_shared(
         self, group: tuple[int, ...], partial: Values, starts: Values, stage: SharedStage, outputs: Sequence[SSAValue]
     ) -> list[SSAValue]:
-        """Writes the partial results of threads or warps into a tile; the threads of one warp read and combine them."""
+        """Writes the partial results of threads or warps into a shared tile, which the threads of one warp read and combine."""
         own = [value for values in partial.values() for value in values]
         fallbacks = [value for values in starts.values() for value in values]
         tiles = [self._tile(value.type, stage) for value in fallbacks]
@@ -402,19 +402,19 @@ class _ReductionKernel:
             with self.builder.inside(inner.insertion_point):
                 return read(symbols, carried)
 
-        # All lanes of a warp take part in shuffles, also those that are outside the tile and read nothing.
+        # All lanes of a warp must take part in shuffles, including those outside the tile, which read nothing.
         everyone = IndexingMap((), (), stage.read.range_vars)
         return list(build.loop_nest(self.builder, everyone, (), list(outputs), each))
 
     def _tile(self, element_type: Attribute, stage: SharedStage) -> SSAValue:
         return self.builder.insert(AllocateSharedOp(TensorType(element_type, stage.tile))).result
 
-    # ---- What is written
+    # ---- Writing the results
 
     def _written(
         self, group: tuple[int, ...], totals: Values, symbols: Sequence[SSAValue], outputs: Sequence[SSAValue]
     ) -> list[SSAValue]:
-        """The outputs after the threads that have the group's results wrote them."""
+        """The outputs, after the threads that hold the group's results have written them."""
         arguments = list[SSAValue]()
         for hero, values in totals.items():
             with self.builder.located(hero.location):
@@ -433,7 +433,7 @@ class _ReductionKernel:
         return written
 
     def _output_map(self, number: int) -> IndexingMap:
-        """From ids and symbols to the index of a root's results that a thread writes."""
+        """The map from ids and symbols to the index of a root's results that a thread writes."""
         hero, root = self.found.hero_of(number), self.found.roots[number]
         assert hero is not None
         gone = set(integers(hero.dimensions))

@@ -1,15 +1,15 @@
-"""The partial results of one reduction: their first values, how two are combined, and how the last one becomes the result.
+"""The partial results of one reduction: their start values, how two are combined, and how the last one becomes the result.
 
-    start        0                  the initial value         anything, 0          an identity; a value that may count twice; or neither is
-    combine      add(a, b)          maximum(a, b)             if_both(a, f, b, g)  known: a flag says if an element was added
+    start        0                  the initial value         anything, 0          columns: identity; init, if it may count twice; else
+    combine      add(a, b)          maximum(a, b)             if_both(a, f, b, g)  the flags record that an element was added
     in the end   add(init, total)   total                     body(init, total)    the initial value counts once
 
     func @body__if_both(%a, %f: i8, %b, %g: i8) {
-      %both = body(%a, %b) where f and g, else %a where f, else %b
+      %both = body(%a, %b) where f and g are set, else %a where f is, else %b
       return %both, %f | %g
     }
 
-XLA always starts with the initial value. Source: docs/reference/2 2.4.3; `analysis/reduction_starts`.
+XLA always starts with the initial value. Source: docs/reference/2 2.4.3; `fusions/reduction_starts.py`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Partials:
     """See the file's head.
 
     body      of the reduction: the function of its computation
-    initial   emits an element of an initial value
+    initial   function that emits an element of an initial value
     """
 
     hero: ReduceOp
@@ -92,7 +92,7 @@ class Partials:
         return builder.call(self.body, [*(self.initial(init) for init in self.hero.inits), *totals])
 
     def combining_function(self) -> func.FuncOp | None:
-        """The function called `combiner`, where that is not the body's."""
+        """The function called `combiner`; None if that is the reduction's body."""
         if not self.are_told:
             return None
         types = [*result_types(self.hero), i8]
@@ -115,7 +115,7 @@ class Partials:
 def _chosen(
     builder: FunctionBuilder, flag: SSAValue, values: Sequence[SSAValue], others: Sequence[SSAValue]
 ) -> list[SSAValue]:
-    """`values` where the flag is set, else the others."""
+    """`values` if the flag is set, else `others`."""
     is_set = builder.insert(arith.CmpiOp(flag, constant(builder, 0, i8), "ne")).result
     pairs = zip(values, others, strict=True)
     return [builder.insert(arith.SelectOp(is_set, value, other)).result for value, other in pairs]

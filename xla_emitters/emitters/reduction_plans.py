@@ -29,19 +29,19 @@ from xla_emitters.program import Launch
 
 ZERO = Expr.constant(0)
 WARPS_DOWN = 32
-"""Warps in a block of a column reduction; each starts one row below the one before it."""
+"""Warps in a block of a column reduction; each starts one row below the previous one."""
 SMALL_COLUMN_THREADS = 128
 FEW_THREADS = 256
-"""Several short rows share a block of at most this many threads."""
+"""The most threads in a block that several short rows share."""
 
 
 @dataclass(frozen=True)
 class SharedStage:
     """How partial results are combined through shared memory.
 
-    write     ids and vector index -> place in the tile, for the threads that write
-    read      ids and vector index -> place in the tile, for the threads that read
-    padding   elements to add to the tile's last dim, against bank conflicts
+    write     ids and vector index -> index in the tile, for the threads that write
+    read      ids and vector index -> index in the tile, for the threads that read
+    padding   elements added to the tile's last dim, against bank conflicts
     distance  the greatest distance of the shuffles that follow
     """
 
@@ -59,10 +59,10 @@ class SharedStage:
 
 @dataclass(frozen=True)
 class ReductionWork:
-    """What one thread does, where it is not XLA's choice.
+    """The work of one thread, where it differs from XLA's choice.
 
-    vector   neighbours that it reads at once
-    threads  of a row: side by side along it, a power of two up to a warp, or whole warps; of a column: warps below each other
+    vector   neighbours per access
+    threads  row reductions: threads side by side along a row, a power of two up to a warp, or whole warps; columns: warps below each other
     """
 
     vector: int
@@ -81,8 +81,8 @@ class ReductionPlan:
     distance     the greatest distance of the shuffles of the threads' sums; 0: none
     shared       the second stage; None where one warp computes the result
     output       ids, and the range variables of `shared.read` -> index over the kept dims, for the threads that write
-    span         (n, m): of each run of n results that are neighbours in memory, a block computes m
-    chain        the most combinations that an element goes through in its thread and over threads
+    span         (n, m): a block computes m of each n results that are neighbours in memory
+    chain        the most combinations that an element passes through, in its thread and across threads
     """
 
     name: str
@@ -97,7 +97,7 @@ class ReductionPlan:
     chain: int
 
     def same_blocks(self, blocks: Sequence[int], other: ReductionPlan) -> Sequence[int]:
-        """The blocks of another plan for the same reductions that compute what these blocks compute."""
+        """The blocks of another plan for the same reductions that compute the results of `blocks`."""
         found = set[int]()
         for block in blocks:
             group, block = divmod(block, self.launch.blocks)
@@ -127,17 +127,17 @@ def plan_for(found: FusionReductions, device: Device, work: ReductionWork | None
 
 
 LOADS = (1, 2, 4, 8)
-"""Accesses of a thread along a row, of candidates."""
+"""The candidates for the number of accesses of a thread along a row."""
 WARPS_DOWN_CHOICES = (8, 16, WARPS_DOWN)
 ACCESS_BITS = (64, 128)
-"""Widths of one access, of candidates."""
+"""The candidates for the width of an access."""
 
 
 def reduction_works(found: FusionReductions, device: Device) -> Sequence[ReductionWork]:
-    """What a thread may do other than by XLA's choice: wider accesses, more or fewer of them.
+    """The alternatives to XLA's choice of work per thread: wider accesses, more or fewer of them.
 
-    Chains of additions are at most twice as long as the longest that `Reduction.longest_chain` states, whose bound on rounding errors
-    they keep: a unit in the last place is two roundings.
+    The longest chain of additions is at most twice `Reduction.longest_chain`, so the bound on rounding errors stated there still holds:
+    a unit in the last place is two roundings.
     """
     _, middle, minor = found.shape.dims
     if found.input_bits > max(ACCESS_BITS) or (WARP % minor == 0 and not found.shape.is_row):
@@ -169,7 +169,7 @@ def reduction_works(found: FusionReductions, device: Device) -> Sequence[Reducti
 
 
 def stage_bytes(plan: ReductionPlan, found: FusionReductions) -> int:
-    """Shared memory of a block: a tile for each value that a reduction carries."""
+    """Shared memory of a block in bytes: one tile for each value that a reduction carries."""
     results = [leaf for hero in found.reduce_heroes for leaf in leaf_types(hero.result.type)]
     tile = math.prod(plan.shared.tile) if plan.shared else 0
     return sum(tile * element_of(result).bits // 8 for result in results)
@@ -208,7 +208,7 @@ class _Ids:
     def map(
         self, results: Sequence[Expr], symbols: Sequence[tuple[str, int]], *bounds: tuple[Expr, int]
     ) -> IndexingMap:
-        """`results` over the ids and the symbols (name, size), constrained so that each expression of `bounds` is below its number."""
+        """The map to `results` over the ids and the symbols (name, size); each pair (e, n) in `bounds` constrains e < n."""
         ranges = tuple(Variable(Interval(0, size - 1), name) for name, size in symbols)
         constraints = tuple((expression, Interval(0, size - 1)) for expression, size in bounds)
         full = IndexingMap(tuple(results), self.dims, ranges, constraints=constraints)
@@ -218,7 +218,7 @@ class _Ids:
         return loose if loose.simplify() == simple else simple
 
     def of_threads(self, indexing_map: IndexingMap) -> IndexingMap:
-        """`indexing_map`, which reads no block id, over the thread id alone."""
+        """`indexing_map`, which does not read the block id, with the thread id as its only dim."""
         threads = [number for number, (name, _) in enumerate(self.launch.ids) if name == "th_x"]
         gone = {number: 0 for number in range(len(self.launch.ids)) if number not in threads}
         return indexing_map.with_dims_fixed(gone)
@@ -282,15 +282,15 @@ def _rounded_up(count: int, unit: int) -> int:
 
 
 def _rows_per_block(rows: int, threads: int) -> int:
-    """How many rows, each of few threads, share a block."""
+    """The number of rows, each of few threads, that share a block."""
     return rows if rows * threads <= FEW_THREADS else FEW_THREADS // threads
 
 
 def _multi_row(found: FusionReductions, device: Device) -> ReductionPlan | None:
-    """None where a row is longer than a warp, or not a power of two."""
+    """Plan for short rows; None if a row is longer than a warp or not a power of two."""
     _, kept, minor = found.shape.dims
     smallest = min(found.input_bits, found.output_bits)
-    # In a fusion without parameters the results decide; without array results no element is narrow enough.
+    # In a fusion without parameters the results decide; without array results no element counts as narrow.
     largest = found.output_bits if found.input_bits == ABSENT else max(found.input_bits, found.output_bits)
     vector = min(minor, 64 // smallest)
     if largest >= 32:
@@ -309,7 +309,7 @@ def _multi_row(found: FusionReductions, device: Device) -> ReductionPlan | None:
 
 
 def _lanes_of_rows(found: FusionReductions, device: Device, vector: int, threads: int) -> ReductionPlan:
-    """Rows of which a warp holds several: `threads` of its lanes a row, each with the same number of vectors."""
+    """Plan for rows so short that a warp holds several: `threads` lanes per row, each with the same number of vectors."""
     major, kept, minor = found.shape.dims
     rows, steps = _rows_per_block(kept, threads), minor // (vector * threads)
     launch = Launch(split_grid(-(-kept // rows), device), (rows * threads, 1, 1))
@@ -349,9 +349,9 @@ def _column(found: FusionReductions, device: Device, work: ReductionWork | None 
     steps, of_step = -(-middle // down), ids.symbol(0)
     element = ids.symbol(1) if vector > 1 else ZERO
     row, column = warp + of_step * down, (block * WARP + lane) * vector + element
-    # In the tile and the result, only the vector's index remains.
+    # In the tile and in the result, only the index within the vector remains.
     element = ids.symbol(0) if vector > 1 else ZERO
-    # The threads of a column in the end are as many as there were warps, side by side in one warp.
+    # In the last stage a column has as many threads as there were warps, side by side in one warp.
     of_columns, of_warps = ids.thread // down, ids.thread % down
     written = (block * WARP + of_columns) * vector + element
     return ReductionPlan(

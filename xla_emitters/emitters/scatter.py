@@ -1,4 +1,4 @@
-"""The scatter emitter: the grid covers the updates; each is combined with the result's element at its window's start plus its offset.
+"""The scatter emitter: the grid covers the updates; each is combined with the result's element at window start + offset.
 
     %row = xla_gpu.pure_call @f_rows(%input, ..., %window, %c0) : (...) -> i32
     %start = arith.index_cast %row : i32 to index
@@ -12,13 +12,13 @@
           xla_gpu.yield %2 : f32
     ...
 
-The result is in the array's buffer, so elements without updates keep their values (`fusions/scatters.py`). Where the program promises
-unique indices, an element is read, combined and written by plain accesses; else the update is atomic.
+The result is in the array's buffer, so elements without updates keep their values (`fusions/scatters.py`). If the program promises
+unique indices, an element is read, combined and written by plain accesses; otherwise the update is atomic.
 
 With distributed indices a warp processes a run of windows, and each lane the same few offsets in every window:
 
-    starts of the run   7  7  7  9  9  -1  12        updates of window 0, + those of 1, + those of 2      combined with memory at 7
-                                                     updates of window 3, + those of 4                    combined with memory at 9 ...
+    starts of the run   7  7  7  9  9  -1  12        sum of the updates of windows 0, 1 and 2               combined with memory at 7
+                                                     sum of the updates of windows 3 and 4                  combined with memory at 9 ...
 Source: seed document, "Scatter emitter"; docs/reference/2 2.7.
 """
 
@@ -78,8 +78,8 @@ from xla_emitters.rewrite.notes import decide
 class ScatterEmitter:
     """See the file's head.
 
-    elements  that one thread adds, where updates are distributed; None: XLA's choice
-    packed    whether neighbouring updates of 16 bits may be joined to words
+    elements  updates per thread, where updates are distributed; None: XLA's choice
+    packed    whether neighbouring 16-bit updates may be packed into words
     """
 
     elements: int | None = None
@@ -98,18 +98,18 @@ class ScatterEmitter:
         return None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
-        """A function for each operand of indices and updates."""
+        """Partitions into a function for each operand of indices and updates."""
         return _partition(view, _scatter(view))
 
     def candidates(self, view: FusionView, device: Device) -> Sequence[Way]:
-        """Emitters that differ in the updates of a thread and in how they are joined; XLA's choice is the first."""
+        """Emitters that differ in the updates per thread and in how they are packed; XLA's choice is the first."""
         scatter = _scatter(view)
         own = distribution_of(view, scatter, device)
         if not isinstance(own, DistributedUpdates):
             return [Way(str(own), self)]
         bits, total = element_of(scatter.updates[0]).bits, math.prod(dims_of(scatter.updates[0]))
         found = [Way(f"{own.elements_per_thread} updates a thread", self)]
-        # Words of two are all that GPUs before sm_90 add at once. Fewer updates a thread than XLA's choice need more instructions.
+        # Before sm_90 the widest atomic add is a word of two elements. Fewer updates per thread than XLA's choice need more instructions.
         counts = [count for count in (2, 4, 8) if count >= own.elements_per_thread and count * bits <= VECTOR_BITS]
         for count in counts:
             wide = distribution_of(view, scatter, device, count)
@@ -160,7 +160,7 @@ def _launch(
 
 
 def _same_blocks(works: Sequence[ThreadWork], launches: Sequence[Launch], blocks: Sequence[int]) -> Sequence[int]:
-    """The blocks of the second work and launch that do what `blocks` of the first do."""
+    """The blocks of the second work and launch that process the updates of `blocks` of the first."""
     return blocks_of_same_work(blocks, works[0], launches[0], works[1], launches[1])
 
 
@@ -172,7 +172,7 @@ def _scatter(view: FusionView) -> ScatterOp:
 
 
 def _partition(view: FusionView, scatter: ScatterOp) -> PartitionedComputation:
-    # The results have no users; the epilogue only keeps the scatter's own code from being emitted.
+    # The results have no users: this epilogue only prevents a function for the scatter's own code.
     end = Epilogue((scatter,), (scatter,), (identity_map(dims_of(scatter.arrays[0])),))
     return partition(view.computation, epilogues=[end])
 
@@ -195,7 +195,7 @@ class _Kernel:
     # ---- distributed updates
 
     def distribute_updates(self, distribution: DistributedUpdates) -> Sequence[SSAValue]:
-        """What the outputs are in the end."""
+        """Emits the loop over the updates; returns the outputs after it."""
         update = self.scatter.updates[0]
         order = minor_to_major(update.type)
         visited = work_item_map(self.launch, dims_of(update), order, distribution.elements_per_thread)
@@ -219,13 +219,13 @@ class _Kernel:
         return self._if(self._insert(arith.CmpiOp(major, count, "ult")), self.entry.outputs, run)
 
     def _of_ids(self, visited: IndexingMap, dims: Sequence[int]) -> IndexingMap:
-        """The results `dims` of a map without its constraints, so for all threads; without the symbols that they do not use."""
+        """The results `dims` of a map, without its constraints (so for all threads) and without symbols that they do not use."""
         results, (_, threads) = tuple(visited.results[dim] for dim in dims), self._ids()
         symbols = visited.range_vars
         return IndexingMap(results, threads, symbols).remove_unused_symbols()[0]
 
     def _update(self, visited: IndexingMap, starts: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """The updates at `visited`, of windows that begin at `starts`, combined with the outputs; returns the new outputs."""
+        """Combines the updates at `visited`, whose windows begin at `starts`, with the outputs; returns the new outputs."""
 
         def body(loop: LoopOp) -> Sequence[SSAValue]:
             values = [self._element(update, loop.map_results) for update in self.scatter.updates]
@@ -307,7 +307,7 @@ class _Kernel:
         return IndexingMap((window,), dims, symbols, constraints=bounds).simplify().remove_unused_symbols()[0]
 
     def _position_map(self, distribution: DistributedIndices, lanes: int) -> IndexingMap:
-        """The map from ids and two symbols, which count a lane's elements of a window, to their index in it, and to their number."""
+        """The map from ids and two symbols, which count a lane's elements in a window, to their index in the window and their number."""
         ids, dims = self._ids()
         step, place = Expr.variable(len(dims)), Expr.variable(len(dims) + 1)
         at_once = distribution.elements_per_thread
@@ -322,7 +322,7 @@ class _Kernel:
         return full.simplify().remove_unused_symbols()[0]
 
     def _ids(self) -> tuple[dict[str, Expr], tuple[Variable, ...]]:
-        """The ids by name; 0 for those of extent 1."""
+        """The ids by name; the constant 0 for ids of extent 1."""
         found = {name: Expr.variable(number) for number, (name, _) in enumerate(self.launch.ids)}
         dims = tuple(Variable(Interval(0, extent - 1), name) for name, extent in self.launch.ids)
         zero = Expr.constant(0)
@@ -331,7 +331,7 @@ class _Kernel:
     # ---- windows
 
     def _starts(self, rows: Sequence[SSAValue]) -> list[SSAValue]:
-        """The start of the window of a row of indices, in each of the mapped dimensions, as `index` values."""
+        """The start of the window that a row of indices gives, in each of the mapped dimensions, as `index` values."""
         indices, along = self.scatter.indices, self.scatter.index_vector_dim.value.data
         starts = list[SSAValue]()
         for number in range(len(self.scatter.mapped)):
@@ -356,7 +356,7 @@ class _Kernel:
     # ---- elements
 
     def _element(self, value: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
-        """An element of an operand."""
+        """An element of the operand `value`."""
         owner = value.owner
         assert isinstance(owner, HloOp)
         return self.builder.call(self.partitioned.subgraph_of[owner], [*self.entry.inputs, *indices])[0]
@@ -366,7 +366,7 @@ class _Kernel:
     ) -> Sequence[SSAValue]:
         """The tensors `targets` after combining their elements at `place` with `values`."""
         if self.scatter.has_unique_indices and not self._reads_shared_bytes:
-            # Reads the parameter, which has the result's buffer: before the loop that writes, so that several are loaded at once.
+            # Reads the parameter, which shares the result's buffer, before the writing loop, so that several elements are loaded at once.
             old = [self._element(array, place) for array in self.scatter.arrays]
             combined = self._new_elements([*old, *values])
             return [
@@ -382,12 +382,12 @@ class _Kernel:
 
     @property
     def _reads_shared_bytes(self) -> bool:
-        """Whether an update reads a byte in which other threads may change other elements."""
+        """Whether an update reads a byte that also holds elements which other threads may change."""
         (array, *others), body = self.scatter.arrays, self.called[self.scatter.to_apply.root_reference.data].computation
         return not others and element_of(array).bits < 8 and combining_opcode(body) != "parameter"
 
     def _new_elements(self, arguments: Sequence[SSAValue]) -> list[SSAValue]:
-        """The new elements: the code of the scatter's computation on the old elements and the updates."""
+        """The new elements: the scatter's computation, inlined, applied to the old elements and the updates."""
         combiner = self.called[self.scatter.to_apply.root_reference.data]
         function = declare(combiner.root, combiner.computation.parameters, scalars=True)
         emit_subgraph(combiner.root, combiner, function, self.called)
@@ -415,7 +415,7 @@ class _Kernel:
         return self.builder.insert(op).results[0]
 
     def _all(self, parts: Sequence[SSAValue], combine: type[arith.AndIOp | arith.OrIOp]) -> SSAValue:
-        """The conjunction of one or more conditions."""
+        """Joins one or more conditions by `combine`."""
         whole, *others = parts
         for part in others:
             whole = self._insert(combine(whole, part))
@@ -428,7 +428,7 @@ class _Kernel:
         then: Callable[[], Sequence[SSAValue]],
         otherwise: Callable[[], Sequence[SSAValue]] | None = None,
     ) -> Sequence[SSAValue]:
-        """scf.if: `then` of the values `before` where `condition` holds, else `otherwise` of them, or the values unchanged."""
+        """scf.if: `then(before)` if `condition` holds, else `otherwise(before)`; without `otherwise`, the values unchanged."""
         regions = Region(Block()), Region(Block())
         branch = self.builder.insert(scf.IfOp(condition, [value.type for value in before], *regions))
         for region, emit in zip(regions, (then, otherwise), strict=True):

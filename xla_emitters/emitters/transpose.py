@@ -14,12 +14,12 @@
       xla_gpu.yield %inserted
     }
 
-Several transposes, each with a tile of its own, share both loops. Side outputs (roots that are not transposed) are written in the first
-loop, where their elements are read. `transpose_tiles.py` distributes the work over threads. Where packed tiles have whole words, the second
-loop reads as many words as a word has elements, and an inner loop writes their elements, transposed:
+Several transposes, each with its own tile, share both loops. Side outputs (roots that are not transposed) are written in the first
+loop, where their elements are read. `transpose_tiles.py` distributes the work over threads. If packed tiles consist of whole words, the
+second loop reads one word per element of a word, from successive rows, and an inner loop writes their elements, transposed:
 
     %v0 = vector.transfer_read %synced_tensor[%row, %column]; ...                          words of %row, %row + 1, ...
-    %words = vector.from_elements %v0[0], %v1[0], %v0[1], %v1[1] : vector<4xbf16>          columns of them behind each other
+    %words = vector.from_elements %v0[0], %v1[0], %v0[1], %v1[1] : vector<4xbf16>          their columns, one after the other
 
 Source: seed document, "Transpose emitter"; docs/reference/2 2.5, 2.6; XLA transpose.cc.
 """
@@ -63,7 +63,7 @@ _ALONG_ROWS = AffineMapAttr(AffineMap.minor_identity(2, 1))
 class TransposeEmitter:
     """See the file's head.
 
-    vector_size  of tiles whose rows are rotated; None: XLA's choice
+    vector_size  elements per access in tiles with rotated rows; None: XLA's choice
     """
 
     vector_size: int | None = None
@@ -75,7 +75,7 @@ class TransposeEmitter:
         return found if isinstance(found, str) else None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
-        """A function for each operand of a transpose, each epilogue and each side output."""
+        """Partitions into a function for each operand of a transpose, each epilogue and each side output."""
         return _partition(view, _heroes(view))
 
     def candidates(self, view: FusionView, device: Device) -> Sequence[Way]:
@@ -117,7 +117,7 @@ def _heroes(view: FusionView) -> TransposeHeroes:
 
 
 def _tiles(found: TransposeHeroes, transposes: int, device: Device) -> PlainTiles | PackedTiles:
-    """XLA's choice."""
+    """The tile plan of XLA's choice."""
     description = found.first
     if (packed := description.packed) is None:
         return plain_tiles(description, transposes, device)
@@ -187,7 +187,7 @@ class _Kernel:
         (element,) = result_types(transpose)
         return self.entry.builder.insert(AllocateSharedOp(TensorType(element, self.tiles.shared_dims))).result
 
-    # In
+    # ---- Reading into the tiles
 
     def _read_in(
         self, shared: Sequence[SSAValue], outputs: Sequence[SSAValue], side_outputs: Sequence[HloOp]
@@ -202,7 +202,7 @@ class _Kernel:
         indices, places = loop.map_results[: len(read.results)], loop.map_results[len(read.results) :]
         for number, place in enumerate(places):
             place.name_hint = f"shmem_dim{number}"
-        # All values are computed before the first is written, because a result may be in the buffer of a parameter.
+        # All values are computed before the first is written, because a result may share the buffer of a parameter.
         at = [build.apply_indexing(body, place_map(first, op), indices) for op in (*operands, *side_outputs)]
         values = [self._element(body, op, own) for op, own in zip((*operands, *side_outputs), at, strict=True)]
         targets = [*([places] * len(operands)), *at[len(operands) :]]
@@ -214,7 +214,7 @@ class _Kernel:
         (value,) = self._call(body, self.partitioned.subgraph_of[op], indices)
         return value
 
-    # Out
+    # ---- Writing from the tiles
 
     def _write_elements(
         self, synced: Sequence[SSAValue], outputs: Sequence[SSAValue], roots: Sequence[HloOp]
@@ -235,7 +235,7 @@ class _Kernel:
     def _write_words(
         self, synced: Sequence[SSAValue], outputs: Sequence[SSAValue], roots: Sequence[HloOp]
     ) -> Sequence[SSAValue]:
-        """The loop that reads words from the tiles, with an inner loop that writes their elements by columns."""
+        """The loop that reads words from the tiles, with an inner loop that writes their elements column by column."""
         assert isinstance(self.tiles, PackedTiles)
         size = self.tiles.vector_size
         loop = LoopOp(self.entry.ids, outputs, self.tiles.corner)
@@ -260,7 +260,7 @@ class _Kernel:
         return loop.results
 
     def _words(self, body: FunctionBuilder, tile: SSAValue, row: SSAValue, column: SSAValue) -> SSAValue:
-        """The words of the tile at `column` of `row` and of the rows below it, as one vector, column by column."""
+        """The words of the tile at `column` in `row` and the rows below it, as one vector in column order."""
         assert isinstance(self.tiles, PackedTiles)
         assert isa(tile.type, TensorType[Attribute])
         size, element = self.tiles.vector_size, tile.type.element_type
@@ -283,13 +283,13 @@ class _Kernel:
     def _finish_roots(
         self, loop: LoopOp, body: FunctionBuilder, elements: Sequence[SSAValue], roots: Sequence[HloOp]
     ) -> None:
-        """Computes the roots' elements from those of the transposes, writes them, and ends the loop."""
+        """Computes the roots' elements from the transposes' elements, writes them, and ends the loop."""
         (epilogue,) = self.partitioned.epilogues
         made = dict(zip(epilogue.roots, self._call(body, epilogue, loop.map_results, elements), strict=True))
         at = [build.apply_indexing(body, place_map(roots[0], root), loop.map_results) for root in roots]
         self._finish(loop, body, [made[root] for root in roots], at)
 
-    # Both
+    # ---- Both loops
 
     def _body(self, loop: LoopOp) -> FunctionBuilder:
         return FunctionBuilder(loop.body.block, self.view.location)

@@ -9,7 +9,7 @@
 
 A warp reads a row of the input and writes it to a column of the tile; later it reads a row of the tile and writes it to a row of the
 output. Rows of the tile have 33 elements, so that the elements of a column are in 32 different banks. `PackedTiles` have no padding:
-threads move words of several elements, and each row of words is rotated by one more than the row before, to the same effect.
+threads move words of several elements, and each row of words is rotated by one more than the row before, with the same effect.
 
 Where a dim is not a multiple of its tile, the maps' constraints select the active threads.
 Source: docs/reference/2 2.5, 2.6; XLA transpose.cc; seed document, "Transpose emitter".
@@ -33,14 +33,14 @@ from xla_emitters.program import Launch
 
 THREADS = 128
 VECTOR_BYTES = 4
-"""What a thread of an unpacked transpose moves at once, at most."""
+"""The most bytes that a thread of an unpacked transpose moves at once."""
 ROTATED_BITS = 128
-"""What a thread moves at once, at most, where rows are rotated: not by XLA's choice."""
+"""The most bits that a thread moves at once where rows are rotated; XLA does not rotate rows."""
 
 
 @dataclass(frozen=True)
 class Ids:
-    """The variables of a map over the ids of a launch of `blocks` times 128 threads; ids of extent 1 are left out."""
+    """The variables of a map over the ids of a launch of `blocks` blocks of 128 threads; ids of extent 1 are left out."""
 
     blocks: int
 
@@ -67,7 +67,7 @@ def counts(dims: Sequence[int], tile: Sequence[int]) -> tuple[int, ...]:
 
 
 def tile_bytes(description: TransposeDescription, transposes: int) -> int:
-    """What tiles of 32 x 33 take, one element wide: that of the largest choice starts from it."""
+    """Bytes of `transposes` tiles of 32 x 33 vectors, each one element wide: the starting point for choosing the largest vector."""
     width = description.bits * (description.dims[-1] if description.keeps_minor else 1)
     return transposes * -(-TILE * (TILE + 1) * width // 8)
 
@@ -76,8 +76,8 @@ def tile_bytes(description: TransposeDescription, transposes: int) -> int:
 class BlockGrid:
     """Blocks, numbered row major, each with a tile of an array.
 
-    dims, tile  of the array and of a block, along each dim
-    sources     for each dim the number of the output's dim that it is; None for one that the output does not have
+    dims, tile  sizes of the array and of a block's tile, along each dim
+    sources     for each dim the number of the output's dim that it is; None if the output does not have it
     """
 
     dims: tuple[int, ...]
@@ -85,7 +85,7 @@ class BlockGrid:
     sources: tuple[int | None, ...]
 
     def blocks_of(self, blocks: Sequence[int], other: BlockGrid) -> Sequence[int]:
-        """The blocks of another grid over the same output that have an element of these blocks."""
+        """The blocks of another grid over the same output that share an element with these blocks."""
         found = set[int]()
         per_dim, other_per_dim = counts(self.dims, self.tile), counts(other.dims, other.tile)
         for block in blocks:
@@ -104,9 +104,9 @@ class BlockGrid:
 
 @dataclass(frozen=True, eq=False)
 class PlainTiles:
-    """Tiles of 32 x 32 elements, vectors of a few, or of the whole fastest dim where the transpose keeps it.
+    """Tiles of 32 x 32: of elements, of vectors of a few, or of the whole fastest dim if the transpose keeps it.
 
-    vector_size  elements side by side that one thread reads
+    vector_size  neighbouring elements that one thread reads
     rotated      a row of the tile has no padding; its elements are in `vector_size` runs, the n-th of each vector in run n, and each run
                  is rotated by one more element every `vector_size` rows: vectors of rows and of columns are in 32 different banks
     """
@@ -117,7 +117,7 @@ class PlainTiles:
 
     @cached_property
     def tile(self) -> tuple[int, ...]:
-        """Elements of a block along each input dim."""
+        """Elements of a block's tile along each input dim."""
         rank = len(self.description.dims)
         sizes = [1] * rank
         if self.description.keeps_minor:
@@ -129,7 +129,7 @@ class PlainTiles:
 
     @property
     def tiled_dims(self) -> tuple[int, int]:
-        """The two input dims that are exchanged: the fastest one before, and the fastest one after."""
+        """The two input dims that are exchanged: the fastest one before the transpose, and the fastest one after it."""
         last = len(self.description.dims) - (2 if self.description.keeps_minor else 1)
         return last, self.description.permutation[last]
 
@@ -152,7 +152,7 @@ class PlainTiles:
         return BlockGrid(self.input_dims, self.tile, tuple(permutation.index(dim) for dim in range(len(permutation))))
 
     def _in_tile(self, offsets: Sequence[Expr]) -> tuple[Expr, ...]:
-        """Where an element of the tile is stored."""
+        """The index in shared memory of an element of the tile."""
         if not self.rotated:
             return tuple(offsets)
         (last, other), width = self.tiled_dims, self.vector_size
@@ -184,7 +184,7 @@ class PlainTiles:
         return made.simplify()
 
     def _offsets(self, tile: Sequence[int]) -> tuple[Expr, ...]:
-        """The offsets in a tile of a thread's elements, neighbours along the last dim first."""
+        """The offsets of a thread's elements in a tile, neighbours along the last dim first."""
         ids, width = self._ids, self.vector_size
         return delinearize_in_bounds(ids.symbol(0) * (THREADS * width) + ids.thread * width + ids.symbol(1), tile)
 
@@ -195,17 +195,17 @@ class PlainTiles:
 
     @property
     def _blocks(self) -> tuple[Expr, ...]:
-        """Number of the block's tile along each input dim."""
+        """The number of the block's tile along each input dim."""
         return delinearize_in_bounds(self._ids.block, counts(self.input_dims, self.tile))
 
     @cached_property
     def read(self) -> IndexingMap:
-        """ids[i, j] -> the element of the input."""
+        """Map ids[i, j] -> the index in the input that the thread reads."""
         return self._global(self.input_dims, self.tile, self._blocks)
 
     @cached_property
     def put(self) -> IndexingMap:
-        """ids[i, j] -> the index in the tile that the thread writes: rows become columns."""
+        """Map ids[i, j] -> the index in the tile that the thread writes: rows become columns."""
         offsets = list(self._offsets(self.tile))
         one, other = self.tiled_dims
         offsets[one], offsets[other] = offsets[other], offsets[one]
@@ -213,12 +213,12 @@ class PlainTiles:
 
     @cached_property
     def take(self) -> IndexingMap:
-        """ids[i, j] -> the index in the tile that the thread reads."""
+        """Map ids[i, j] -> the index in the tile that the thread reads."""
         return self._map(self._in_tile(self._offsets(self.tile)))
 
     @cached_property
     def write(self) -> IndexingMap:
-        """ids[i, j] -> the element of the output."""
+        """Map ids[i, j] -> the index in the output that the thread writes."""
         order = self.description.permutation
         return self._global(self.output_dims, [self.tile[k] for k in order], [self._blocks[k] for k in order])
 
@@ -238,7 +238,7 @@ def plain_tiles(description: TransposeDescription, transposes: int, device: Devi
 
 
 def rotated_tiles(description: TransposeDescription, transposes: int, device: Device) -> Sequence[PlainTiles]:
-    """Tile plans with accesses of 8 and 16 bytes, where both sides have whole vectors, and a block room for the tiles."""
+    """Tile plans with accesses of 8 and 16 bytes, if both sides consist of whole vectors and a block has room for the tiles."""
     bits, found = description.bits, list[PlainTiles]()
     if description.keeps_minor or bits < 8:
         return ()
@@ -259,7 +259,7 @@ def _halves(size: int) -> Iterator[int]:
 
 @dataclass(frozen=True, eq=False)
 class PackedTiles:
-    """Tiles of up to 32 x 32 words, each of `vector_size` elements, and 32 x 32 x `vector_size` of them behind each other.
+    """Tiles of 32 * `vector_size` rows of 32 words each; a word has `vector_size` elements.
 
     A thread reads words along T1 and writes words along T2: it reads `vector_size` words from a column of the tile and transposes them
     in registers.
@@ -305,7 +305,7 @@ class PackedTiles:
 
     @property
     def has_whole_words(self) -> bool:
-        """Whether all elements of a word are inside the arrays, or none is."""
+        """Whether each word is either inside the arrays with all its elements, or outside with all."""
         return self.input_dims[self.packed.t1] % self.vector_size == 0
 
     @property
@@ -319,14 +319,14 @@ class PackedTiles:
     def _word(self, size: int) -> Expr:
         """The number of the lane's word along `size` elements of the tile.
 
-        A line of half as many words as lanes, say, has words `thread mod 16`: in the map's domain that is the lane, and arithmetic
-        with it stays below 32 where that with a lane may not, which saves a remainder.
+        If a line has half as many words as a warp has lanes, say, its words are `thread mod 16`. In the map's domain this equals the lane;
+        its smaller range keeps later sums below 32, which saves a remainder.
         """
         words, rest = divmod(size, self.vector_size)
         return self._ids.thread % words if not rest and words and TILE % words == 0 else self._lane
 
     def _output_index(self, row: Expr, column: Expr) -> tuple[Expr, ...]:
-        """The element of the output that is at `row` and `column` of the tile."""
+        """The index in the output of the element at `row` and `column` of the tile."""
         packed = self.packed
         blocks = delinearize_in_bounds(self._ids.block, counts(self.output_dims, packed.output_tile))
         offsets = {packed.t1_of_output: column, packed.t2: row}
@@ -338,7 +338,7 @@ class PackedTiles:
         )
 
     def _inside(self, row: Expr, column: Expr) -> tuple[tuple[Expr, Interval], ...]:
-        """The constraints under which the tile has an element of the arrays."""
+        """The constraints under which this element of the tile is inside the arrays."""
         indices = zip(self._output_index(row, column), self.output_dims, strict=True)
         bounds = [*indices, (row, self.packed.rows), (column, self.packed.columns)]
         return tuple((index, Interval(0, size - 1)) for index, size in bounds)
@@ -352,7 +352,7 @@ class PackedTiles:
         """The index in shared memory of element `element` of word `word` in a row of the tile."""
         return row, (word + row // self.vector_size) % TILE * self.vector_size + element
 
-    # On the way in: ids[i, e], a word of the input for each i
+    # ---- Reading in: ids[i, e], where i counts a thread's words of the input and e the elements of a word
 
     @property
     def _in_symbols(self) -> tuple[Variable, ...]:
@@ -365,7 +365,7 @@ class PackedTiles:
 
     @cached_property
     def read(self) -> IndexingMap:
-        """ids[i, e] -> the element of the input."""
+        """Map ids[i, e] -> the index in the input that the thread reads."""
         element = Expr.constant(0) if self.has_whole_words else self._ids.symbol(1)
         inside = self._inside(self._row_in, self._lane * self.vector_size + element)
         at = self._output_index(self._row_in, self._word(self.packed.columns) * self.vector_size + self._ids.symbol(1))
@@ -373,11 +373,11 @@ class PackedTiles:
 
     @cached_property
     def put(self) -> IndexingMap:
-        """ids[i, e] -> the index in the tile that the thread writes."""
+        """Map ids[i, e] -> the index in the tile that the thread writes."""
         word = self._word(self.packed.columns)
         return self._map(self._swizzled(self._row_in, word, self._ids.symbol(1)), self._in_symbols)
 
-    # On the way out: ids[i, h, w], word i of the rows w below each other, in it element h
+    # ---- Writing out: ids[i, h, w], word i of `vector_size` rows below each other; w is the row, h the element in its word
 
     @property
     def _out_symbols(self) -> tuple[Variable, ...]:
@@ -391,32 +391,32 @@ class PackedTiles:
 
     @cached_property
     def corner(self) -> IndexingMap:
-        """ids[i] -> the index in shared memory of the first word that the thread reads."""
+        """Map ids[i] -> the index in shared memory of the first word that the thread reads."""
         at = self._swizzled(self._word(self.packed.rows) * self.vector_size, self._word_out, Expr.constant(0))
         inside = self._inside(self._lane * self.vector_size, self._word_out * self.vector_size)
         return self._map(at, self._out_symbols[:1], inside)
 
     @property
     def first_row(self) -> Variable:
-        """The rows in which a corner can be."""
+        """The rows that a corner can be in."""
         return Variable(Interval(0, self.packed.side - self.vector_size))
 
     def within_corner(self, indexing_map: IndexingMap) -> IndexingMap:
-        """A map of ids[i, h, w] as one of (ids, i)[h, w], for a loop in one over `corner`, which has checked the domain."""
+        """A map over ids[i, h, w] as a map over (ids, i)[h, w], for a loop inside one over `corner`, which has checked the domain."""
         word, *within = self._out_symbols
         return IndexingMap(indexing_map.results, (*self._ids.dims, word), tuple(within))
 
     @cached_property
     def take(self) -> IndexingMap:
-        """ids[i, h, w] -> the index in the tile that the thread reads."""
+        """Map ids[i, h, w] -> the index in the tile that the thread reads."""
         row = self._word(self.packed.rows) * self.vector_size + self._ids.symbol(2)
         return self._map(self._swizzled(row, self._word_out, self._ids.symbol(1)), self._out_symbols)
 
     @cached_property
     def write(self) -> IndexingMap:
-        """ids[i, h, w] -> the element of the output."""
+        """Map ids[i, h, w] -> the index in the output that the thread writes."""
         row = self._word(self.packed.rows) * self.vector_size + self._ids.symbol(2)
         column = self._word_out * self.vector_size + self._ids.symbol(1)
-        # Rows are whole words: the constraints of a word's first row are those of all of its rows.
+        # All rows have whole words: the constraints of a word's first row hold for all of its rows.
         inside = self._inside(self._lane * self.vector_size, column)
         return self._map(self._output_index(row, column), self._out_symbols, inside)

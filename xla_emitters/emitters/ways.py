@@ -1,9 +1,9 @@
-"""Emitters, and the ways to make a fusion's kernel among which `--tune price` chooses.
+"""Emitters, and the alternative ways to make a fusion's kernel among which `--tune price` chooses.
 
     Way("4 a thread", LoopEmitter(ThreadWork(4)))                                the first of a fusion is XLA's choice
     Way("8 lanes a row by 4", ReductionEmitter(...), same_blocks, 2.1e-06)       sums in another order: the last bits may differ
 
-An emitter of another class may be a way, too: what it makes is priced and compared as all others.
+A way may also be an emitter of another class: its kernel is priced and compared like all others.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Emitter(Protocol):
 class Way:
     """See the file's head.
 
-    same_blocks  numbers of blocks of this way -> those blocks of XLA's choice that write the same elements, at least; None: both kernels
-                 visit the first result in memory order, so that an element's place says which blocks write it
-    tolerance    the largest difference from XLA's choice relative to its value; 0: the bits are the same
+    same_blocks  maps blocks of this way to the blocks of XLA's choice that write the same elements (or a superset); None: both kernels
+                 visit the first result in memory order, so that an element's index tells which blocks write it
+    tolerance    the largest difference from XLA's choice, relative to its value; 0: the results are bit-identical
     """
 
     name: str
@@ -57,7 +57,7 @@ class Way:
 
 @runtime_checkable
 class TunableEmitter(Emitter, Protocol):
-    """An emitter with several ways to make a fusion's kernel, which compute the same."""
+    """An emitter with several ways to make a fusion's kernel, all with the same results."""
 
     def candidates(self, view: FusionView, device: Device) -> Sequence[Way]:
         """The ways, each an emitter of its own; XLA's choice is the first."""
@@ -71,9 +71,9 @@ def ways_of_works(
     place: Place | None,
     emitter: Callable[[ThreadWork], Emitter],
 ) -> Sequence[Way]:
-    """A way for each work of a thread, the first being XLA's choice, for kernels whose threads divide `elements` elements among them.
+    """A way per work of a thread, XLA's choice first, for kernels whose threads share `elements` elements among them.
 
-    emitter  of kernels with that work
+    emitter  makes the emitter of kernels with that work
     place    of the fusion, for messages
     raises   Unsupported where a grid does not fit
     """

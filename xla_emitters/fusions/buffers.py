@@ -1,4 +1,4 @@
-"""The kernel's arguments: which buffer each is, how it is aligned, how large it is, and whether the kernel writes it.
+"""The kernel's arguments: the buffer of each, its alignment, its size, and whether the kernel writes it.
 
     fusion(%p0, %p1, %p0) -> r0            argument   slice   align   bytes      invariant
                                            p0         0       16      25165824   yes
@@ -9,8 +9,8 @@
 Parameters of the program come from the caller and are aligned to 16 bytes; buffers that the runtime allocates are aligned to 256. Two
 arguments with one slice number share memory, and the alignment and size of the first apply to both. A result has the slice of the
 parameter that the module's `input_output_alias` or the fusion's `output_to_operand_aliasing` names, and the kernel writes that buffer. This
-needs every element to be read only by the thread that writes it: all uses of the parameter are elementwise, or all results are updates in
-place or scatters. Otherwise the two have different memory, which `may-alias` allows.
+is allowed only if every element is read only by the thread that writes it: all uses of the parameter are elementwise, or all results are
+updates in place or scatters. Otherwise the two get different memory, which `may-alias` allows.
 Source: docs/reference/1 1.8 "Slice numbering"; docs/reference/2 4.1 "ABI".
 """
 
@@ -46,7 +46,7 @@ ALIGN_ALLOCATED = 256
 def kernel_arguments(view: FusionView, slots: tuple[Slot, ...] = ()) -> tuple[Argument, ...]:
     """The kernel's arguments: one per parameter of the computation, then one per result. The entry's attributes are made from these.
 
-    slots    the array of the program for each argument; (): as if the kernel were the whole program
+    slots    the program's array for each argument; (): as if the kernel were the whole program
     """
     inputs, results = len(view.operands), len(view.result_types)
     slots = slots or (*(Slot("parameter", n) for n in range(inputs)), *(Slot("result", n) for n in range(results)))
@@ -106,7 +106,7 @@ def _updated_parameters(view: FusionView) -> Sequence[ParameterOp]:
 
 
 def can_be_in_place(view: FusionView, operand: SSAValue, result: int) -> bool:
-    """Whether element i of the operand is needed only for element i of results with this result's layout."""
+    """Whether element i of the operand is needed only for element i of results, and they have the layout of this result."""
     root = view.result_types[result]
     for parameter, given in zip(view.parameters, view.operands, strict=True):
         if given is not operand:

@@ -1,6 +1,6 @@
-"""Where a computation that no one kernel of ours makes is cut: at its contractions and reductions, and before what contractions read.
+"""Where to cut a computation that cannot be one kernel: at its contractions and reductions, and before operands of contractions.
 
-A contraction here is any instruction that a library computes: `dot` and `convolution`, and `sort` and its kin too.
+A contraction here is any instruction that a library computes: `dot` and `convolution`, but also `sort` and similar ones.
 
     p ── reduce(max) ── broadcast ──┐                          reduce   max          level 0
     p ─────────────────── subtract ─┴ exp ── reduce(add) ──┐   reduce   add          level 1: needs max
@@ -10,15 +10,15 @@ A contraction here is any instruction that a library computes: `dot` and `convol
 
 A *cut* is an instruction whose result is written to memory. Reductions and contractions are computed once; the parts that need their
 results read them. All other instructions are computed again in each part that needs them: they are elementwise or move elements, and a
-kernel's time depends on the bytes that it reads and writes. Of these only results are written, and operands of contractions that are not in
-memory.
+kernel's time depends on the bytes that it reads and writes. Of these others, only results are written, and operands of contractions that
+are not yet in memory.
 
-- A reduction with too little work for a warp is no cut if each of its elements is used once, in one part: there it is a loop.
-- After a reduction the cut is at the end of a chain of unary ops that make elements no wider: `log(reduce(..))` is one kernel.
-- An instruction that leaves every element at its place in memory (`is_bitcast`) is no cut: the cut is before it.
+- A reduction with too little work for a warp is not a cut if each of its elements is used once, in one part: there it is a loop.
+- After a reduction, the cut is at the end of a chain of unary ops whose elements are no wider: `log(reduce(..))` is one kernel.
+- An instruction that keeps every element's place in memory (`is_bitcast`) is not a cut: the cut is before it.
 
-Cuts of one level do not depend on each other. Those of one level that one kernel can compute are one part: reductions of the same shape,
-together with results that are as large as what they read; and results of one shape.
+Cuts of one level do not depend on each other. Cuts of one level that one kernel can compute are one part: reductions of the same shape,
+together with results as large as the reductions' operands; and results of one shape.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from xla_emitters.fusions.refusals import is_splittable_kind
 from xla_emitters.fusions.view import FusionView, once_per_view, view_of
 
 _READ_ONCE = (BitcastOp, ConcatenateOp, CopyOp, PadOp, ReduceOp, ReshapeOp, ReverseOp, SliceOp, TransposeOp)
-"""Instructions other than elementwise ones that read each element of an operand once at most."""
+"""Non-elementwise opcodes that read each element of an operand at most once."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class CutPart:
     """Cuts that one kernel, or one library call, makes.
 
     role   "reduce", "prologue", "epilogue", or a contraction's opcode
-    cuts   instructions whose results are written; a contraction is alone
-    reads  values of cuts, at lower levels, that it needs; for a reduction of several arrays these are its elements
+    cuts   instructions whose results are written; a contraction is the only one of its part
+    reads  the values that the part reads: results of cuts at lower levels; for a reduction of several arrays, its elements
     """
 
     role: str
@@ -70,21 +70,21 @@ class CutPart:
 
 @once_per_view
 def find_cuts(view: FusionView) -> tuple[CutPart, ...]:
-    """The parts, each after those that it reads. A computation whose results are all parameters has none."""
+    """The parts, each after those that it reads. A computation whose results are all parameters has no parts."""
     return tuple(_Cuts(view).parts())
 
 
 def cut_bodies(module: ModuleOp) -> frozenset[ComputationOp]:
-    """The computations inside fusions that are cut here: what those for Triton and cuDNN call, and what is nested in them."""
+    """The computations inside fusions that are cut here: those that fusions for Triton and cuDNN call, and those nested in them."""
     views = (view_of(op) for op in module.walk() if isinstance(op, FusionOp))
     cut = [view for view in views if is_splittable_kind(view.other_compiler)]
     return frozenset(computation for view in cut for computation in (view.computation, *view.called))
 
 
 def chains_of_cuts(body: ComputationOp) -> dict[ReduceOp, int]:
-    """As `chains_of_heroes`, for a computation that is cut: each reduction that pays becomes a hero of its own.
+    """As `chains_of_heroes`, for a computation that is cut: each reduction that pays becomes the hero of its own kernel.
 
-    What its part reads and writes is among the body's arrays: the narrowest of these gives the longest chain.
+    The arrays that its part reads and writes are arrays of the body: the narrowest of the body's gives the longest chain.
     """
     reductions = [op for op in body.instructions if isinstance(op, ReduceOp)]
     bits = narrowest_bits([op.result.type for op in body.instructions if is_array(op.result.type)])
@@ -92,7 +92,7 @@ def chains_of_cuts(body: ComputationOp) -> dict[ReduceOp, int]:
 
 
 def cut_before(value: SSAValue) -> SSAValue:
-    """The value that `value` is in memory: through instructions that leave all elements, and their type, where they are."""
+    """The value before instructions that change neither the places of elements in memory nor their type."""
     while is_bitcast(op := owner_of(value)) and element_of(op.operands[0]) == element_of(op.result):
         value = op.operands[0]
     return value
@@ -105,14 +105,14 @@ def owner_of(value: SSAValue) -> HloOp:
 
 
 def _maker(value: SSAValue) -> HloOp:
-    """The instruction that writes an array: a reduction of several arrays for one of its elements."""
+    """The instruction that writes an array; for an element of a reduction of several arrays, the reduction."""
     op = owner_of(value)
     return owner_of(op.operands[0]) if isinstance(op, GetTupleElementOp) else op
 
 
 @dataclass(eq=False)
 class _Cuts:
-    """The cuts of a computation while they are found.
+    """The cuts of a computation, while they are collected.
 
     roles  cut -> its role
     """
@@ -144,17 +144,17 @@ class _Cuts:
     # ------------------------------------------------------------------------------------------- reductions
 
     def _is_inside(self, op: ReduceOp) -> bool:
-        """Whether a reduction is computed in a part that something else decides."""
+        """Whether a reduction is computed as a loop inside a part with another hero."""
         if op in self.roles or shared_reduction(op) is not None or len(leaf_types(op.result.type)) > 1:
             return False
         return len(self._cuts_after(op)) == 1 and self._is_used_once(op)
 
     def _is_read(self, op: HloOp) -> bool:
-        """Whether parts that need an instruction read its result, instead of computing it again."""
+        """Whether parts that need an instruction read its result instead of computing it again."""
         return is_library_call(op) or self.roles.get(op) == "reduce"
 
     def _cuts_after(self, op: HloOp) -> set[HloOp]:
-        """The cuts that an instruction is computed for."""
+        """The cuts that need an instruction."""
         found, pending, seen = set[HloOp](), [op], {op}
         while pending:
             for user in self._users(pending.pop()):
@@ -166,7 +166,7 @@ class _Cuts:
         return found
 
     def _is_used_once(self, op: HloOp) -> bool:
-        """Whether every way from an instruction to a cut reads each of its elements once at most."""
+        """Whether every path from an instruction to a cut reads each of its elements at most once."""
         pending, seen = [op], {op}
         while pending:
             op = pending.pop()
@@ -179,7 +179,7 @@ class _Cuts:
         return True
 
     def _end_of_chain(self, op: HloOp) -> HloOp:
-        """The last of the unary ops after a reduction that keep its places and make elements no wider."""
+        """The last of the unary ops after a reduction that keep elements in place and do not widen them."""
         end = op
         while op not in self.roles and len(users := self._users(op)) == 1:
             (user,) = users
@@ -193,7 +193,7 @@ class _Cuts:
     # ------------------------------------------------------------------------------------------------ parts
 
     def parts(self) -> Iterator[CutPart]:
-        """The parts in an order in which each is after those that it reads."""
+        """The parts, each after those that it reads."""
         levels = dict[HloOp, int]()
         reads = dict[HloOp, tuple[SSAValue, ...]]()
         for op in self.view.instructions:
@@ -210,7 +210,7 @@ class _Cuts:
             yield CutPart("reduce" if "reduce" in roles else roles[0], tuple(ops), together)
 
     def _reads(self, cut: HloOp) -> tuple[SSAValue, ...]:
-        """The values of other cuts that one is computed from."""
+        """The results of other cuts that this cut is computed from."""
         if is_library_call(cut):
             in_memory = map(cut_before, cut.operands)
             return tuple(dict.fromkeys(value for value in in_memory if _maker(value) in self.roles))
@@ -227,7 +227,7 @@ class _Cuts:
         return tuple(found)
 
     def _kernel(self, cut: HloOp, level: Sequence[HloOp]) -> object:
-        """What is equal for cuts, of those of one level, that one kernel makes."""
+        """A key that is equal for those cuts of one level that one kernel can compute."""
         if is_library_call(cut):
             return cut
         shapes = [shape for op in level if (shape := self._reduction(op)) is not None]
@@ -236,7 +236,7 @@ class _Cuts:
         return self._reduction(cut) or read.get(math.prod(dims)) or dims
 
     def _reduction(self, cut: HloOp) -> Reduction | None:
-        """The reduction by threads together that a cut is the end of."""
+        """The shared reduction whose chain ends at a cut; None if there is none."""
         if self.roles[cut] != "reduce":
             return None
         while not isinstance(cut, ReduceOp):
@@ -245,7 +245,7 @@ class _Cuts:
 
 
 def _reads_once(user: HloOp, value: SSAValue) -> bool:
-    """Whether an instruction reads each element of a value once at most."""
+    """Whether an instruction reads each element of a value at most once."""
     if is_elementwise(user):
         return dims_of(value) == dims_of(user.result)
     return isinstance(user, _READ_ONCE)

@@ -1,11 +1,11 @@
-"""ENTRY of a module, and which instruction makes each array of a host computation.
+"""The ENTRY of a module, and the instruction that makes each array of a host computation.
 
     %w = (s32[], f32[8]) while(%s)
     %x = f32[8] get-tuple-element(%w), index=1      producers_of(%x)  [(%w, 1)]
     %b = f32[4,2] bitcast(%x)                       producers_of(%b)  [(%w, 1)]     the same memory under another shape
     %t = (f32[8], f32[8]) tuple(%x, %f)             producers_of(%t)  [(%w, 1), (%f, 0)]
 
-Arrays of a tuple are numbered by leaf: nested tuples are flattened in order.
+The arrays of a tuple are numbered by leaf: nested tuples are flattened in order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from xla_emitters.errors import VerifyError
 
 
 def entry_of(module: ModuleOp) -> ComputationOp:
-    """The entry computation. raises VerifyError when there is none."""
+    """The entry computation. raises VerifyError if there is none."""
     for op in module.ops:
         if isinstance(op, ComputationOp) and op.is_entry:
             return op
@@ -40,7 +40,7 @@ def computation_of(source: FusionOp | ComputationOp) -> ComputationOp:
 
 
 def producers_of(value: SSAValue) -> list[tuple[HloOp, int]]:
-    """Per leaf of a value: the instruction, looking through tuples and bitcasts, that makes it, and which leaf of its result it is."""
+    """Per leaf of a value: the instruction that makes it, seen through tuples and bitcasts, and the number of the leaf in its result."""
     op = value.owner
     assert isinstance(op, HloOp)
     match op:
@@ -56,17 +56,17 @@ def producers_of(value: SSAValue) -> list[tuple[HloOp, int]]:
 
 
 def is_same_memory(op: BitcastOp) -> bool:
-    """Whether a buffer of the operand's elements is one of the result's."""
+    """Whether the operand's buffer is also a buffer of the result."""
     return element_of(op.operands[0]) == element_of(op.result)
 
 
 def changes_width(op: BitcastOp) -> bool:
-    """Whether a bitcast has elements of another number of bits: no kernel computes it, but a copy of the bytes does."""
+    """Whether a bitcast changes the bit width of elements: no kernel computes it, but a copy of the bytes does."""
     return element_of(op.operands[0]).bits != element_of(op.result).bits
 
 
 def leaves_of_element(op: GetTupleElementOp) -> tuple[int, int]:
-    """Where the leaves of a tuple's element begin among those of the tuple, and how many there are."""
+    """The number of the first leaf of a tuple's element among the tuple's leaves, and the number of the element's leaves."""
     whole = op.operands[0].type
     assert isinstance(whole, TupleType)
     index = op.index.value.data

@@ -6,8 +6,8 @@
 
 The search goes from the root to the operands, through instructions that keep places: element i of the result, in memory order, is computed
 from element i of the operands. So on every path from a hero to its root, an element of the root needs the hero's element at the same place.
-A transpose (or a concatenate) is the hero if it is the only one found and all its users keep places too. Else the hero is a reduce at the
-end of a chain of single operands; else the root itself.
+A transpose (or a concatenate) is the hero if it is the only one found and all its users keep places, too. Otherwise the hero is a reduce at
+the end of a chain of single operands, if there is one; otherwise the root itself.
 Source: seed document, "Hero-based codegen"; docs/reference/2 1.2-1.5.
 """
 
@@ -44,11 +44,11 @@ def _search(view: FusionView) -> _Search:
 
 
 class _Search:
-    """What the search knows of a fusion's instructions. Each is visited once, so the work is linear, however many roots there are.
+    """The results of searching a fusion. Each instruction is visited once, so the work is linear, however many roots there are.
 
-    end            the end of the chain of single operands that begins at an instruction
-    reached        per kind of hero, the heroes found from an instruction, two at most
-    used_in_place  of heroes: whether all their direct and indirect users keep places
+    end            instruction -> the end of the chain of single operands that starts there
+    reached        per kind of hero: instruction -> the heroes found from it, two at most
+    used_in_place  hero -> whether all its direct and indirect users keep places
     """
 
     def __init__(self, view: FusionView) -> None:
@@ -100,11 +100,11 @@ def _is_concatenate(op: HloOp) -> bool:
 
 
 _HEROES: tuple[Callable[[HloOp], bool], ...] = (_is_tiled_transpose, _is_concatenate)
-"""In the order in which they are looked for."""
+"""In search order."""
 
 
 def keeps_places(op: HloOp, most_operands: int) -> bool:
-    """Whether `op` has at most `operands` operands and computes element i, in memory order, from element i of its operands."""
+    """Whether `op` has at most `most_operands` operands and computes element i, in memory order, from element i of its operands."""
     if not 1 <= len(op.operands) <= most_operands:
         return False
     if is_elementwise(op):
@@ -128,9 +128,9 @@ def _owner(operand: SSAValue) -> HloOp:
 
 
 def place_map(source: HloOp, target: HloOp) -> IndexingMap:
-    """From an index of `source`'s result to the index of `target`'s at the same place in memory.
+    """The map from an index of `source`'s result to the index of `target`'s result at the same place in memory.
 
-    For a hero and its root, where elements keep their places in between.
+    For a hero and its root: the instructions between them keep places.
     """
     return same_place(source.result.type, target.result.type)
 
@@ -140,7 +140,7 @@ def place_map(source: HloOp, target: HloOp) -> IndexingMap:
 
 @dataclass(frozen=True, eq=False)
 class TransposeHeroes:
-    """The transposes of a fusion that one kernel makes.
+    """The transposes that one kernel of a fusion computes.
 
     first         their common description
     heroes        root -> its transpose, in the order of the roots
@@ -154,7 +154,7 @@ class TransposeHeroes:
 
 @once_per_view
 def find_transposes(view: FusionView) -> TransposeHeroes | str:
-    """The transposes that are heroes, if they can share a kernel; else why not."""
+    """The transposes that are heroes, if they can share a kernel; otherwise why not."""
     described = dict[HloOp, TransposeDescription]()
     heroes = dict[HloOp, HloOp]()
     side_outputs = list[HloOp]()
@@ -180,7 +180,7 @@ def find_transposes(view: FusionView) -> TransposeHeroes | str:
 
 
 def _is_relabeled(root: HloOp, transpose: HloOp) -> bool:
-    """Whether `root` has the elements of what `transpose` reads, in the same order in memory, reshaped or with dims renamed."""
+    """Whether `root` has the elements of the operand of `transpose`, in the same memory order, reshaped or with dims renamed."""
     one, other = root.result, transpose.operands[0]
     if prod(dims_of(one)) != prod(dims_of(other)):
         return False

@@ -1,13 +1,13 @@
-"""Which computations of a module run on the host: ENTRY, and those that its loops, branches, calls and asynchronous ops run.
+"""The host computations of a module: ENTRY, and those that its loops, branches, calls and asynchronous ops run.
 
     ENTRY main                     host
-      %w = while(%s), condition=c, body=b      c and b: host, and what they run
+      %w = while(%s), condition=c, body=b      c and b: host, and so are those that they run
       %f = fusion(%x), calls=g                 g: one kernel, not host
       %r = reduce(%x, %z), to_apply=add        add: part of a kernel, not host
 
-Passes on HLO treat each of these as they treat ENTRY: its fusions become kernels, the rest becomes other steps of the program. Only an
-ENTRY without fusions, in which nothing runs other computations or a library, is one kernel itself (`is_one_kernel`).
-Fusions are found by name in all of them: ENTRY's first, then in the order of the text.
+Passes on HLO treat each of these like ENTRY: its fusions become kernels, the rest becomes other steps of the program. Only an
+ENTRY without fusions, in which no instruction runs other computations or a library, is one kernel itself (`is_one_kernel`).
+Fusions are found by name in all of them: ENTRY's first, then in text order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CONTROL = frozenset({"while", "conditional", "call", "async-start"})
 def host_computations(module: ModuleOp) -> tuple[ComputationOp, ...]:
     """The computations that run on the host, each once, callees before their callers; ENTRY is the last.
 
-    raises VerifyError without an ENTRY, and for a computation that runs itself
+    raises VerifyError if there is no ENTRY, or a computation runs itself
     """
     return run_by(entry_of(module))
 
@@ -37,7 +37,7 @@ def host_computations(module: ModuleOp) -> tuple[ComputationOp, ...]:
 def run_by(entry: ComputationOp) -> tuple[ComputationOp, ...]:
     """`host_computations` of the module with that ENTRY."""
     found = dict[ComputationOp, None]()
-    # The way from ENTRY to what is looked at now, which may be longer than Python's stack.
+    # The current path from ENTRY, kept explicitly because it may be longer than Python's stack.
     running = {entry: called_on_host(entry)}
     while running:
         current, callees = next(reversed(running.items()))
@@ -53,7 +53,7 @@ def run_by(entry: ComputationOp) -> tuple[ComputationOp, ...]:
 
 
 def runs_itself(path: tuple[ComputationOp, ...]) -> VerifyError:
-    """The error for a computation, the last of `path`, that comes twice among those that run each other."""
+    """The error for a computation, the last of `path`, that directly or indirectly runs itself."""
     names = [computation.sym_name.data for computation in path]
     return VerifyError(
         f"computation '{names[-1]}' runs itself",
@@ -79,7 +79,7 @@ def is_control(op: HloOp) -> bool:
 
 
 def loop_bodies(entry: ComputationOp) -> frozenset[ComputationOp]:
-    """The bodies of the module's loops that nothing else runs: their parameter is the loop's state. `entry` is the module's ENTRY."""
+    """The loop bodies that are run only as loop bodies: their parameter is the loop's state. `entry` is the module's ENTRY."""
     bodies, others = set[ComputationOp](), set[ComputationOp]()
     for computation in run_by(entry):
         for op in filter(is_control, computation.instructions):
@@ -91,7 +91,7 @@ def loop_bodies(entry: ComputationOp) -> frozenset[ComputationOp]:
 
 
 def is_one_kernel(entry: ComputationOp) -> bool:
-    """Whether an ENTRY is a kernel itself: it has no fusions, and no instructions that no kernel computes; `()` is no array to compute."""
+    """Whether an ENTRY is a kernel itself: it has no fusions, kernels can compute all of its instructions, and its result is not `()`."""
     return not any(
         isinstance(op, FusionOp | CallOp | RuleOp) or (isinstance(op, TupleOp) and not op.operands)
         for op in entry.instructions
@@ -108,7 +108,7 @@ def fusions_of(computation: ComputationOp) -> list[FusionOp]:
 
 
 def fusion_named(module: ModuleOp, name: str) -> FusionOp:
-    """The fusion instruction of that name in any host computation. raises UsageError, with the names that there are."""
+    """The fusion instruction of that name in any host computation. raises UsageError, which lists the existing names."""
     *others, entry = host_computations(module)
     in_order = (op for op in module.ops if isinstance(op, ComputationOp) and op in others)
     named = dict[str, FusionOp]()
@@ -131,12 +131,12 @@ def _listed(fusion: FusionOp) -> str:
 
 
 def called_by(module: ModuleOp, fusion: str) -> ComputationOp:
-    """The computation that the fusion instruction named `fusion` calls. raises UsageError when there is none."""
+    """The computation that the fusion instruction named `fusion` calls. raises UsageError if there is no such fusion."""
     return computation_of(fusion_named(module, fusion))
 
 
 def kernel_sources(module: ModuleOp, fusion: str | None = None) -> tuple[FusionOp | ComputationOp, ...]:
-    """What becomes kernels: one fusion, all that there are, or ENTRY if it is one. raises UsageError where there is no such fusion."""
+    """The sources of kernels: one fusion, or all fusions, or ENTRY if it is one kernel. raises UsageError if the fusion does not exist."""
     if fusion is not None:
         return (fusion_named(module, fusion),)
     entry = entry_of(module)

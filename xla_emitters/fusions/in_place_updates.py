@@ -1,13 +1,13 @@
-"""Which dynamic-update-slices are writes into their operands' buffers, without a copy.
+"""Finds the dynamic-update-slices that write into their operand's buffer, without a copy.
 
     p ── dynamic-update-slice(p, update, starts) ── ROOT          in place: the threads write the update, the rest of p is unchanged
     p ── negate ── dynamic-update-slice ── ROOT                   not: all elements of negate(p) are new
     p ── dynamic-slice(p, starts) ── add ── update                in place: each element is read by the thread that writes it
     p ── dynamic-slice(p, others) ── update                       in place if the update is one element, so there is one thread
     p ── slice(p) ── update                                       not: another thread may already have written the element
-                                                                  nor where p is read at all, if elements share bytes
+                                                                  nor if p is read at all and elements share bytes
 
-The result must be in the parameter's buffer (`input_output_alias`), which holds the elements that are not updated: `buffers.py` checks it.
+The result must be in the parameter's buffer (`input_output_alias`), which holds the elements that are not updated; `buffers.py` checks it.
 Source: seed document, "In-place dynamic-update-slice emitter"; docs/reference/2 1.7.
 """
 
@@ -40,7 +40,7 @@ class InPlaceUpdate:
 
 @once_per_view
 def find_in_place_updates(view: FusionView) -> tuple[InPlaceUpdate, ...] | str:
-    """One update per result, in their order, if all results are updates that can go in place; else why not."""
+    """One update per result, in order, if all results are updates that can be done in place; otherwise why not."""
     found = list[InPlaceUpdate]()
     for root in view.roots:
         update = _update_of(view, root)
@@ -84,13 +84,13 @@ def _update_of(view: FusionView, root: HloOp) -> InPlaceUpdate | str:
 
 
 def why_no_update(view: FusionView, root: HloOp) -> str | None:
-    """None where `root` alone is an update that can go in place; else the reason."""
+    """None if `root` alone is an update that can be done in place; otherwise the reason."""
     update = _update_of(view, root)
     return update if isinstance(update, str) else _why_not_in_place(view, update)
 
 
 def _why_not_in_place(view: FusionView, update: InPlaceUpdate) -> str | None:
-    """None if no thread reads what another one writes, else the reason, which names the op that reads."""
+    """None if no thread reads elements that another one writes; otherwise the reason, which names the op that reads."""
     pending: list[HloOp] = [update.parameter]
     seen = set(pending)
     while pending:
@@ -109,7 +109,7 @@ def _why_not_in_place(view: FusionView, update: InPlaceUpdate) -> str | None:
 
 
 def _reads_the_window(user: HloOp, update: DynamicUpdateSliceOp) -> bool:
-    """Whether `user` reads just the window that the update replaces, or one as large where there is only one thread."""
+    """Whether `user` reads exactly the window that the update replaces, or one as large if there is only one thread."""
     if not isinstance(user, DynamicSliceOp):
         return False
     whole, window = update.operands[0], update.operands[1]

@@ -1,13 +1,13 @@
-"""Which elements of a fusion's parameters an element of its result needs, and the reverse: one map per path through the fusion.
+"""The elements of a fusion's parameters that an element of its result needs, and the reverse: one map per path through the fusion.
 
     %t = transpose(%p), dimensions={1,0}     %r = reduce(%t, %zero), dimensions={0}
 
     p, from the result:  (d0)[s0] -> (d0, s0)          the result, from p:  (d0, d1) -> (d0)
 
-Maps of the ops on a path are composed and simplified, equal maps merged. A runtime variable (a start of a dynamic-slice, an index of a
+Maps of the ops on a path are composed and simplified; equal maps are merged. A runtime variable (a start of a dynamic-slice, an index of a
 gather) keeps its origin: the value that holds it, and the map to its element there, over the variables of the whole map, so that it is
 still the right element after composition with more ops. A variable whose origin is a constant or an iota is replaced by its value.
-Behind an op without a map (a sort) nothing is known.
+For values behind an op without a map (a sort) the result is None.
 Source: docs/reference/1 3.1, 3.2 (runtime variables), 3.3, 3.8. XLA binds the runtime variables of a map that is composed through
 dynamic-update-slice to the wrong elements (openxla/xla#49119); here origins are composed with the map that they belong to.
 """
@@ -49,13 +49,13 @@ class Indexing:
 
 
 Indexings = tuple[Indexing, ...]
-"""One per distinct map; None for paths with an op without a map."""
+"""One per distinct map; None if a path contains an op without a map."""
 
 
 def indexing_of_operands(view: FusionView, root: HloOp) -> Mapping[SSAValue, Indexings | None]:
-    """From an index of `root`'s result to the elements of every value of the fusion that it needs.
+    """Maps from an index of `root`'s result to the elements that it needs of every value of the fusion.
 
-    root     an instruction of the view; of a tuple its elements are asked for one by one
+    root     an instruction of the view; for a tuple, each element has its own maps
     returns  by value, for all that `root` needs, itself included
     """
     found: dict[SSAValue, Indexings | None] = {root.result: _start(root.result)}
@@ -70,9 +70,9 @@ def indexing_of_operands(view: FusionView, root: HloOp) -> Mapping[SSAValue, Ind
 
 
 def indexing_of_results(view: FusionView, value: SSAValue) -> Mapping[SSAValue, Indexings | None]:
-    """From an index of `value`, of the fusion, to the elements of every value that are made of it; a tuple's are over its elements' own.
+    """Maps from an index of `value`, in the fusion, to the elements of every value that depend on it; for a tuple, per element.
 
-    returns  by value, for all that `value` is used for, itself included
+    returns  by value, for all values that depend on `value`, itself included
     """
     found: dict[SSAValue, Indexings | None] = {value: _start(value)}
     for op in view.instructions:
@@ -97,7 +97,7 @@ def _maps(op: HloOp, ask: Callable[[], tuple[IndexingMap, ...]]) -> tuple[Indexi
 
 
 def _inside(indexing_map: IndexingMap, dims: Sequence[int]) -> IndexingMap:
-    """The map restricted to points whose results are inside the array: an update's map is valid only in its window."""
+    """The map restricted to results inside the array: the map of an update is valid only in its window."""
     bounds = tuple((result, Interval(0, size - 1)) for result, size in zip(indexing_map.results, dims, strict=True))
     return IndexingMap(
         indexing_map.results,
@@ -113,7 +113,7 @@ def _origins(op: HloOp, operand: int, indexing_map: IndexingMap) -> tuple[Origin
 
 
 def _over(place: IndexingMap, indexing_map: IndexingMap) -> IndexingMap:
-    """`place`, a map over the dims of `indexing_map`, as a map over all its variables."""
+    """`place`, a map over the dims of `indexing_map`, as a map over all of its variables."""
     dims = [Expr.variable(number) for number in range(indexing_map.num_dims)]
     return place.with_variables_replaced(
         dims, dims=indexing_map.dims, range_vars=indexing_map.range_vars, runtime_vars=indexing_map.runtime_vars
@@ -121,7 +121,7 @@ def _over(place: IndexingMap, indexing_map: IndexingMap) -> IndexingMap:
 
 
 def _origins_backwards(op: HloOp, operand: int, indexing_map: IndexingMap) -> tuple[Origin, ...]:
-    """The origins for a map from operand to result: the op gives them over the result's index, so they are composed with the map."""
+    """The origins for a map from operand to result. The op gives them over the result's index, so they are composed with the map."""
     return tuple(Origin(op.operands[i], indexing_map.compose(place)) for i, place in op.runtime_origins(operand))
 
 
@@ -138,7 +138,7 @@ def _composed(firsts: Indexings | None, second: Indexing | None) -> Indexings | 
 
 
 def _compose(first: Indexing, second: Indexing) -> Indexing:
-    """`second` after `first`: the range and runtime variables of `second` are before those of `first`, and the origins likewise."""
+    """`second` after `first`: the range and runtime variables of `second` come before those of `first`, and so do the origins."""
     composed = first.map.compose(second.map)
     origins = [Origin(origin.value, first.map.compose(origin.map)) for origin in second.origins]
     dims, ranges = first.map.num_dims, len(second.map.range_vars)
@@ -159,7 +159,7 @@ def _compose(first: Indexing, second: Indexing) -> Indexing:
 
 
 def _settled(indexing_map: IndexingMap, origins: Sequence[Origin]) -> Indexing:
-    """The map simplified, without runtime variables of known value and without unused symbols."""
+    """The simplified map, without runtime variables of known value and without unused symbols."""
     indexing_map = indexing_map.simplify()
     first = len(indexing_map.variables) - len(indexing_map.runtime_vars)
     replacements = [Expr.variable(number) for number in range(len(indexing_map.variables))]
@@ -200,12 +200,12 @@ def _named(origins: Iterable[Origin], places: Iterable[IndexingMap]) -> tuple[Or
 
 
 def _boxed(indexing_map: IndexingMap) -> IndexingMap:
-    """The map without constraints: an origin's map is valid wherever the map that it belongs to is."""
+    """The map without constraints: an origin's map is valid in the whole domain of the map that it belongs to."""
     return IndexingMap(indexing_map.results, indexing_map.dims, indexing_map.range_vars, indexing_map.runtime_vars)
 
 
 def _known(origin: Origin, variable: Variable, indexing_map: IndexingMap) -> Expr | None:
-    """The runtime variable's value as an expression over the map's variables, where its origin is a constant or an iota."""
+    """The runtime variable's value as an expression over the map's variables if its origin is a constant or an iota; else None."""
     op = origin.value.owner
     if isinstance(op, ConstantOp) and not dims_of(op.result):
         value = int(op.array())
@@ -216,7 +216,7 @@ def _known(origin: Origin, variable: Variable, indexing_map: IndexingMap) -> Exp
     return None
 
 
-# ------------------------------------------------------------------------------------------- for a person
+# ------------------------------------------------------------------------------------------- output for users
 
 
 @dataclass(frozen=True)
@@ -229,10 +229,10 @@ class Row:
 
 
 def indexing_rows(view: FusionView, *, to_output: bool = False, instruction: str = "") -> list[Row]:
-    """From every root to the parameters that it needs; with `to_output` from every parameter to the roots that need it.
+    """Maps from every root to the parameters that it needs; with `to_output`, from every parameter to the roots that need it.
 
     instruction  only from the instruction of that name
-    raises       UsageError when the fusion has no such instruction
+    raises       UsageError if the fusion has no such instruction
     """
     roots = list(view.roots)
     parameters: list[HloOp] = [parameter for parameter in view.parameters if parameter in view.users]
@@ -250,7 +250,7 @@ def indexing_rows(view: FusionView, *, to_output: bool = False, instruction: str
 
 
 def print_rows(rows: Iterable[Row]) -> str:
-    """The rows as text, one map a line.
+    """The rows as text, one map per line.
 
     %sum f32[20]
       %p f32[20,40]

@@ -1,12 +1,12 @@
-"""The kind of a root: the emitter that takes a fusion with this root alone.
+"""The kind of a root: the emitter for a fusion with this root alone.
 
     reduction, transpose         its hero is a reduce, or a transpose, that benefits from shared work or shared memory
     scatter                      it is a scatter whose updates have code
     concatenate                  its hero is a concatenate of a few operands
-    dynamic_update_slice         it is an update that can go in place, if its array's buffer is given
-    loop                         everything else, copies too
+    dynamic_update_slice         it is an update that can be done in place if it gets the buffer of its array
+    loop                         everything else, including copies
 
-Emitters use the same functions in `applies`, so a root that an HLO pass separates for an emitter is one that the emitter takes.
+Emitters use the same functions in `applies`, so an HLO pass that separates a root for an emitter agrees with that emitter.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ CONCATENATED_MAX = 4
 
 
 def kind_of(view: FusionView, root: HloOp) -> str:
-    """The name of the emitter for a root of the fusion, if it were alone: a key of WHY_NOT, or "loop"."""
+    """The name of the emitter for a root of the fusion, if it were the only one: a key of WHY_NOT, or "loop"."""
     return next((kind for kind, why_not in WHY_NOT.items() if why_not(view, root) is None), "loop")
 
 
 def why_no_reduction(view: FusionView, root: HloOp) -> str | None:
-    """None where the hero of `root` is a reduction that gets one or several kernels; else the reason."""
+    """None if the hero of `root` is a reduction that gets one or several kernels; otherwise the reason."""
     return why_not_hero(find_non_trivial_hero(view, root), are_split=True)
 
 
 def why_no_transpose(view: FusionView, root: HloOp) -> str | None:
-    """None where the hero of `root` is a transpose through shared memory; else the reason."""
+    """None if the hero of `root` is a transpose through shared memory; otherwise the reason."""
     found = describe_transpose(find_non_trivial_hero(view, root))
     return found if isinstance(found, str) else None
 
 
 def why_no_scatter(view: FusionView, root: HloOp) -> str | None:
-    """None where `root` is a scatter whose updates have code; else the reason."""
+    """None if `root` is a scatter whose updates have code; otherwise the reason."""
     found = scatter_at(view, root)
     return found if isinstance(found, str) else None
 
 
 def why_no_concatenate(view: FusionView, root: HloOp) -> str | None:
-    """None where the hero of `root` is a concatenate whose operands get a loop each; else the reason."""
+    """None if the hero of `root` is a concatenate whose operands get a loop each; otherwise the reason."""
     hero = find_non_trivial_hero(view, root)
     if hero.opcode != "concatenate":
         return f"the hero of %{root.instruction_name.data} is %{hero.instruction_name.data}, a '{hero.opcode}'"
@@ -64,4 +64,4 @@ WHY_NOT: dict[str, Callable[[FusionView, HloOp], str | None]] = {
     "concatenate": why_no_concatenate,
     "dynamic_update_slice": why_no_update,
 }
-"""Name of an emitter -> a function: None for a root of its kind, else the reason. In the order of selection."""
+"""Name of an emitter -> a function: None for a root of its kind, otherwise the reason. In the order of selection."""

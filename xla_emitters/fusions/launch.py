@@ -29,7 +29,7 @@ THREADS_PER_BLOCK = 128
 
 
 def launch_for(elements: int, unroll: int, device: Device, place: Place | None = None) -> Launch:
-    """Blocks and threads that visit `elements` elements, `unroll` of them a thread, at least once each.
+    """The blocks and threads that visit each of `elements` elements at least once, `unroll` elements per thread.
 
     A block of fewer than 128 threads is not rounded up to whole warps: 20 elements take 20 threads.
     place    of the fusion, for the message

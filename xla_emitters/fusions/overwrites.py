@@ -1,16 +1,16 @@
-"""May a fusion write its result over an array that it reads? Only where nothing else needs what was there.
+"""Decides whether a fusion may write its result over an array that it reads: only if no later instruction needs the old elements.
 
-    body {  %s = (s32[], f32[8]) parameter(0)                        state of the loop: the body's own
+    body {  %s = (s32[], f32[8]) parameter(0)                        state of the loop: owned by the body
             %x = f32[8] get-tuple-element(%s), index=1
             %r = f32[] fusion(%x), calls=read                        before in program order: may read it
             %u = f32[8] fusion(%x, ...), calls=update                may write over %x
-            ROOT %t = (s32[], f32[8]) tuple(%i, %u) }                %x is not a result: else it may not
+            ROOT %t = (s32[], f32[8]) tuple(%i, %u) }                %x is not a result; if it were, %u might not
 
-The array must be one that the program makes: a result of a fusion or of a library call, or the state that a loop's body is given. A
-parameter of ENTRY is the caller's; those of a loop's condition or of a branch are what others may read later; a constant has no buffer; and
-what a loop or a conditional gives may be an array that it was given. One array may have several names: tuples, their elements and
+The program must have made the array: a result of a fusion or of a library call, or the state that a loop's body gets. A
+parameter of ENTRY belongs to the caller; parameters of a loop's condition or of a branch may be read later by others; a constant has no
+buffer; and a result of a loop or a conditional may be one of its operands. One array may have several names: tuples, their elements and
 bitcasts share memory.
-Source: XLA copy_insertion.cc, which asks the same of live ranges.
+Source: XLA copy_insertion.cc, which checks the same for live ranges.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import leaf_types
 
 _MAY_PASS_ON = ("while", "conditional", "call", "async-start")
-"""Opcodes of instructions whose results may be arrays that they were given."""
+"""Opcodes of instructions whose results may be one of their operands."""
 
 
 def may_overwrite(value: SSAValue, fusion: FusionOp, bodies: AbstractSet[ComputationOp]) -> bool:
     """Whether `fusion` may write its result over the array `value`, one of its operands; see the file's head.
 
-    bodies  those computations that only loops run, as their bodies (`host.loop_bodies`)
+    bodies  the computations that run only as loop bodies (`host.loop_bodies`)
     """
     op, _ = _source(value)
     if isinstance(op, ParameterOp):
@@ -50,7 +50,7 @@ def may_overwrite(value: SSAValue, fusion: FusionOp, bodies: AbstractSet[Computa
 
 
 def next_values(body: ComputationOp) -> dict[tuple[HloOp, int], list[int]]:
-    """What makes the next values of a loop's state: instruction and leaf of its result -> the numbers of the state's leaves."""
+    """The makers of the next values of a loop's state: (instruction, leaf of its result) -> the numbers of the state's leaves."""
     found, pending, number = dict[tuple[HloOp, int], list[int]](), [body.root], 0
     while pending:
         value = pending.pop()
@@ -65,19 +65,19 @@ def next_values(body: ComputationOp) -> dict[tuple[HloOp, int], list[int]]:
 
 
 def state_leaf(value: SSAValue) -> int | None:
-    """Which leaf of its computation's parameter an array is; None for what an instruction makes."""
+    """The number of the leaf of its computation's parameter that an array is; None if an instruction makes the array."""
     op, leaf = _source(value)
     return leaf if isinstance(op, ParameterOp) and op.number.value.data == 0 else None
 
 
 def is_callers(value: SSAValue) -> bool:
-    """Whether an array is a parameter of ENTRY: what is said to be written there goes into a copy, or the caller gave it away."""
+    """Whether an array is a parameter of ENTRY: writes to it go into a copy, unless the caller donated it."""
     around = value.owner.parent_op()
     return isinstance(value.owner, ParameterOp) and isinstance(around, ComputationOp) and around.is_entry
 
 
 def is_last_use(value: SSAValue, fusion: FusionOp) -> bool:
-    """Whether `fusion` reads the array once, nothing reads it later under any of its names, and it is no result of the computation."""
+    """Whether `fusion` reads the array once, no later instruction reads it under any name, and it is not a result of the computation."""
     readers = list[Operation]()
     pending = [_source(value)]
     while pending:
@@ -108,7 +108,7 @@ def is_last_use(value: SSAValue, fusion: FusionOp) -> bool:
 
 
 def _source(value: SSAValue) -> tuple[HloOp, int]:
-    """The instruction that makes an array, and which leaf of its result the array is."""
+    """The instruction that makes an array, and the number of the array among the leaves of its result."""
     path = list[int]()
     while True:
         op = value.owner
@@ -126,7 +126,7 @@ def _source(value: SSAValue) -> tuple[HloOp, int]:
 
 
 def _leaf_at(ir_type: Attribute, path: list[int]) -> int:
-    """The number of the first leaf of the element that `path` leads to."""
+    """The number of the first leaf of the element at `path`."""
     number = 0
     for index in path:
         assert isinstance(ir_type, TupleType)
@@ -136,7 +136,7 @@ def _leaf_at(ir_type: Attribute, path: list[int]) -> int:
 
 
 def _leaves_before(ir_type: Attribute, index: int) -> tuple[int, int]:
-    """How many leaves of a tuple are before its element `index`, and how many that has."""
+    """The number of leaves of a tuple before its element `index`, and the number of leaves of that element."""
     assert isinstance(ir_type, TupleType)
     before = sum(len(leaf_types(part)) for part in ir_type.types.data[:index])
     return before, len(leaf_types(ir_type.types.data[index]))

@@ -1,14 +1,15 @@
-"""How many steps does one kernel do, where each instruction alone would compute each of its elements once?
+"""Counts the steps of one kernel for a fusion, compared to computing each element of each instruction once.
 
-    s = f32[512] reduce(e, z), dimensions={1}       of e = f32[512,512]: each element of s needs 512 of e
-    b = f32[512,512] broadcast(s), dimensions={0}   each needs one of s: 262,144 in place of 512
-    d = f32[512,512] divide(e, b)                   so of e 262,144 * 512 are computed, and as many are added
+    s = f32[512] reduce(e, z), dimensions={1}       with e = f32[512,512]: each element of s needs 512 of e
+    b = f32[512,512] broadcast(s), dimensions={0}   each element needs one of s: 262,144 are computed instead of 512
+    d = f32[512,512] divide(e, b)                   so 262,144 * 512 elements of e are computed, and as many are added
 
-A step is an element that is computed; of a reduction or a product, an element that is combined.
+A step computes one element; in a reduction or a product, it combines one element.
 
-A kernel computes an element where it is needed, so from the results backwards: what a user reads for one of its elements, times the
-elements that are computed of the user. The maps say how much that is. Of several users the one that needs most counts, for the others may
-share it: the count is a lower bound. Parameters, constants and tuples are not computed. What an instruction without a map reads, once.
+A kernel computes an element where it is needed, that is, backwards from the results: the number of elements that a user reads for one of
+its elements, times the number of computed elements of the user. The maps give the former. Of several users the largest count is taken,
+because the others may share it: the count is a lower bound. Parameters, constants and tuples are not computed. The operands of an
+instruction without a map count as read once.
 Source: docs/reference/1 3.1.
 """
 
@@ -28,16 +29,16 @@ from xla_emitters.indexing import IndexingMap
 
 _NOT_COMPUTED = (ParameterOp, ConstantOp, TupleOp, GetTupleElementOp)
 _READ_EACH_ONCE = (PadOp, DynamicUpdateSliceOp)
-"""Ops that place their operands in the result: they read no element twice, though their maps lead out of the operand."""
+"""Ops that place their operands in the result: they read no element twice, although their maps lead out of the operand."""
 
 
 @dataclass(frozen=True)
 class Recomputation:
-    """What a kernel does.
+    """The steps of a kernel.
 
     steps  of all instructions together
-    once   the steps if each element were computed once
-    worst  the instruction that does most steps again
+    once   the number of steps if each element were computed once
+    worst  the instruction that repeats the most steps
     """
 
     steps: int
@@ -50,7 +51,7 @@ class Recomputation:
 
 
 def recomputation_of(view: FusionView) -> Recomputation | None:
-    """What the kernel of a fusion does; None if it computes nothing."""
+    """The steps of the kernel of a fusion; None if it computes nothing."""
     found: dict[HloOp, int] = {root: _elements(root) for root in view.roots}
     once = dict[HloOp, int]()
     for op in reversed(view.instructions):
@@ -72,12 +73,12 @@ def recomputation_of(view: FusionView) -> Recomputation | None:
 
 
 def _elements(op: HloOp) -> int:
-    """Of the result; of several, which have one shape in all that is one instruction, those of one."""
+    """The number of elements of the result; of several results, which have one shape, of one of them."""
     return math.prod(dims_of(leaf_types(op.result.type)[0]))
 
 
 def _reads(op: HloOp) -> list[int]:
-    """Per operand, how many elements are read of it, one as often as it is read, for all elements of the result."""
+    """Per operand, the number of its elements that are read, with repetitions, for all elements of the result."""
     sizes = [_elements(operand.owner) if isinstance(operand.owner, HloOp) else 0 for operand in op.operands]
     if isinstance(op, TupleOp):
         return sizes
@@ -90,6 +91,6 @@ def _reads(op: HloOp) -> list[int]:
 
 
 def _points(index_map: IndexingMap) -> int:
-    """In the box of a map's dims and range variables."""
+    """The number of points in the box of a map's dims and range variables."""
     bounds = (variable.bounds for variable in (*index_map.dims, *index_map.range_vars))
     return math.prod(max(0, interval.upper - interval.lower + 1) for interval in bounds)

@@ -1,10 +1,10 @@
-"""The first values of a reduction's partial results, chosen so that the initial value counts once, however many threads there are.
+"""The start values of a reduction's partial results, chosen so that the initial value counts once, however many threads there are.
 
     add, init 0        0 + 0 is 0: every thread starts with it
     maximum, init x    max(x, x) is x for every x: every thread starts with it
     add, init x        threads start with 0, and x is added at the end
     argmax, init x     each result is selected from its two candidates, so body(x, x) is x: every thread starts with it
-    sum and maximum    each by its own rule, if each result depends on its own two candidates alone
+    sum and maximum    each result by its own rule, if each depends only on its own two candidates
     own body, init x   unless x is a constant and body(x, x) is x, threads start without a value, and x is combined at the end
 
 Bodies are associative and commutative: HLO lets elements be combined in any order. So x . a . x . b is a . b . (x . x), and if x . x is x,
@@ -35,10 +35,10 @@ IDENTITY = {"add": 0, "multiply": 1, "xor": 0}
 
 
 def identities_needed(hero: ReduceOp) -> tuple[int | None, ...] | str | None:
-    """What threads start with: None means the initial values.
+    """The start values of threads; None: the initial values.
 
-    A sequence has the first values, None for an entry that starts with its initial value; the other initial values are combined at the end.
-    A string is the reason why neither is right: threads start without a value.
+    A sequence has a start value per result; an entry of None starts with its initial value, the other initial values are combined at the
+    end. A string is the reason why neither is right: threads start without a value.
     """
     body = find_computation(hero, hero.to_apply)
     if only_chooses(body):
@@ -47,7 +47,7 @@ def identities_needed(hero: ReduceOp) -> tuple[int | None, ...] | str | None:
     if None not in inits and _combines_to_itself(body, inits):
         return None
     opcodes = combining_opcodes(body)
-    # Infinity times 1 + 0i is NaN.
+    # infinity times 1 + 0i is NaN
     is_known = (
         opcode in IDEMPOTENT or (opcode in IDENTITY and not (opcode == "multiply" and _is_complex(array)))
         for opcode, array in zip(opcodes, hero.arrays, strict=True)
@@ -59,7 +59,7 @@ def identities_needed(hero: ReduceOp) -> tuple[int | None, ...] | str | None:
 
 
 def rounding_of_sums(heroes: Sequence[ReduceOp]) -> float:
-    """The largest unit in the last place of the types that are summed; 0 where the order of combinations changes no bit."""
+    """The largest unit in the last place of the summed types; 0 if the order of combinations does not change any bit."""
     units = [0.0]
     for hero in heroes:
         body = find_computation(hero, hero.to_apply)
@@ -90,7 +90,7 @@ def _results_of(body: ComputationOp) -> list[Any]:
 
 
 def _is_chosen(op: Any, candidates: tuple[int, int]) -> bool:
-    """Whether `op` is one of these two parameters, or selected from them."""
+    """Whether `op` is one of these two parameters, or a select between them."""
     op = _converted(op)
     if isinstance(op, ParameterOp):
         return op.number.value.data in candidates
@@ -100,7 +100,7 @@ def _is_chosen(op: Any, candidates: tuple[int, int]) -> bool:
 
 
 def combining_opcodes(body: ComputationOp) -> tuple[str | None, ...]:
-    """For each result the opcode that combines its two candidates and nothing else, conversions aside; else None."""
+    """For each result the opcode that combines its two candidates, ignoring conversions; None if the code is more than that."""
     parts = _results_of(body)
     return tuple(_combining_opcode(part, {number, number + len(parts)}) for number, part in enumerate(parts))
 
@@ -115,14 +115,14 @@ def _combining_opcode(op: Any, candidates: set[int]) -> str | None:
 
 
 def _converted(op: Any) -> Any:
-    """The operand of a conversion (of conversions); else `op` itself."""
+    """The operand of a conversion (or of a chain of them); else `op` itself."""
     while isinstance(op, HloOp) and op.opcode == "convert":
         op = op.operands[0].owner
     return op
 
 
 def _constant(op: Any) -> Any:
-    """The value of a scalar constant, converted or not; None if it is known only at run time."""
+    """The value of a scalar constant, possibly converted; None if it is known only at run time."""
     if isinstance(op, ConstantOp):
         return None if op.value is None else op.evaluate((), _no_call)
     if isinstance(op, HloOp) and op.opcode in ("convert", "bitcast", "reshape", "copy", "negate"):
@@ -132,7 +132,7 @@ def _constant(op: Any) -> Any:
 
 
 def _combines_to_itself(body: ComputationOp, inits: Sequence[Any]) -> bool:
-    """Whether the body of the initial values and themselves gives the initial values."""
+    """Whether body(inits, inits) gives the initial values again."""
     given = [*inits, *inits]
     values = dict[Any, Any]()
     for op in body.instructions:
@@ -149,7 +149,7 @@ def _combines_to_itself(body: ComputationOp, inits: Sequence[Any]) -> bool:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Equal, or both NaN; each part of a complex number by itself."""
+    """Equal, or both NaN; complex numbers are compared part by part."""
     if np.iscomplexobj(one):
         return _is_same(np.real(one), np.real(other)) and _is_same(np.imag(one), np.imag(other))
     return bool(one == other) or bool(one != one and other != other)

@@ -1,4 +1,4 @@
-"""Reductions by memory layout: which of them get the reduction emitter, and which share a kernel.
+"""Classifies reductions by memory layout: those for the reduction emitter, and those that share a kernel.
 
     reduce f32[13,1051,321], dimensions={1}   column [13, 1051, 321]   threads side by side read neighbours, each sums its column
     reduce f32[64,100,32,8], dimensions={0,2,3}  row [64, 100, 256]    of [a, b, c], a and c are reduced, b is kept: threads share a row
@@ -38,15 +38,15 @@ LONGEST_ROW = ELEMENTS_PER_THREAD * 1024
 LONGEST_COLUMN = 128 * WARP
 """Elements that one block sums down a column: 128 per warp."""
 ABSENT = 2**31 - 1
-"""The value of `input_bits` and `output_bits` where there is no array."""
+"""The value of `input_bits` and `output_bits` if there is no array."""
 
 
 @dataclass(frozen=True)
 class Reduction:
     """A reduction over three dims in the order of memory, slowest first.
 
-    is_row  dims[0] and dims[2] are reduced and dims[1] is kept; else only dims[1] is reduced
-    dims    their sizes
+    is_row  whether dims[0] and dims[2] are reduced and dims[1] is kept; otherwise only dims[1] is reduced
+    dims    sizes of the three dims
 
     >>> Reduction(True, (1, 8, 2048)).kept
     (8,)
@@ -83,7 +83,7 @@ class Reduction:
 
     @cached_property
     def split(self) -> Split | None:
-        """The two reductions, one after the other, that replace one which one block cannot compute; None where it can.
+        """The two consecutive reductions that replace a reduction which one block cannot compute; None if one block can.
 
         >>> Reduction(False, (1, 8192, 8192)).split
         Split(outer=64, inner=128, first=Reduction(is_row=False, dims=(64, 128, 8192)), second=Reduction(is_row=False, dims=(1, 64, 8192)))
@@ -104,7 +104,7 @@ class Reduction:
         return self.dims[2] if self.is_row else self.dims[1]
 
     def split_in(self, parts: int) -> Split:
-        """As `split`, into so many parts, the last one padded if they are not equal.
+        """As `split`, but into `parts` parts, the last one padded if they are not equal.
 
         >>> Reduction(True, (1, 8, 16384)).split_in(32)
         Split(outer=32, inner=512, first=Reduction(is_row=True, dims=(1, 256, 512)), second=Reduction(is_row=True, dims=(1, 8, 32)))
@@ -120,11 +120,11 @@ class Reduction:
         return Split(outer, inner, first, Reduction(False, (major, outer, minor)))
 
     def longest_chain(self, bits: int) -> int:
-        """The most combinations that one element goes through: in its thread, over the lanes of warps, and with the initial value.
+        """The most combinations that one element passes through: in its thread, over the lanes of warps, and with the initial value.
 
         bits  of an element of the narrowest array that is read or written: threads read neighbours at once, up to eight bytes
 
-        A thread's first element is combined with none, and what lanes without elements hold changes nothing.
+        A thread's first element is not combined with another one, and lanes without elements do not change the result.
 
         >>> Reduction(True, (1, 8, 2048)).longest_chain(32), Reduction(True, (1, 1024, 4)).longest_chain(32)
         (23, 3)
@@ -134,7 +134,7 @@ class Reduction:
         major, middle, minor = self.dims
         shuffles = WARP.bit_length() - 1
         if not self.is_row:
-            # A block of a narrow column takes at least four rows at once, a wide one's a row for each warp.
+            # A block of a narrow column takes at least four rows at once; a block of a wide one takes a row per warp.
             rows = min(WARP, 4 * WARP // minor) if WARP % minor == 0 else WARP
             return -(-middle // rows) + shuffles
         vectors = [vector for vector in (1, 2, 4, 8, 16) if vector == 1 or vector * bits <= 64]
@@ -142,7 +142,7 @@ class Reduction:
         alone = [vector for vector in vectors[:3] if minor % vector == 0 and (vector == 1 or vector * threads <= minor)]
         in_thread = max(vector * -(-minor // (vector * threads)) for vector in alone)
         longest = major * in_thread + shuffles + (threads // WARP - 1).bit_length()
-        # Rows of which a warp holds several.
+        # Rows so short that a warp holds several.
         together = [vector for vector in vectors if minor & (minor - 1) == 0 and vector <= minor <= WARP * vector]
         return max([longest, *(major * vector + (minor // vector).bit_length() - 1 for vector in together)])
 
@@ -152,7 +152,7 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Split:
-    """Two reductions in place of one: first of runs of `inner` elements, then of the `outer` partial results.
+    """Two reductions that replace one: the first of runs of `inner` elements, the second of the `outer` partial results.
 
     inner, outer  factors whose product is the length, padded if necessary
     """
@@ -181,7 +181,7 @@ def _factors(length: int, is_row: bool) -> tuple[int, int]:
 
 
 def describe(reduce: ReduceOp) -> Reduction | None:
-    """The reduction as one over at most three dims; None where neither the kept nor the reduced dims are contiguous in memory."""
+    """The reduction as one over at most three dims; None if neither the kept nor the reduced dims are contiguous in memory."""
     array = reduce.operands[0].type
     sizes, goes = dims_of(array), set(integers(reduce.dimensions))
     order = tuple(reversed(minor_to_major(array)))
@@ -214,7 +214,7 @@ def _parted(order: Sequence[int], sizes: Sequence[int], middle: Sequence[int]) -
 
 
 def why_not_hero(hero: HloOp, *, are_split: bool = False) -> str | None:
-    """None where `hero` is a reduction that gets a kernel; else the reason."""
+    """None if `hero` is a reduction that gets a kernel; otherwise the reason."""
     if not isinstance(hero, ReduceOp):
         return f"%{hero.instruction_name.data} ('{hero.opcode}') is not a reduce"
     found = describe(hero)
@@ -230,13 +230,13 @@ def why_not_hero(hero: HloOp, *, are_split: bool = False) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class FusionReductions:
-    """The reductions of a fusion that one kernel makes.
+    """The reductions that one kernel of a fusion computes.
 
-    shape        of all of them
+    shape        of all reductions
     roots        of the fusion
-    heroes       of each root; the root itself where it is a side output
+    heroes       per root; the root itself if it is a side output
     groups       the numbers of the roots, in groups with no operands in common
-    input_bits   of an element of the narrowest parameter, output_bits of the narrowest root that is an array; ABSENT where there is none
+    input_bits, output_bits  of an element of the narrowest parameter, and of the narrowest root that is an array; ABSENT if there is none
     """
 
     shape: Reduction
@@ -252,19 +252,19 @@ class FusionReductions:
         return hero if isinstance(hero, ReduceOp) and describe(hero) == self.shape and self.shape.pays else None
 
     def heroes_of(self, group: Iterable[int]) -> tuple[ReduceOp, ...]:
-        """The reductions of a group of roots, each once."""
+        """The distinct reductions of a group of roots."""
         found = (self.hero_of(root) for root in group)
         return tuple(dict.fromkeys(hero for hero in found if hero is not None))
 
     @property
     def reduce_heroes(self) -> tuple[ReduceOp, ...]:
-        """The reductions, each once."""
+        """The distinct reductions."""
         return self.heroes_of(range(len(self.roots)))
 
 
 @once_per_view
 def find_reductions(view: FusionView, *, are_split: bool = False) -> FusionReductions | str:
-    """The reductions that are heroes, if they can share a kernel; else why not.
+    """The reductions that are heroes, if they can share a kernel; otherwise why not.
 
     are_split  also accept reductions that one block cannot compute, which are split over several kernels
     """
@@ -308,7 +308,7 @@ def _why_no_heroes(view: FusionView, heroes: Sequence[HloOp], reasons: Sequence[
 
 
 def chains_of_heroes(computation: ComputationOp) -> dict[ReduceOp, int]:
-    """How many combinations in a row the elements go through, for the reductions that threads share; none where there is no kernel."""
+    """For the reductions that threads share: the number of successive combinations of an element. Empty if there is no kernel."""
     if (view := supported_view(computation)) is None:
         return {}
     shapes = {hero: shared_reduction(hero) for hero in (find_non_trivial_hero(view, root) for root in view.roots)}
@@ -331,8 +331,8 @@ def group_roots(view: FusionView, roots: Sequence[HloOp], reduced: Sequence[bool
 
     reduced  for each root, whether it is computed from a reduction
 
-    Roots that are not reduced are one group: one may be written where another is read. Roots that read the same
-    parameter, or anything computed from it, share a group, because two groups would read it twice. Scalars and constants may be read twice.
+    All roots that are not reduced are in one group: one may be written where another is read. Roots that read the same
+    parameter, or values computed from it, share a group, because two groups would read it twice. Scalars and constants may be read twice.
     """
     group = list(range(len(roots)))
 
@@ -355,7 +355,7 @@ def group_roots(view: FusionView, roots: Sequence[HloOp], reduced: Sequence[bool
 
 
 def _roots_reached(roots: Sequence[HloOp]) -> dict[HloOp, set[int]]:
-    """For each instruction the roots that need it."""
+    """For each instruction, the roots that need it."""
     reached = dict[HloOp, set[int]]()
     for number, root in enumerate(roots):
         pending = [root]
@@ -368,7 +368,7 @@ def _roots_reached(roots: Sequence[HloOp]) -> dict[HloOp, set[int]]:
 
 
 def _is_cheap(op: HloOp) -> bool:
-    """A constant, a scalar, or one of these broadcast."""
+    """Whether it is a constant, a scalar, or a broadcast of one."""
     if op.opcode == "broadcast":
         operand = op.operands[0].owner
         return isinstance(operand, HloOp) and _is_cheap(operand)
@@ -379,7 +379,7 @@ def _is_cheap(op: HloOp) -> bool:
 
 
 def narrowest_bits(types: Iterable[Attribute]) -> int:
-    """Storage bits of an element of the narrowest array among `types`; ABSENT where there is none."""
+    """Storage bits of an element of the narrowest array among `types`; ABSENT if there is none."""
     return min((element_of(array_type).bits for array_type in types), default=ABSENT)
 
 

@@ -1,4 +1,4 @@
-"""Fusions that no emitter takes, whatever they compute: fusions for other compilers, tuples inside, dimensions only known at run time.
+"""Fusions that no emitter takes, regardless of the emitter: for other compilers, with inner tuples, with dimensions known only at run time.
 
 Passes on HLO leave such fusions as they are (`supported_view`); emission refuses them by name and place (`refuse_unsupported`).
 Source: docs/reference/2 1.2, 1.3 point 1; seed document, "Tuples".
@@ -16,7 +16,7 @@ from xla_emitters.fusions.view import FusionView, HloFusion, view_of
 
 
 def supported_view(source: FusionOp | ComputationOp) -> HloFusion | None:
-    """The view of a fusion that becomes a kernel; None for one that `refuse_unsupported` refuses."""
+    """The view of a fusion that becomes a kernel; None for a fusion that `refuse_unsupported` refuses."""
     view = view_of(source)
     try:
         refuse_unsupported(view)
@@ -33,19 +33,19 @@ def refuse_unsupported(view: FusionView) -> None:
 
 
 def is_splittable_kind(kind: str | None) -> bool:
-    """Whether fusions of a kind say in HLO all that they compute, so that other fusions can be made of them."""
+    """Whether fusions of a kind are completely described by their HLO, so that other fusions can be made of them."""
     return kind is not None and kind.startswith(("__triton", "__cudnn"))
 
 
 def has_code(op: type[HloOp]) -> bool:
-    """Whether a fusion may hold instructions of a class; some have code for some types only, and say so."""
+    """Whether a fusion may contain instructions of a class; some have code for certain types only and refuse others."""
     if issubclass(op, ElementwiseOp) and op.emit_element is ElementwiseOp.emit_element:
         return bool(op.ROW.code)
     return op in (ParameterOp, TupleOp) or op.emit_element is not HloOp.emit_element
 
 
 def without_code(view: FusionView) -> list[HloOp]:
-    """The instructions of a fusion, and of computations that it calls, that no emitter has code for, once nested fusions are inlined."""
+    """The instructions of a fusion, and of the computations that it calls, that no emitter has code for after inlining nested fusions."""
     called = (op for computation in view.called for op in computation.instructions)
     return [
         op for op in (*view.instructions, *called) if not isinstance(op, FusionOp | CallOp) and not has_code(type(op))
@@ -68,7 +68,7 @@ def _for_other_compiler(view: FusionView, kind: str) -> Unsupported:
 
 
 def refuse_values(view: FusionView) -> None:
-    """raises Unsupported, with its place, for types of values that no emitter takes."""
+    """raises Unsupported, with its place, for value types that no emitter takes."""
     needed = frozenset(view.instructions)
     for op in (*view.instructions, *(parameter for parameter in view.parameters if parameter not in needed)):
         if is_array(op.result.type) and not has_dynamic_dims(op.result.type):

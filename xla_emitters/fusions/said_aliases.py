@@ -48,21 +48,21 @@ def _said_by_module(call: FusionOp, parameters: Sequence[ParameterOp]) -> dict[i
             continue
         result = _leaf_at(entry.root, alias.output, call)
         operand = entry.parameters[alias.parameter].result
-        # Given away or not, what a later instruction reads must still be there: the result is then copied, or made elsewhere.
+        # Donated or not, an array that a later instruction reads must be kept: then the result is copied, or has other memory.
         if result is not None and _is_as_the_fusion_has_it(operand, call, parameters) and is_last_use(operand, call):
             wanted[result] = operand
     return wanted
 
 
 def _is_as_the_fusion_has_it(operand: SSAValue, call: FusionOp, parameters: Sequence[ParameterOp]) -> bool:
-    """Whether ENTRY's array and the fusion's have the same form in memory: HLO may declare only one of them as packed."""
+    """Whether ENTRY's array and the fusion's have the same storage: HLO may declare only one of them as packed."""
     given = zip(call.operands, parameters, strict=True)
     types = [parameter.result.type for value, parameter in given if value is operand]
     return bool(types) and all(result_type == operand.type for result_type in types)
 
 
 def _said_by_call(call: FusionOp) -> dict[int, SSAValue]:
-    """The aliases by the fusion's own `output_to_operand_aliasing`."""
+    """The aliases stated by the fusion's own `output_to_operand_aliasing`."""
     if call.output_to_operand_aliasing is None:
         return {}
     wanted = dict[int, SSAValue]()
@@ -75,7 +75,7 @@ def _said_by_call(call: FusionOp) -> dict[int, SSAValue]:
 
 
 def _leaf_at(value: SSAValue, path: Sequence[int], call: FusionOp) -> int | None:
-    """The number of `call`'s result that is at `path` in the value of ENTRY; None if it is another instruction's."""
+    """The number of `call`'s result at `path` in the value of ENTRY; None if another instruction makes it."""
     path = list(path)
     while not isinstance(value.owner, FusionOp):
         match value.owner:

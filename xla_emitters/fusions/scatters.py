@@ -1,15 +1,15 @@
 """Scatters: which arrays can be updated in place, and how updates are distributed over threads.
 
-    s = f32[1000,128] scatter(p, rows, u)      256 windows of 1 x 128 elements, each at the start that its row of indices says
+    s = f32[1000,128] scatter(p, rows, u)      256 windows of 1 x 128 elements, each at the start that its row of indices gives
 
     distributed updates     a thread per element of the updates (or per 2, 4 ... neighbours in one window). It reads its window's start.
     distributed indices     a warp per run of windows. It reads each start once, and combines the updates of consecutive equal starts
-                            in registers: where sorted indices repeat, memory gets one update for many
+                            in registers: if sorted indices repeat, memory gets one update instead of many
 
-The scatter emitter writes only the updated elements, so the others must be in the result's buffer already: each result must be in the
-buffer of its array, a parameter that has no other use, because another thread may have updated an element before it is read. Where several
-updates may be for one element, an update must be atomic. The loop emitter takes other scatters: each element of the result reads all
-windows, in order.
+The scatter emitter writes only the updated elements, so the others must already be in the result's buffer: each result must be in the
+buffer of its array, a parameter that has no other use, because another thread may update an element before it is read. If several
+updates may have the same target, updates must be atomic. The loop emitter takes other scatters: for each element of the result it reads
+all windows, in order.
 Source: docs/reference/2 2.7; XLA scatter.cc.
 """
 
@@ -30,7 +30,7 @@ from xla_emitters.fusions.view import FusionView, once_per_view
 WARPS = 4
 """Warps of a block."""
 VECTOR_BITS = 128
-"""The widest access."""
+"""The widest access, in bits."""
 ASSOCIATIVE = frozenset(("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
 
 
@@ -43,7 +43,7 @@ def scatter_of(view: FusionView) -> ScatterOp | str:
 
 
 def scatter_at(view: FusionView, root: HloOp) -> ScatterOp | str:
-    """`root` if it is a scatter whose updates have code, or the reason why not."""
+    """`root` if it is a scatter whose updates have code; otherwise the reason."""
     if not isinstance(root, ScatterOp):
         return f"%{root.instruction_name.data} is not a scatter"
     if root.has_unique_indices:
@@ -60,7 +60,7 @@ def _body(view: FusionView, scatter: ScatterOp) -> ComputationOp:
 
 
 def _adds(body: ComputationOp) -> bool:
-    """Whether a computation adds to its first parameter a value that does not depend on it."""
+    """Whether a computation adds a value to its first parameter that does not depend on it."""
     old, root = body.parameters[0], body.root.owner
     assert isinstance(root, HloOp)
     return root.opcode == "add" and old.result.has_one_use() and any(operand.owner is old for operand in root.operands)
@@ -68,7 +68,7 @@ def _adds(body: ComputationOp) -> bool:
 
 @once_per_view
 def arrays_in_place(view: FusionView) -> tuple[ParameterOp, ...] | str:
-    """The parameters that the root, a scatter, updates, in the order of the results; else why it cannot update them in place."""
+    """The parameters that the root, a scatter, updates, in the order of the results; otherwise why it cannot update them in place."""
     scatter = scatter_of(view)
     if isinstance(scatter, str):
         return scatter
@@ -87,12 +87,12 @@ def arrays_in_place(view: FusionView) -> tuple[ParameterOp, ...] | str:
     return tuple(found)
 
 
-# ------------------------------------------------------------------------------------------------- who takes which updates
+# ------------------------------------------------------------------------------------------------- distribution over threads
 
 
 @dataclass(frozen=True)
 class DistributedUpdates:
-    """One thread for `elements_per_thread` neighbours in a window."""
+    """A thread for each `elements_per_thread` neighbours in a window."""
 
     elements_per_thread: int
 
@@ -102,13 +102,13 @@ class DistributedUpdates:
 
 @dataclass(frozen=True)
 class DistributedIndices:
-    """One warp for a run of windows.
+    """A warp for each run of windows.
 
-    windows        of the scatter
-    elements       of a window
-    windows_per_warp, starts_per_load   how many windows one warp processes, and how many starts one access reads
+    windows        number of windows of the scatter
+    elements       elements per window
+    windows_per_warp, starts_per_load   windows that one warp processes, and starts that one access reads
     elements_per_thread                 neighbours in a window that a thread processes at once
-    steps                               how often it does so per window
+    steps                               how often a thread does so per window
     """
 
     windows: int
@@ -131,7 +131,7 @@ def distribution_of(
 ) -> DistributedUpdates | DistributedIndices:
     """The distribution of the updates over threads.
 
-    elements_wanted  of a thread, where windows allow it; None: XLA's choice
+    elements_wanted  elements per thread, if windows allow it; None: XLA's choice
     """
     update = scatter.updates[0]
     windows = scatter.windows

@@ -1,13 +1,13 @@
-"""What one thread of a loop kernel computes: neighbouring elements in each round, and how many rounds.
+"""The work of one thread of a loop kernel: the number of neighbouring elements per round, and the number of rounds.
 
     bf16[6,512,4096] on h200      XLA's choice   4 x 1    one access of 8 bytes
                                   candidates     4 x 2    two accesses of 8 bytes, a whole grid apart
                                                  8 x 1    one access of 16 bytes
                                                  8 x 2    two accesses of 16 bytes, a whole grid apart
 
-XLA's choice is a rule (`unroll.py`). The candidates are what `--tune price` prices beside it: they have more bytes under way or fewer
-instructions an element, and may cost registers, occupancy or half-used sectors. Each element is computed by the same code, so that no
-bit of a result depends on the choice. There are no others for code too long to repeat.
+XLA's choice is a rule (`unroll.py`). `--tune price` compares it with the candidates: they have more bytes in flight or fewer
+instructions per element, and may cost registers, occupancy or half-used sectors. Each element is computed by the same code, so the
+choice does not change any bit of a result. Code that is too long to repeat has no candidates.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from xla_emitters.program import Launch
 
 ROUNDS = (1, 2)
 NARROWEST_BITS, WIDEST_BITS = 64, 128
-"""Of one access before sm_100, whose widest is `ACCESS_BITS`. Narrower accesses than 8 bytes need more instructions for the same bytes."""
+"""Bits of an access before sm_100, whose widest has `ACCESS_BITS`. Accesses below 8 bytes need more instructions for the same bytes."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ThreadWork:
 
     @property
     def total(self) -> int:
-        """Elements of a thread."""
+        """Elements per thread."""
         return self.elements * self.rounds
 
     def __str__(self) -> str:
@@ -50,11 +50,11 @@ class ThreadWork:
 def thread_works(
     view: FusionView, device: Device, own_elements: int, elements: int | None = None, divisor: int | None = None
 ) -> Sequence[ThreadWork]:
-    """XLA's choice first, then the other candidates; XLA's alone where no other can be better.
+    """XLA's choice first, then the other candidates; only XLA's if no other one can be better.
 
-    own_elements  of a thread, by XLA's choice
-    elements      how many the grid covers; None: those of the first result
-    divisor       what the number of neighbouring elements divides; None: `elements`
+    own_elements  per thread, by XLA's choice
+    elements      that the grid covers; None: those of the first result
+    divisor       a number that the count of neighbouring elements must divide; None: `elements`
     """
     own, elements = ThreadWork(own_elements), view.elements if elements is None else elements
     divisor = elements if divisor is None else divisor
@@ -64,7 +64,7 @@ def thread_works(
     arrays = [*view.result_types, *(each for each in types if math.prod(dims_of(each)) > 1)]
     bits = [element_of(each).bits for each in arrays]
     widest_access = ACCESS_BITS if device.compute_capability[0] >= 10 else WIDEST_BITS
-    # A thread writes whole bytes; an access of n elements needs arrays whose size n divides.
+    # A thread must write whole bytes; an access of n elements needs arrays whose size is a multiple of n.
     counts = [
         count
         for power in range(6)
@@ -81,7 +81,7 @@ def thread_works(
 def blocks_of_same_work(
     blocks: Sequence[int], work: ThreadWork, launch: Launch, other: ThreadWork, other_launch: Launch
 ) -> Sequence[int]:
-    """The blocks of the other launch, of one round, that process what these blocks process.
+    """The blocks of the other launch, which has one round, that process the elements of these blocks.
 
     >>> blocks_of_same_work([1], ThreadWork(4, 2), Launch((4, 1, 1), (32, 1, 1)), ThreadWork(2), Launch((16, 1, 1), (32, 1, 1)))
     [2, 3, 10, 11]

@@ -1,16 +1,16 @@
-"""Which transposes use shared memory, and their normal form with dims that move together merged.
+"""The transposes that use shared memory, and their normal form, in which dims that stay neighbours are merged.
 
     f32[2,3,1,160,170] -> dimensions={4,3,2,0,1}      dims (170, 160, 6), permutation (2, 1, 0), 4224 bytes of shared memory
 
 A transpose reads rows and writes columns, so without shared memory either the reads or the writes do not coalesce. With a tile in shared
-memory both access rows. That costs a barrier, and is faster when rows are long enough on both sides; the tests below are XLA's. There are
-three forms; the first that applies is used:
+memory both access rows. That costs a barrier, and is faster if rows are long enough on both sides; the tests below are XLA's. There are
+three forms, and the first that applies is used:
 
     packed          elements below 32 bits: a thread moves four bytes at a time (`PackedTranspose`)
     minor kept      the fastest dim is kept and has at most eight bytes: it is moved as one
     minor moved     32 x 32 elements a block
 
-Elements that share a byte use shared memory only where a thread writes whole bytes: packed, or with the kept dim as a whole.
+Elements that share a byte use shared memory only if a thread writes whole bytes: packed, or with the kept dim as a whole.
 Source: docs/reference/2 1.5, 1.6; XLA ir_emission_utils.cc.
 """
 
@@ -28,7 +28,7 @@ from xla_emitters.dialects.hlo.types import default_order, dims_of, element_of, 
 TILE = 32
 """Elements in a row of a tile, and rows in a tile: the number of threads in a warp."""
 WORD_BITS = 32
-"""What a thread of a packed transpose moves at once."""
+"""The bits that a thread of a packed transpose moves at once."""
 PACKED_SHARED_BYTES_MAX = 48 * 1024
 """The limit of a block's static shared memory in bytes; only two-bit elements would exceed it."""
 
@@ -39,7 +39,7 @@ class PackedTranspose:
 
         input [..., T2, ..., A, T1, B]   ->   output [..., T1, ..., A, T2, B]
 
-    dims         of the output, with A and B, which are of size 1 where the transpose has no such dim
+    dims         of the output, with A and B; they have size 1 if the transpose has no such dim
     permutation  output dim k is input dim permutation[k]
     vector_size  elements in 32 bits
     """
@@ -55,7 +55,7 @@ class PackedTranspose:
 
     @property
     def t1(self) -> int:
-        """Input dim T1, which runs fastest there."""
+        """The number of input dim T1, the fastest one of the input."""
         return len(self.dims) - 2
 
     @property
@@ -64,7 +64,7 @@ class PackedTranspose:
 
     @property
     def t2(self) -> int:
-        """Output dim T2, which runs fastest there."""
+        """The number of output dim T2, the fastest one of the output."""
         return len(self.dims) - 2
 
     @property
@@ -105,10 +105,10 @@ class PackedTranspose:
 
 @dataclass(frozen=True, eq=False)
 class TransposeDescription:
-    """A transpose that goes through shared memory, normalised.
+    """A transpose through shared memory, normalised.
 
     op           the instruction
-    dims         of the output, without those of size 1, those that move together as one
+    dims         of the output, without dims of size 1; dims that stay neighbours are merged
     permutation  output dim k is input dim permutation[k]
     """
 
@@ -127,7 +127,7 @@ class TransposeDescription:
 
     @property
     def keeps_minor(self) -> bool:
-        """Whether the dim that runs fastest is the same before and after."""
+        """Whether the fastest dim is the same before and after."""
         return self.permutation[-1] == len(self.dims) - 1
 
     @cached_property
@@ -154,7 +154,7 @@ def input_dims(dims: Sequence[int], permutation: Sequence[int]) -> tuple[int, ..
 
 
 def normalized(dims: Sequence[int], permutation: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """A transpose's output dims and permutation, without dims of size 1, dims that stay neighbours merged.
+    """A transpose's output dims and permutation, without dims of size 1; dims that stay neighbours are merged.
 
     >>> normalized((170, 160, 1, 2, 3), (4, 3, 2, 0, 1))
     ((170, 160, 6), (2, 1, 0))
@@ -177,7 +177,7 @@ def normalized(dims: Sequence[int], permutation: Sequence[int]) -> tuple[tuple[i
 
 
 def packed_transpose(dims: Sequence[int], permutation: Sequence[int], bits: int) -> PackedTranspose | None:
-    """How a normalised transpose is packed; None if its elements are too wide, its dims too small or not whole words.
+    """The packed form of a normalised transpose; None if its elements are too wide, its dims too small or not whole words.
 
     >>> packed = packed_transpose((30, 16, 30), (2, 1, 0), bits=16)
     >>> packed.dims, packed.permutation, (packed.tile_t1, packed.tile_a, packed.tile_t2)
@@ -204,7 +204,7 @@ def packed_transpose(dims: Sequence[int], permutation: Sequence[int], bits: int)
 
 
 def describe_transpose(op: HloOp) -> TransposeDescription | str:
-    """How `op` uses shared memory, or the reason why it does not."""
+    """How `op` uses shared memory; or the reason why it does not."""
     if not isinstance(op, TransposeOp):
         return f"'{op.opcode}' is not a transpose"
     for value in (op.operands[0], op.result):

@@ -1,4 +1,4 @@
-"""How many elements one thread computes.
+"""The number of elements that one thread computes.
 
     bf16[6,512,4096]   12582912 elements fill the chip   4: two accesses of 8 bytes per thread instead of eight of 2
     f32[20]            20 elements do not                1: more threads are faster than wider accesses
@@ -27,18 +27,18 @@ UNROLL = 4
 WIDEST_UNROLL = 32
 """XLA's flag xla_gpu_experimental_max_unroll_factor."""
 ACCESS_BITS = 256
-"""The widest access of Blackwell, with CUDA 12.9 or newer."""
+"""The widest access of Blackwell in bits, with CUDA 12.9 or newer."""
 
 
 def elements_per_thread(view: FusionView, device: Device, elements: int | None = None) -> int:
     """Elements that one thread computes: 1, 2, 4 ... up to 32.
 
-    elements  how many the grid covers; None: those of the first result
+    elements  that the grid covers; None: those of the first result
     """
     elements, unroll = view.elements if elements is None else elements, 1
     if elements >= device.threads_max and may_unroll(view):
         unroll = math.gcd(elements, _largest_unroll(view, device))
-    # Two threads must never write one byte.
+    # Two threads must never write the same byte.
     return max(unroll, -(-8 // view.smallest_output_bits))
 
 

@@ -3,9 +3,9 @@
     %f = hlo.fusion %x, %x calls @sum      ->   HloFusion(name="f", computation=@sum, operands=(%x, %x),
                                                            parameters=(%p0, %p1), roots=(%add,), instructions=...)
 
-Analyses and emitters read nothing else of the module, so a computation that no fusion op calls (ENTRY itself, or a cluster that another
-compiler made) is compiled through a view of it. `FusionView` is the protocol; `HloFusion` is the view of HLO. Fusions of another form, such
-as fusions on buffers, have a view of their own.
+Analyses and emitters read the module only through the view, so a computation that no fusion op calls (ENTRY itself, or a cluster made by
+another compiler) can be compiled through a view, too. `FusionView` is the protocol; `HloFusion` is the view of HLO. Other forms of fusions,
+such as fusions on buffers, have their own views.
 A view is made once, after the passes on HLO, and passed on; analyses cache their results in it. It refuses nothing: see `refusals.py`.
 Source: docs/reference/2 1.2, 1.3 point 1; seed document, "Tuples".
 """
@@ -35,19 +35,19 @@ from xla_emitters.dialects.hlo.types import ArrayType, as_array, dims_of, elemen
 from xla_emitters.errors import Place
 from xla_emitters.fusions.said_aliases import said_aliases
 
-# Triton's, custom and cuDNN's fusions of XLA:GPU; fusions that XLA:CPU gives to its libraries.
+# Fusions of XLA:GPU for Triton and cuDNN and custom ones; fusions that XLA:CPU passes to its libraries.
 _FOR_OTHER_COMPILERS = re.compile(
     r'"kind"\s*:\s*"(__triton[^"]*|__custom_fusion|__cudnn[^"]*|__(?:ynn|xnn|onednn)_fusion)"'
 )
 
 Arguments = ParamSpec("Arguments")
 Found = TypeVar("Found")
-# A slice that is copied, or copied into: XLA may do it by a copy engine, but its computation says all of it.
+# A copy of, or into, a slice: XLA may use a copy engine, but its computation is complete HLO.
 _COPIED_SLICE = re.compile(r'"name"\s*:\s*"dynamic_slice_fusion"')
 
 
 STITCHED = "xla.stitched"
-"""On a computation whose kernel reads each row once, though its reductions are read again: in which way (`pipelines/stitched_kernel`)."""
+"""Attribute of a computation whose kernel reads each row once, although it needs its reductions: how (`pipelines/stitched_kernel`)."""
 
 
 class FusionView(Protocol):
@@ -59,12 +59,12 @@ class FusionView(Protocol):
     wanted_aliases  number of a result -> the operand whose buffer it may be written to, if the kernel can
     roots           the results: the computation's root, or the operands of the tuple at its root, nested ones flattened
     instructions    those that the root needs, operands before users, else in program order; without unused parameters
-    called          the computations that instructions call for each element, and those that they call, each once
+    called          the distinct computations that instructions call for each element, directly or indirectly
     users           the users of each instruction that the root needs, once per operand
     result_types    one per array in the root, in the order of the kernel's results; nested tuples are flattened
-    location        of the fusion instruction; also that of the kernel's own loop and index code
-    place           where the fusion instruction, or the computation that is compiled without a call, is written
-    other_compiler  the kind of a fusion that another compiler takes; else None
+    location        of the fusion instruction; also the location of the kernel's own loop and index code
+    place           the source place of the fusion instruction, or of the computation that is compiled without a call
+    other_compiler  the kind of a fusion for another compiler; else None
     analyses        the cached results of `once_per_view` functions, by function and arguments
     """
 
@@ -116,7 +116,7 @@ class HloFusion:
     """The view of a computation in an HLO module.
 
     call       the fusion instruction, if there is one
-    The rest is as in `FusionView`.
+    The other fields are those of `FusionView`.
     """
 
     name: str
@@ -136,7 +136,7 @@ class HloFusion:
 
     @property
     def other_compiler(self) -> str | None:
-        """From the fusion's configuration, as in XLA; `kind=` is ignored there and here."""
+        """The kind in the fusion's configuration; `kind=` is ignored, as in XLA."""
         config = None if self.call is None else self.call.attributes.get("backend_config")
         named = _FOR_OTHER_COMPILERS.search(config.data) if isinstance(config, StringAttr) else None
         if named is None or (named.group(1) == "__custom_fusion" and _COPIED_SLICE.search(named.string)):
@@ -196,7 +196,7 @@ def view_of(op: FusionOp | ComputationOp) -> HloFusion:
 
 
 def is_stitched(view: FusionView) -> bool:
-    """Whether it was decided that its kernel reads each row once: passes leave such a fusion whole."""
+    """Whether its kernel was decided to read each row once: passes leave such a fusion whole."""
     return STITCHED in view.computation.attributes
 
 

@@ -1,4 +1,4 @@
-"""A computation as a module of its own: what a program carries of a sort's comparator."""
+"""Prints a computation as a separate module: the form in which a program stores the comparator of a sort."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xla_emitters.hlo_text.printer import print_hlo
 
 
 def print_alone(computation: ComputationOp) -> str:
-    """A module with the computation as its entry, and those that it calls before it."""
+    """A module with the computation as its entry, after the computations that it calls."""
     callees = list(dict.fromkeys(_called_by(computation)))
     entry = computation.clone()
     entry.set_entry()

@@ -1,8 +1,8 @@
-"""How each attribute of an instruction is written in HLO text: `dimensions={0,1}`, `slice={[0:4:2]}`, `to_apply=add`.
+"""The HLO text of each attribute of an instruction: `dimensions={0,1}`, `slice={[0:4:2]}`, `to_apply=add`.
 
 The table has one row per attribute name, with its parser and its printer; a name has the same syntax in every opcode. The attributes of an
 opcode are the properties that its class in the `hlo` dialect declares, by the same names. The attributes that every instruction may carry
-(`COMMON`) are stored as they were written, and so are those whose meaning we do not need.
+(`COMMON`) are stored as written, and so are those whose meaning is not needed here.
 Source: docs/reference/1 6.6, 6.8.
 """
 
@@ -38,7 +38,7 @@ from xla_emitters.hlo_text.shapes import ShapeReader
 
 @dataclass(frozen=True)
 class Syntax:
-    """How one kind of attribute is read and written.
+    """The syntax of one kind of attribute.
 
     parse  consumes the value, after the `=`
     text   returns the value as HLO text, without the `=`
@@ -243,7 +243,7 @@ def _computations_text(attribute: Attribute) -> str:
 
 
 def _parse_number(cursor: Cursor) -> Attribute:
-    """A real number; stored as it is written."""
+    """A real number; stored as written."""
     if cursor.token.kind not in (TokenKind.FLOAT, TokenKind.INT):
         raise cursor.unexpected("a number")
     return StringAttr(cursor.advance().text)

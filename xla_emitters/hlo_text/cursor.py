@@ -96,7 +96,7 @@ class Cursor(TokenCursor[Token]):
     def skip_instruction(self) -> None:
         """Consumes an instruction without checking its attributes and operands; raises ParseError where its groups do not match.
 
-        It ends at the end of the computation or where the next instruction begins: at a `name =` that no comma precedes.
+        The instruction ends at the end of the computation, or where the next one begins: at a `name =` without a comma before it.
         """
         self.accept("ROOT")
         self.advance()

@@ -4,8 +4,8 @@
     array    { {1, 2}, {3, 4} }    one level of braces per dimension; commas are optional; {...}: data left out
     tuple    ( literal, literal )
 
-A number is rounded once into its type; one that is out of range is an error. Bit patterns of NaN are kept (`nan` alone is the quiet one).
-`-0` is minus zero in a float type; XLA prints minus zero as `-0` but reads `-0` as plus zero. We write `-0.0`, which both read
+A number is rounded once, to its type; a number out of range is an error. Bit patterns of NaN are kept (a bare `nan` is the quiet one).
+`-0` is minus zero in a float type. XLA prints minus zero as `-0` but reads `-0` as plus zero, so we print `-0.0`, which both read
 as minus zero.
 The text of a float is the shortest that reads back as the same value.
 Source: docs/reference/1 6.5.
@@ -151,9 +151,9 @@ class _Reader:
                 self.item()
 
     def _run(self, counts: list[int], depth: int, dims: Sequence[int]) -> bool:
-        """Reads plain numbers with commas all at once, up to the rest of the row; returns False, having read nothing, if they are few.
+        """Reads plain numbers with commas all at once, up to the rest of the row; returns False, without reading anything, if they are few.
 
-        This is ten times as fast as reading a million tokens. All other items are read by `item`, which can report what is wrong.
+        This is ten times as fast as reading a million tokens. All other items are read by `item`, which can report errors.
         """
         wanted = dims[depth - 1] - counts[depth - 1]
         if wanted < _RUN_AT_LEAST or self.element.kind not in (Kind.FLOAT, Kind.SIGNED, Kind.UNSIGNED):
@@ -256,7 +256,7 @@ class _Reader:
         with np.errstate(all="ignore"):
             rounded = round_once(exact, self.part.numpy)
             back = rounded.astype(np.float64)
-        # Out of range: a finite number that became infinite, NaN, or (in a type with neither) the largest; an infinity the type lacks.
+        # Out of range: a finite number that became infinite, NaN, or (in a type with neither) the largest; an infinity that the type lacks.
         lost = np.isnan(back) & ~np.isnan(exact) | np.isinf(back) & np.isfinite(exact)
         if self.part.float_format.specials is Specials.NONE:
             lost |= ~(np.abs(exact) <= self.part.float_format.max)
@@ -341,7 +341,7 @@ def _item_texts(flat: Array, element: DType) -> list[str]:
 
 def _float_texts(flat: Array, element: DType) -> list[str]:
     if element.name in ("f32", "f64"):
-        # NumPy's shortest form; special values, and values near the largest that must read back, are written one by one.
+        # NumPy's shortest form. Special values, and values near the largest one, which must read back, are written one by one.
         with np.errstate(all="ignore"):
             plain = (flat != 0) & (np.abs(flat) < element.float_format.max * 0.99)
         texts = [text.removesuffix(".0") for text in flat.astype(str).tolist()]
@@ -372,7 +372,7 @@ def _float_text(pattern: int, name: str) -> str:
 
 
 def _shortest(value: float, element: DType) -> str:
-    """The fewest digits that round to `value`, which the type holds; whole numbers in full."""
+    """The fewest digits that round to `value`, a value of the type; whole numbers in full."""
     if value == int(value) and abs(value) < 1e6:
         return str(int(value))
     for digits in range(1, 17):

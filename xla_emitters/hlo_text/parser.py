@@ -15,8 +15,8 @@ Names are exact and may be written with or without `%`; each is defined once per
 computation is the entry, without ROOT the last instruction is the root. A computation may be written in place of its name:
 `calls={ ... ROOT ... }`. Shape rules are checked as instructions are read, so that an error points at the operand in the text.
 After an instruction with an error the parser continues and reports all errors, except those that may follow from a reported one: the users
-of such an instruction and the callers of its computation are not checked, and their written shapes are taken as right. An undefined name
-is reported once. Parsing stops at an error where the end of the instruction cannot be found, or where its text does not begin with a
+of such an instruction and the callers of its computation are not checked, and their written shapes are assumed to be right. An undefined
+name is reported once. Parsing stops at an error if the end of the instruction cannot be found, or if its text does not begin with a
 name and a shape.
 Source: docs/reference/1 6.2, 6.7.
 """
@@ -88,7 +88,7 @@ def parse_hlo(text: str, file: str = "<hlo>", *, of_program: bool = False) -> Mo
 
 
 _MLIR = (("module", "@"), ("module", "attributes"), ("#", "loc"), ("func.func", "public"), ("func.func", "@"))
-"""How MLIR begins: the first two tokens."""
+"""The first two tokens of MLIR text."""
 
 
 class _FollowUp(Exception):
@@ -97,7 +97,7 @@ class _FollowUp(Exception):
 
 @dataclass
 class _Definition:
-    """The value of a name, and the token that defines it; in doubt if its instruction had an error or its type is not known."""
+    """The value of a name, and the token that defines it. In doubt if its instruction had an error or its type is unknown."""
 
     value: SSAValue
     token: Token
@@ -116,7 +116,7 @@ class _Scope:
     is_broken: bool = False
 
     def fresh(self, name: str) -> str:
-        """`name`, or `name.1` ... when it is taken."""
+        """`name`, or `name.1` ... if it is taken."""
         if name not in self.defined:
             return name
         number = 1
@@ -304,7 +304,7 @@ class _ModuleParser:
             stand_in = ParameterOp(0, result_type or TokenType(), token.name)
             stand_in.location = self._location(token.name, token)
             scope.block.add_op(stand_in)
-            # The written type of an array is taken as right. A tuple is in doubt: some rules check which op produces it.
+            # The written type of an array is assumed to be right. A tuple is in doubt: some rules check which op produces it.
             is_trusted = isinstance(error, _FollowUp) and result_type is not None and is_array(result_type)
             definition = _Definition(stand_in.result, token, is_in_doubt=not is_trusted)
         scope.defined[token.name] = definition
@@ -317,9 +317,9 @@ class _ModuleParser:
     def _recover(
         self, start: Token, result_type: Attribute | None, error: ParseError | VerifyError | _FollowUp
     ) -> None:
-        """Records the error of the instruction that begins at `start`, and consumes the rest of the instruction.
+        """Records the error of the instruction that starts at `start`, and consumes the rest of the instruction.
 
-        raises the error itself if parsing cannot continue after it
+        raises the error itself if parsing cannot continue
         """
         if isinstance(error, ParseError) and result_type is None:
             raise error
@@ -343,7 +343,7 @@ class _ModuleParser:
     ) -> SSAValue:
         """Consumes `(arguments), attributes` after an opcode and adds the op; a nested one has no attributes.
 
-        result_type  as written; None if it is left out
+        result_type  as written; None if the text omits it
         """
         cursor = self.cursor
         if opcode.text not in HLO_OPS and (split := _async_form(opcode.text)):
@@ -389,7 +389,7 @@ class _ModuleParser:
         spans: list[tuple[int, int]],
         properties: dict[str, Attribute],
     ) -> Attribute:
-        """The result's type where the text leaves it out, inferred on a trial op with a placeholder type."""
+        """The result's type if the text omits it, inferred on a trial op with a placeholder type."""
         trial = op_class.create(operands=operands, result_types=[TokenType()], properties=properties)
         try:
             trial.verify_operand_count()
@@ -486,7 +486,7 @@ class _ModuleParser:
         return SymbolRefAttr(computation.sym_name)
 
     def _fresh_computation(self, name: str) -> str:
-        """`name`, or `name.1` ... when it is taken."""
+        """`name`, or `name.1` ... if it is taken."""
         found, number = name, 0
         while found in self.computations:
             number += 1
@@ -553,7 +553,7 @@ class _ModuleParser:
         return value
 
     def _element(self, scope: _Scope, value: SSAValue, token: Token) -> SSAValue:
-        """The element of a tuple that `name#1` means: adds a get-tuple-element for it."""
+        """The element of a tuple for `name#1`: adds a get-tuple-element."""
         number = self.cursor.integer("the number of a tuple's element")
         types = value.type.types.data if isinstance(value.type, TupleType) else ()
         if not 0 <= number < len(types):
@@ -646,7 +646,7 @@ class _ModuleParser:
         return found
 
     def _computation_reference(self, instruction: str) -> SymbolRefAttr:
-        """A computation given by name, or written here; the latter is named after the instruction."""
+        """A computation given by name, or written inline; the latter is named after the instruction."""
         token = self.cursor.token
         if token.text == "{":
             body = self._body(self._fresh_computation(f"{instruction}.computation"), token)
@@ -738,7 +738,7 @@ class _ModuleParser:
 
 @lru_cache(maxsize=1024)
 def _number(value: int) -> IntAttr:
-    """Cached, because lines and columns of a module repeat."""
+    """Cached, because lines and columns repeat in a module."""
     return IntAttr(value)
 
 

@@ -29,7 +29,7 @@ from xla_emitters.hlo_text.cursor import Cursor
 from xla_emitters.hlo_text.lexer import Token, TokenKind
 
 MAX_RANK = 64
-"""NumPy's limit."""
+"""NumPy's limit of the rank."""
 
 # Dimension levels, tiles, padding, types of indices and pointers, element size, splits, memory space, physical shape, prefix.
 _SUFFIX = re.compile(
@@ -48,7 +48,7 @@ class ShapeReader:
         self._by_text: dict[str, Attribute] = {}
 
     def at_shape(self) -> bool:
-        """Whether a shape begins here: the bracket decides."""
+        """Whether a shape begins here; its bracket decides."""
         token = self.cursor.token
         if token.kind is not TokenKind.NAME:
             return token.text == "("

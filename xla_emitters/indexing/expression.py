@@ -48,8 +48,8 @@ ADD, MUL, MOD, FLOORDIV, CEILDIV, MAX, MIN, VARIABLE, CONSTANT = ExprKind
 
 _COMMUTATIVE = frozenset((ADD, MUL, MAX, MIN))
 _DIVISIONS = frozenset((MOD, FLOORDIV, CEILDIV))
-# A sum with more terms than this is not multiplied out by a factor that is not a constant: nested products of this kind
-# would double the terms at every level.
+# A sum with more terms than this is not multiplied out by a non-constant factor: nested products of this kind would double the terms
+# at every level.
 _MULTIPLY_OUT_TERMS = 16
 
 
@@ -57,7 +57,7 @@ class Expr:
     """One node. Built by `Expr.constant`, `Expr.variable`, the operators, `Expr.minimum` ... never by calling the class.
 
     kind      what the node computes
-    lhs, rhs  operands of a binary node; a leaf has none, and asking for them is an AttributeError
+    lhs, rhs  operands of a binary node; a leaf has none, and reading them raises AttributeError
     value     the constant's value or the variable's number; 0 for a binary node
     serial    creation number, larger than that of either operand
     variable_mask   bit i is set if variable i occurs
@@ -366,7 +366,7 @@ def _never(e: Expr) -> bool:
 
 
 def postorder(roots: Iterable[Expr], is_known: Callable[[Expr], bool] = _never) -> list[Expr]:
-    """Every node reachable from `roots` once, operands before users; known ones are left out and not entered.
+    """Every node reachable from `roots` once, operands before users; known ones are left out, and so are nodes reached only through them.
 
     >>> x = Expr.variable(0)
     >>> [str(e) for e in postorder([x * 2 + x * 2 % x])]  # 2 and v0 may come in either order  # doctest: +ELLIPSIS
@@ -487,7 +487,7 @@ def is_linear(e: Expr) -> bool:
 
 
 def operands_first(e: Expr, is_known: Callable[[Expr], bool]) -> list[Expr]:
-    """The nodes of e once, operands before users, where the operands of a sum are its bases; known ones are left out.
+    """The nodes of e once, operands before users; the operands of a sum are its bases. Known ones are left out.
 
     >>> x = Expr.variable(0)
     >>> [str(node) for node in operands_first((x // x + x * 3 + 1) % x, lambda node: False)]
@@ -723,7 +723,7 @@ def _precedence(e: Expr) -> int:
 
 
 def _pieces_of(e: Expr, names: Callable[[int], str], division: str) -> list[Expr | str]:
-    """The node as text with its operands still as expressions."""
+    """The text of a node in pieces; its operands are still expressions."""
     if e.kind is CONSTANT:
         return [str(e.value)]
     if e.kind is VARIABLE:

@@ -3,9 +3,9 @@
     th_x in [0, 127]                              [0, 508]
     v    in [0, 3]      ->   th_x * 4 + v   in    [0, 508] + [0, 3]  =  [0, 511]
 
-An interval over-approximates: it contains every value that the expression takes, and possibly others. The two extremes
+An interval over-approximates: it contains every value of the expression, and possibly others. The two extremes
 of int64 are sticky and mean "no bound known": a lower end of `MIN` means that there is no lower bound, an upper end of
-`MAX` that there is no upper bound, and arithmetic that overflows past an extreme gives that extreme.
+`MAX` that there is no upper bound, and arithmetic that overflows past an extreme returns that extreme.
 
 Comparisons are three-valued: `True` and `False` hold for every pair of values, `None` means that it depends on the
 values. `==` compares the intervals themselves, so that they can be keys; `is_equal_to` compares the values.
@@ -225,7 +225,7 @@ def _negated(value: int) -> int:
 
 
 def _product(end: int, factor: int) -> int:
-    """One end times a constant that is not 0; an end that means "no bound" stays that."""
+    """One end times a nonzero constant; an end that means "no bound" is unchanged up to its sign."""
     if end in (MIN, MAX):
         return end if factor > 0 else _negated(end)
     if factor in (MIN, MAX):
@@ -234,7 +234,7 @@ def _product(end: int, factor: int) -> int:
 
 
 def _quotient(end: int, divisor: int) -> int:
-    """One end divided by a constant that is not 0; an end that means "no bound" stays that."""
+    """One end divided by a nonzero constant; an end that means "no bound" is unchanged up to its sign."""
     if end in (MIN, MAX):
         return end if divisor > 0 else _negated(end)
     if divisor in (MIN, MAX):

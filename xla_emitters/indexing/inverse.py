@@ -1,4 +1,4 @@
-"""The inverse of a map: from a result to every point that the map takes to it.
+"""The inverse of a map: from a result to every point that the map sends to it.
 
     slice:   (d0) -> (d0 * 2 + 3), domain: d0 in [0, 9]
     inverse: (d0) -> ((d0 - 3) floordiv 2), domain: d0 in [3, 21], (d0 + 1) mod 2 in [0, 0]
@@ -6,10 +6,10 @@
     row sum: (d0)[s0] -> (d0, s0), domain: d0 in [0, 7], s0 in [0, 63]
     inverse: (d0, d1) -> (d0), domain: d0 in [0, 7], d1 in [0, 63]
 
-A map may take many points to one result, so the inverse has a range variable for each variable that the result does not determine. Each
+A map may send many points to one result, so the inverse has a range variable for each variable that the result does not determine. Each
 result of the map gives an equation. A sum is solved for one of its variables, which eliminates that unknown from the other equations:
   - the variable with the largest coefficient c, if the rest of the sum is in [0, c - 1]: division with remainder, as in y = x0 * 8 + x1;
-  - else a variable with the coefficient 1 or -1, else any variable, with the constraint that its coefficient divides the rest.
+  - else a variable with coefficient 1 or -1; else any variable, with the constraint that its coefficient divides the rest.
 An equation without such a variable (a `mod` or `floordiv` of unknowns) stays as a constraint: correct, but its points must be searched.
 Source: docs/reference/1 3.3; the results are the same for the ops listed there. XLA has no inverse for the others.
 """
@@ -84,7 +84,7 @@ class _System:
         """Eliminates an unknown for each equation that allows it; the other equations remain as constraints."""
         at = 0
         while at < len(self.sides):
-            # A solved equation may make another one solvable: start again.
+            # A solved equation may make another one solvable, so start again.
             at = 0 if self._solve(self.sides[at]) else at + 1
         self.constraints += [(side, Interval(0, 0)) for side in self.sides]
 

@@ -1,4 +1,4 @@
-"""Indexing maps: functions from the indices of one thing to the indices of another, with their domains.
+"""Indexing maps: functions from the indices of one array or grid to the indices of another, with their domains.
 
     (th_x, bl_x)[v] -> (bl_x floordiv 4096, (bl_x floordiv 8) mod 512, (bl_x mod 8) * 512 + th_x * 4 + v),
         domain: th_x in [0, 127], bl_x in [0, 24575], v in [0, 3]
@@ -140,7 +140,7 @@ class IndexingMap:
 
     @property
     def parts(self) -> MapParts:
-        """The fields as text.py takes them; a known empty map without dims and range variables gets an unsatisfiable constraint."""
+        """The fields in the form of text.py; a known empty map without dims and range variables gets an unsatisfiable constraint."""
         is_silent = self.is_known_empty and not self.dims and not self.range_vars
         constraints = (_NEVER,) if is_silent else self.constraints
         return MapParts(self.results, self.dims, self.range_vars, self.runtime_vars, constraints)
@@ -194,7 +194,7 @@ class IndexingMap:
         return f"<IndexingMap {self.to_text()}>"
 
     def _repr_html_(self) -> str:
-        import html  # imported here: notebooks ask
+        import html  # imported here: only notebooks need it
 
         return f"<code>{html.escape(self.to_text())}</code>"
 
@@ -214,7 +214,7 @@ class IndexingMap:
     def constraints_satisfied(self, dims: Sequence[Any], symbols: Sequence[Any] = ()) -> Any:
         """Whether the constraints hold; the variables' own bounds are not checked.
 
-        returns  a bool, or a boolean array where a constraint's expression is an array. False if the map is known empty.
+        returns  a bool, or a boolean array if a constraint's expression is an array. False if the map is known empty.
 
         >>> m = IndexingMap.parse("(d0) -> (d0), domain: d0 in [0, 9], d0 mod 4 in [0, 0]")
         >>> m.constraints_satisfied([4]), m.constraints_satisfied([5])
@@ -311,7 +311,7 @@ class IndexingMap:
             return self
 
         def named(theirs: tuple[Variable, ...], mine: tuple[Variable, ...]) -> tuple[Variable, ...]:
-            # The cached result may be from an equal map with other names.
+            # The cached result may come from an equal map with other names.
             return tuple(Variable(t.bounds, m.name) for t, m in zip(theirs, mine, strict=True))
 
         mine = IndexingMap(
@@ -321,7 +321,7 @@ class IndexingMap:
             named(answer.runtime_vars, self.runtime_vars),
             answer.parts.constraints,
         )
-        # A normal form is its own normal form: cache that without simplifying it.
+        # A normal form is its own normal form: cache it without simplifying again.
         mine.__dict__["_simplified" if replace_points else "_simplified_keeping_points"] = mine
         return mine
 
@@ -477,7 +477,7 @@ class IndexingMap:
         return smaller, removed[self.num_dims :]
 
     def remove_unused_vars(self) -> tuple[IndexingMap, tuple[bool, ...]]:
-        """As `remove_unused_symbols`, for dims too; the bits are those of all variables.
+        """As `remove_unused_symbols`, but also removes dims; one bit per variable.
 
         >>> m = IndexingMap.parse("(d0, d1) -> (d1), domain: d0 in [0, 3], d1 in [0, 7]")
         >>> m.remove_unused_vars()

@@ -2,8 +2,8 @@
 
     reshape f32[2,4,4] -> f32[4,8]:   (d0, d1) -> (d0 floordiv 2, (d0 mod 2) * 2 + d1 floordiv 4, d1 mod 4)
 
-All maps of operations here map an index of the *output* to the index of the *input* element that it depends on, as an
-emitter needs it to produce an output element. Shapes are tuples of sizes; a layout is `minor_to_major`, the dims from
+All maps of operations here map an index of the *output* to the index of the *input* element that it depends on: an
+emitter produces one output element at a time. Shapes are tuples of sizes; a layout is `minor_to_major`, the dims from
 the fastest varying to the slowest, so (1, 0) is row major for rank 2. A size of 0 makes a map known empty.
 Source: docs/reference/1 3.2, 3.4, 3.5, 3.9; XLA hlo/analysis/indexing_analysis.cc, layout.h.
 """
@@ -133,11 +133,11 @@ def broadcast_map(output_shape: Sequence[int], dimensions: Sequence[int]) -> Ind
 
 
 def reshape_map(output_shape: Sequence[int], input_shape: Sequence[int]) -> IndexingMap:
-    """From an index of the output to the index of the input at the same row-major offset.
+    """The map from an index of the output to the index of the input at the same row-major offset.
 
-    raises   ValueError when the element counts differ
+    raises   ValueError if the element counts differ
 
-    Only the dims that are regrouped together are linearized and delinearized together, so that dims which the reshape
+    Each group of dims that the reshape combines is linearized and delinearized separately, so that dims which the reshape
     keeps are not divided; dims of size 1 keep their variables.
 
     >>> print(reshape_map((4, 8), (2, 4, 4)).to_text("upstream"))
@@ -199,7 +199,7 @@ def physical_strides(shape: Sequence[int], minor_to_major: Sequence[int]) -> tup
 
 
 def linearize_physical_map(shape: Sequence[int], minor_to_major: Sequence[int]) -> IndexingMap:
-    """From a logical index to the element's offset in memory, in elements; one result, also for rank 0.
+    """The map from a logical index to the element's offset in memory, in elements; one result, also for rank 0.
 
     >>> print(linearize_physical_map((4, 8), (0, 1)))
     (d0, d1) -> (d1 * 4 + d0), domain: d0 in [0, 3], d1 in [0, 7]
@@ -216,9 +216,9 @@ def bitcast_map(
     input_shape: Sequence[int],
     input_minor_to_major: Sequence[int],
 ) -> IndexingMap:
-    """From an index of the output to the index of the input at the same place in memory.
+    """The map from an index of the output to the index of the input at the same place in memory.
 
-    raises   ValueError when the element counts differ
+    raises   ValueError if the element counts differ
 
     A bitcast that only permutes dims is a transpose, one that keeps the row-major order is a reshape; any other is a
     transpose from logical to physical order, a reshape, and a transpose back.
@@ -251,7 +251,7 @@ _Laid = tuple[Sequence[int], Sequence[int]]  # a shape and its minor_to_major
 
 
 def _as_transpose(output: _Laid, source: _Laid) -> list[int] | None:
-    """The permutation with which the bitcast is a transpose (output dim k is input dim permutation[k]); None if it is not one."""
+    """The permutation if the bitcast is a transpose (output dim k is input dim permutation[k]); None if it is not one."""
     (output_shape, output_order), (input_shape, input_order) = output, source
     if len(output_shape) != len(input_shape) or not output_shape:
         return None

@@ -54,7 +54,7 @@ from xla_emitters.indexing.expression import (
 )
 from xla_emitters.indexing.interval import Interval
 
-# Usually two or three rounds are enough, plus one per digit for a number that is rebuilt from its digits. Each round keeps
+# Usually two or three rounds are enough, plus one per digit if a number is rebuilt from its digits. Each round keeps
 # the value, so the result is right even if the limit stops two rules that undo each other.
 _MOST_ROUNDS = 256
 
@@ -123,7 +123,7 @@ class Ranges:
 
 
 class Simplifier:
-    """Simplifies expressions over one domain; caches its results.
+    """Simplifies expressions over a domain; caches its results.
 
     replace_points   whether an expression whose range is one value becomes that constant
 
@@ -270,7 +270,7 @@ class Simplifier:
         return make_sum(bases, constant) // d + whole
 
     def _without_small_part(self, bases: dict[Expr, int], constant: int, d: int) -> tuple[dict[Expr, int], int, int]:
-        """(a * g + b) floordiv d with a common factor of g and d divided out, if b is below that factor or a multiple of it."""
+        """Divides a common factor of g and d out of (a * g + b) floordiv d, if b is below that factor or a multiple of it."""
         scaled = {base: c for base, c in bases.items() if c != 1}
         small = make_sum({base: 1 for base, c in bases.items() if c == 1}, constant)
         h = math.gcd(d, *scaled.values())
@@ -328,7 +328,7 @@ def simplify_domain(domain: Domain, replace_points: bool = True) -> Domain | Non
 
 
 def _simplify_constraints(domain: Domain, replace_points: bool) -> Domain | None:
-    """Simplifies each constraint with the bounds only, drops it if implied, and turns it into bounds of a variable if possible."""
+    """Simplifies each constraint with the bounds only. Drops it if implied, and turns it into bounds of a variable if possible."""
     simplifier = Simplifier(Ranges(domain.bounds, {}), replace_points)
     kept: list[tuple[Expr, Interval]] = []
     for e, interval in domain.constraints:

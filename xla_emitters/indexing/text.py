@@ -94,7 +94,7 @@ def print_symbolic_map(symbolic: SymbolicMap, spelling: Spelling = "seed") -> st
 
 
 def display_names(parts: MapParts) -> list[str]:
-    """One name per variable, all different: the given name or the default, with `_1`, `_2` ... after a repeated one.
+    """One distinct name per variable: the given name or the default, with `_1`, `_2` ... after a repeated one.
 
     >>> v = Variable(Interval(0, 3), "v")
     >>> display_names(MapParts((), (v, Variable(Interval(0, 9))), (v,), (), ()))

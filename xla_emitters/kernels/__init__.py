@@ -1,1 +1,1 @@
-"""What the IR of a kernel says, at any stage: its launch, its arguments, which elements it accesses, what may be updated in place."""
+"""Facts that the IR of a kernel states at any stage: its launch, its arguments, the elements it accesses, its in-place updates."""

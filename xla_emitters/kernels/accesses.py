@@ -1,10 +1,10 @@
-"""Tensor accesses: which buffer, which elements, and whether two accesses can overlap.
+"""Tensor accesses: their buffers, their elements, and whether two of them can overlap.
 
     %x = tensor.extract %in[%i]                     reads 1 element of %in's buffer at %i
     %t = vector.transfer_write %v, %iter[%j]        writes 4 elements of the buffer that %iter came from, at %j, ..., %j + 3
 
-Tensors are values, but a kernel stores each in one buffer and updates it in place. Moving an access, or updating in place at all, is
-right only where the elements do not overlap. Three functions decide that:
+Tensors are values, but a kernel stores each in one buffer and updates it in place. Moving an access, or updating in place,
+is right only if the accessed elements do not overlap. Three functions decide that:
 
 * `buffer_of(tensor)`: back through inserts, loops and branches to the argument (or allocation) that stores the value. Two arguments
   with one `xla.slice_index` are one buffer; arguments without it are different buffers, as in the listings of the seed document.
@@ -44,7 +44,7 @@ Buffer = SSAValue | IntegerAttr
 
 
 def argument_attribute(value: SSAValue, name: str) -> Attribute | None:
-    """The attribute `name` of a function argument, or None: absent, or `value` is no argument of a func.func."""
+    """The attribute `name` of a function argument; None if it is absent, or `value` is not an argument of a func.func."""
     if not isinstance(value, BlockArgument) or not isinstance(function := value.owner.parent_op(), func.FuncOp):
         return None
     if function.arg_attrs is None or value.owner is not function.body.blocks.first:
@@ -53,9 +53,9 @@ def argument_attribute(value: SSAValue, name: str) -> Attribute | None:
 
 
 def root_of(value: SSAValue) -> SSAValue | None:
-    """The argument or op whose memory stores `value`; None where branches differ."""
+    """The argument or op whose memory stores `value`; None if branches differ."""
     roots: set[SSAValue] = set()
-    # Consecutive branches join again: each value is followed once, not once per path.
+    # Consecutive branches join again, so each value is followed once, not once per path.
     seen: set[SSAValue] = set()
     pending = [value]
     while pending:
@@ -87,7 +87,7 @@ def root_of(value: SSAValue) -> SSAValue | None:
 
 
 def buffer_of(value: SSAValue) -> Buffer | None:
-    """A key for the memory of `value`: equal keys are the same memory. None where it is not known."""
+    """A key for the memory of `value`: equal keys are the same memory. None if it is unknown."""
     root = root_of(value)
     if root is None:
         return None
@@ -100,7 +100,7 @@ def buffer_of(value: SSAValue) -> Buffer | None:
 
 @dataclass(frozen=True)
 class TensorAccess:
-    """One op reading or writing a tensor.
+    """An op that reads or writes a tensor.
 
     tensor    the value that is read or updated
     index     of the first element; None: anywhere in the tensor
@@ -134,7 +134,7 @@ CARRIERS = (scf.ForOp, scf.IfOp, scf.IndexSwitchOp, scf.YieldOp, func.ReturnOp, 
 
 
 def accesses_of(op: Operation) -> Iterator[TensorAccess]:
-    """What `op` itself (not the ops nested in it) reads and writes; an op that is not known reads and writes its tensors anywhere."""
+    """The reads and writes of `op` itself, not of nested ops; an unknown op reads and writes its tensors anywhere."""
     if not has_tensor(operands_of(op)):
         return
     match op:
@@ -169,7 +169,7 @@ def accesses_in(op: Operation) -> tuple[TensorAccess, ...]:
 
 
 def by_buffer(accesses: Iterable[TensorAccess]) -> dict[Buffer | None, list[TensorAccess]]:
-    """The accesses by buffer; under None those whose buffer is not known."""
+    """The accesses by buffer; under None those with an unknown buffer."""
     found: dict[Buffer | None, list[TensorAccess]] = {}
     for access in accesses:
         found.setdefault(access.buffer, []).append(access)
@@ -193,7 +193,7 @@ def _transfer(
 
 @dataclass(frozen=True)
 class Nonlinear:
-    """`lhs kind rhs` where that is not a sum: mod, floordiv, a product of two variables ..."""
+    """`lhs kind rhs` if it is not a sum: mod, floordiv, a product of two variables ..."""
 
     kind: ExprKind
     lhs: Subscript
@@ -224,7 +224,7 @@ class Subscript:
         return Subscript(self.constant * factor, frozenset((t, c * factor) for t, c in self.terms if factor))
 
     def stride(self, value: SSAValue) -> int | None:
-        """The difference of the subscript when `value` grows by one; None where that is not a constant."""
+        """The difference of the subscript when `value` grows by one; None if it is not a constant."""
         if any(isinstance(term, Nonlinear) and value in values_in(term) for term, _ in self.terms):
             return None
         return self.coefficients.get(value, 0)
@@ -234,9 +234,9 @@ class Subscript:
         return Subscript(self.constant, frozenset((t, c) for t, c in self.terms if t is not value))
 
     def divisor(self) -> int:
-        """A number that divides the subscript whatever its variables are; 0 if it is always 0.
+        """A number that divides the subscript for all values of its variables; 0 if the subscript is always 0.
 
-        gcd over a sum, product over a product, gcd(x, m) for x mod m, 1 where nothing is known.
+        The gcd over a sum, the product over a product, gcd(x, m) for x mod m, and 1 if nothing is known.
         """
         return math.gcd(self.constant, *(coefficient * _term_divisor(term) for term, coefficient in self.terms))
 
@@ -291,14 +291,14 @@ def _term_divisor(term: Term) -> int:
 
 
 def _value_divisor(value: SSAValue) -> int:
-    """An induction variable is a multiple of what divides both its lower bound and its step."""
+    """A divisor of a value: an induction variable is a multiple of the gcd of its lower bound and its step."""
     if (loop := _loop_of(value)) is None:
         return 1
     lower, step = constant_of(loop.lb), constant_of(loop.step)
     return 1 if lower is None or step is None else math.gcd(lower, step)
 
 
-# --- meeting ---------------------------------------------------------------------------------------------------------------------
+# --- overlaps --------------------------------------------------------------------------------------------------------------------
 
 
 def never_meet(earlier: TensorAccess, later: TensorAccess, within: scf.ForOp | None = None) -> bool:
@@ -324,7 +324,7 @@ def _distance(before: Subscript, after: Subscript, loop: scf.ForOp | None) -> In
     """Bounds of `after - before`, both in one iteration of all common loops, or `after` in a later iteration of `loop`.
 
     A value from outside `loop` is the same on both sides, so only the difference of its coefficients matters. The induction variable is 1
-    to trip count - 1 steps further. Any other value of the body is unknown on both sides.
+    to (trip count - 1) steps further. Any other value of the body is unknown on both sides.
     """
     total = _point(after.constant - before.constant)
     earlier, later = before.coefficients, after.coefficients
@@ -359,7 +359,7 @@ def _may_intersect(one: Interval, other: Interval) -> bool:
 
 
 def constant_of(value: SSAValue) -> int | None:
-    """The integer that an `arith.constant` gives, else None."""
+    """The value of an integer `arith.constant`; None for other values."""
     match value:
         case OpResult(op=arith.ConstantOp(value=IntegerAttr() as constant)):
             return constant.value.data
@@ -373,12 +373,12 @@ def trip_count(loop: scf.ForOp) -> int | None:
     if lower is None or upper is None or step is None or step <= 0:
         return None
     if "unsignedCmp" in loop.properties and (lower < 0 or upper < 0):
-        return None  # as an unsigned number, a negative one is large
+        return None  # a negative number would be a large unsigned one
     return max(0, -(-(upper - lower) // step))
 
 
 def _loop_of(value: SSAValue) -> scf.ForOp | None:
-    """The loop whose induction variable `value` is."""
+    """The loop with the induction variable `value`; None if it is not one."""
     if isinstance(value, BlockArgument) and value.index == 0 and isinstance(loop := value.owner.parent_op(), scf.ForOp):
         return loop
     return None
@@ -389,7 +389,7 @@ def _is_inside(value: SSAValue, loop: scf.ForOp) -> bool:
 
 
 def _loops_around(op: Operation) -> list[scf.ForOp]:
-    """Innermost first."""
+    """The loops around `op`, innermost first."""
     loops: list[scf.ForOp] = []
     while (parent := op.parent_op()) is not None:
         op = parent

@@ -1,4 +1,4 @@
-"""What the region of an op takes from outside: what becomes a kernel's arguments.
+"""The values from outside that the region of an op uses: they become the arguments of a kernel.
 
 %n = memref.dim %x, %c0
 lmhlo.fusion ({ scf.parallel (%i) = (%c0) to (%n) ... memref.load %x[%i] ... memref.store %v, %y[%i] })      captures %c0, %n, %x, %y
@@ -16,7 +16,7 @@ KERNEL_NAME = "disc.name"
 
 
 def captured_by(op: Operation) -> tuple[SSAValue, ...]:
-    """The values of the outside that the regions of `op` use, in the order of their first uses."""
+    """The values from outside that the regions of `op` use, in the order of their first uses."""
     found = dict[SSAValue, None]()
     for inner in op.walk():
         if inner is not op:
@@ -25,12 +25,12 @@ def captured_by(op: Operation) -> tuple[SSAValue, ...]:
 
 
 def loops_of(fusion: FusionOp) -> tuple[scf.ParallelOp, ...]:
-    """The parallel loops that a fusion is made of, one launch each; none while it is made of buffer ops."""
+    """The parallel loops of a fusion, one launch each; none as long as it consists of buffer ops."""
     return tuple(op for op in fusion.body.block.ops if isinstance(op, scf.ParallelOp))
 
 
 def written_buffer(op: Operation) -> SSAValue | None:
-    """The buffer that an access writes, or updates; None for other ops."""
+    """The buffer that an access writes or updates; None for other ops."""
     match op:
         case memref.StoreOp() | memref.AtomicRMWOp():
             return op.memref

@@ -1,11 +1,11 @@
-"""May the tensors of a function be updated in place? The check that makes it right to lower an insert to a store.
+"""Checks that the tensors of a function may be updated in place, so that an insert may be lowered to a store.
 
     %a = tensor.insert %x into %out[%i]        a new value of %out's buffer: the current one
     %b = tensor.insert %y into %a[%j]          right: updates the current value
     %c = tensor.extract %out[%k]               stale: the buffer has changed since; right only if %k is never %i or %j
     return %b                                  right: the current value; returning %a or %out would not be
 
-Tensors are values, buffers are not: a write to a buffer overwrites its older values. One walk in program order records the current value
+Tensors are values, but buffers are not: a write to a buffer overwrites its older values. A walk in program order records the current value
 of each buffer and checks:
 
 * a write must update the current value; its result is the new current value;
@@ -13,8 +13,8 @@ of each buffer and checks:
 * an `scf.if` that writes a buffer must yield the current value in both branches;
 * a barrier (sync_threads) must take the current value; its result, with the writes of all threads, is the new current value;
 * a read must be of the current value, or of elements that no write since can access (`accesses.never_meet`);
-* a function that returns tensors must return the current value of its last arguments' buffers, in order, and every buffer that it wrote.
-  A function that is not a kernel may return those of any of its arguments, since calls return no tensors.
+* a function that returns tensors must return the current values of its last arguments' buffers, in order, and every buffer that it wrote.
+  A function that is not a kernel may return those of any of its arguments, because calls return no tensors.
 
 This is the seed document's rule for outputs ("No other uses of the output tensors are allowed") in a weaker form:
 in-place kernels, whose input and output share a buffer, pass as long as they read each element before they write it.
@@ -46,11 +46,11 @@ from xla_emitters.kernels.kernel_entry import ENTRY
 
 @dataclass(frozen=True)
 class Conflict:
-    """Why the tensors of a function cannot be updated in place.
+    """The reason why the tensors of a function cannot be updated in place.
 
     op      the op that would read an update too early, or lose one
-    why     continues "<op>: "
-    update  the op that makes the update, where that is another
+    why     the text after "<op>: "
+    update  the op that makes the update, if it is another one
     """
 
     op: Operation
@@ -59,7 +59,7 @@ class Conflict:
 
 
 def find_conflict(function: func.FuncOp) -> Conflict | None:
-    """The first op that keeps `function` from updating its tensors in place; None if there is none."""
+    """The first op that prevents in-place updates in `function`; None if there is none."""
     if function.body.blocks:
         try:
             _Walk(function).run()
@@ -84,10 +84,10 @@ STALE_WRITE = "it updates an older value of a tensor that has been updated in pl
 
 @dataclass
 class _Walk:
-    """Program order over one function.
+    """The walk over one function in program order.
 
-    version   of each tensor value: values of one buffer with equal versions have equal elements
-    current   version that each buffer's memory holds at this point
+    version   per tensor value: values of one buffer with equal versions have equal elements
+    current   the version that each buffer's memory holds at this point
     writes    all writes of the function, by buffer
     """
 
@@ -105,7 +105,7 @@ class _Walk:
             if access.is_write:
                 buffer = self.buffer(access.tensor, access.op)
                 self.writes.setdefault(buffer, []).append(access)
-                # Each chain of inserts is followed once, not once per insert.
+                # Follow each chain of inserts once, not once per insert.
                 self.buffers |= {result: buffer for result in access.op.results}
         for argument in self.function.body.block.args:
             if isinstance(argument.type, TensorType):
@@ -113,7 +113,7 @@ class _Walk:
         self._ops(self.function.body.block.ops)
 
     def buffer(self, value: SSAValue, op: Operation) -> Buffer:
-        """The buffer of `value`; refuses `op`, which uses it, when it is not known."""
+        """The buffer of `value`; refuses its user `op` if the buffer is unknown."""
         if (found := self.buffers.get(value)) is None:
             if (found := buffer_of(value)) is None:
                 self._refuse(op, "its tensor may be in one of two buffers")
@@ -137,7 +137,7 @@ class _Walk:
                     self._op(op)
 
     def _op(self, op: Operation) -> None:
-        # A region could yield any tensor.
+        # A region of an unknown op could yield any tensor.
         if type(op) not in KNOWN and (has_tensor(op.operands) or (op.regions and has_tensor(op.results))):
             self._refuse(op, "its effect on its tensors is not known")
         for access in accesses_of(op):
@@ -156,7 +156,7 @@ class _Walk:
                     self._start(result)
 
     def _start(self, value: SSAValue) -> None:
-        """A tensor that is the first value of its buffer: an argument, a constant, an allocation."""
+        """Records a tensor that is the first value of its buffer: an argument, a constant, an allocation."""
         buffer = buffer_of(value)
         assert buffer is not None
         if buffer not in self.current:
@@ -297,12 +297,12 @@ class _Walk:
 
 
 def _is_argument(buffer: Buffer) -> bool:
-    """Whether the buffer is that of an argument, or of several with one slice."""
+    """Whether the buffer belongs to an argument, or to several with one slice."""
     return not isinstance(buffer, SSAValue) or isinstance(buffer, BlockArgument)
 
 
 def _writes_before(value: SSAValue) -> set[Operation]:
-    """The writes that computed `value`, back to where it enters a loop or branch."""
+    """The writes that computed `value`, back to the loop or branch that it comes from."""
     found: set[Operation] = set()
     while True:
         match value:

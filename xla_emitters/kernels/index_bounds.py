@@ -1,11 +1,11 @@
-"""Whether a kernel of a program can compute its indices with 32 bits, at the sizes of a launch.
+"""Whether the index arithmetic of a program's kernel fits in 32 bits, at the sizes of a launch.
 
     bounds = IndexBounds(function)
     bounds.exceed_32_bits(Launch((8388608, 1, 1), (256, 1, 1)), [x, y, 2**31])      -> True: %i = block * 256 + thread, to 2**31 - 1 + 255
 
-An interval for every `index` value, from what the launch passes: block ids are below the number of blocks, a number that is an argument is
-itself. A value whose operation has no rule here may be anything, and so may what is carried around a loop: then the answer is yes, which
-costs time and is never wrong. A number that is loaded has the range of its type; kernels clamp it before they use it as an index.
+Finds an interval for every `index` value from the launch's arguments: block ids are below the number of blocks, an integer argument is
+itself. Values of an operation without a rule here, and values carried around a loop, are unbounded: then the answer is True, which
+costs time but is never wrong. A loaded number has the range of its type; kernels clamp it before they use it as an index.
 Source: docs/reference/4 3.6, trap 4.
 """
 
@@ -42,7 +42,7 @@ class IndexBounds:
         self._answers = dict[tuple[Launch, tuple[int, ...]], bool]()
 
     def exceed_32_bits(self, launch: Launch, values: Sequence[Any]) -> bool:
-        """Whether an index may be outside of 32 bits with a sign. values: of the arguments, arrays for buffers"""
+        """Whether an index may not fit in a signed 32-bit integer. values: of the arguments; arrays for buffers"""
         key = launch, tuple(value if isinstance(value, int) else getattr(value, "size", 0) for value in values)
         if (answer := self._answers.get(key)) is None:
             if len(self._answers) >= MOST_ANSWERS:
@@ -51,9 +51,9 @@ class IndexBounds:
         return answer
 
     def safe_up_to(self, block: tuple[int, int, int]) -> int:
-        """A number n: 32 bits are enough where all numbers, and the blocks along each dimension, are from 0 to n; 0 if none is found.
+        """A number n: 32 bits are enough if all numbers, and the blocks along each dimension, are between 0 and n; 0 if none is found.
 
-        Rough, where `exceed_32_bits` knows a launch: for who has not the kernel's IR. The rules only grow with their intervals.
+        Coarser than `exceed_32_bits`, which knows the launch; for callers without the kernel's IR. All rules are monotonic.
         block  threads of a block
         """
         arguments = self._function.body.blocks[0].args
@@ -155,13 +155,13 @@ class _Visit:
 
 
 def _of_type(ir_type: Attribute) -> Bounds:
-    """What a value that is not computed here may be: what its type holds, with a sign or without."""
+    """The bounds of a value that is not computed here: the range of its type, signed or unsigned."""
     width = _width(ir_type)
     return ANYTHING if width is None else (-(1 << width - 1), (1 << width) - 1)
 
 
 def _width(ir_type: Attribute) -> int | None:
-    """Bits of an integer type; None of another."""
+    """Bits of an integer type; None for other types."""
     return ir_type.width.data if isa(ir_type, IntegerType) else None
 
 
@@ -181,7 +181,7 @@ def _product(a: Bounds, b: Bounds) -> Bounds:
 
 
 def _quotient(a: Bounds, b: Bounds) -> Bounds:
-    """Of numbers that are not negative; anything for others, as an unsigned division sees them."""
+    """Bounds for nonnegative numbers; anything for others, because an unsigned division sees them as large."""
     return (a[0] // max(b[1], 1), a[1] // max(b[0], 1)) if a[0] >= 0 and b[0] >= 0 else ANYTHING
 
 
@@ -194,7 +194,7 @@ def _same(a: Bounds) -> Bounds:
 
 
 def _masked(a: Bounds, b: Bounds) -> Bounds:
-    """A number that is not negative keeps some of its bits."""
+    """A nonnegative number keeps some of its bits."""
     ends = [high for low, high in (a, b) if low >= 0]
     return (0, min(ends)) if ends else ANYTHING
 
@@ -208,7 +208,7 @@ def _smaller(a: Bounds, b: Bounds) -> Bounds:
 
 
 def _smaller_unsigned(a: Bounds, b: Bounds) -> Bounds:
-    """At most the one that is not negative: another is large, as a number without a sign."""
+    """At most the nonnegative operand: a negative one is large as an unsigned number."""
     ends = [high for low, high in (a, b) if low >= 0]
     return (0, min(ends)) if ends else ANYTHING
 
@@ -238,4 +238,4 @@ RULES: Mapping[type[Operation], Callable[..., Bounds]] = {
     arith.SelectOp: _either,
     arith.SubiOp: _difference,
 }
-"""Op -> the bounds of its result from those of its operands."""
+"""Op -> the function from the bounds of its operands to the bounds of its result."""

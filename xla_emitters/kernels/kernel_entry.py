@@ -14,7 +14,7 @@ today's XLA prints has no such attributes; there the launch follows from the ids
     nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 960>                  960 blocks in x
     llvm.func @sreg.ctaid.x.0.960() -> i32                          960 blocks in x (`id_functions.py`)
 
-Attributes take precedence. The range of an id is its whole extent; an id that is not used has extent 1, because XLA drops such ids.
+Attributes take precedence. The range of an id is its whole extent; an unused id has extent 1, because XLA drops such ids.
 Source: docs/reference/2 4.1 "ABI"; MLIR's gpu and nvvm dialects for the attributes' names; docs/reference/1 1.6 "Static range of an SSA
 value"; docs/reference/2 3.3 "xla-gpu-lower-xla-shared".
 """
@@ -57,7 +57,7 @@ REQUIRED_BLOCK = "nvvm.reqntid"
 SLICE_INDEX = "xla.slice_index"
 """On an argument: the number of its buffer; arguments with one number are one buffer."""
 UNROLL_FACTOR = "xla.unroll_factor"
-"""On a function: `xla-gpu-optimize-loops` unrolls loops of up to so many iterations whatever their size; none: 4."""
+"""On a function: `xla-gpu-optimize-loops` unrolls loops of up to so many iterations whatever their size; default: 4."""
 INVARIANT = "xla.invariant"
 """On an argument: the kernel does not write its buffer."""
 DIMENSIONS = ("x", "y", "z")
@@ -92,17 +92,17 @@ def entry_of_kernel(module: ModuleOp) -> func.FuncOp | llvm.FuncOp:
 
 
 def known_grid(entry: Operation) -> Extents | None:
-    """The blocks in x, y, z that the function is made for, if an attribute says so."""
+    """The numbers of blocks in x, y, z that the function is made for, if an attribute gives them; else None."""
     return _extents(entry.attributes.get(GRID))
 
 
 def known_block(entry: Operation) -> Extents | None:
-    """The threads of a block in x, y, z that the function is made for, if its attributes say so."""
+    """The threads of a block in x, y, z that the function is made for, if attributes give them; else None."""
     return _extents(entry.attributes.get(BLOCK)) or _extents(entry.attributes.get(REQUIRED_BLOCK))
 
 
 def launch_of(module: ModuleOp, entry: Operation | None = None) -> Launch:
-    """The grid and block that `entry`, or the module's one entry, is made for. raises VerifyError where the IR does not say them."""
+    """The grid and block that `entry`, or the module's one entry, is made for. raises VerifyError if the IR does not give them."""
     entry = entry or entry_of_kernel(module)
     grid, block = known_grid(entry), known_block(entry)
     if grid and block:
@@ -125,9 +125,9 @@ def launch_of(module: ModuleOp, entry: Operation | None = None) -> Launch:
 
 
 def shared_bytes(module: ModuleOp) -> int:
-    """Static shared memory of one block, in bytes: of its tensors before lower-tensors, of globals in address space 3 after.
+    """Static shared memory of one block, in bytes: its tensors before lower-tensors, globals in address space 3 after it.
 
-    Of a kernel on buffers what it says behind its arguments.
+    For a kernel on buffers, the workgroup buffers in its signature.
     """
     total = 0
     for op in module.walk():
@@ -145,7 +145,7 @@ def shared_bytes(module: ModuleOp) -> int:
 
 
 def argument_number(module: ModuleOp, number: int, name: str) -> int | None:
-    """The integer attribute `name` of the entry's argument, e.g. "xla.slice_index"; None when it has none."""
+    """The integer attribute `name` of the entry's argument, e.g. "xla.slice_index"; None if it has none."""
     entry = entry_of_kernel(module)
     if entry.arg_attrs is None or number >= len(entry.arg_attrs):
         return None
@@ -176,7 +176,7 @@ def _extents(attribute: Attribute | None) -> Extents | None:
 
 
 def _ids(module: ModuleOp) -> Iterator[tuple[bool, str, int | None]]:
-    """Each id in `module`: whether it is a block id, its dimension, and its extent, None if it is not known."""
+    """Each id in `module`: whether it is a block id, its dimension, and its extent (None if unknown)."""
     for op in module.walk():
         # A fast path: few ops are ids, and this runs before every execution.
         if type(op) not in _IDS:

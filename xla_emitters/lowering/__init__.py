@@ -1,1 +1,1 @@
-"""The end of the road: tensors leave, maps become arithmetic, everything becomes the LLVM dialect, and tools make PTX of it."""
+"""The last stages: tensors become pointers, maps become arithmetic, everything becomes the LLVM dialect, and tools compile it to PTX."""

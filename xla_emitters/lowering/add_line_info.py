@@ -1,4 +1,4 @@
-"""Locations as LLVM's tools take them, so that every instruction of PTX names the op and the HLO instruction that it was made of.
+"""Locations in the form of LLVM's tools, so that every PTX instruction names its op and its HLO instruction.
 
     llvm.func @fusion(...) {                                llvm.func @fusion(...) {
       ...                                               ->    ...
@@ -8,14 +8,14 @@
     .loc 1 13 20                                            in PTX: line 13 of the HLO text, line 20 of the stage `llvm-dialect`
     mul.rn.bf16 %rs5, %rs3, %rs3;
 
-The line is that of the HLO instruction, for debuggers and profilers, which show it. The column is the line, from 1, on which the op
-starts when its module is printed: it tells ops of one HLO instruction apart, and leads to all instructions of an op that has several
-(a vector access, what CSE made one): the trace has them for each line of that text. An op without a location has the line of the op
-whose result it reads, or of the one before it.
+The line is that of the HLO instruction, which debuggers and profilers show. The column is the line, from 1, on which the op starts when
+its module is printed: it distinguishes ops of one HLO instruction, and finds all HLO instructions of an op that has several (a vector
+access, or ops that CSE merged): the trace records them for each line of that text. An op without a location gets the line of the op
+whose result it reads, or of the op before it.
 
-The tools' code is the same with and without: the subprograms are of the kind `DebugDirectivesOnly`, which has `.loc` and `.file` but
-no DWARF, for which ptxas would not optimise; and no variable is described. The pass is run only where lines are asked for.
-Not numbered: ops beyond line 65535, the largest column of LLVM; these keep the line of HLO alone.
+The machine code is the same with and without lines: the subprograms have the kind `DebugDirectivesOnly`, which emits `.loc` and `.file`
+but no DWARF (with DWARF, ptxas would not optimise), and no variables are described. The pass runs only if lines are requested.
+Ops beyond line 65535, LLVM's largest column, have no column, only the line of HLO.
 Source: MLIR 22, DIScopeForLLVMFuncOp.cpp; LLVM 22, NVPTXAsmPrinter.cpp (emission kinds); PTX ISA 8.6, ".loc".
 """
 
@@ -52,7 +52,7 @@ _PRODUCER = "xla-emitters"
 
 @dataclass(frozen=True)
 class AddLineInfoPass(KernelPass):
-    """kernel: its number in its program, so that subprograms of different kernels differ"""
+    """kernel: its number in its program, which makes the subprograms of different kernels differ"""
 
     name = "xla-add-line-info"
 
@@ -72,7 +72,7 @@ class AddLineInfoPass(KernelPass):
 
 
 def _lines(function: llvm.FuncOp) -> list[tuple[Operation, int]]:
-    """Each op in the function with the line of its HLO instruction."""
+    """Each op of the function with the line of its HLO instruction."""
     lines: dict[Operation, int] = {}
     for block in function.body.blocks:
         before = 1
@@ -88,7 +88,7 @@ def _makers(op: Operation) -> Iterator[Operation]:
 
 
 def _with_subprogram(function: llvm.FuncOp, file: str, number: tuple[int, int]) -> FusedLoc:
-    """The function's location, with what LLVM must know of a function that has lines; `number` is that of the kernel, and in the kernel."""
+    """The function's location with the subprogram that LLVM needs for lines; `number`: of the kernel, and of the function in the kernel."""
     kernel, place_in_kernel = number
     first = 2 * (kernel * _MOST_FUNCTIONS + place_in_kernel)
     source = llvm.DIFileAttr(StringAttr(file), StringAttr(""))

@@ -15,16 +15,16 @@
     narrow(wide(current) + wide(x))    f16, bf16                             as current + x: the two roundings equal one
     anything else                      4 to 64 bits                          compare and swap
 
-Compare and swap: the loop reads the word that holds the element, computes the new word, and writes it if memory still holds the word that
-was read; else it repeats with the word that memory holds now. A word has 32 bits, or 64 for an element of 64. A narrow element is at bit
-8 * (its byte offset in the word), plus its place in the byte if it has fewer than 8 bits.
+Compare and swap: the loop reads the word that holds the element, computes the new word, and writes it if memory still holds the word
+read before; otherwise it repeats with the word that memory holds now. A word has 32 bits, or 64 for a 64-bit element. A narrow element is
+at bit 8 * (its byte offset in the word), plus its bit in the byte if it has fewer than 8 bits.
 
     scf.while (%old = %first) { %new = ...; %seen, %ok = cmpxchg %word, %old, %new; condition(not %ok) %seen } do { yield %seen }
 
-Maximum of floats, on their bits as integers: positive floats are ordered as their bits, negative floats in the reverse order, and as signed
-integers all negative floats are below all positive ones. So the maximum with x is a signed maximum for x >= 0 and an unsigned minimum for
-x < 0. NaN is written as 0x7fc00000, which is above all numbers, and so it stays; for the minimum it is 0xffc00000, which is below all. A
-load before the atomic op decides whether the element changes at all.
+Maximum of floats, on their bits as integers: positive floats are ordered like their bits, negative floats in reverse order, and as
+signed integers all negative floats are below all positive ones. So the maximum with x is a signed maximum for x >= 0 and an unsigned
+minimum for x < 0. NaN is written as 0x7fc00000, which is above all numbers and therefore stays; for the minimum as 0xffc00000, which is
+below all. A load before the atomic op tests whether the element changes at all.
 Source: docs/reference/2 3.4; XLA lower_tensors.cc; PTX ISA "atom".
 """
 
@@ -70,7 +70,7 @@ from xla_emitters.rewrite.locations import located_builder
 UNORDERED = ordering_number("unordered").value.data
 MONOTONIC = ordering_number("monotonic").value.data
 WORD = 32
-"""The smallest width that the hardware compares and swaps, in bits."""
+"""The narrowest word that the hardware compares and swaps, in bits."""
 NATIVE: dict[type[Operation], str] = {
     arith.AddiOp: "add",
     arith.AndIOp: "_and",
@@ -82,12 +82,12 @@ NATIVE: dict[type[Operation], str] = {
     arith.MinUIOp: "umin",
     arith.AddfOp: "fadd",
 }
-"""Op -> the name of the same change in `llvm.atomicrmw`."""
+"""Op -> the name of the same update in `llvm.atomicrmw`."""
 
 
 @dataclass(frozen=True)
 class FloatExtremum:
-    """How the maximum or minimum of two floats is computed on integers.
+    """How the maximum or minimum of two floats is computed on their bits as integers.
 
     replaces    the predicate under which the value replaces the element; true if either is NaN
     of_positive, of_negative   the atomic operation on the bits, by the sign of the value
@@ -111,8 +111,8 @@ class ElementAddress:
     """The address of an element.
 
     address  of the element, or of the byte that holds it
-    shift    i8: the element's lowest bit in that byte; None: 0
-    is_for_vectors   the address is in global memory, and a vector that begins there is aligned to its size
+    shift    i8: the element's lowest bit in that byte; None means 0
+    is_for_vectors   the address is in global memory, and a vector that starts there is aligned to its size
     """
 
     address: SSAValue
@@ -122,7 +122,7 @@ class ElementAddress:
 
 
 def lower_atomic_update(op: AtomicRMWOp, place: ElementAddress, device: Device, stage: str) -> None:
-    """Inserts the code of `op` before it, and empties the body of `op`.
+    """Inserts the code of `op` before it, and empties its body.
 
     raises  Unsupported, naming the op, for elements that no instruction compares and swaps
     """
@@ -142,7 +142,7 @@ def lower_atomic_update(op: AtomicRMWOp, place: ElementAddress, device: Device, 
 
 
 def _hoist_what_is_known(op: AtomicRMWOp) -> None:
-    """Moves the ops of the body that do not use the old value before `op`."""
+    """Moves those ops of the body that do not use the old value in front of `op`."""
     depends = set[SSAValue]([op.current])
     for inner in list(op.body.block.ops):
         used = {value for nested in inner.walk() for value in nested.operands}
@@ -157,7 +157,7 @@ def _hoist_what_is_known(op: AtomicRMWOp) -> None:
 
 
 def _overwrite(builder: Builder, op: AtomicRMWOp, place: ElementAddress, result: SSAValue) -> bool:
-    """Inserts an atomic store, if the new element does not depend on the old one and hardware can store it atomically."""
+    """Inserts an atomic store if the new element does not depend on the old one and the hardware can store it atomically."""
     if not 8 <= place.storage.bits <= 64 or _is_inside(op, result):
         return False
     value = to_memory(builder, result)
@@ -180,7 +180,7 @@ def _change(
     result: SSAValue,
     device: Device,
 ) -> bool:
-    """Inserts an instruction that changes the element as the body does, if there is one."""
+    """Inserts an instruction that updates the element as the body does, if there is one."""
     found = _operand(op, body, result)
     if found is None:
         return False
@@ -204,7 +204,7 @@ def _change_each(
     found: tuple[type[Operation], SSAValue] | None,
     device: Device,
 ) -> bool:
-    """Inserts instructions that change the elements of a vector, each atomically by itself, if there are any."""
+    """Inserts instructions that update a vector's elements, each atomically, if such instructions exist."""
     if found is None:
         return False
     kind, values = found
@@ -227,7 +227,7 @@ def _change_each(
 
 
 def _operand(op: AtomicRMWOp, body: Sequence[Operation], result: SSAValue) -> tuple[type[Operation], SSAValue] | None:
-    """For `current OP x`, or `narrow(wide(current) OP wide(x))`: the class of OP, and x."""
+    """For `current OP x` or `narrow(wide(current) OP wide(x))`: the class of OP, and x."""
     if len(body) == 3:
         widened, changed, narrowed = body
         if not isinstance(widened, arith.ExtFOp) or not isinstance(narrowed, arith.TruncFOp):
@@ -235,7 +235,7 @@ def _operand(op: AtomicRMWOp, body: Sequence[Operation], result: SSAValue) -> tu
         if narrowed.result is not result or narrowed.input is not changed.results[0]:
             return None
         other = _other(changed, widened.result)
-        # f32 has more than twice the digits of f16 and bf16, so rounding to f32 and then to them equals rounding once.
+        # f32 has more than twice the digits of f16 and bf16, so rounding to f32 and then to f16 or bf16 equals rounding once.
         if other is None or not isinstance(other.owner, arith.ExtFOp) or not isinstance(other.type, Float32Type):
             return None
         source = other.owner.input
@@ -268,7 +268,7 @@ def _has_instruction(kind: type[Operation], value_type: Attribute, device: Devic
 
 
 def _add_parts(builder: Builder, address: SSAValue, value: SSAValue, part: AnyFloat) -> None:
-    """Adds each part by itself: no thread reads the sum before all have added."""
+    """Adds the two parts separately: no thread reads the sum before all threads have added."""
     imaginary = llvm.GEPOp.from_mixed_indices(address, [1], part, inbounds=True)
     builder.insert(llvm.AtomicRMWOp("fadd", address, builder.insert(complex.ReOp(value)).result))
     builder.insert(
@@ -334,7 +334,7 @@ def _compare_and_swap(builder: Builder, op: AtomicRMWOp, place: ElementAddress) 
             inner.insert(moved)
             continue
         (result,) = moved.arguments
-        # The old body must not use the values whose ops moved away.
+        # The old body must not use values whose ops have moved away.
         moved.operands = [op.current]
         op.body.block.add_op(moved)
         part = _bits(inner, to_memory(inner, result), bits)
@@ -367,7 +367,7 @@ def _word_of(builder: Builder, place: ElementAddress) -> tuple[SSAValue, SSAValu
 
 
 def _part_of(builder: Builder, word: SSAValue, shift: SSAValue | None, bits: int) -> SSAValue:
-    """The element's bits, an integer."""
+    """The element's bits as an integer."""
     if shift is None:
         return word
     low = builder.insert(arith.ShRUIOp(word, shift)).result
@@ -375,7 +375,7 @@ def _part_of(builder: Builder, word: SSAValue, shift: SSAValue | None, bits: int
 
 
 def _with_part(builder: Builder, word: SSAValue, part: SSAValue, shift: SSAValue | None, bits: int) -> SSAValue:
-    """The word with the element's bits replaced."""
+    """The word after replacing the element's bits."""
     if shift is None:
         return part
 
@@ -391,7 +391,7 @@ def _with_part(builder: Builder, word: SSAValue, part: SSAValue, shift: SSAValue
 
 
 def _bits(builder: Builder, value: SSAValue, bits: int) -> SSAValue:
-    """What memory holds of an element, as an integer."""
+    """The bits that memory holds for an element, as an integer."""
     integer = IntegerType(bits)
     if value.type == integer:
         return value

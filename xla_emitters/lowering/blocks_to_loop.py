@@ -1,12 +1,12 @@
-"""A kernel whose blocks are single threads becomes one that runs a range of its blocks, one after the other: for a CPU.
+"""For CPUs: turns a kernel with one thread per block into a function that runs a range of its blocks, one after the other.
 
     gpu.func @k(%x: memref<?xf32>, %n: index) kernel              gpu.func @k(%x: ..., %n: index, %begin: index, %end: index) kernel {
         attributes {known_block_size = array<i32: 1, 1, 1>} {       scf.for %b = %begin to %end step 1 {
       %b = gpu.block_id x                                     ->      ...
       ...                                                           }
 
-Memory that a block allocates is allocated once, before the loop: no block reads what another one left there, which on a GPU is not set.
-Barriers go.
+Memory that a block allocates is allocated once, before the loop: blocks do not read memory that another block wrote, and on a GPU it is
+uninitialised. Barriers are erased.
 Source: docs/reference/4 3.5; Stratton et al., "MCUDA" (2008), for kernels on CPUs.
 """
 
@@ -38,7 +38,7 @@ class BlocksToLoopPass(KernelPass):
             self.function(function)
 
     def function(self, function: FuncOp) -> None:
-        """Adds the range and the loop. raises Unsupported for a kernel of several threads a block"""
+        """Adds the range and the loop. raises Unsupported for a kernel with several threads per block"""
         known = function.known_block_size
         if known is None or tuple(known.get_values()) != (1, 1, 1):
             raise self.refuse(function, f"a block of @{function.sym_name.data} is not one thread")
@@ -61,7 +61,7 @@ class BlocksToLoopPass(KernelPass):
                 case gpu.ThreadIdOp():
                     Rewriter.replace_op(found, [], [zero])
                 case gpu.BarrierOp():
-                    Rewriter.erase_op(found)  # one thread has nobody to wait for
+                    Rewriter.erase_op(found)  # a single thread does not wait
                 case memref.AllocOp() | memref.AllocaOp():
                     found.detach()
                     builder.insert(found)

@@ -1,15 +1,15 @@
-"""Complex arithmetic becomes arithmetic on the two parts; of `complex`, only create, re and im are left.
+"""Lowers complex arithmetic to arithmetic on the two parts; of `complex`, only create, re and im remain.
 
     %r = complex.mul %a, %b : complex<f32>
 ->
-    %0 = complex.re %a : complex<f32>                       and so on: %1 the imaginary part of %a, %2 and %3 those of %b
+    %0 = complex.re %a : complex<f32>                       likewise %1 is the imaginary part of %a, %2 and %3 the parts of %b
     %6 = %0 * %2 - %1 * %3                                  each product and sum rounded once
     %9 = %0 * %3 + %1 * %2
-    %r = complex.create %6, %9 : complex<f32>               gone again if only ops of this pass use %r
+    %r = complex.create %6, %9 : complex<f32>               erased if only ops of this pass use %r
 
 With m >= n the magnitudes of the parts, r = n / m and h = sqrt(1 + r^2), no intermediate value overflows unless the result does:
 
-    abs             m h                                     one part infinite: infinity, whatever the other is
+    abs             m h                                     infinite if one part is infinite, whatever the other is
     sqrt            sqrt(m) (w, p / 2w),  w = sqrt((h + q) / 2),  q = |re| / m,  p = |im| / m; parts swapped and signed by quadrant
     rsqrt           (w, -p / 2w) / h / sqrt(m)
     sign            (re / m, im / m) / h
@@ -21,11 +21,11 @@ With m >= n the magnitudes of the parts, r = n / m and h = sqrt(1 + r^2), no int
     tanh            (sinh re cosh re, sin im cos im) / (sinh(re)^2 + cos(im)^2);  tan z = -i tanh(i z)
     pow             exp(b log a), a real exponent by itself; anything to the power of 0 is 1
     div             Smith's: by the ratio of the divisor's smaller to its larger part; zeros and infinities by C's rules
-    atan2           -i log((x + i y) / sqrt(x^2 + y^2)), of both over their largest part
+    atan2           -i log((x + i y) / sqrt(x^2 + y^2)), with x and y divided by their largest part first
 
-The error is a few units in the last place of the result's modulus, except that pow's error grows with |b log a|, and atan2's is relative
-to 1 at least and grows where x^2 + y^2 cancels. Special values are those of C's Annex G. MLIR's pass of this name is less
-exact near 1 (log), 0 (sin, cos) and the poles (tan, tanh); fastmath flags are permissions, and not used.
+The error is a few units in the last place of the result's modulus, except for pow, where it grows with |b log a|, and atan2, where it is
+relative to at least 1 and grows if x^2 + y^2 cancels. Special values are those of C's Annex G. MLIR's pass of this name is less
+exact near 1 (log), 0 (sin, cos) and the poles (tan, tanh). Fastmath flags only permit changes; they are not used.
 There are no vectors of complex numbers. Loops, branches, calls and selects carry complex numbers as before.
 Source: docs/reference/2 3.3; MLIR 22, convert-complex-to-standard (div, abs, exp); Kahan, "Branch cuts for complex elementary functions".
 """
@@ -48,7 +48,7 @@ from xla_emitters.dialects.mlir.complex import PowiOp
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
-# (builder, parts of the operands) -> the value, or the parts, of the result
+# (builder, parts of the operands) -> the result: a number, or its parts
 _Parts = tuple["_Number", "_Number"]
 _Expansion = Callable[..., "_Number | _Parts"]
 
@@ -116,12 +116,12 @@ def _replace(op: Operation, answer: _Number | _Parts) -> None:
     Rewriter.erase_op(op)
 
 
-# --- numbers and truth values as Python writes them ------------------------------------------------------------------------------
+# --- numbers and truth values, with Python's operators --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Number:
-    """A real number that the kernel computes, of one float type. Operators insert ops."""
+    """A real number of one float type that the kernel computes. Operators insert ops."""
 
     builder: Builder
     value: SSAValue
@@ -212,7 +212,7 @@ class _Magnitudes:
 
     @property
     def h(self) -> _Number:
-        """The modulus over the larger part: between 1 and sqrt(2)."""
+        """The modulus divided by the larger part: between 1 and sqrt(2)."""
         return (self.ratio * self.ratio + 1.0).apply(math.SqrtOp)
 
 
@@ -247,7 +247,7 @@ def _log1p(z: _Parts) -> _Parts:
 
 
 def _log_modulus(magnitudes: _Magnitudes, square_less_one: _Number) -> _Number:
-    """square_less_one  the square of the modulus, less 1, for a modulus that is near 1"""
+    """square_less_one  the modulus squared minus 1, for a modulus near 1"""
     m, r = magnitudes.larger, magnitudes.ratio
     is_near = m.holds("ogt", 0.5) & m.holds("olt", 2.0)
     root = is_near.choose(square_less_one, r * r).apply(math.Log1pOp) * 0.5
@@ -290,7 +290,7 @@ def _multiply(a: _Parts, b: _Parts) -> _Parts:
 
 
 def _divide(a: _Parts, b: _Parts) -> _Parts:
-    """Smith's quotient, with the results for zeros and infinities selected over it."""
+    """Smith's quotient, replaced by C's results where zeros or infinities occur."""
     (x, y), (u, v) = a, b
     ratio = u / v
     scale = u * ratio + v
@@ -357,7 +357,7 @@ def _not_equal(a: _Parts, b: _Parts) -> _Number:
 
 @dataclass(frozen=True)
 class _Root:
-    """The square root of |re| + i |im|, over the root of the larger magnitude: `one` and `other` its parts."""
+    """The square root of |re| + i |im|, divided by the square root of the larger magnitude; `one` and `other` are its parts."""
 
     magnitudes: _Magnitudes
     one: _Number
@@ -402,7 +402,7 @@ def _rsqrt(z: _Parts) -> _Parts:
 
 
 def _scaled_exp(x: _Number, *factors: _Number) -> tuple[_Number, ...]:
-    """exp(x) times each factor, of magnitude 1 at most, which may bring the product back into range."""
+    """exp(x) times each factor. Factors have a magnitude of at most 1, which may bring the product back into range."""
     whole, half = x.apply(math.ExpOp), (x * 0.5).apply(math.ExpOp)
     overflows = whole.is_infinite()
     return tuple(overflows.choose(half * factor * half, whole * factor) for factor in factors)
@@ -422,7 +422,7 @@ def _exp(z: _Parts) -> _Parts:
 
 
 def _infinite_if_lost(x: _Number, part: _Number) -> _Number:
-    """For infinite x: an infinite part, of either sign, where the other part of the argument is NaN."""
+    """For infinite x: an infinite result part, of either sign, if the argument's other part is NaN."""
     return (x.is_infinite() & part.is_nan()).choose(python_math.inf, part)
 
 
@@ -430,7 +430,7 @@ def _expm1(z: _Parts) -> _Parts:
     x, y = z
     less_one = x.apply(math.ExpM1Op)
     cosine, sine = _cos_sin(y)
-    # Each form is used where it does not cancel.
+    # Use each form where it does not cancel.
     cosine_less_one = cosine.holds("ogt", 0.0).choose(-(sine * sine) / (cosine + 1.0), cosine - 1.0)
     vanishes = x.holds("oeq", -python_math.inf)
     large, imaginary = _scaled_exp(x, cosine, vanishes.choose(0.0, sine))
@@ -439,7 +439,7 @@ def _expm1(z: _Parts) -> _Parts:
 
 
 def _hyperbolic(x: _Number, for_cosh: _Number, for_sinh: _Number) -> _Parts:
-    """cosh(x) and sinh(x) times factors of magnitude 1 at most, which may bring the product back into range."""
+    """cosh(x) and sinh(x), times factors of magnitude at most 1, which may bring the product back into range."""
     cosh, sinh = x.apply(math.CoshOp), x.apply(math.SinhOp)
     half = (abs(x) * 0.5).apply(math.ExpOp)
     overflows = cosh.is_infinite()
@@ -471,7 +471,7 @@ def _tanh(z: _Parts) -> _Parts:
     cosh, sinh = x.apply(math.CoshOp), x.apply(math.SinhOp)
     square, turn = sinh * sinh, sine * cosine
     scale = square + cosine * cosine
-    # For so large a real part the result is 1 + 0i.
+    # For such large real parts the result is 1 + 0i.
     is_far = square.is_infinite() & (abs(x).is_infinite() | turn.holds("ord", turn))
     real = is_far.choose(x.of(1.0).with_sign_of(x), sinh * cosh / scale)
     imaginary = is_far.choose(x.of(0.0).with_sign_of(turn), turn / scale)
@@ -489,7 +489,7 @@ def _tan(z: _Parts) -> _Parts:
 
 def _pow(a: _Parts, b: _Parts) -> _Parts:
     (length, angle), (u, v) = _log(a), b
-    # A real exponent is multiplied alone: 0 times an infinite logarithm would be NaN.
+    # For a real exponent the products with its imaginary part are left out: 0 times an infinite logarithm would be NaN.
     is_real = v.holds("oeq", 0.0)
     exponent = (
         u * length - is_real.choose(0.0, v * angle),

@@ -1,4 +1,4 @@
-"""f8E4M3FN and f8E5M2 are converted by instructions, on chips that have them: Ada (8.9), Hopper (9.0) and later.
+"""Converts f8E4M3FN and f8E5M2 by instructions on chips that have them: Ada (8.9), Hopper (9.0) and later.
 
     %y = arith.truncf %x : f32 to f8E4M3FN                          %y = arith.extf %x : f8E5M2 to f32
 ->                                                              ->
@@ -6,9 +6,9 @@
     %c = arith.trunci %p : i16 to i8                                %p = llvm.call_intrinsic "llvm.nvvm.e5m2x2.to.f16x2.rn"(%c)
     %y = 464 < |%x| <= inf ? sign | 0x7F : %c                       %y = arith.extf %p[0] : f16 to f32
 
-The instructions convert two numbers; one result is used. They saturate: values beyond the largest finite one become it, so a select puts
-infinity there (NaN for f8E4M3FN). xla-expand-float-ops converts the rest: the other formats; f64, which would be rounded twice on the way
-through f32; between narrow floats; f4E2M1FN, whose instructions need an architecture-specific target (sm_100a), which none here is.
+The instructions convert two numbers; one result is used. They saturate: a value beyond the largest finite one becomes that one, so a
+select inserts infinity (NaN for f8E4M3FN). xla-expand-float-ops converts the rest: other formats; f64, which would be rounded twice on the
+way through f32; narrow to narrow; f4E2M1FN, whose instructions need an architecture-specific target (sm_100a), which is not used here.
 Source: docs/reference/2 3.3 "xla-gpu-convert-float-nvidia"; PTX ISA, "cvt".
 """
 
@@ -52,10 +52,10 @@ _PAIR = VectorType(f16, [2])
 
 @dataclass(frozen=True)
 class ConvertFloatNvidiaPass(DevicePass):
-    """device  the GPU that is compiled for
+    """device  the target GPU
 
-    compute_capability_major, compute_capability_minor  those of another chip instead, as XLA's pass takes them
-    ptx_version_major, ptx_version_minor  the version of PTX that is written; by default the toolchain's, which has the instructions
+    compute_capability_major, compute_capability_minor  of another chip to assume instead, as XLA's pass takes them
+    ptx_version_major, ptx_version_minor  the PTX version that is written; by default the toolchain's, which has the instructions
     """
 
     name = "xla-gpu-convert-float-nvidia"
@@ -81,7 +81,7 @@ class ConvertFloatNvidiaPass(DevicePass):
                 _convert(found)
 
     def _chip(self) -> tuple[str, bool]:
-        """The name of the chip for messages, and whether it has the instructions."""
+        """The name of the chip, for messages, and whether it has the instructions."""
         name, capability = self.device.name, self.device.compute_capability
         if self.compute_capability_major is not None:
             capability = (self.compute_capability_major, self.compute_capability_minor)
@@ -94,7 +94,7 @@ class ConvertFloatNvidiaPass(DevicePass):
 
 
 def _refusal(op: Operation, source: Attribute, target: Attribute) -> str | None:
-    """Why a conversion is left as it is, or None."""
+    """Why a conversion is left unchanged; None if it is converted."""
     if not rounds_to_nearest_even(op):
         return "it does not round to nearest even"
     if isinstance(source, Float64Type):
@@ -146,7 +146,7 @@ def _narrowed(b: Builder, x: SSAValue, target: Attribute) -> SSAValue:
 
     bits = b.insert(arith.BitcastOp(x, integer)).result
     size = b.insert(arith.AndIOp(bits, constant((1 << width - 1) - 1))).result
-    # A tie rounds to even: beyond the largest value if that is odd.
+    # Ties round to even, so a tie is beyond the largest value if that value is odd.
     beyond = b.insert(arith.CmpiOp(size, constant(_pattern(_tie(form), numpy) - form.largest % 2), "ugt")).result
     number = b.insert(arith.CmpiOp(size, constant(_pattern(np.inf, numpy)), "ule")).result
     sign = b.insert(arith.ShRUIOp(bits, constant(width - 8))).result

@@ -1,16 +1,16 @@
-"""Thread and block ids whose range is known become calls of functions that the toolchain links.
+"""Replaces thread and block ids with a known range by calls of functions that the toolchain links.
 
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
 ->
     %t = llvm.call @sreg.tid.x.0.128() : () -> i32
     llvm.func @sreg.tid.x.0.128() -> i32 attributes {xla.register = "tid.x", xla.register_range = #llvm.constant_range<i32, 0, 128>}
 
-MLIR translates the range of an id to an attribute of a call. LLVM's correlated value propagation reads the attribute and rewrites the
+MLIR translates the range of an id to a call attribute. LLVM's correlated value propagation reads the attribute and rewrites the
 arithmetic around the id: it narrows divisions to 16 bits, for which the machine has no instructions. XLA writes ranges as metadata, which
-that pass does not read and MLIR cannot write. A function that is defined in LLVM IR can have the metadata, and is inlined.
+LLVM's pass does not read and MLIR cannot write. A function that is defined in LLVM IR can carry the metadata, and is inlined.
 
-There is one declaration, at the module's end, for each register and range, whatever the number of kernels; its location is that of all its
-ids. Not converted: registers that hold no id, ids without a range, and ranges that metadata cannot express (empty, or negative).
+There is one declaration, at the module's end, per register and range, however many kernels there are; its location is that of all of
+its ids. Not converted: registers that are not ids, ids without a range, and ranges that metadata cannot express (empty, or negative).
 Source: docs/decisions/05 and 09.
 """
 

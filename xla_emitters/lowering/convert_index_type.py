@@ -1,4 +1,4 @@
-"""Arithmetic on `index` becomes arithmetic on i32 or i64, whichever the module's data layout says.
+"""Converts arithmetic on `index` to i32 or i64, as the module's data layout says.
 
     %2 = arith.muli %thread_id_x, %c4 overflow<nsw> : index
     %3 = arith.index_castui %2 : index to i32
@@ -52,13 +52,13 @@ class ConvertIndexTypePass(KernelPass):
 
 @dataclass
 class _Conversion:
-    """One module's conversion.
+    """The conversion of one module.
 
     integer    the type that index becomes
-    integers   index constant or result of a converted op -> the integer one
+    integers   constant, or result of a converted op -> its integer form
     casts      index value, block -> its cast to the integer type there
     converted  ops that were computed on integers, in order
-    left       ops whose last use may be gone
+    left       ops whose last use may have been removed
     """
 
     integer: IntegerType
@@ -68,7 +68,7 @@ class _Conversion:
     left: list[Operation] = field(default_factory=list[Operation])
 
     def convert(self, op: Operation) -> None:
-        """Compute `op` on integers, beside it; `replace_results` follows."""
+        """Computes `op` on integers, in front of it; `replace_results` follows."""
         assert op.parent is not None
         operands = [self.integer_of(operand, op) for operand in op.operands]
         computed = type(op).create(operands=operands, result_types=[self.integer], location=op.location)
@@ -77,7 +77,7 @@ class _Conversion:
         self.converted.append(op)
 
     def replace_results(self) -> None:
-        """Erase the converted ops, the last first; what uses one and was not converted gets a cast of its integer back to index."""
+        """Erases the converted ops, last first; unconverted users get a cast of the integer back to index."""
         for op in reversed(self.converted):
             assert op.parent is not None
             old, computed = op.results[0], self.integers[op.results[0]]
@@ -92,7 +92,7 @@ class _Conversion:
             op.erase()
 
     def integer_of(self, value: SSAValue, user: Operation) -> SSAValue:
-        """The integer form of an index value, made where the value is (constants) or before its first user in a block."""
+        """The integer form of an index value, inserted at its definition (constants) or before its first user in a block."""
         if (known := self.integers.get(value) or self.source_of_cast(value)) is not None:
             return known
         owner = value.owner
@@ -114,9 +114,9 @@ class _Conversion:
         return cast
 
     def fold_cast(self, op: Operation) -> None:
-        """A cast of an index that is itself the cast of an integer of the same type is that integer.
+        """Replaces a cast of an index that is itself a cast of an integer of the same type by that integer.
 
-        Both ways of widening cut off the same bits again.
+        Signed and unsigned widening add bits that this cast cuts off again.
         """
         source, target = op.operands[0], op.results[0]
         if target.type == self.integer and (known := self.source_of_cast(source)):
@@ -126,14 +126,14 @@ class _Conversion:
             self.left.append(op)
 
     def source_of_cast(self, value: SSAValue) -> SSAValue | None:
-        """The integer that `value` is the cast of, if it is of the type that index becomes."""
+        """The integer that `value` is a cast of, if it has the type that index becomes; else None."""
         owner = value.owner
         if isinstance(owner, Operation) and owner.name in _CASTS and owner.operands[0].type == self.integer:
             return owner.operands[0]
         return None
 
     def erase_unused(self) -> None:
-        """Erase the casts and constants that nothing uses now, last made first."""
+        """Erases the casts and constants that are now unused, last made first."""
         for op in reversed(self.left):
             if op.parent is not None and all(result.first_use is None for result in op.results):
                 op.detach()

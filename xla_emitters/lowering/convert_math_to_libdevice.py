@@ -1,4 +1,4 @@
-"""Functions that the hardware lacks become calls of NVIDIA's device library.
+"""Replaces functions without hardware instructions by calls of NVIDIA's device library.
 
     %y = math.tanh %x : bf16
 ->
@@ -7,10 +7,10 @@
     %y = arith.truncf %1 : f32 to bf16                       // and func.func private @__nv_tanhf(f32) -> f32 in the module
 
 f32 calls `__nv_<name>f`, f64 `__nv_<name>`; f16 and bf16 go through f32. With fastmath<afn> f32, f16 and bf16 call the fast
-variant where there is one (`__nv_fast_expf`). What LLVM compiles to an instruction or two (absf, fma, floor, ceil, trunc, roundeven,
-copysign, bit counts) is left for xla-lower-to-llvm-gpu. sqrt is not left: LLVM's is correctly rounded and takes 30 instructions,
-libdevice's is `sqrt.approx.f32`, as XLA's. Nor is round: NVPTX compiles it to compares and selects, libdevice to one addition that rounds
-to zero. Ops on vectors are left too; no emitter makes them. A declaration has the locations of all ops that it was made for.
+variant if there is one (`__nv_fast_expf`). Ops that LLVM compiles to one or two instructions (absf, fma, floor, ceil, trunc, roundeven,
+copysign, bit counts) are left for xla-lower-to-llvm-gpu. sqrt is converted: LLVM's is correctly rounded and takes 30 instructions,
+libdevice's is `sqrt.approx.f32`, as XLA's. So is round: NVPTX compiles it to compares and selects, libdevice to one addition that rounds
+to zero. Ops on vectors are left too; no emitter makes them. A declaration has the locations of all ops that call it.
 Source: docs/reference/2 3.3 "xla-lower-to-llvm-gpu"; the table of names is in `libdevice_calls.py`.
 """
 

@@ -1,4 +1,4 @@
-"""Pure calls become calls.
+"""Converts pure calls to calls.
 
     %x = xla_gpu.pure_call @f(%in, %i) {noinline} : (tensor<64xf32>, index) -> f32
 ->

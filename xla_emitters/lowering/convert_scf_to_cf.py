@@ -1,4 +1,4 @@
-"""Loops and branches with regions become blocks and jumps.
+"""Lowers loops and branches with regions to blocks and jumps.
 
     %r = scf.for %i = %lb to %ub step %s iter_args(%a = %init) { B; yield %b }; rest
 ->
@@ -15,9 +15,9 @@
     scf.while    ^before(args): cond_br to ^after(values) or ^rest; ^after jumps back to ^before
     scf.index_switch   cf.switch on the flag as an integer, every case jumps to ^rest(results)
 
-A loop's `loop_annotation` becomes that of the branch back to its test, where LLVM reads it.
+A loop's `loop_annotation` is moved to the branch back to its test, where LLVM reads it.
 
-Blocks are in the order in which they run: a test before its body, branches before the blocks that follow them. The CPU executor relies
+Blocks are in execution order: a test before its body, branches before the blocks that follow them. The CPU executor relies
 on that (it always runs the first block that has live threads). scf.forall, scf.parallel and scf.execute_region are refused.
 Source: docs/reference/2 3.1 (convert-scf-to-cf, row 41); MLIR's documentation of the scf dialect.
 """
@@ -47,7 +47,7 @@ class ConvertScfToCfPass(KernelPass):
         for function in op.walk():
             if isinstance(function, func.FuncOp):
                 block = function.body.blocks.first
-                # A lowering adds blocks after the one that it splits, so the walk reaches them.
+                # Lowering adds blocks after the one that it splits, so the walk reaches them.
                 while block is not None:
                     self._lower_first(block)
                     block = block.next_block
@@ -133,7 +133,7 @@ def _lower_index_switch(op: scf.IndexSwitchOp) -> None:
 
 
 def _split(op: Operation, *, with_results: bool = False) -> tuple[Block, Block]:
-    """The op's block, which now ends with the op, and a new block of the ops after it; `with_results`: an argument for each result."""
+    """The op's block, which now ends with the op, and a new block with the ops after it; `with_results`: with an argument per result."""
     before = op.parent
     if before is None or op.next_op is None:
         raise refusal(ConvertScfToCfPass.name, op, f"{op.name} is not followed by a terminator")
@@ -142,7 +142,7 @@ def _split(op: Operation, *, with_results: bool = False) -> tuple[Block, Block]:
 
 
 def _move_body(op: Operation, block: Block, rest: Block) -> Block:
-    """Move a region's only block to just before `rest`."""
+    """Moves a region's only block to just before `rest`."""
     region = block.parent
     if region is None or len(region.blocks) != 1:
         raise refusal(ConvertScfToCfPass.name, op, f"{op.name} with several blocks in a region")
@@ -163,12 +163,12 @@ def _terminator(op: Operation, block: Block) -> Operation:
 
 
 def _end_with_jump(op: Operation, block: Block, target: Block) -> None:
-    """The block's yield becomes a jump that passes what was yielded."""
+    """Replaces the block's yield by a jump that passes the yielded values."""
     _replace_terminator(op, block, cf.BranchOp(target, *_terminator(op, block).operands))
 
 
 def _replace_terminator(op: Operation, block: Block, jump: Operation) -> None:
-    """Replaces the block's terminator by `jump`, at the location of `op`: that of a yield without values would be lost in text."""
+    """Replaces the block's terminator by `jump`, with the location of `op`: the location of a yield without values is lost in text."""
     old = _terminator(op, block)
     located_builder(InsertPoint.before(old), op).insert(jump)
     old.detach()
@@ -176,7 +176,7 @@ def _replace_terminator(op: Operation, block: Block, jump: Operation) -> None:
 
 
 def _finish(op: Operation, before: Block, jump: Operation, results: Sequence[SSAValue]) -> None:
-    """End the block before the op with `jump`, and put `results` in the place of the op's."""
+    """Ends the block before the op with `jump`, and replaces the op by `results`."""
     for old, new in zip(op.results, results, strict=True):
         if new.name_hint is None:
             new.name_hint = old.name_hint

@@ -4,9 +4,9 @@
                                            %1 = llvm.getelementptr inbounds %p[%0] : (!llvm.ptr, i32) -> !llvm.ptr, f32
                                            %v = llvm.load %1 invariant : !llvm.ptr -> f32
 
-An element or a row of neighbouring ones, stored as `element_storage.py` says. An access has an alignment attribute where what is known of
-the pointer and the index's divisor prove less than the natural alignment of its type. Loads of buffers that nothing writes while the kernel
-runs are `invariant`. Indices have the width of the module's data layout (64 without one); they are not negative.
+Accesses one element or a row of neighbours, stored as `element_storage.py` says. An access gets an alignment attribute if the facts about
+the pointer and the index's divisor prove less than the natural alignment of its type. Loads from buffers that are not written while the
+kernel runs are `invariant`. Indices have the width of the module's data layout (64 without one); they are not negative.
 Source: seed document, "Conversion to LLVM"; XLA lower_tensors.cc; docs/reference/2 3.3, 4.1 (alignment, invariance).
 """
 
@@ -40,10 +40,10 @@ GLOBAL_ALIGNMENT = 16
 
 @dataclass(frozen=True)
 class PointerFacts:
-    """What is known of a pointer to a buffer.
+    """The known facts about a pointer to a buffer.
 
-    alignment   bytes, or None: that of an element
-    invariant   nothing writes the buffer while the kernel runs
+    alignment   in bytes; None: that of an element
+    invariant   the buffer is not written while the kernel runs
     is_global   it points into global memory
     """
 
@@ -54,11 +54,11 @@ class PointerFacts:
 
 @dataclass
 class ElementAccess:
-    """Writes accesses in the functions of one module.
+    """Writes accesses to elements in the functions of one module.
 
     stage    the pass, for messages
     device   the GPU, whose instructions decide how elements are updated
-    memory   what is known of each pointer that elements are accessed through
+    memory   the facts about each pointer that elements are accessed through
     """
 
     stage: str
@@ -74,9 +74,9 @@ class ElementAccess:
     def read(
         self, op: Operation, pointer: SSAValue, index: SSAValue | None, wanted: Attribute, is_aligned: bool = False
     ) -> SSAValue:
-        """The element of type `wanted` at `index`, or a vector of neighbours from there on, loaded before `op`. None: the only element.
+        """The element of type `wanted` at `index`, or a vector of neighbours that starts there, loaded before `op`. None: the only element.
 
-        is_aligned  whether the vector is known to be at a multiple of its bytes
+        is_aligned  whether the vector's address is known to be a multiple of its bytes
         """
         builder = located_builder(InsertPoint.before(op), op)
         if isa(wanted, VectorType[Attribute]):
@@ -122,7 +122,7 @@ class ElementAccess:
     def write(
         self, op: Operation, value: SSAValue, pointer: SSAValue, index: SSAValue | None, is_aligned: bool = False
     ) -> None:
-        """Stores an element, or a vector of neighbours, before `op`; `is_aligned` as of `read`."""
+        """Stores an element, or a vector of neighbours, before `op`; `is_aligned` as in `read`."""
         row = value.type if isa(value.type, VectorType[Attribute]) else None
         storage = storage_of(value.type if row is None else row.element_type)
         builder = located_builder(InsertPoint.before(op), op)
@@ -137,9 +137,9 @@ class ElementAccess:
     def _store_part(
         self, builder: Builder, value: SSAValue, pointer: SSAValue, index: SSAValue | None, storage: Storage
     ) -> None:
-        """Clears an element's bits, then sets them: each step is atomic, and no other thread touches these bits in between.
+        """Clears an element's bits, then sets them: each step is atomic, and no other thread changes these bits in between.
 
-        Both are instructions on words, so no compare-and-swap loop is needed.
+        Both steps are instructions on words, so no compare-and-swap loop is needed.
         """
         address = self._address(builder, pointer, index, storage)
         own = (1 << storage.bits) - 1
@@ -177,7 +177,7 @@ class ElementAccess:
         return builder.insert(gep).result
 
     def element_pointer(self, builder: Builder, pointer: SSAValue, index: SSAValue, storage: Storage) -> SSAValue:
-        """A pointer to the element at `index`, of which is known what is known of `pointer`, but for the alignment: that of an element."""
+        """A pointer to the element at `index`, with the facts known about `pointer`, except the alignment: that of an element."""
         found = self._address(builder, pointer, index, storage)
         self.memory[found] = replace(self.memory[pointer], alignment=None)
         return found
@@ -188,7 +188,7 @@ class ElementAccess:
     def _alignment(
         self, pointer: SSAValue, index: SSAValue | None, storage: Storage, accessed: Attribute
     ) -> int | None:
-        """The alignment to state on an access, in bytes, if less than the natural alignment of `accessed` is proved; else None."""
+        """The alignment to state on an access, in bytes, if the proven one is less than the natural alignment of `accessed`; else None."""
         elements = accessed.get_shape()[0] if isa(accessed, VectorType) and accessed != storage.memory else 1
         natural = 1 << max(0, elements * storage.bits // 8 - 1).bit_length()
         base = self.memory[pointer].alignment or storage.addressed_bits // 8
@@ -200,7 +200,7 @@ class ElementAccess:
     # Variables
 
     def shared_variable(self, op: Operation, element: Attribute, elements: int) -> SSAValue:
-        """A pointer to a global in the block's shared memory, not initialised, made before `op`.
+        """A pointer to an uninitialised global in the block's shared memory, inserted before `op`.
 
         Its address is cast to a generic one: LLVM infers the address space.
         """
@@ -216,7 +216,7 @@ class ElementAccess:
         return pointer
 
     def private_array(self, op: Operation, element: Attribute, elements: int) -> SSAValue:
-        """A pointer to an array of the thread, not initialised, made before `op`."""
+        """A pointer to an uninitialised array of the thread, inserted before `op`."""
         storage = storage_of(element)
         units = -(-elements * storage.bits // storage.addressed_bits)
         builder = located_builder(InsertPoint.before(op), op)
@@ -227,7 +227,7 @@ class ElementAccess:
         return pointer
 
     def launch_memory(self, op: Operation) -> SSAValue:
-        """A pointer to the shared memory that a launch adds to a block's own, made before `op`."""
+        """A pointer to the dynamic shared memory, whose size the launch sets, inserted before `op`."""
         name = self.free_name("launch_shared")
         made = llvm.GlobalOp(llvm.LLVMArrayType(0, i8), name, "external", addr_space=SHARED, alignment=GLOBAL_ALIGNMENT)
         self.add_global(op, made)
@@ -236,7 +236,7 @@ class ElementAccess:
         return builder.insert(llvm.AddrSpaceCastOp(address, POINTER)).results[0]
 
     def part_of(self, op: Operation, base: SSAValue, start: SSAValue | None) -> SSAValue:
-        """A pointer to what begins `start` bytes behind `base`, a multiple of GLOBAL_ALIGNMENT; None: at `base`."""
+        """A pointer to the part that starts `start` bytes after `base`, a multiple of GLOBAL_ALIGNMENT; None: at `base`."""
         pointer = base
         if start is not None:
             builder = located_builder(InsertPoint.before(op), op)
@@ -246,7 +246,7 @@ class ElementAccess:
         return pointer
 
     def rounded_end(self, op: Operation, start: SSAValue | None, elements: SSAValue, bytes_: int) -> SSAValue:
-        """Where the next part may begin, as an `index`: behind so many elements from `start` on, a multiple of GLOBAL_ALIGNMENT."""
+        """The start of the next part, as an `index`: after so many elements from `start`, rounded up to GLOBAL_ALIGNMENT."""
         builder = located_builder(InsertPoint.before(op), op)
 
         def constant(value: int) -> SSAValue:
@@ -264,7 +264,7 @@ class ElementAccess:
         return next(name for number in range(len(taken) + 1) if (name := f"{stem}_{number}") not in taken)
 
     def add_global(self, op: Operation, made: llvm.GlobalOp) -> None:
-        """Puts `made`, which stands for `op`, before the functions."""
+        """Inserts the global `made` in front of the functions, with the location of `op`."""
         made.location = op.location
         others = (found for found in self.module.ops if not isinstance(found, llvm.GlobalOp))
         Rewriter.insert_op(made, InsertPoint.before(next(others)))

@@ -40,8 +40,8 @@ from xla_emitters.errors import Unsupported
 class Storage:
     """How a buffer holds elements of one type.
 
-    memory   the type that a load returns: the element's own, an integer as wide, or a vector of the parts of a complex number
-    bits     of one element in the buffer; elements of fewer than 8 share bytes
+    memory   the type that a load returns: the element's own, an integer of the same width, or a vector of a complex number's parts
+    bits     of one element in the buffer; elements of fewer than 8 bits share a byte
     """
 
     memory: IntegerType | AnyFloat | VectorType
@@ -49,7 +49,7 @@ class Storage:
 
     @property
     def addressed(self) -> Attribute:
-        """The unit that addresses count: an element, or a byte of several."""
+        """The unit that addresses count: an element, or a byte of several elements."""
         return i8 if self.bits < 8 else self.memory
 
     @property
@@ -75,7 +75,7 @@ def storage_of(element: Attribute) -> Storage:
 
 
 def from_memory(builder: Builder, value: SSAValue, wanted: Attribute) -> SSAValue:
-    """`value` as loaded, as the type that the program computes with."""
+    """Converts `value`, as loaded, to the type that the program computes with."""
     if value.type == wanted:
         return value
     if isa(wanted, ComplexType[AnyFloat]):
@@ -90,7 +90,7 @@ def from_memory(builder: Builder, value: SSAValue, wanted: Attribute) -> SSAValu
 
 
 def to_memory(builder: Builder, value: SSAValue) -> SSAValue:
-    """`value` as it is stored."""
+    """Converts `value` to its stored form."""
     if isa(value.type, VectorType):
         element, stored = (
             value.type.element_type,
@@ -109,7 +109,7 @@ def to_memory(builder: Builder, value: SSAValue) -> SSAValue:
 
 
 def _each(builder: Builder, value: SSAValue, wanted: VectorType) -> SSAValue:
-    """`value` with each element turned from i1 into its byte, or back. One by one: xDSL's cmpi and extui take no vectors."""
+    """`value` with each element converted from i1 to a byte, or back. One by one, because xDSL's cmpi and extui take no vectors."""
     assert isa(value.type, VectorType)
     zero = IntegerAttr(0, i1 if wanted.element_type == i1 else i8)
     zeros = DenseIntOrFPElementsAttr.from_list(VectorType(zero.type, wanted.get_shape()), [0])

@@ -15,9 +15,9 @@ are left for libdevice, and with `approximate-tanh=false` f32 tanh too. The expa
 uses before this pass, by 6 units in the last place at most.
 
     %y = arith.extf %x : f8E4M3FN to f32                  ->     shifts, masks and selects on i32: see narrow_floats.py
-    %y = arith.truncf %x : f64 to f8E5M2                  ->     rounded once, as everywhere
-    %c = arith.cmpf olt, %x, %z : f8E5M2                  ->     the same on f32; so is every op but select, which only moves bits
-    %y = math.absf %x : bf16                              ->     its bits without the sign; the same for narrow floats that have a sign bit
+    %y = arith.truncf %x : f64 to f8E5M2                  ->     likewise, rounded only once
+    %c = arith.cmpf olt, %x, %z : f8E5M2                  ->     the same op on f32; so is every op but select, which only moves bits
+    %y = math.absf %x : bf16                              ->     its bits without the sign; also for narrow floats with a sign bit
 
 After this pass no op computes in a narrow float, except on vectors, which no emitter makes. Loads, stores and selects of narrow floats
 remain; xla-lower-to-llvm-gpu turns these into integers.
@@ -90,7 +90,7 @@ _ERF_EVEN = (
 
 @dataclass(frozen=True)
 class ExpandFloatOpsPass(KernelPass):
-    """approximate_tanh  expand f32 tanh; else it is left for libdevice"""
+    """approximate_tanh  whether to expand f32 tanh; otherwise it is left for libdevice"""
 
     name = "xla-expand-float-ops"
 
@@ -126,11 +126,11 @@ class ExpandFloatOpsPass(KernelPass):
 
 
 def _bits_of_absolute(value_type: Attribute) -> int | None:
-    """The mask of the bits that the absolute value keeps; None where a mask is not enough, or abs is an instruction."""
+    """The mask of the bits that the absolute value keeps; None if a mask is not enough, or if abs is an instruction."""
     if not isinstance(value_type, BFloat16Type) and not is_narrow(value_type):
         return None
     form = dtype_of(value_type).float_format
-    # In formats without -0 the sign bit alone is NaN.
+    # In formats without -0, the sign bit alone encodes NaN.
     return form.sign - 1 if form.has_minus_zero else None
 
 
@@ -201,7 +201,7 @@ def _replace(op: Operation, value: SSAValue) -> None:
 
 
 class _Float32:
-    """f32 arithmetic before one op, with that op's location, in its type (scalar or vector)."""
+    """Emits f32 arithmetic before one op, with that op's location and type (scalar or vector)."""
 
     def __init__(self, op: Operation) -> None:
         self.builder: Builder = located_builder(InsertPoint.before(op), op)

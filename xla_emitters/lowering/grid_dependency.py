@@ -1,4 +1,4 @@
-"""PTX's instruction of dependent launches, for the passes that write it."""
+"""PTX's instruction for dependent launches, used by the passes that emit it."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Kernels in the LLVM dialect as machine code of this machine, in this process: by llvmlite.
+"""Compiles kernels in the LLVM dialect to machine code of this CPU, in this process, with llvmlite.
 
     code = HostCode(module)                      O3 for this CPU, with all its vector instructions
     code.address("main_kLoop_add_0")             of a function: pointers, numbers, begin, end, scratch
     host_object(text, {"ral_main": "gelu_main"})     the same as an object file, for a linker
-    data = object_code(text)                     the same in two halves, for a process that compiles ...
-    LoadedCode(data).address(...)                ... and one that runs
+    data = object_code(text)                     the same in two steps: one process compiles ...
+    LoadedCode(data).address(...)                ... and another one runs the code
 
-What kernels call is in `host_functions`, or in the C library. Code is kept by its text: a program that is compiled again finds it.
+Kernels call functions of `host_functions` or of the C library. Code is cached by its LLVM IR, so a program compiled again reuses it.
 Source: llvmlite 0.50, "LLVM binding layer".
 """
 
@@ -37,33 +37,33 @@ def is_installed() -> bool:
 
 
 def describe_cpu() -> str:
-    """LLVM's name of this CPU. raises ToolError where llvmlite is not installed"""
+    """LLVM's name of this CPU. raises ToolError if llvmlite is not installed"""
     binding, _ = _machine()
     return binding.get_host_cpu_name()
 
 
 def cpu_fingerprint() -> str:
-    """Changes whenever machine code for this CPU may. raises ToolError where llvmlite is not installed"""
+    """A text that differs between CPUs whose machine code may differ. raises ToolError if llvmlite is not installed"""
     binding, _ = _machine()
     features = binding.get_host_cpu_features().flatten()
     return f"{binding.llvm_version_info} {binding.get_process_triple()} {binding.get_host_cpu_name()} {features}"
 
 
 def vector_bytes() -> int:
-    """Bytes of a vector register of this CPU. raises ToolError where llvmlite is not installed"""
+    """Bytes of a vector register of this CPU. raises ToolError if llvmlite is not installed"""
     binding, _ = _machine()
     features = binding.get_host_cpu_features()
     return 64 if features.get("avx512f") else 32 if features.get("avx") else 16
 
 
 def host_ir(module: ModuleOp) -> str:
-    """The module as LLVM IR, with what it calls. raises Unsupported for a function or an op that no CPU has here"""
+    """The module as LLVM IR, with the functions that it calls. raises Unsupported for a function or op that has no CPU code here"""
     copy = module.clone()
     for op in copy.walk():
         if op.name.startswith("nvvm.") or (
             isinstance(op, llvm.CallIntrinsicOp) and op.intrin.data.startswith("llvm.nvvm.")
         ):
-            # LLVM would end the process.
+            # LLVM would abort the process.
             raise Unsupported(f"a GPU's {op.name} has no code on a CPU", stage=STAGE)
     definitions = list[str]()
     for op in list(copy.ops):
@@ -80,14 +80,14 @@ class HostCode:
     """See the file's head.
 
     text    LLVM IR
-    raises  ToolError where llvmlite is not installed, or LLVM refuses the text
+    raises  ToolError if llvmlite is not installed, or LLVM refuses the text
     """
 
     def __init__(self, text: str) -> None:
         self._engine = _compiled(text)
 
     def address(self, name: str) -> int:
-        """Where a function begins."""
+        """The address of a function."""
         return self._engine.get_function_address(name)
 
 
@@ -104,7 +104,7 @@ def _compiled(text: str) -> Any:
 
 @cache
 def _machine() -> tuple[Any, Callable[..., Any]]:
-    """llvmlite's binding, and what makes a machine for this CPU."""
+    """llvmlite's binding, and the function that makes a target machine for this CPU."""
     try:
         binding: Any = import_module("llvmlite.binding")
     except ImportError as error:
@@ -119,10 +119,10 @@ def _machine() -> tuple[Any, Callable[..., Any]]:
 
 
 def host_object(text: str, names: Mapping[str, str]) -> bytes:
-    """An object file for this CPU, of code that can be at any address.
+    """An object file of position-independent code for this CPU.
 
     text    LLVM IR
-    names   functions that a linker sees, and what it calls them
+    names   function in `text` -> the name that a linker sees; the other functions are not exported
     raises  as `HostCode`
     """
     _, make = _machine()
@@ -138,9 +138,9 @@ def object_code(text: str) -> bytes:
 
 
 class LoadedCode:
-    """Functions of an object file that `object_code` made. The code is there as long as this.
+    """The functions of an object file made by `object_code`. The code stays loaded as long as this object exists.
 
-    raises  ToolError where llvmlite is not installed, or the bytes are no object file
+    raises  ToolError if llvmlite is not installed, or the bytes are not an object file
     """
 
     def __init__(self, data: bytes) -> None:
@@ -155,14 +155,14 @@ class LoadedCode:
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:
-        """Where a function begins. raises ToolError for one that is not there"""
+        """The address of a function. raises ToolError if it does not exist"""
         if not (found := self._engine.get_function_address(name)):
             raise ToolError(f"the object file has no function '{name}'", stage=STAGE)
         return found
 
 
 OBJECT_FILES = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"d\x86\x00\x00")
-"""How object files begin: ELF, Mach-O, COFF."""
+"""The first bytes of object files: ELF, Mach-O, COFF."""
 
 
 def _engine(text: str) -> Any:
@@ -174,7 +174,7 @@ def _engine(text: str) -> Any:
 
 
 def _optimized(text: str, machine: Any, names: Mapping[str, str] | None = None) -> Any:
-    """The code after O3; with `names` as `host_object`."""
+    """The module after O3; `names` as in `host_object`."""
     binding, _ = _machine()
     try:
         module = binding.parse_assembly(text)
@@ -184,7 +184,7 @@ def _optimized(text: str, machine: Any, names: Mapping[str, str] | None = None) 
     module.triple, module.data_layout = binding.get_process_triple(), str(machine.target_data)
     for function in module.functions:
         if function.is_declaration and not function.name.startswith("llvm."):
-            # LLVM would end the process where it cannot find one.
+            # LLVM would abort the process if a function were missing.
             if not binding.address_of_symbol(function.name):
                 raise ToolError(f"the C library has no function '{function.name}'", stage=STAGE)
     if " half " in text and binding.get_host_cpu_features().get("f16c", True) is False:

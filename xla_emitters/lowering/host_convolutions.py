@@ -1,22 +1,22 @@
-"""Convolutions as machine code: a step of a plan, for f32 and for f64.
+"""Convolutions as machine code: a step of a plan, for f32 and f64.
 
     out[b, o, p] = sum over points k of the kernel and features i of   image[b, i, p * stride + k * dilation - low] * kernel[o, i, k]
 
 is a product of matrices: rows are the features o, columns the places (b, p), terms the pairs (i, k). For LANES places at a time:
 
-    offsets[k, lane]      where the image's element is, and whether it is inside            for at most MOST_POINTS points at once
+    offsets[k, lane]      the offset of the image's element, -1 if it is outside                  for at most MOST_POINTS points at once
     panel[t, lane]        the image's elements of at most MOST_TERMS terms                  read as vectors where lanes are neighbours
     sums[o, lane]        += kernel[o, t] * panel[t, lane]                                   ROWS features at a time, by fused multiply-adds
     out[b, o, p]          = sums
 
-All three arrays are read and written where they lie, in any layout, so no dimension is moved first, and memory is small: one panel, and the
-sums of some features. The order of a sum depends on the sizes of the kernel alone, so not on which thread computes it.
+All three arrays are read and written in place, in any layout, so no dimension is moved first, and memory is small: one panel, and the
+sums of some features. The order of a sum depends only on the sizes of the kernel, not on the thread that computes it.
 
     words    see WORDS: addresses; the range of items, each LANES places of `features` features of a group; sizes; steps of the window; and
-             how many elements are from one index of an array to the next, by group too
-    scratch  memory for `scratch_bytes`
+             the strides of the arrays in elements, also between groups
+    scratch  memory of `scratch_bytes` bytes
 
-At most RANK spatial dimensions; where there are fewer the first ones have size 1. Features of a group of the batch are those of the kernel.
+At most RANK spatial dimensions; if there are fewer, the first ones have size 1. Groups of the batch use the kernel's feature groups.
 Source: K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication" (2008; blocks that stay in caches); StableHLO
 specification, "convolution".
 """
@@ -50,7 +50,7 @@ WORDS: tuple[str, ...] = (
 
 
 def tile_of(vector_bytes: int, element: str) -> tuple[int, int]:
-    """Rows and lanes of a tile of sums, which fills the registers of a CPU with vectors of so many bytes.
+    """Rows and lanes of a tile of sums that fills the registers of a CPU with vectors of `vector_bytes` bytes.
 
     >>> tile_of(64, "f32"), tile_of(32, "f32")
     ((8, 32), (4, 16))
@@ -59,7 +59,7 @@ def tile_of(vector_bytes: int, element: str) -> tuple[int, int]:
 
 
 def scratch_bytes(features: int) -> int:
-    """Memory of one thread that computes so many features at once."""
+    """Bytes of memory for one thread that computes `features` features at once."""
     lanes, size = 32, 8
     return (
         MOST_POINTS * (lanes + 3) * 8 + MOST_TERMS * (lanes * size + 8) + features * lanes * size + 8 * lanes * 8 + 1024
@@ -72,7 +72,7 @@ def convolution_step(element: str, vector_bytes: int) -> str:
 
 
 class _Step:
-    """Writes the step."""
+    """Writes the step's LLVM IR."""
 
     def __init__(self, element: str, rows: int, lanes: int) -> None:
         self.w = IrWriter()
@@ -133,9 +133,9 @@ class _Step:
                 w.store(vector, value, "%sums", row)
 
     def _offsets(self, *, is_spread: bool) -> None:
-        """For one point of the kernel, where the image's element is for each lane; -1 where there is none.
+        """For one point of the kernel, the offset of the image's element for each lane; -1 if there is none.
 
-        at      per dimension, for each lane, place * stride - low: i64[RANK + 1, lanes], and last what the batch adds
+        at      per dimension, for each lane, place * stride - low: i64[RANK + 1, lanes]; the last row is the batch's offset
         spread  whether the image has holes
         """
         w = self.w
@@ -162,7 +162,7 @@ class _Step:
             w.store("i64", w.select(inside, "i64", place, -1), "%to", lane.index)
 
     def _pack(self) -> None:
-        """The image's elements of one term, zero where there is none.
+        """Packs the image's elements of one term, zero where there is none.
 
         image    of the group, and the feature
         offsets  of the point: i64[lanes]
@@ -190,9 +190,10 @@ class _Step:
                 w.store(vector, seen, "%to")
 
     def _write(self) -> None:
-        """The sums of one feature go to where they belong.
+        """Writes the sums of one feature to the result.
 
-        offsets  of the lanes in `out`, -1 where there is no place; start of the first where all are neighbours, else NOWHERE
+        offsets  of the lanes in `out`, -1 if there is no place
+        start    of the first lane if all lanes are neighbours, else NOWHERE
         """
         w, lanes, vector, mask = self.w, self.lanes, self.vector, self.mask
         wide, suffix = f"<{lanes} x i64>", f"v{lanes}{self.element}"
@@ -214,7 +215,7 @@ class _Step:
                 )
 
     def _start(self, offsets: str) -> str:
-        """The offset of the first lane, which may be outside, if those of all lanes that are inside follow each other; else NOWHERE."""
+        """The offset of the first lane (even if it is outside) if the lanes inside are neighbours; else NOWHERE."""
         w, lanes = self.w, self.lanes
         wide = f"<{lanes} x i64>"
         loaded = w.load(wide, offsets)
@@ -296,7 +297,7 @@ class _Step:
                     w.do(f"call void {self._name('write')}(ptr {to}, ptr {sums}, ptr {parts['places']}, i64 {start})")
 
     def _lanes(self, word: dict[str, str], parts: dict[str, str], first: str, columns: str) -> None:
-        """Where each lane's place is in the image and in the result."""
+        """The place of each lane in the image and in the result."""
         w, rest, place = self.w, first, list[str]()
         for dim in reversed(_EACH):
             place.insert(0, w.binary("srem", rest, word[f"places{dim}"]))
@@ -314,7 +315,7 @@ class _Step:
                 w.store("i64", begin, parts["at"], w.add(lane.index, dim * self.lanes))
             of_batch = w.select(is_there, "i64", w.multiply(batch, word["image_batch"]), -1)
             w.store("i64", of_batch, parts["at"], w.add(lane.index, RANK * self.lanes))
-            # The next place: the last dimension counts up, and carries.
+            # The next place: the last dimension counts up and carries into the ones before.
             following, carry = list[str](), "1"
             for dim in reversed(_EACH):
                 up = w.add(at[dim], carry)
@@ -324,7 +325,7 @@ class _Step:
             lane.carry([w.add(batch, carry), *following])
 
     def _points(self, word: dict[str, str], parts: dict[str, str], first: str, count: str, is_spread: str) -> None:
-        """Offsets of some points of the kernel: in the image for each lane, and in the kernel."""
+        """Offsets for some points of the kernel: into the image for each lane, and into the kernel."""
         w = self.w
         with w.loop(0, count) as point:
             rest, at = w.add(first, point.index), list[str]()
@@ -354,7 +355,7 @@ class _Step:
     def _products(
         self, word: dict[str, str], parts: dict[str, str], image: str, kernel: str, count: str, outs: str
     ) -> None:
-        """Adds the products of some points and all features that go in to the sums."""
+        """Adds the products of some points and all input features to the sums."""
         w = self.w
         together = w.binary("sdiv", MOST_TERMS, count)
         with w.loop(0, word["ins"], together) as block:
@@ -383,4 +384,4 @@ class _Step:
 
 
 NOWHERE = -(1 << 62)
-"""What no offset is."""
+"""A value that no offset has."""

@@ -1,4 +1,4 @@
-"""A kernel in the LLVM dialect becomes a function that any caller can call: for a CPU.
+"""For CPUs: turns a kernel in the LLVM dialect into a plain function that any code can call.
 
     llvm.mlir.global external @launch_shared_0() {addr_space = 3}
     llvm.func @k(%x: !llvm.ptr, ..., %begin: i64, %end: i64) attributes {nvvm.kernel, nvvm.reqntid = ...} {
@@ -7,8 +7,8 @@
 ->
     llvm.func @k(%x: !llvm.ptr, ..., %begin: i64, %end: i64, %scratch: !llvm.ptr {llvm.noalias, llvm.align = 64}) {
 
-Memory of a block: what a launch adds is the last argument, which the caller allocates; a variable is on the stack. The functions of
-libdevice stay declarations: `host_functions` has them.
+Shared memory of a block: memory whose size the launch sets is the last argument, which the caller allocates; a variable is on the stack.
+The functions of libdevice stay declarations: `host_functions` defines them.
 Source: docs/reference/4 3.7 (arguments).
 """
 
@@ -26,7 +26,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 
 POINTER = llvm.LLVMPointerType()
 SCRATCH_ALIGNMENT = 64
-"""Bytes that divide the address of a block's memory."""
+"""The alignment of a block's memory, in bytes."""
 
 
 @dataclass(frozen=True)

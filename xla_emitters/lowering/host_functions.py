@@ -1,11 +1,11 @@
-"""The functions of libdevice that kernels call, for a CPU: as LLVM IR.
+"""LLVM IR for CPUs of the libdevice functions that kernels call.
 
     declare float @__nv_expf(float)        ->        define internal float @__nv_expf(float %0) alwaysinline { ... }
 
-exp and log on f32 are written out, without branches, so that LLVM vectorizes the loops that call them. What is an instruction is LLVM's
-intrinsic. All others call the C library, one element at a time.
+exp and log on f32 are written out without branches, so that LLVM vectorizes loops that call them. Functions with a CPU instruction are
+LLVM intrinsics. All others call the C library, one element at a time.
 
-    exp    n = rint(x / ln 2);  r = x - n ln 2, in two steps;  2^n (1 + r + r^2 q(r)), where 2^n is two factors: results may be subnormal
+    exp    n = rint(x / ln 2);  r = x - n ln 2, in two steps;  2^n (1 + r + r^2 q(r)); 2^n is two factors, as results may be subnormal
     log    x = 2^e m, m in [sqrt(1/2), sqrt(2));  f = m - 1;  e ln 2 + f - f^2/2 + f^3 q(f)
 
 Both are within 2 units in the last place (tests/runtime/test_cpu_programs.py: every 4099th float).
@@ -24,7 +24,7 @@ from xla_emitters.functions import FUNCTIONS
 from xla_emitters.lowering.llvm_ir.values import type_text
 
 INTRINSICS = frozenset(("sqrt", "floor", "ceil", "trunc", "round", "rint", "nearbyint", "fabs", "copysign", "fma"))
-"""What a CPU has an instruction for, or LLVM a few."""
+"""Functions that a CPU has an instruction for, or LLVM a short sequence."""
 KNOWN = frozenset(row.libdevice for row in FUNCTIONS if row.libdevice)
 _EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
 _LOG = (
@@ -57,7 +57,7 @@ def definition(function: llvm.FuncOp) -> str:
 
 
 def _body(stem: str, types: Sequence[str], result: str) -> tuple[list[str], list[str]]:
-    """Lines of the function, which takes %0, %1 ..., and declarations that it needs."""
+    """Lines of the function, whose arguments are %0, %1 ..., and the declarations that they need."""
     is_float = result == "float"
     if is_float and stem in ("exp", "log"):
         return (_exp() if stem == "exp" else _log()), []
@@ -88,13 +88,13 @@ def _suffix(result: str) -> str:
 
 
 def _number(value: float) -> str:
-    """A float as LLVM IR has it: the bits of the f64 that it is."""
+    """A float in LLVM IR's spelling: the bits of the f64 of the same value."""
     (narrow,) = struct.unpack("<f", struct.pack("<f", value))
     return f"0x{struct.unpack('<Q', struct.pack('<d', narrow))[0]:016X}"
 
 
 def _horner(coefficients: Sequence[float], x: str, name: str) -> tuple[list[str], str]:
-    """Lines that compute a polynomial by fused multiply-add, and its value."""
+    """Lines that compute a polynomial by fused multiply-add, and the name of its value."""
     lines, value = list[str](), _number(coefficients[0])
     for number, coefficient in enumerate(coefficients[1:]):
         found = f"%{name}{number}"
@@ -109,7 +109,7 @@ def _exp() -> list[str]:
     return [
         f"%is_high = fcmp ogt float %0, {high}",
         f"%at_most = select i1 %is_high, float {high}, float %0",
-        # Rounded to zero: without numbers below the smallest normal one, on which a CPU takes a hundred times as long.
+        # Results below the smallest normal number become zero: a CPU takes a hundred times as long with subnormals.
         f"%is_low = fcmp olt float %at_most, {low}",
         f"%x = select i1 %is_low, float {_number(0.0)}, float %at_most",
         f"%scaled = fmul float %x, {_number(1.4426950408889634)}",
@@ -120,7 +120,7 @@ def _exp() -> list[str]:
         "%square = fmul float %r, %r",
         f"%rest = call float @llvm.fma.f32(float {q}, float %square, float %r)",
         f"%whole = fadd float %rest, {_number(1.0)}",
-        # NaN is no integer: what becomes of it does not matter, for the product is NaN.
+        # The integer converted from NaN does not matter, because the product is NaN.
         "%is_number = fcmp ord float %n, %n",
         f"%m = select i1 %is_number, float %n, float {_number(0.0)}",
         "%integer = fptosi float %m to i32",

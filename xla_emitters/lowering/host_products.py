@@ -1,4 +1,4 @@
-"""Small products of matrices as machine code: a step of a plan, for f32 and for f64.
+"""Small matrix products as machine code: a step of a plan, for f32 and f64.
 
     @product.f32(words)       words: out, left, right, batches, rows, columns, terms, strides of left (3) and of right (3), in elements
 
@@ -9,8 +9,8 @@
         for k in 0 .. terms:   b = panel[k];   acc[r] = fma(left[r, k], b, acc[r])
         out[r, columns] = acc[r]
 
-Each element is one sum in the order of the terms, each term by one fused multiply-add: which block it is in does not change it. A block
-that goes beyond the last column is masked. A panel is on the stack: there are at most MOST_TERMS terms.
+Each element is one sum in the order of the terms, one fused multiply-add per term; the block that computes it does not change it. A
+block that extends beyond the last column is masked. A panel is on the stack: there are at most MOST_TERMS terms.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ IR_TYPES = {name: ir_type for ir_type, name in NAMES.items()}
 SIZES = {"float": 4, "double": 8}
 ROWS = 4
 ARRAYS = 3
-"""How many of a step's words are addresses."""
+"""The number of addresses among a step's words."""
 MOST_TERMS = 2048
-"""Terms of a sum that a panel has memory for."""
+"""The largest number of terms of a sum: a panel has memory for this many."""
 
 
 def product_step(element: str) -> str:
@@ -119,7 +119,7 @@ def _numbers(lanes: int) -> str:
 
 
 def _pack(t: str) -> Iterator[str]:
-    """Some columns of `right` as vectors, one for each term."""
+    """Packs some columns of `right` into vectors, one for each term."""
     lanes, name, size = LANES[t], NAMES[t], SIZES[t]
     vector, mask, suffix = f"<{lanes} x {t}>", f"<{lanes} x i1>", f"v{lanes}{name}"
     yield (

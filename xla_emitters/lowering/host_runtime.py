@@ -1,16 +1,16 @@
-"""The machine code under a host program: the call of the runtime, and buffers that count their references. As LLVM IR.
+"""LLVM IR of the runtime under a host program: the call into the runtime, and reference-counted buffers.
 
     ral_api_call(context, name, args)     calls the function in the context
-    ral_product(a, b)                     a b; negative where one of them is, or it overflows
-    ral_new(context, bytes)               a buffer with one reference, null where there is no memory; its head is before it
-    ral_keep, ral_release                 one reference more, one less: the last one frees it; null is nobody's
+    ral_product(a, b)                     a * b; negative if a factor is negative or the product overflows
+    ral_new(context, bytes)               a buffer with one reference, null if out of memory; its head is in front of it
+    ral_keep, ral_release                 add or remove a reference; removing the last one frees the buffer; null is ignored
     ral_give(context, buffer)             takes a buffer with one reference from the context; false for any other
-    ral_drop(context)                     frees all buffers of a call: it failed
-    ral_scratch(bytes), ral_free          memory without a head that counts; `ral_free` frees what was given too
+    ral_drop(context)                     frees all buffers of a failed call
+    ral_scratch(bytes), ral_free          memory without a reference count; `ral_free` also frees buffers taken by ral_give
     ral_move(to, from, bytes)             as memmove
 
-The head of a buffer, 64 bytes: what malloc returned, the buffer before and behind it in the context's list, references, bytes. A context
-has the fields of `host/call_context`.
+The head of a buffer, 64 bytes: the pointer from malloc, the previous and the next buffer in the context's list, references, bytes.
+A context has the fields of `host/call_context`.
 Source: docs/reference/4 4.1.
 """
 
@@ -218,10 +218,10 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 
 
 def host_program_ir(host: ModuleOp, kernels: ModuleOp) -> str:
-    """A host program in the LLVM dialect and the kernels that it calls, as one text of LLVM IR with what they call.
+    """One text of LLVM IR: a host program in the LLVM dialect, the kernels that it calls, and all functions that these call.
 
-    host    declares what it calls
-    raises  Unsupported for a function that no CPU has here
+    host    with declarations of the functions that it calls
+    raises  Unsupported for a function that has no CPU code here
     """
     together = kernels.clone()
     for op in list(host.clone().ops):

@@ -1,4 +1,4 @@
-"""Steps of a plan as machine code: functions that take their arguments from memory, and one that calls a list of them.
+"""Steps of a plan as machine code: functions that read their arguments from memory, and a function that calls a list of them.
 
     define void @main_kLoop_add_0.step(ptr %words) {          words[0], words[1] ... are the arguments of the kernel
       %0 = load ptr, ptr %words
@@ -9,10 +9,10 @@
       for each (word, number) of the relocations:    *word = the address of the elements of the array objects[number]
       for each (function, words) of the steps:       function(words)
 
-A relocation is an argument that changes from call to call: an array of the caller. `@replay` returns the bits of its addresses below
-ALIGNMENT, ored, and runs no step unless they are zero: kernels expect arrays to begin at such an address.
-Where an array object holds the address of its elements is the layout that NumPy's C interface promises (PyArrayObject_fields.data, the
-first field behind the object's head).
+A relocation is an argument that changes from call to call: an array of the caller. `@replay` returns the bitwise or of its addresses'
+bits below ALIGNMENT, and runs no step unless the result is zero: kernels expect arrays to be aligned to ALIGNMENT.
+An array object holds the address of its elements at the offset that NumPy's C interface promises (PyArrayObject_fields.data, the
+first field after the object's head).
 Source: https://numpy.org/doc/stable/reference/c-api/types-and-structures.html.
 """
 
@@ -21,17 +21,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 ENTRY = ".step"
-"""What the name of a step has behind the name of its kernel."""
+"""Suffix of the name of a step, after the name of its kernel."""
 ALIGNMENT = 16
 """Bytes that divide the address of each array."""
 ADDED_TYPES = ("i64", "i64", "ptr")
 """Parameters behind those of a kernel: the range of blocks, and memory of a block."""
 DATA = object.__basicsize__
-"""Where an array object holds the address of its elements."""
+"""The offset of the address of the elements in an array object."""
 
 
 def step_entries(parameters: Mapping[str, Sequence[str]]) -> str:
-    """The steps of kernels.
+    """LLVM IR of the steps of kernels.
 
     parameters  of each kernel, the types as LLVM names them, without ADDED_TYPES
     """
@@ -128,4 +128,4 @@ end:
   ret i64 %low
 }}
 """
-"""What every plan is run by."""
+"""The function that runs any plan."""

@@ -1,4 +1,4 @@
-"""Index expressions as arith ops: what simplify_affine and lower_affine share.
+"""Lowers index expressions to arith ops; shared by simplify_affine and lower_affine.
 
     th_x * 4 + bl_x * 512     ->   %0 = arith.muli %th_x, %c4 overflow<nsw>
                                    %1 = arith.muli %bl_x, %c512 overflow<nsw>
@@ -8,7 +8,7 @@ Sums and products are chains. Their operands are sorted by the block that define
 loop-invariant code motion finds the partial sums that do not change in a loop. A step of a chain has `nsw` where the ranges prove that it
 does not overflow the index type.
 
-Division and remainder have two forms, of which the caller chooses one:
+Division and remainder have two forms, and the caller chooses one:
 
     unsigned   divui, remui: one op; only where the dividend is known not to be negative (`is_unsigned`)
     signed     rounding towards minus infinity, for any dividend: divsi or remsi and a correction
@@ -122,9 +122,9 @@ def is_unsigned(expr: Expr, range_of: RangeOf) -> bool:
 
 
 def overflowing_part(expr: Expr, range_of: RangeOf, width: int, *, unsigned: bool) -> Expr | None:
-    """A sum or product in `expr` that is divided, or compared by max or min, and may not fit an index of `width` bits; or None.
+    """A sum or product in `expr` that may not fit an index of `width` bits and is divided, or compared by max or min; None if none is.
 
-    unsigned   the unsigned forms will be used: the largest index is 2^width - 1
+    unsigned   whether the unsigned forms will be used: then the largest index is 2^width - 1
     """
     if expr.kind in (ExprKind.VARIABLE, ExprKind.CONSTANT):
         return None
@@ -144,20 +144,20 @@ def _fits(values: Interval, width: int, *, unsigned: bool = False) -> bool:
 
 
 class SharedOps:
-    """The ops that a pass made, by what they compute: an equal one that dominates is used again.
+    """The ops that a pass made, keyed by their computation: an equal op that dominates the user is reused.
 
-        %a = arith.muli %i, %c4          of one op's map             made
-             arith.muli %i, %c4          of a later op's             %a, which then has both locations
+        %a = arith.muli %i, %c4          for one op's map            made
+             arith.muli %i, %c4          for a later op's            %a is reused and has both locations
 
-    What CSE would merge afterwards is not made at all. A pass asks in the order of its walk: then an op of the same block, or of a block
-    around it, is before the one that asks. Blocks that branch to each other share nothing.
+    This avoids ops that CSE would merge afterwards. A pass must ask in walk order: then ops of the same block, or of a block around it,
+    are in front of the user. Blocks that branch to each other share nothing.
     """
 
     def __init__(self) -> None:
         self._made: dict[Block, dict[Key, Operation]] = {}
 
     def result(self, key: Key, user: Operation, make: Callable[[], Operation]) -> SSAValue:
-        """The result of the op of this key that dominates `user`, or of a new one, which `make` inserts before `user`."""
+        """The result of the op with this key that dominates `user`, or of a new one, which `make` inserts before `user`."""
         block = user.parent
         while block is not None:
             if (made := self._made.get(block)) is not None and (found := made.get(key)) is not None:
@@ -173,14 +173,14 @@ class SharedOps:
 
 @dataclass
 class ExpressionLowering:
-    """Builds one op's expressions; an expression met twice is built once.
+    """Builds the expressions of one op, each distinct expression once.
 
     builder    where the ops are inserted: just before `op`
     op         the op that is lowered
     operands   value of variable 0, 1, ...
-    range_of   range of an expression, or None when nothing is known
-    unsigned   use the unsigned forms; the caller has asked `is_unsigned`
-    shared     the ops that the pass made before
+    range_of   range of an expression; None if it is unknown
+    unsigned   use the unsigned forms; the caller has checked `is_unsigned`
+    shared     the ops that the pass has made before
     """
 
     builder: Builder
@@ -224,7 +224,7 @@ class ExpressionLowering:
     # Sums and products
 
     def _chain(self, expr: Expr) -> SSAValue:
-        """A sum of products, or a product, the farthest operand first and constants last."""
+        """A sum of products, or a product. The operand defined farthest away is the first; constants are last."""
         terms = sorted(_terms(expr, expr.kind), key=self._distance, reverse=True)
         total, value = terms[0], self.value(terms[0])
         for term in terms[1:]:
@@ -254,13 +254,13 @@ class ExpressionLowering:
         right: SSAValue,
         properties: Mapping[str, Attribute] = MappingProxyType({}),
     ) -> Operation:
-        """A new op of two operands of one type, inserted; by `create`, which is given what is what and looks for nothing."""
+        """Inserts a new op of two operands of one type, by `create`, which is the fastest way because it gets all fields."""
         return self.builder.insert(
             operation.create(operands=(left, right), result_types=(left.type,), properties=properties)
         )
 
     def _distance(self, expr: Expr) -> int:
-        """Blocks between the op and the nearest definition that `expr` uses; -1 for a constant, which is last in a chain."""
+        """Number of blocks between the op and the nearest definition that `expr` uses; -1 for a constant, which is last in a chain."""
         if not expr.variables():
             return -1
         return min(self._distance_of(self.operands[number]) for number in expr.variables())
@@ -293,13 +293,13 @@ class ExpressionLowering:
                 return self._signed_ceildiv(dividend, by)
 
     def _signed_mod(self, dividend: SSAValue, by: SSAValue) -> SSAValue:
-        """remsi has the sign of the dividend: add the divisor where it is negative."""
+        """remsi has the sign of the dividend: add the divisor if it is negative."""
         rest = self._insert(arith.RemSIOp(dividend, by))
         negative = self._insert(arith.CmpiOp(rest, self._constant(0), "slt"))
         return self._insert(arith.SelectOp(negative, self._insert(arith.AddiOp(rest, by)), rest))
 
     def _signed_floordiv(self, dividend: SSAValue, by: SSAValue) -> SSAValue:
-        """divsi rounds towards zero: for a negative dividend it is -1 - (-1 - x) / c, whose dividend is not negative."""
+        """divsi rounds towards zero: for a negative dividend use -1 - (-1 - x) / c, where no dividend is negative."""
         minus_one = self._constant(-1)
         negative = self._insert(arith.CmpiOp(dividend, self._constant(0), "slt"))
         flipped = self._insert(arith.SubiOp(minus_one, dividend))
@@ -308,7 +308,7 @@ class ExpressionLowering:
         return self._insert(arith.SelectOp(negative, back, quotient))
 
     def _signed_ceildiv(self, dividend: SSAValue, by: SSAValue) -> SSAValue:
-        """-(-x / c) for x <= 0 and (x - 1) / c + 1 for x > 0: both dividends are not negative."""
+        """-(-x / c) for x <= 0 and (x - 1) / c + 1 for x > 0: no dividend is negative."""
         zero, one = self._constant(0), self._constant(1)
         not_positive = self._insert(arith.CmpiOp(dividend, zero, "sle"))
         negated = self._insert(arith.SubiOp(zero, dividend))
@@ -339,7 +339,7 @@ class ExpressionLowering:
 
 
 def _terms(expr: Expr, kind: ExprKind) -> list[Expr]:
-    """The operands of a chain of one kind, left to right."""
+    """The operands of a chain of one kind of op, left to right."""
     terms: list[Expr] = []
     pending = [expr]
     while pending:
@@ -352,7 +352,7 @@ def _terms(expr: Expr, kind: ExprKind) -> list[Expr]:
 
 
 def replace_by(op: Operation, values: list[SSAValue]) -> None:
-    """Replaces the op's results by `values`, which take the results' names where they have none, and erases the op."""
+    """Replaces the op's results by `values`, gives unnamed values the results' names, and erases the op."""
     for result, value in zip(op.results, values, strict=True):
         if value.name_hint is None:
             value.name_hint = result.name_hint

@@ -1,4 +1,4 @@
-"""Functions of LLVM IR as text: values get names, loops and branches their blocks.
+"""Writes functions of LLVM IR as text; generates names of values and the blocks of loops and branches.
 
     w = IrWriter()
     with w.function("define void @fill(ptr %x, i64 %n)"):
@@ -6,8 +6,8 @@
             w.do(f"store float 1.0, ptr {w.at('float', '%x', loop.index)}")
     w.text
 
-A loop can carry values: `loop.values` inside, `loop.carry(...)` for the next round, and behind it `loop.values` are the last ones.
-What is written is straight code of single assignments; LLVM does the rest.
+A loop can carry values: `loop.values` in the body, `loop.carry(...)` sets the values for the next iteration, and after the loop
+`loop.values` are the final ones. The text is plain code in SSA form; LLVM optimises it.
 Source: LLVM Language Reference Manual (https://llvm.org/docs/LangRef.html).
 """
 
@@ -19,15 +19,15 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Value: TypeAlias = str | int
-"""A name, or a number."""
+"""A value's name, or a number."""
 
 
 @dataclass
 class Loop:
-    """A loop that is being written.
+    """A loop whose body is being written.
 
     index   the induction variable
-    values  what it carries
+    values  the carried values
     """
 
     index: str
@@ -35,7 +35,7 @@ class Loop:
     following: list[Value] = field(default_factory=list[Value])
 
     def carry(self, values: Sequence[Value]) -> None:
-        """Says what the carried values are in the next round."""
+        """Sets the carried values of the next iteration."""
         self.following = list(values)
 
 
@@ -53,23 +53,23 @@ class IrWriter:
         return "\n".join((*self._declared, *self._lines, ""))
 
     def declare(self, line: str) -> None:
-        """A declaration, once however often it is asked for."""
+        """Adds a declaration, once however often it is requested."""
         self._declared[f"declare {line}"] = None
 
     @contextmanager
     def function(self, head: str) -> Generator[None]:
-        """The body of a function that returns nothing."""
+        """The body of a void function."""
         self._lines.append(f"{head} {{")
         self._label("entry")
         yield
         self._lines += ["  ret void", "}"]
 
     def do(self, line: str) -> None:
-        """An instruction without a value."""
+        """Writes an instruction without a value."""
         self._lines.append(f"  {line}")
 
     def value(self, line: str) -> str:
-        """The name of an instruction's value."""
+        """Writes an instruction; returns the name of its value."""
         name = f"%v{self._number()}"
         self._lines.append(f"  {name} = {line}")
         return name
@@ -95,22 +95,22 @@ class IrWriter:
         return self._folded("mul", values)
 
     def binary(self, name: str, a: Value, b: Value) -> str:
-        """Of two i64: `sub`, `sdiv`, `srem` ..."""
+        """A binary op on two i64: `sub`, `sdiv`, `srem` ..."""
         return self.value(f"{name} i64 {a}, {b}")
 
     def compare(self, predicate: str, a: Value, b: Value) -> str:
-        """i1: of two i64."""
+        """The i1 result of comparing two i64."""
         return self.value(f"icmp {predicate} i64 {a}, {b}")
 
     def select(self, condition: str, ir_type: str, a: Value, b: Value) -> str:
         return self.value(f"select i1 {condition}, {ir_type} {a}, {ir_type} {b}")
 
     def minimum(self, a: Value, b: Value) -> str:
-        """Of two i64."""
+        """The minimum of two i64."""
         return self.select(self.compare("slt", a, b), "i64", a, b)
 
     def splat(self, lanes: int, ir_type: str, value: Value) -> str:
-        """A vector with one value in all lanes."""
+        """A vector with the same value in all lanes."""
         vector = f"<{lanes} x {ir_type}>"
         first = self.value(f"insertelement {vector} poison, {ir_type} {value}, i64 0")
         return self.value(f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")
@@ -121,7 +121,7 @@ class IrWriter:
     ) -> Generator[Loop]:
         """`for i = begin; i < end; i += step`.
 
-        carried  type and first value of each value that goes from round to round
+        carried  type and initial value of each carried value
         """
         number, before, inits = self._number(), self._block, list(carried)
         head, body, latch, behind = (f"l{number}.{part}" for part in ("head", "body", "next", "end"))
@@ -146,7 +146,7 @@ class IrWriter:
 
     @contextmanager
     def when(self, condition: str) -> Generator[None]:
-        """What is done if an i1 holds."""
+        """The code inside runs only if the i1 `condition` is true."""
         number = self._number()
         self.do(f"br i1 {condition}, label %w{number}.then, label %w{number}.end")
         self._label(f"w{number}.then")
@@ -170,7 +170,7 @@ class IrWriter:
 
 
 def _alignment(ir_type: str) -> str:
-    """What an access says of its address: vectors begin at any address of an element."""
+    """The alignment to state on an access: vectors may start at the address of any element."""
     if not ir_type.startswith("<"):
         return ""
     element = ir_type.rpartition(" ")[2].rstrip(">")

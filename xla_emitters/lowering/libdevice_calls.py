@@ -1,5 +1,5 @@
-"""Calls of NVIDIA's device library in place of the ops that it implements: for xla-convert-math-to-libdevice, and for
-xla-lower-to-llvm-gpu where that pass was not run before.
+"""Replaces ops that NVIDIA's device library implements by calls of it: for xla-convert-math-to-libdevice, and for
+xla-lower-to-llvm-gpu if that pass has not run.
 
     %y = math.tanh %x : bf16
 ->
@@ -7,7 +7,7 @@ xla-lower-to-llvm-gpu where that pass was not run before.
     %1 = func.call @__nv_tanhf(%0) : (f32) -> f32
     %y = arith.truncf %1 : f32 to bf16                       // and func.func private @__nv_tanhf(f32) -> f32 in the module
 
-Source: names as MLIR's GPU-to-NVVM conversion gives them (mlir-opt 22 --convert-gpu-to-nvvm); NVIDIA's libdevice user guide.
+Source: names as in MLIR's GPU-to-NVVM conversion (mlir-opt 22 --convert-gpu-to-nvvm); NVIDIA's libdevice user guide.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _convert(op: Operation, module: ModuleOp, declared: dict[str, func.FuncOp]) 
 
 
 def _allows_approximation(op: Operation) -> bool:
-    """Whether the op's fastmath flags have afn (or fast, which has them all)."""
+    """Whether the op's fastmath flags include afn (as fast does)."""
     flags = op.properties.get("fastmath", op.attributes.get("fastmath"))
     return isinstance(flags, arith.FastMathFlagsAttr) and FastMathFlag.APPROX_FUNC in flags.data
 

@@ -1,4 +1,4 @@
-"""Index maps that xla-simplify-affine left become arithmetic that is right for negative values too.
+"""Lowers the index maps that xla-simplify-affine left to arithmetic that is also right for negative values.
 
     %i = xla_gpu.apply_indexing #map(%x)        // (d0) -> (d0 mod 8), domain: d0 in [-3, 7]
 ->
@@ -7,10 +7,10 @@
     %up = arith.addi %rest, %c8 : index
     %i = arith.select %negative, %up, %rest : index
 
-floordiv and ceildiv likewise, by a division whose dividend is not negative; max and min are maxsi and minsi. A sum or product has nsw
-where the map's ranges prove it. affine.apply is lowered too, without known ranges. Refused are a divisor that is not a positive constant,
+floordiv and ceildiv likewise, by a division with a nonnegative dividend; max and min are maxsi and minsi. A sum or product has nsw
+if the map's ranges prove it. affine.apply is lowered too, without known ranges. The pass refuses a divisor that is not a positive constant
 and a dividend that may overflow the index type. After this pass there is no apply_indexing and no affine.apply.
-xDSL's own lower-affine gives a bare remsi for mod, which is wrong below zero; hence this pass.
+xDSL's own lower-affine emits a bare remsi for mod, which is wrong below zero; hence this pass.
 Source: docs/reference/2 3.1 (lower-affine, rows 34 and 40), docs/reference/3 trap 3; MLIR's documentation of the affine dialect.
 """
 

@@ -1,12 +1,12 @@
-"""Coordinates become quotients and remainders, element numbers sums of products. All of them are numbers that are not negative.
+"""Lowers delinearisation to quotients and remainders, and linearisation to sums of products. All numbers are nonnegative.
 
     %j, %k = affine.delinearize_index %i into (%n, 32)     %k = arith.remui %i, %c32
                                                      ->    %j = arith.divui %i, %c32
     %l = affine.linearize_index [%j, %k] by (%n, 32)       %0 = arith.muli %j, %c32
                                                            %l = arith.addi %0, %k
 
-The first size decides nothing: the first coordinate of an element is what is left. In kernels of programs indices count elements, so an
-unsigned division is right; of a number that may be negative `affine.delinearize_index` rounds down, which this is not.
+The first size is not needed: the first coordinate is the last quotient. In kernels of programs indices count elements, so unsigned
+division is right; for a possibly negative number `affine.delinearize_index` would round down, which this code does not.
 Source: MLIR 22, affine dialect; docs/reference/4 3.5.
 """
 

@@ -1,4 +1,4 @@
-"""A kernel on one-dimensional buffers becomes one on pointers.
+"""Lowers a kernel on one-dimensional buffers to a kernel on pointers.
 
     gpu.module @k {
       gpu.func @k(%x: memref<?xf32, "gpu"> {llvm.noalias}, %y: memref<?xf32, "gpu"> {llvm.noalias}, %n: index)
@@ -15,14 +15,14 @@
       %v = llvm.load %1 invariant : !llvm.ptr -> f32
       ...
 
-Accesses are those of `element_access.py`, which tensors share: how elements are stored, atomic updates, alignments. A buffer begins at an
-address that 16 bytes divide: the runtime's allocators give 64 bytes or more (a context allocates, never a part of an allocation), and
-arguments that are not aligned are copied before a launch. A load is `invariant` where the kernel writes no buffer that may be the loaded
-one: no argument but marked ones (`llvm.noalias`) is written. An integer with a sign in its type is stored as one without; casts between
-the two are gone. What a known number is added to in an index has an address of its own, and the number is an offset from it: elements
-beside each other are then seen to be neighbours, and accesses that differ by such a number share all other arithmetic. Memory of a block
-whose size is an argument is a part of what the launch adds, a shared global without elements: allocations follow one another, each from
-the next address on that 16 divides. An update of one element (`memref.atomic_rmw`) whose old value is used is refused: no kernel needs it.
+Accesses are emitted by `element_access.py`, which lower-tensors shares: storage of elements, atomic updates, alignments. The address of a
+buffer is a multiple of 16 bytes: the runtime's allocators align to 64 bytes or more (a context allocates whole buffers, never parts), and
+unaligned arguments are copied before a launch. A load is `invariant` if the kernel writes no buffer that may be the loaded one; only
+arguments marked `llvm.noalias` are written. A signed or unsigned integer is stored as a signless one, and casts between them are erased.
+In an index `x + constant`, x gets an address of its own and the constant is an offset from it: then LLVM sees that neighbouring elements
+are neighbours, and accesses that differ only in the constant share all other arithmetic. Shared memory of a size known only at the launch
+is part of the launch's dynamic shared memory, a shared global without elements: allocations follow one another, each aligned to 16 bytes.
+An update of one element (`memref.atomic_rmw`) whose old value is used is refused: no kernel needs it.
 Source: seed document, "Conversion to LLVM"; docs/reference/4 3.7 (arguments); docs/reference/2 3.3, 4.1.
 """
 
@@ -65,7 +65,7 @@ from xla_emitters.rewrite.kernel_pass import DevicePass
 from xla_emitters.rewrite.locations import located_builder
 
 ALIGNMENT = 16
-"""Bytes that divide the address of every buffer."""
+"""The alignment of every buffer, in bytes."""
 NO_ALIAS = "llvm.noalias"
 COMBINED: dict[str, type[Operation]] = {
     "addf": arith.AddfOp,
@@ -84,7 +84,7 @@ COMBINED: dict[str, type[Operation]] = {
     "ori": arith.OrIOp,
     "xori": arith.XOrIOp,
 }
-"""Kind of an atomic update -> the op of the old value and the new one; `assign` takes the new one."""
+"""Kind of an atomic update -> the op that combines the old value with the new one; `assign` takes the new one."""
 Access: TypeAlias = memref.LoadOp | memref.StoreOp | memref.AtomicRMWOp | vector.LoadOp | vector.StoreOp
 
 
@@ -135,7 +135,7 @@ class LowerMemrefsPass(DevicePass):
         self.signature(function, attributes)
 
     def pointer(self, block: Block, argument: SSAValue) -> SSAValue:
-        """The argument as a pointer, in its place."""
+        """The argument as a pointer: replaces it by an argument of pointer type."""
         made = block.insert_arg(POINTER, argument.index)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
         made.name_hint = argument.name_hint
         argument.replace_all_uses_with(made)
@@ -143,7 +143,7 @@ class LowerMemrefsPass(DevicePass):
         return made
 
     def shared(self, access: ElementAccess, block: Block, buffer: SSAValue) -> None:
-        """A workgroup buffer becomes a variable in shared memory."""
+        """Replaces a workgroup buffer by a variable in shared memory."""
         assert isa(buffer.type, MemRefType[Attribute])
         first = block.first_op
         assert first is not None
@@ -154,7 +154,7 @@ class LowerMemrefsPass(DevicePass):
         block.erase_arg(buffer)  # pyright: ignore[reportArgumentType]
 
     def private_memory(self, access: ElementAccess, function: FuncOp) -> None:
-        """Arrays of a thread: allocations of a known size in no memory space."""
+        """Lowers arrays of a thread: allocations of a known size in no memory space."""
         for op in [found for found in function.walk() if isinstance(found, memref.AllocaOp)]:
             assert isa(op.memref.type, MemRefType[Attribute])
             if op.dynamic_sizes or not isinstance(op.memref.type.memory_space, NoneAttr):
@@ -166,7 +166,7 @@ class LowerMemrefsPass(DevicePass):
             Rewriter.erase_op(op)
 
     def launch_memory(self, access: ElementAccess, function: FuncOp) -> None:
-        """Allocations of unknown size in shared memory become parts of what the launch adds."""
+        """Replaces allocations of unknown size in shared memory by parts of the dynamic shared memory."""
         allocations = [op for op in function.walk() if isinstance(op, memref.AllocOp | memref.AllocaOp)]
         if not allocations:
             return
@@ -198,7 +198,7 @@ class LowerMemrefsPass(DevicePass):
                 self.update(access, op)
 
     def place(self, access: ElementAccess, op: Access) -> tuple[SSAValue, SSAValue | None]:
-        """The pointer and the index of an access; a number that is added to an index is the index from what is left."""
+        """The pointer and the index of an access; a constant added to the index becomes the index from a pointer to the rest."""
         index, buffer = self.index(op), op.base if isinstance(op, vector.LoadOp | vector.StoreOp) else op.memref
         storage = storage_of(signless(_element(op)))
         if index is None or storage.bits < 8:
@@ -211,7 +211,7 @@ class LowerMemrefsPass(DevicePass):
         return start, builder.insert(arith.ConstantOp(IntegerAttr(offset, IndexType()))).result
 
     def index(self, op: Access) -> SSAValue | None:
-        """The index of an access; None: of the only element. raises Unsupported for several"""
+        """The index of an access; None: a buffer of a single element. raises Unsupported for several"""
         indices = op.indices
         if len(indices) > 1:
             raise self.refuse(op, f"'{op.name}' of several dimensions", "run disc-flatten-memref first")
@@ -241,7 +241,7 @@ class LowerMemrefsPass(DevicePass):
         Rewriter.erase_op(op)
 
     def signature(self, function: FuncOp, attributes: list[DictionaryAttr]) -> None:
-        """Replaces the function by an entry on pointers."""
+        """Replaces the function by an entry function on pointers."""
         for op in list(function.walk()):
             if isinstance(op, ReturnOp):
                 Rewriter.replace_op(op, func.ReturnOp(), [])
@@ -269,12 +269,12 @@ def _element(op: Access) -> Attribute:
 
 
 def _is_aligned(op: Operation) -> bool:
-    """Whether an access to several elements says that it is at a multiple of their bytes."""
+    """Whether an access to several elements promises alignment to their total size."""
     return "alignment" in op.properties
 
 
 def _split(builder: Builder, index: SSAValue) -> tuple[SSAValue | None, int]:
-    """A sum as the part that is not known, None where there is none, and the number that is added to it."""
+    """Splits a sum into its non-constant part (None if there is none) and the constant added to it."""
     match index.owner:
         case arith.ConstantOp(value=IntegerAttr() as known):
             return None, known.value.data
@@ -292,12 +292,12 @@ def _split(builder: Builder, index: SSAValue) -> tuple[SSAValue | None, int]:
 
 
 def signless(ir_type: Attribute) -> Attribute:
-    """An integer type without its sign; other types as they are."""
+    """An integer type without its signedness; other types unchanged."""
     return IntegerType(ir_type.width.data) if isa(ir_type, IntegerType) else ir_type
 
 
 def _erase_sign_casts(function: FuncOp) -> None:
-    """Casts between integers of one width: what computes knows no sign."""
+    """Erases casts between integers of one width: arithmetic is on signless integers."""
     for op in list(function.walk()):
         if (
             isinstance(op, UnrealizedConversionCastOp)

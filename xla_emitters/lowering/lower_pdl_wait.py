@@ -1,10 +1,10 @@
-"""Dependent launches become PTX's instruction for them.
+"""Lowers the ops of dependent launches to PTX's instruction.
 
     "xla_gpu.pdl_wait"() : () -> ()                    ->   nvvm.griddepcontrol wait
     "xla_gpu.pdl_launch_dependents"() : () -> ()       ->   nvvm.griddepcontrol launch_dependents
 
-In XLA's order this is after xla-lower-tensors. The list of passes goes without, since none of its kernels waits (docs/decisions/17);
-xla-lower-to-llvm-gpu writes the same instruction for a wait that IR from elsewhere still has.
+In XLA's order this pass is after xla-lower-tensors. Our list of passes does not contain it, because no kernel of ours waits
+(docs/decisions/17); xla-lower-to-llvm-gpu emits the same instruction for a wait in IR from elsewhere.
 Source: docs/reference/2 3.3 "xla-lower-pdl-wait".
 """
 

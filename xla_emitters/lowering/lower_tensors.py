@@ -1,4 +1,4 @@
-"""Tensors become pointers: extract is a load, insert is a store in place, and no function returns a tensor any more.
+"""Lowers tensors to pointers: extract becomes a load, insert an in-place store; functions no longer return tensors.
 
     func.func @k(%in: tensor<64xbf16> {llvm.align = 16 : index, xla.invariant}, %out: tensor<64xbf16>) -> tensor<64xbf16> {
       %v = vector.transfer_read %in[%i], %pad {in_bounds = [true]} : tensor<64xbf16>, vector<4xbf16>       // %i = t * 4
@@ -15,20 +15,20 @@
       return
     }
 
-A tensor is stored in the buffer of the argument that it came from, so loops and branches no longer carry it. A check before the lowering
-makes sure that every insert may be in place (`kernels/in_place.py`). How elements are stored:
+A tensor is stored in the buffer of the argument that it comes from, so loops and branches no longer carry it. Before the lowering, a check
+makes sure that every insert may be done in place (`kernels/in_place.py`). How elements are stored:
 
     i8 ... i64, f16, bf16, f32, f64     themselves
     i1                                  one byte, 0 or 1
     8-bit floats                        a byte, bitcast after the load and before the store
     complex                             a vector of two, loaded by one access: the real part, then the imaginary
-    i4, i2, f4                          packed, the first element in the low bits; one is read by shifting, written by atomics
-    dense constants                     a private global; a splat or a single element is used as it is
+    i4, i2, f4                          packed, the first element in the low bits; read by shifting, written by atomics
+    dense constants                     a private global; a splat or a single element is used directly
 
-An access has an alignment attribute where the argument's `llvm.align` and the index's divisor prove less than the natural alignment of its
+An access has an alignment attribute if the argument's `llvm.align` and the index's divisor prove less than the natural alignment of its
 type. Loads of arguments that the kernel never writes are `invariant`. Indices have the width of the module's data layout (64 without one);
 they are not negative, and tensors of 2^31 elements or more need 64.
-A tensor in shared memory is a private global of address space 3, one for each `allocate_shared`; `sync_threads` is a barrier.
+A tensor in shared memory is a private global of address space 3, one per `allocate_shared`; `sync_threads` is a barrier.
 Atomic updates are in `atomic_updates.py`.
 Source: seed document, "Conversion to LLVM"; XLA lower_tensors.cc; docs/reference/2 3.3, 4.1 (alignment, invariance).
 """
@@ -91,7 +91,7 @@ LOWERED = (
     xla_gpu.SyncThreadsOp,
 )
 WRITES: frozenset[type[Operation]] = frozenset((tensor.InsertOp, vector.TransferWriteOp, xla_gpu.AtomicRMWOp))
-# Ops on tensors that an earlier pass removes.
+# Ops on tensors -> the earlier pass that removes them.
 PASS_BEFORE = {
     "xla_gpu.loop": "xla-lower-xla-loops-to-scf",
     "xla_gpu.yield": "xla-lower-xla-loops-to-scf",
@@ -117,18 +117,18 @@ class LowerTensorsPass(DevicePass):
             lowering.function(function)
 
 
-# --- what can be lowered ---------------------------------------------------------------------------------------------------------
+# --- checks ----------------------------------------------------------------------------------------------------------------------
 
 
 def _erase_dead_writes(function: func.FuncOp) -> None:
-    """Erases the writes whose results are not used: as stores they would change the buffer."""
+    """Erases writes without uses: as stores they would change the buffer."""
     for op in list(function.body.walk(reverse=True)):
         if type(op) in WRITES and not any(result.first_use for result in op.results):
             Rewriter.erase_op(op)
 
 
 def _check(module: ModuleOp, stage: str) -> None:
-    """raises Unsupported naming the first op or type that has no lowering."""
+    """raises Unsupported, naming the first op or type that has no lowering."""
     width = index_width(module)
     for op in module.walk():
         types = (*op.operand_types, *op.result_types)
@@ -151,7 +151,7 @@ def _check(module: ModuleOp, stage: str) -> None:
 
 
 def _check_updates_in_place(function: func.FuncOp, stage: str) -> None:
-    """raises Unsupported naming the op that would read an update too early, or lose one."""
+    """raises Unsupported, naming the op that would read an update too early, or lose one."""
     if (conflict := find_conflict(function)) is None:
         return
     updated = place_of(conflict.update) if conflict.update else ""
@@ -200,7 +200,7 @@ def _refusal(stage: str, op: Operation, why: str, help: str = "") -> Unsupported
 
 @dataclass
 class _Lowering:
-    """One module. Ops are lowered in program order, so an op's tensor operands are pointers by then."""
+    """Lowers one module. Ops are lowered in program order, so an op's tensor operands have already become pointers."""
 
     access: ElementAccess
     constants: dict[Attribute, str] = field(default_factory=dict[Attribute, str])
@@ -232,7 +232,7 @@ class _Lowering:
     def op(self, op: Operation) -> None:
         match op:
             case _ if op.parent is None:
-                pass  # It read a constant and was erased with it.
+                pass  # It reads a constant and was erased with it.
             case tensor.ExtractOp():
                 self.extract(op)
             case tensor.InsertOp():
@@ -297,7 +297,7 @@ class _Lowering:
     # Constants
 
     def constant(self, op: arith.ConstantOp) -> None:
-        """A global, unless every use reads one known element."""
+        """Lowers a constant to a global, unless every use reads one known element."""
         value = op.value
         assert isa(value, DenseIntOrFPElementsAttr)
         if value.is_splat() or len(value) == 1:
@@ -315,7 +315,7 @@ class _Lowering:
         Rewriter.erase_op(op)
 
     def _global(self, op: arith.ConstantOp, value: DenseIntOrFPElementsAttr) -> str:
-        """The name of the global that holds `value`, made before the functions; equal values share one."""
+        """The name of the global that holds `value`, inserted before the functions; equal values share one."""
         if (name := self.constants.get(value)) is None:
             name = self.constants[value] = self.access.free_name("global_cst")
             data = _memory_image(value)
@@ -349,7 +349,7 @@ class _Lowering:
         self._rebuild(op, scf.ForOp(op.lb, op.ub, op.step, inits, op.detach_region(0)), carried)
 
     def branch(self, op: scf.IfOp | scf.IndexSwitchOp) -> None:
-        """All branches yield the same buffers: those of the first replace the results that were tensors."""
+        """All branches yield the same buffers: those of the first branch replace the results that were tensors."""
         self.inside(op)
         dropped = [k for k, result in enumerate(op.results) if isinstance(result.type, TensorType)]
         if not dropped:
@@ -370,7 +370,7 @@ class _Lowering:
         self._rebuild(op, made, dropped)
 
     def _rebuild(self, old: Operation, new: Operation, dropped: Sequence[int]) -> None:
-        """Puts `new` in the place of `old`; it has the results of `old` without those at `dropped`."""
+        """Replaces `old` by `new`, which has the results of `old` except those at `dropped`."""
         new.attributes, new.properties, new.location = old.attributes.copy(), old.properties.copy(), old.location
         Rewriter.insert_op(new, InsertPoint.before(old))
         kept = [result for k, result in enumerate(old.results) if k not in dropped]
@@ -380,7 +380,7 @@ class _Lowering:
         Rewriter.erase_op(old)
 
     def _replace(self, op: Operation, value: SSAValue) -> None:
-        """Erases `op`, whose result is `value` now."""
+        """Erases `op` and replaces its result by `value`."""
         (result,) = op.results
         if result.name_hint and value.name_hint is None:
             value.name_hint = result.name_hint
@@ -389,7 +389,7 @@ class _Lowering:
 
 
 def _drop_operands(block: Block, positions: Sequence[int]) -> None:
-    """Takes the operands at `positions` from the terminator of `block`."""
+    """Removes the operands at `positions` from the terminator of `block`."""
     terminator = block.last_op
     assert terminator is not None
     terminator.operands = [value for k, value in enumerate(terminator.operands) if k not in positions]
@@ -399,7 +399,7 @@ def _drop_operands(block: Block, positions: Sequence[int]) -> None:
 
 
 def _splat(value: DenseIntOrFPElementsAttr, wanted: Attribute) -> arith.ConstantOp | complex.ConstantOp:
-    """The only element of `value`, or a vector of it."""
+    """A constant: the only element of `value`, or a vector of it."""
     if isa(wanted, ComplexType[AnyFloat]):
         parts = [FloatAttr(part, wanted.element_type) for part in _parts(value)[:2]]
         return complex.ConstantOp(ArrayAttr(parts), wanted)
@@ -412,12 +412,12 @@ def _splat(value: DenseIntOrFPElementsAttr, wanted: Attribute) -> arith.Constant
 
 
 def _parts(value: DenseIntOrFPElementsAttr) -> list[float]:
-    """Of complex elements: real part, imaginary part, one element after the other."""
+    """The parts of complex elements: real, imaginary, one element after the other."""
     return [float(part) for pair in value.get_values() if isinstance(pair, tuple) for part in pair]
 
 
 def _memory_image(value: DenseIntOrFPElementsAttr) -> DenseIntOrFPElementsAttr:
-    """`value` as its buffer holds it: bytes for i1 and narrow floats, packed bytes below 8 bits."""
+    """`value` as it is stored in a buffer: bytes for i1 and narrow floats, packed bytes below 8 bits."""
     storage = storage_of(value.get_element_type())
     if isa(storage.memory, VectorType[AnyFloat]):
         parts = _parts(value)

@@ -1,4 +1,4 @@
-"""One dialect for the tools: func, arith, math, vector, cf and gpu become llvm and nvvm. Ops of other dialects are refused.
+"""Converts func, arith, math, vector, cf and gpu to llvm and nvvm, the dialects that LLVM's tools take. Ops of other dialects are refused.
 
     func.func @fusion(%arg0: !llvm.ptr {llvm.align = 16 : index, xla.slice_index = 0 : index}, ...)
         attributes {xla.entry, gpu.known_block_size = array<i32: 128, 1, 1>, gpu.known_grid_size = array<i32: 24576, 1, 1>} {
@@ -12,10 +12,10 @@
       %e = llvm.extractelement %v[%c0 : i32] : vector<4xbf16>
 
 `index` becomes i32 or i64, as the module's data layout says; a complex number becomes the struct of its parts. Functions are rewritten in
-place, op by op, each block after the blocks that dominate it, so that an op's operands have LLVM types by then. Each
-constant is defined once, at the function's start. An op with a counterpart in LLVM is a row of a table, other ops have a function in this
-file; math functions without an instruction become calls of libdevice, unless xla-convert-math-to-libdevice was run before. bf16 and f16
-arithmetic stays in its type: the backend widens it for chips that lack it. Narrow floats become integers of their width: at this point
+place, op by op, each block after the blocks that dominate it, so that an op's operands already have LLVM types. Each
+constant is defined once, at the function's start. An op with a counterpart in LLVM is a row of a table; every other op has a function in
+this file. Math functions without an instruction become calls of libdevice, unless xla-convert-math-to-libdevice has run. bf16 and f16
+arithmetic stays in its type: the backend widens it for chips that lack it. Narrow floats become integers of their width: the remaining
 ops only move their bits.
 
 The launch is checked against `device`: a block that is too large for it is refused here, not by the driver.
@@ -75,7 +75,7 @@ from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
 from xla_emitters.rewrite.locations import located_builder
 
-# One op for one op, same operands in the same order; flags are carried over.
+# Ops that map to one op with the same operands in the same order; flags are carried over.
 _RENAMED = {
     "arith.addf": "llvm.fadd",
     "arith.addi": "llvm.add",
@@ -118,7 +118,7 @@ _RENAMED = {
     "ub.poison": "llvm.mlir.poison",
     "vector.fma": "llvm.intr.fma",
 }
-# Ops with a flag that makes one input poison; here the flag is always off.
+# Ops with a flag that makes one input poison; the flag is always false here.
 _WITH_POISON_FLAG = {
     "math.absi": ("llvm.intr.abs", "is_int_min_poison"),
     "math.ctlz": ("llvm.intr.ctlz", "is_zero_poison"),
@@ -131,7 +131,7 @@ _STAGE = "xla-lower-to-llvm-gpu"
 
 @dataclass(frozen=True)
 class LowerToLlvmGpuPass(DevicePass):
-    """device  the GPU that is compiled for"""
+    """device  the target GPU"""
 
     name = "xla-lower-to-llvm-gpu"
 
@@ -146,7 +146,7 @@ class LowerToLlvmGpuPass(DevicePass):
 
 @dataclass
 class _FunctionLowering:
-    """One function that is being lowered. New ops are inserted before `op`, the op that is being lowered, and have its location."""
+    """Lowers one function. New ops are inserted before `op`, the op that is being lowered, and have its location."""
 
     width: int
     device: Device
@@ -159,7 +159,7 @@ class _FunctionLowering:
     op: Operation = field(init=False)
 
     def lower(self) -> None:
-        """Replace the func.func by an llvm.func, body and all."""
+        """Replaces the func.func by an llvm.func, including the body."""
         self.op = self.function
         block = known_block(self.function)
         if block and prod(block) > self.device.threads_per_block_max:
@@ -194,7 +194,7 @@ class _FunctionLowering:
         op.detach()
         op.erase()
 
-    # What handlers build with
+    # Builders that handlers use
 
     def make(
         self,
@@ -227,7 +227,7 @@ class _FunctionLowering:
         return self.make(name, operands, [result_type], properties).results[0]
 
     def constant(self, value: Attribute, llvm_type: Attribute) -> SSAValue:
-        """A constant at the function's start; the same one for the same value."""
+        """A constant at the function's start; one per value."""
         if (known := self.constants.get((value, llvm_type))) is None:
             made = op_named("llvm.mlir.constant").create(result_types=[llvm_type], properties={"value": value})
             entry = self.function.body.blocks[0]
@@ -240,14 +240,14 @@ class _FunctionLowering:
         return known
 
     def integer(self, value: int, integer_type: IntegerType = i32) -> SSAValue:
-        """An integer constant, called %c7_i32 if nothing has named it."""
+        """An integer constant, called %c7_i32 unless it already has a name."""
         made = self.constant(IntegerAttr(value, integer_type), integer_type)
         if made.name_hint is None and value >= 0:
             made.name_hint = f"c{value}_{integer_type}"
         return made
 
     def type_of(self, source_type: Attribute) -> Attribute:
-        """The LLVM type. raises Unsupported when there is none."""
+        """The LLVM type. raises Unsupported if there is none."""
         if (known := self.types.get(source_type)) is None:
             known = self.types[source_type] = self._convert(source_type)
         return known
@@ -305,7 +305,7 @@ class _FunctionLowering:
 
 
 def _llvm_only(dictionaries: ArrayAttr[DictionaryAttr] | None) -> ArrayAttr[DictionaryAttr] | None:
-    """Argument or result attributes with only those that LLVM understands; None when none are left."""
+    """Argument or result attributes without those that LLVM does not understand; None if none remain."""
     if dictionaries is None:
         return None
     kept = [
@@ -316,7 +316,7 @@ def _llvm_only(dictionaries: ArrayAttr[DictionaryAttr] | None) -> ArrayAttr[Dict
 
 
 def _dominators_first(region: Region) -> Iterator[Block]:
-    """The blocks that can be reached, each after those that dominate it (reverse postorder); the others are erased."""
+    """The reachable blocks, each after those that dominate it (reverse postorder); unreachable blocks are erased."""
     if not region.blocks:
         return
     order: list[Block] = []
@@ -364,7 +364,7 @@ def _renamed(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     if not rounds_to_nearest_even(op):
         raise refusal(_STAGE, op, f"{op.name} that does not round to nearest even")
     types = [lowering.type_of(result.type) for result in op.results]
-    # Flags that LLVM's op does not have only permit optimisations, so they are dropped.
+    # LLVM's op may lack a flag. Flags only permit optimisations, so such flags are dropped.
     name = _RENAMED[op.name]
     known = cast(type[IRDLOperation], op_named(name)).get_irdl_definition().properties
     flags = {flag: value for flag, value in _flags(op).items() if flag in known}
@@ -405,7 +405,7 @@ def _constant(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 
 def _codes(element_type: Attribute, values: Sequence[float]) -> list[int]:
-    """The bits of narrow floats, as numbers with a sign."""
+    """The bits of narrow floats, as signed numbers."""
     row = dtype_of(element_type)
     codes = np.array(values, np.float32).astype(row.numpy).view(np.uint8)
     return [int(code) - (int(code) >> row.bits - 1 << row.bits) for code in codes]
@@ -417,7 +417,7 @@ def _bitcast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 
 def _cast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    """index_cast, index_castui: extend, truncate, or nothing, as index has a width now."""
+    """index_cast, index_castui: an extension, a truncation, or nothing, because index now has a width."""
     (operand,), result_type = op.operands, lowering.type_of(op.results[0].type)
     if operand.type == result_type:
         return [operand]
@@ -456,7 +456,7 @@ def _ceildivui(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]
 
 
 def _rounding_division(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    """floordivsi, ceildivsi: sdiv rounds towards zero; corrected by one where there is a remainder and the signs say so."""
+    """floordivsi, ceildivsi: sdiv rounds towards zero; corrected by one if there is a remainder and the signs require it."""
     x, y = op.operands
     integer_type = _integer_type(op, x)
     is_floor = op.name == "arith.floordivsi"
@@ -464,7 +464,7 @@ def _rounding_division(lowering: _FunctionLowering, op: Operation) -> Sequence[S
     quotient = lowering.value("llvm.sdiv", [x, y], integer_type)
     rest = lowering.value("llvm.sub", [x, lowering.value("llvm.mul", [quotient, y], integer_type)], integer_type)
     has_rest = lowering.value("llvm.icmp", [rest, zero], i1, {"predicate": IntegerAttr(1, i64)})
-    # The exact quotient is negative where the signs differ, that is where x xor y is below zero.
+    # The exact quotient is negative if the signs differ, that is, if x xor y is below zero.
     signs = lowering.value("llvm.xor", [x, y], integer_type)
     slt, sge = IntegerAttr(2, i64), IntegerAttr(5, i64)
     rounded = lowering.value("llvm.icmp", [signs, zero], i1, {"predicate": slt if is_floor else sge})
@@ -508,7 +508,7 @@ def _from_elements(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAVa
 
 
 def _broadcast(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    """Put the scalar into element 0, then shuffle it everywhere."""
+    """Inserts the scalar into element 0, then copies it to all elements by a shuffle."""
     (source,), result_type = op.operands, lowering.type_of(op.results[0].type)
     if source.type == result_type:
         return [source]
@@ -550,7 +550,7 @@ def _field(lowering: _FunctionLowering, struct: SSAValue, number: int, field_typ
 
 
 def _id(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    """thread_id and block_id: a special register whose range is the op's, or the launch's."""
+    """thread_id and block_id: a special register with the range of the op, or of the launch."""
     dimension = _dimension(op)
     is_thread = op.name == "gpu.thread_id"
     sizes = known_block(lowering.function) if is_thread else known_grid(lowering.function)
@@ -565,7 +565,7 @@ def _id(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 
 def _size(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    """block_dim and grid_dim: the launch's number where it is known."""
+    """block_dim and grid_dim: the launch's number if it is known."""
     dimension = _dimension(op)
     is_block = op.name == "gpu.block_dim"
     if sizes := known_block(lowering.function) if is_block else known_grid(lowering.function):
@@ -581,7 +581,7 @@ def _dimension(op: Operation) -> str:
 
 
 def _widened(lowering: _FunctionLowering, register: SSAValue) -> SSAValue:
-    """A special register as an index."""
+    """The value of a special register as an index."""
     if lowering.width == 32:
         return register
     return lowering.value("llvm.zext", [register], IntegerType(lowering.width))
@@ -592,7 +592,7 @@ def _barrier(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 
 def _shuffle(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    """All lanes below `width` take part; the clamp is the last lane that may be read, for `up` the first, as PTX defines it."""
+    """All lanes below `width` take part. The clamp is the last lane that may be read (for `up` the first), as PTX defines it."""
     assert isinstance(op, ShuffleOp)
     made = op.width.owner
     known = made.properties["value"] if isinstance(made, llvm.ConstantOp) else None
@@ -619,7 +619,7 @@ def _wait(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
 
 
 def _together(types: Sequence[Attribute]) -> Attribute:
-    """The type of what a function of one or more results returns: several are a struct."""
+    """The return type of a function of one or more results: several become a struct."""
     return types[0] if len(types) == 1 else llvm.LLVMStructType.from_type_list(list(types))
 
 
@@ -653,7 +653,7 @@ def _conditional_branch(lowering: _FunctionLowering, op: Operation) -> Sequence[
 
 
 def _switch(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
-    """Compare with one case after the other, each in a block of its own; LLVM turns them into a table where that pays."""
+    """Compares with the cases one by one, each in its own block; LLVM turns them into a table if that is faster."""
     assert isinstance(op, cf.SwitchOp)
     block = op.parent
     assert block is not None
@@ -669,7 +669,7 @@ def _switch(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
         region.insert_block_after(following, block)
         branch = llvm.CondBrOp(test, target, operands, following, [])
         located_builder(InsertPoint.before(op), op).insert(branch)
-        # The next case is compared in the block that is reached without a match so far.
+        # The next comparison is in the block that is reached if no case has matched yet.
         op.detach()
         following.add_op(op)
         block = following

@@ -1,4 +1,4 @@
-"""PTX to machine code: ptxas assembles it and reports each kernel's resources, nvdisasm disassembles it; instruction counts.
+"""PTX to machine code: ptxas assembles it and reports each kernel's resources; nvdisasm disassembles it; instructions are counted.
 
 assemble(ptx, "sm_90")     -> Assembly(cubin, entries)         ptxas -v
 disassemble(cubin)         -> SASS                             nvdisasm -c
@@ -21,7 +21,7 @@ from xla_emitters.lowering.tools import STAGE, TIMEOUT_SECONDS, find_tool, run_t
 
 @dataclass(frozen=True)
 class EntryResources:
-    """The resources of one kernel by ptxas: registers, spilled bytes (stores, loads) and stack bytes per thread; static shared bytes."""
+    """The resources of a kernel, from ptxas: registers, spilled bytes (stores, loads) and stack bytes per thread; static shared bytes."""
 
     name: str
     registers: int
@@ -55,10 +55,10 @@ class Assembly:
 def assemble(
     ptx: str, architecture: str, *, line_info: bool = False, timeout_seconds: float = TIMEOUT_SECONDS
 ) -> Assembly:
-    """Assemble PTX by ptxas -v.
+    """Assembles PTX by ptxas -v.
 
-    line_info  with the lines of PTX that the code was made of, for `disassemble_with_lines`; the code is the same
-    raises ToolError when ptxas is missing or refuses the text (with its line), InternalError when it has no entry.
+    line_info  record PTX lines for `disassemble_with_lines`; the code is the same
+    raises ToolError if ptxas is missing or refuses the text (with its line), InternalError if the text has no entry.
     """
     ptxas = find_tool("ptxas")
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
@@ -76,7 +76,7 @@ def assemble(
 
 
 def _resources(said: str, names: Sequence[str]) -> tuple[EntryResources, ...]:
-    """What `ptxas -v` reports for each entry in `names`.
+    """Parses the report of `ptxas -v` for each entry in `names`.
 
     ptxas info    : Compiling entry function 'fusion' for 'sm_90'
     ptxas info    : Function properties for fusion
@@ -105,12 +105,12 @@ def disassemble(cubin: bytes, *, timeout_seconds: float = TIMEOUT_SECONDS) -> st
 
 
 def disassemble_with_lines(cubin: bytes, *, timeout_seconds: float = TIMEOUT_SECONDS) -> tuple[str, tuple[int, ...]]:
-    """What `disassemble` returns; and for each of its lines the line of PTX, from 1, by ptxas, 0 for a line that is no instruction.
+    """The SASS, as `disassemble` returns it, and for each of its lines the PTX line, from 1; 0 for a line that is not an instruction.
 
     cubin   assembled with `line_info`
     raises  ToolError
 
-    ptxas writes down only where the line changes: an instruction that it made of several others may have that of the one before it.
+    ptxas records only where the line changes: an instruction merged from several others may have the line of the one before it.
     """
     kept, lines, now = list[str](), list[int](), 0
     for line in _disassembled(cubin, ("-gp",), timeout_seconds).split("\n"):
@@ -137,11 +137,11 @@ def _disassembled(cubin: bytes, options: Sequence[str], timeout_seconds: float) 
 
 
 def count_instructions(sass: str, entry: str | None = None) -> int:
-    """Number of instructions in what `disassemble` returns, without NOP: of one kernel, or of all.
+    """Number of instructions in the result of `disassemble`, without NOP: of one kernel, or of all.
 
-    Each instruction of the text counts once, also in a loop.
+    Each instruction of the text counts once, even in a loop.
 
-    raises KeyError when there is no kernel called `entry`.
+    raises KeyError if there is no kernel called `entry`.
     """
     counts: dict[str, int] = {}
     section = ""

@@ -1,4 +1,4 @@
-"""Arguments that are the same buffer slice become one pointer, and every pointer that is left is `noalias`.
+"""Merges arguments that are the same buffer slice into one pointer; then every remaining pointer is `noalias`.
 
     func.func @k(%a: !llvm.ptr {xla.slice_index = 0 : index}, %b: !llvm.ptr {xla.slice_index = 0 : index},
                  %c: !llvm.ptr {xla.slice_index = 1 : index}) attributes {xla.entry} {
@@ -7,10 +7,10 @@
     func.func @k(%a: !llvm.ptr {llvm.noalias}, %b: !llvm.ptr {llvm.noalias}, %c: !llvm.ptr {llvm.noalias}) attributes {xla.entry} {
       %x = func.call @f(%a) : (!llvm.ptr) -> f32
 
-Uses of an argument are replaced by the first argument with its slice index, which then has the alignment and size of both: accesses were
-made with either. The entry, and every function that is not private or has no body, keeps all its arguments, used or not: they are its
-interface. Private functions with a body lose the duplicates, and so do their calls. `noalias` is true because distinct slices do not
-overlap and duplicates that stay are not used. An argument with `xla.not_invariant` may be written by something else, and is not noalias.
+Uses of an argument are replaced by the first argument with its slice index, which gets the stronger alignment and size of both, because
+accesses rely on either. The entry, and every function that is not private or has no body, keeps all its arguments, used or not: they are
+its interface. Private functions with a body lose the duplicates, and so do their calls. `noalias` is true because distinct slices do not
+overlap and remaining duplicates are unused. An argument with `xla.not_invariant` may be written elsewhere, and is not noalias.
 A call that passes different buffers for arguments of one slice breaks a promise of xla-propagate-slice-indices: an InternalError.
 Source: seed document, "Conversion to LLVM"; XLA merge_pointers_to_same_slice.cc.
 """
@@ -44,12 +44,12 @@ class MergePointersToSameSlicePass(KernelPass):
     name = "xla-merge-pointers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        # Position of a duplicate -> position of the argument that stands for it, by function.
+        # By function: position of a duplicate -> position of the argument that replaces it.
         merged: dict[str, dict[int, int]] = {}
         for function in [found for found in op.walk() if isinstance(found, func.FuncOp)]:
             if (arguments := self._sliced_arguments(function)) is not None:
                 merged[function.sym_name.data] = _merge(function, arguments)
-        # Bodies before calls, so that call operands of one buffer are already one value.
+        # Bodies before calls, so that call operands of one buffer are already the same value.
         for call in [found for found in op.walk() if isinstance(found, func.CallOp)]:
             duplicates = merged.get(call.callee.root_reference.data, {})
             for duplicate, first in duplicates.items():
@@ -63,7 +63,7 @@ class MergePointersToSameSlicePass(KernelPass):
             call.operands = _without(call.operands, duplicates)
 
     def _sliced_arguments(self, function: func.FuncOp) -> list[dict[str, Attribute]] | None:
-        """The attributes of each argument, or None where there is nothing to do."""
+        """The attributes of each argument; None if there is nothing to merge."""
         if function.arg_attrs is None:
             return None
         attributes = [dict(argument.data) for argument in function.arg_attrs]
@@ -79,14 +79,14 @@ class MergePointersToSameSlicePass(KernelPass):
 
 
 def _merge(function: func.FuncOp, attributes: list[dict[str, Attribute]]) -> dict[int, int]:
-    """Merges the arguments of `function`. returns the position of each removed argument -> that of the one in its place."""
+    """Merges the arguments of `function`. returns position of each removed argument -> position of its replacement."""
     groups: dict[Attribute, list[int]] = {}
     for position, argument in enumerate(attributes):
         if (slice_index := argument.pop(SLICE_INDEX, None)) is not None:
             groups.setdefault(slice_index, []).append(position)
     duplicates: dict[int, int] = {}
     for first, *others in groups.values():
-        # A list, so that every argument of the group loses the attribute.
+        # A list, not a generator: `any` must not stop before every argument of the group has lost the attribute.
         if not any([attributes[position].pop(NOT_INVARIANT, None) for position in (first, *others)]):
             for position in (first, *others):
                 attributes[position][NOALIAS] = UnitAttr()

@@ -1,22 +1,22 @@
-"""Conversions of eight- and four-bit floats as integer code: one to f32, and f32 or f64 rounded to one.
+"""Integer code for conversions of 8- and 4-bit floats: a narrow float to f32, and f32 or f64 rounded to a narrow float.
 
     f8E4M3FN  s eeee mmm     value, e > 0:  1.mmm * 2^(e - bias)          e = 0:  0.mmm * 2^(1 - bias)
 
     widen     mmm is shifted to the top of f32's fraction, and the difference of the biases is added to the exponent. With e = 0 the value
               1.mmm * 2^(1 - bias) is built instead, and 2^(1 - bias) subtracted: exact, and without subnormal numbers.
-    narrow    the bits that are lost are rounded to nearest even by adding half of the last bit kept to the whole pattern: a carry goes
-              into the exponent by itself. A result with e = 0 is the last bits of |x| + 2^k, where f32's own addition has rounded it.
-              f64 is first rounded to odd as f32: the second rounding is then as if it were the only one.
+    narrow    the lost bits are rounded to nearest even by adding half of the last kept bit to the whole pattern; a carry moves into
+              the exponent. A result with e = 0 is in the last bits of |x| + 2^k, where f32's own addition has rounded it.
+              f64 is first rounded to odd as f32: the second rounding then gives the same result as a single one.
 
-Values beyond the largest finite one; NaN:
+Format, value beyond the largest finite one, NaN:
 
     IEEE       infinity; NaN     f8E5M2, f8E4M3, f8E3M4: infinity and NaN have the highest exponent
     TOP_NAN    NaN; NaN          f8E4M3FN: all ones is NaN
-    ZERO_NAN   NaN; NaN          f8E5M2FNUZ, f8E4M3FNUZ, f8E4M3B11FNUZ: what would be -0 is NaN, zero has no sign
+    ZERO_NAN   NaN; NaN          f8E5M2FNUZ, f8E4M3FNUZ, f8E4M3B11FNUZ: the pattern of -0 is NaN, zero has no sign
     NONE       largest; a zero   f4E2M1FN
 
-f8E8M0FNU is an exponent and nothing else: no sign, no zero. Ties go up; zero, negative numbers, infinity and NaN are its NaN, 255.
-Every function gives bit for bit what `ml_dtypes`, and so XLA, gives. Scalars only.
+f8E8M0FNU has only an exponent: no sign, no zero. Ties go up; zero, negative numbers, infinity and NaN become its NaN, 255.
+Every function returns bit for bit the result of `ml_dtypes`, and so of XLA. Scalars only.
 Source: docs/reference/2 3.3 "xla-expand-float-ops"; the OCP 8-bit floating point and microscaling formats; ml_dtypes.
 """
 
@@ -41,7 +41,7 @@ INFINITY, QUIET_NAN = _F32.beyond, _F32.nan
 FORMATS = {
     row.ir_type.name: row.float_format for row in DTYPES if row.is_narrow_float and row.bits == row.float_format.bits
 }
-"""The formats that are handled as integers, by the IR's name: those that fill their storage."""
+"""The formats handled as integers, by their name in the IR: those that fill their storage."""
 
 
 def is_narrow(value_type: Attribute) -> bool:
@@ -54,7 +54,7 @@ MOVES = (arith.ConstantOp, arith.SelectOp, arith.BitcastOp)
 
 
 def is_number_op(op: Operation) -> bool:
-    """Whether `op` computes with narrow floats, more than moving their bits."""
+    """Whether `op` computes with narrow floats instead of only moving their bits."""
     if not op.name.startswith(("arith.", "math.")) or isinstance(op, MOVES):
         return False
     return any(_is_of_narrow(value.type) for value in (*operands_of(op), *op.results))
@@ -66,7 +66,7 @@ def _is_of_narrow(value_type: Attribute) -> bool:
 
 
 def widen(b: Builder, x: SSAValue) -> SSAValue:
-    """A narrow float as f32; exact."""
+    """Converts a narrow float to f32; exact."""
     assert isinstance(x.type, AnyFloat)
     bits = _Integers(b)
     code = b.insert(arith.ExtUIOp(b.insert(arith.BitcastOp(x, IntegerType(x.type.bitwidth))).result, i32)).result
@@ -98,7 +98,7 @@ def widen(b: Builder, x: SSAValue) -> SSAValue:
 
 
 def narrow(b: Builder, x: SSAValue, target: AnyFloat) -> SSAValue:
-    """f32 or f64 rounded once, to nearest even, to a narrow float."""
+    """Rounds f32 or f64 once, to nearest even, to a narrow float."""
     bits = _Integers(b)
     pattern = rounded_to_odd(b, x) if isinstance(x.type, Float64Type) else bits.of_float(x)
     magnitude = bits.and_(pattern, SIGN - 1)
@@ -125,7 +125,7 @@ def _rounded(bits: _Integers, magnitude: SSAValue, form: FloatFormat) -> SSAValu
     odd = bits.and_(bits.shift_right(magnitude, dropped), 1)
     raised = bits.add(bits.add(magnitude, (1 << dropped - 1) - 1 - (BIAS - form.bias << FRACTION)), odd)
     normal = bits.shift_right(raised, dropped)
-    # 2^last is the last bit of a subnormal, and of a sum that is above 2^(last + FRACTION).
+    # 2^last is the last bit of a subnormal, and of a sum above 2^(last + FRACTION).
     last = 1 - form.bias - form.fraction_bits
     anchor = bits.b.insert(arith.ConstantOp(FloatAttr(2.0 ** (last + FRACTION), f32))).result
     total = bits.of_float(bits.b.insert(arith.AddfOp(bits.as_float(magnitude), anchor)).result)
@@ -135,17 +135,17 @@ def _rounded(bits: _Integers, magnitude: SSAValue, form: FloatFormat) -> SSAValu
 
 
 def _exponent(bits: _Integers, pattern: SSAValue, magnitude: SSAValue) -> SSAValue:
-    """f8E8M0FNU's pattern; 2^-127, its least value, is f32's only subnormal that does not go up to 2^-126 or down to it."""
+    """f8E8M0FNU's pattern; its least value, 2^-127, is the only f32 subnormal that is neither rounded up to 2^-126 nor down to it."""
     half = 1 << FRACTION - 1
     value = bits.shift_right(bits.add(magnitude, half), FRACTION)
     value = bits.select("eq", magnitude, half, bits.constant(0), value)
     value = bits.select("ugt", value, 254, bits.constant(255), value)
-    # Not positive, or NaN: as unsigned numbers, what is not 0 < pattern <= infinity.
+    # Zero, negative or NaN: as unsigned numbers, all patterns except 0 < pattern <= infinity.
     return bits.select("ugt", bits.add(pattern, -1), INFINITY - 1, bits.constant(255), value)
 
 
 def rounded_to_odd(b: Builder, x: SSAValue) -> SSAValue:
-    """The bits of f64 as f32, rounded toward zero with the last bit set if any bit was lost, so that no new ties arise.
+    """The bits of f64 as f32, rounded towards zero, with the last bit set if any bit was lost, so that no new ties arise.
 
     Source: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd" (2008).
     """

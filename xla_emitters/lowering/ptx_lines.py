@@ -1,19 +1,19 @@
-"""The lines of PTX: which op each instruction was made of, by the `.loc` that the tools wrote; and the text without them.
+"""The op of each PTX instruction, by the `.loc` that the tools wrote; and the text without `.loc`.
 
     .loc  1 13 20  // gelu.hlo:13:20          mul.rn.bf16  %rs5, %rs3, %rs3;      line 20 of the kernel's `llvm-dialect`
-    mul.rn.bf16  %rs5, %rs3, %rs3;       ->   mov.b16      %rs7, 0x3D37;          that of the first instruction that reads %rs7
+    mul.rn.bf16  %rs5, %rs3, %rs3;       ->   mov.b16      %rs7, 0x3D37;          line of the first instruction that reads %rs7
     .loc  1 0 20                              mul.rn.bf16  %rs8, %rs6, %rs7;      line 22
     mov.b16      %rs7, 0x3D37;
     .loc  1 14 22
     mul.rn.bf16  %rs8, %rs6, %rs7;
 
-`read_lines` takes out what line information added: `.loc`, `.file`, empty debug sections, and the labels that they need. What is
-left is, byte by byte, the PTX of a compilation without line information (a test says so).
+`read_lines` removes everything that line information added: `.loc`, `.file`, empty debug sections, and the labels that they need. The
+result is, byte by byte, the PTX of a compilation without line information (tested).
 
-LLVM gives no line to constants that it loads into registers, to the moves that take blocks' arguments from one block to the next, and
-to what it makes of several ops without a common line. Such an instruction gets the line of the first one after it that reads its
-result; a branch gets that of the instruction that makes its condition; any other that of the next instruction. The parameters' loads
-before the first instruction with a line are the prologue, and have none; neither have returns.
+LLVM gives no line to constants loaded into registers, to the moves that pass block arguments from one block to the next, and
+to instructions made of several ops without a common line. Such an instruction gets the line of the next instruction that reads its
+result; a branch gets the line of the instruction that computes its condition; any other gets the line of the next instruction. The loads
+of parameters before the first instruction with a line are the prologue and have no line; neither have returns.
 Source: PTX ISA 8.6, "Debugging Directives"; LLVM 22, NVPTXAsmPrinter.cpp.
 """
 
@@ -36,12 +36,12 @@ _ENDS = ("ret", "exit", "trap")
 
 @dataclass(frozen=True)
 class PtxLine:
-    """Where one instruction is from.
+    """The origin of one instruction.
 
-    function    the function of PTX that it is in
+    function    the PTX function that contains it
     hlo_line    line of its HLO instruction in the source, from 1; 0: unknown
     op_line     line, from 1, of its op in the kernel's text at the stage `llvm-dialect`; 0: unknown
-    is_derived  whether the line is that of an instruction which reads its result or comes next, and not the tools' own
+    is_derived  whether the line is that of an instruction that reads its result or follows it, instead of the tools' own
     """
 
     function: str
@@ -56,10 +56,10 @@ class PtxLine:
 
 @dataclass(frozen=True)
 class PtxLines:
-    """PTX without line information, and for each of its lines where the instruction on it is from.
+    """PTX without line information, and the origin of the instruction on each of its lines.
 
     text    the PTX, as it is compiled without line information
-    lines   one entry a line of `text`; None for a line without an instruction, an instruction of the prologue or an end
+    lines   one entry per line of `text`; None for a line without an instruction, an instruction of the prologue or an end
     """
 
     text: str
@@ -67,7 +67,7 @@ class PtxLines:
 
 
 def read_lines(ptx: str) -> PtxLines:
-    """PTX that was compiled with line information, without it; and the information."""
+    """Splits PTX that was compiled with line information into the PTX without it, and the information."""
     kept, places = list[str](), list[PtxLine | None]()
     function, now = "", PtxLine("", 0, 0)
     for line in ptx.split("\n"):
@@ -85,7 +85,7 @@ def read_lines(ptx: str) -> PtxLines:
 
 
 def _completed(text: Sequence[str], places: Sequence[PtxLine | None]) -> list[PtxLine | None]:
-    """The places, with those that LLVM left out as the file's head says. Later lines first: an answer may depend on one of them."""
+    """The places, including those that LLVM left out (see the file's head). Later lines first: a place may depend on a later one."""
     found = list(places)
     readers: dict[tuple[str, str], PtxLine] = {}
     after: PtxLine | None = None
@@ -123,7 +123,7 @@ def _completed(text: Sequence[str], places: Sequence[PtxLine | None]) -> list[Pt
 
 
 def _writers(text: Sequence[str], places: Sequence[PtxLine | None]) -> Iterator[tuple[tuple[str, str], int]]:
-    """(function, register), and the number of the last line with a place of its own that writes it."""
+    """(function, register) -> the number of the last line with its own place that writes the register."""
     for number, place in enumerate(places):
         if place is not None and place.is_known:
             instruction = instruction_at(text[number])

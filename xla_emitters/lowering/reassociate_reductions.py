@@ -1,12 +1,12 @@
-"""What adds up in a loop may be added in another order: LLVM then keeps several partial sums side by side, in a vector.
+"""Allows sums and products carried by loops to be reassociated: LLVM then keeps several partial results side by side, in a vector.
 
     %s = scf.for %j = %0 to %n step %1 iter_args(%a = %zero) {
       %b = arith.addf %a, %x                     ->              %b = arith.addf %a, %x fastmath<reassoc>
       scf.yield %b
     }
 
-Only sums and products of floats that a loop carries, and only the op that carries them: what is added is computed as before. HLO leaves the
-order of a reduction open; the bounds that results are held to do as well.
+Only float sums and products that a loop carries, and only the op that carries them: the added values are computed as before. HLO leaves
+the order of a reduction open, and so do the bounds on results.
 Source: LLVM language reference, "Fast-Math Flags"; XLA's semantics of Reduce.
 """
 

@@ -1,16 +1,16 @@
-"""The lines of SASS: which instruction of PTX each was made of, by ptxas, corrected where ptxas merged several into one.
+"""The PTX instruction of each line of SASS, as ptxas records it, corrected where ptxas merged several instructions into one.
 
     LDG.E.64.CONSTANT R4, desc[UR4][R4.64]         34: ld.global.nc.v2.b32 {%r14, %r15}, [%rd6];
     HMUL2.BF16_V2 R2, R4, R4                       37: mul.rn.bf16 %rs5, %rs3, %rs3;           ptxas says 34
     HMUL2.BF16_V2 R2, R4, R2                       38: mul.rn.bf16 %rs6, %rs3, %rs5;           ptxas says 34
 
-ptxas packs two halves into one instruction, which then has no line of its own, and shows that of the instruction before. Arithmetic
-whose line is a load, a store, a move or a branch is such an instruction; a move with such a line belongs to what it moves. The
-instruction of PTX is found by what it does (multiply, add, ...) and by the values that it reads. A value is the set of lines that may
-have made it: in PTX seen through moves, in SASS followed register by register in the order of the text. Of several that match, as for
-the elements of a vector, the first is taken. Where none matches, ptxas's line stays.
+ptxas packs two halves into one instruction, which then has no line of its own and shows the line of the instruction before it. Arithmetic
+with the line of a load, a store, a move or a branch is such an instruction; a move with such a line belongs to the value that it moves. The
+PTX instruction is found by its operation (multiply, add, ...) and by the values that it reads. A value is the set of lines that may
+have computed it: PTX is followed through moves, SASS register by register in text order. If several match, as for
+the elements of a vector, the first is taken. If none matches, ptxas's line stays.
 
-This is no proof: it follows the text, not the paths through it. It corrects nothing but the lines above.
+This is a heuristic: it follows the text, not the paths through it. It corrects only the lines described above.
 Source: nvdisasm --help, `--print-line-info-ptx`; PTX ISA 8.6, half precision instructions.
 """
 
@@ -40,7 +40,7 @@ _FAMILIES = {
 
 @dataclass(frozen=True)
 class SassLines:
-    """SASS, and for each of its lines that of PTX, from 1; 0 for a line without one."""
+    """SASS, and for each of its lines the line of PTX, from 1; 0 if it has none."""
 
     text: str
     lines: tuple[int, ...]
@@ -77,12 +77,12 @@ def _corrected(sass: Sequence[str], lines: Sequence[int], ptx: Sequence[str]) ->
 
 
 def _registers(operands: Sequence[str]) -> list[str]:
-    """The registers that are read, each once."""
+    """The distinct registers that are read."""
     return list(dict.fromkeys(found for operand in operands for found in _REGISTER.findall(operand)))
 
 
 def _kind(name: str, operands: Sequence[str]) -> str:
-    """What an instruction of SASS does, as a key of `_FAMILIES`: a fused multiply-add of zero multiplies, one by 1 adds."""
+    """The operation of a SASS instruction, as a key of `_FAMILIES`: a fused multiply-add of zero multiplies, one by 1 adds."""
     kind = name[1:].rstrip("2P").lower()
     if kind == "fma" and operands[-1] in ("RZ", "-RZ"):
         return "mul"
@@ -92,7 +92,7 @@ def _kind(name: str, operands: Sequence[str]) -> str:
 
 
 class _Ptx:
-    """The instructions of PTX by line, and for each the lines that made the values that it reads."""
+    """The PTX instructions by line, and for each the lines that computed the values that it reads."""
 
     def __init__(self, text: Sequence[str]) -> None:
         self._instructions: dict[int, Instruction] = {}
@@ -113,7 +113,7 @@ class _Ptx:
         return found is None or found.opcode in _NO_ARITHMETIC
 
     def matching(self, kind: str, read: Sequence[frozenset[int]]) -> frozenset[int]:
-        """The lines of PTX that do this with these values."""
+        """The lines of PTX that do this operation on these values."""
         known: Mapping[int, Instruction] = self._instructions
         values = [value for value in read if value]
         if not values:

@@ -1,4 +1,4 @@
-"""Index maps become unsigned arithmetic, where the known ranges allow it.
+"""Lowers index maps to unsigned arithmetic if the known ranges allow it.
 
     %i = xla_gpu.apply_indexing #map(%thread_id_x, %block_id_x)       // (th_x, bl_x) -> (th_x * 4 + bl_x * 512)
 ->
@@ -6,9 +6,9 @@
     %1 = arith.muli %block_id_x, %c512 overflow<nsw> : index
     %i = arith.addi %0, %1 overflow<nsw> : index
 
-mod is remui, floordiv divui, ceildiv ceildivui, max and min maxui and minui: one op each, and right only where nothing is negative.
-Where the ranges do not prove that, the op is left for xla-lower-affine, whose code is longer and always right; `--remarks` says so.
-affine.apply is lowered likewise when the ranges of all its operands are known. The map is simplified first, with the operands' ranges
+mod becomes remui, floordiv divui, ceildiv ceildivui, max and min maxui and minui: one op each, and right only for nonnegative numbers.
+If the ranges do not prove that, the op is left for xla-lower-affine, whose code is longer and always right; `--remarks` tells.
+affine.apply is lowered likewise if the ranges of all its operands are known. The map is simplified first, with the operands' ranges
 where they are tighter than the map's.
 Source: docs/reference/2 3.3 "xla-simplify-affine"; XLA simplify_affine.cc.
 """
@@ -75,7 +75,7 @@ class SimplifyAffinePass(KernelPass):
 
 
 def _map_of_affine_apply(op: affine.ApplyOp) -> IndexingMap | None:
-    """The op's map over its operands in their ranges; None when one is not known."""
+    """The op's map over its operands with their ranges; None if a range is unknown."""
     ranges = [range_of_value(operand) for operand in op.operands]
     known = [Variable(found) for found in ranges if found is not None]
     if len(known) != len(ranges):

@@ -1,6 +1,6 @@
-"""From the finished LLVM dialect to PTX, by LLVM. The ways to it; all end with the same checks.
+"""From the finished LLVM dialect to PTX, by LLVM: in three ways, which all end with the same checks.
 
-    print_llvm_ir(module) | LLVM as a library        llvm: a process that stays, for all modules that this process compiles
+    print_llvm_ir(module) | LLVM as a library        llvm: a process that stays alive, for all modules that this process compiles
 
     module { llvm.func @fusion ... }                 mlir-opt: one process for all kernels of a module
       -> module attributes {gpu.container_module} {
@@ -9,14 +9,14 @@
          } }
       -> mlir-opt --gpu-module-to-binary=format=isa -> gpu.binary @kernels [#gpu.object<..., assembly = "PTX">] -> PTX
 
-    mlir-translate | llvm-link libdevice and ids | opt | llc     steps: four processes, for looking at what is between
+    mlir-translate | llvm-link libdevice and ids | opt | llc     steps: four processes, to look at intermediate results
 
-`XLA_EMITTERS_TOOLCHAIN` names the way; without it (`auto`) it is llvm where LLVM 22's shared library is found, else mlir-opt, else
-llvmlite, which is LLVM as a Python package and works as llvm does. On every way LLVM is in a process of its own: where it ends itself, on
+`XLA_EMITTERS_TOOLCHAIN` names the way. By default (`auto`) it is llvm if LLVM 22's shared library is found, else mlir-opt, else
+llvmlite, which is LLVM as a Python package and works as llvm does. LLVM always runs in a separate process: if it ends itself on
 IR that it cannot compile, the caller gets a ToolError, and the next module a new process.
 
-mlir-opt answers 0 for a chip or a feature that it does not know, and for a missing libdevice. So the answer is checked: what the
-backend said on stderr, `.version`, `.target`, an `.entry` for every kernel, and no `.extern .func` left over.
+mlir-opt exits with 0 for an unknown chip or feature and for a missing libdevice. So the answer is checked: the backend's messages
+on stderr, `.version`, `.target`, an `.entry` for every kernel, and no `.extern .func` left over.
 Source: docs/reference/2 4.2 (XLA's LLVM options), docs/reference/3 section 6 (which of them the ways accept, and the traps).
 """
 
@@ -53,7 +53,7 @@ from xla_emitters.lowering.tools import (
 )
 from xla_emitters.lowering.ways import LIBRARIES, LINE_OPTIONS, LLVM_OPTIONS, Way, choose_way, tools_of
 
-# PTX 8.6 (CUDA 12.7) is what older drivers still take; these chips came later.
+# Older drivers still accept PTX 8.6 (CUDA 12.7); these chips came later.
 _PTX_VERSION = 86
 _PTX_VERSION_OF_LATER_CHIPS = {"sm_103": 88, "sm_120": 87, "sm_121": 88}
 _LIBDEVICE_PREFIX = "__nv_"
@@ -61,22 +61,22 @@ _BLOCK_IDS = 2**24
 
 
 def compile_to_ptx(module: ModuleOp, architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
-    """PTX of a module in the LLVM dialect, by the way that is chosen.
+    """PTX of a module in the LLVM dialect, by the chosen way.
 
-    module        llvm.func ops (one or more kernels carry `nvvm.kernel`), llvm.mlir.global ops, as the last pass leaves them; left as it is
+    module        llvm.func ops (one or more kernels carry `nvvm.kernel`), llvm.mlir.global ops, as the last pass leaves them; not modified
     architecture  "sm_75", "sm_80", "sm_90", "sm_90a", "sm_100" ...
-    returns       the text, one `.entry` a kernel, for PTX 8.6 or the first version that knows the chip
-    raises        ToolError: the tool is missing, fails, hangs, does not know the chip; libdevice lacks a function.
-                  InternalError: the module has no kernel, or calls a function that nothing defines. UsageError: see `choose_way`.
+    returns       the text, one `.entry` per kernel, for PTX 8.6 or the first version that supports the chip
+    raises        ToolError: the tool is missing, fails, hangs, or does not know the chip; or libdevice lacks a function.
+                  InternalError: the module has no kernel, or calls an undefined function. UsageError: see `choose_way`.
     """
     with start_compile(architecture, timeout_seconds=timeout_seconds) as compiler:
         return compiler.finish(module)
 
 
 def start_compile(architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> PtxCompiler:
-    """Starts the way's tool for one module that is still to come: loading it takes longer than compiling a kernel.
+    """Starts the way's tool for one module that comes later, because loading the tool takes longer than compiling a kernel.
 
-    raises  ToolError when it is missing, cannot start, or is of another version; UsageError
+    raises  ToolError if it is missing, cannot start, or has another version; UsageError
     """
     way = choose_way().way
     tool: RunningTool | ResidentTool | None = None
@@ -98,7 +98,7 @@ def start_compile(architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS
 
 
 class PtxCompiler:
-    """A started tool; a context manager, which ends the process if it was never given a module, or gives it back if it is to stay."""
+    """A started tool. As a context manager, it ends the process if no module was given to it, or returns it if it is to stay alive."""
 
     def __init__(
         self, architecture: str, way: Way, tool: RunningTool | ResidentTool | None, timeout_seconds: float
@@ -133,7 +133,7 @@ class PtxCompiler:
 
 
 def compile_to_llvm_ir(module: ModuleOp, architecture: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
-    """LLVM IR of a module in the LLVM dialect, libdevice linked and optimised: what PTX is made of. raises as `compile_to_ptx`."""
+    """Optimised LLVM IR of a module in the LLVM dialect, with libdevice linked: the input of PTX generation. raises as `compile_to_ptx`."""
     if (way := choose_way().way) in LIBRARIES:
         return _by_library(way, module, architecture, "llvm", None, timeout_seconds)
     with _linked(module) as libraries:
@@ -150,12 +150,12 @@ def compile_to_ptx_by_steps(
     *,
     timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> str:
-    """The same PTX as `compile_to_ptx`, with what is between.
+    """The same PTX as `compile_to_ptx`, with intermediate results.
 
-    directory  where kernel.mlir, kernel.ll, kernel-linked.ll, kernel-opt.ll and kernel.ptx are left to read; None: nowhere
+    directory  where to write kernel.mlir, kernel.ll, kernel-linked.ll, kernel-opt.ll and kernel.ptx; None: nowhere
     raises     as `compile_to_ptx`
 
-    By mlir-translate, llvm-link, opt and llc, or by LLVM as a library where that is the way.
+    Uses mlir-translate, llvm-link, opt and llc, or LLVM as a library if that is the way.
     """
     if (way := choose_way().way) not in LIBRARIES:
         return _ptx_by_steps(module, architecture, directory, timeout_seconds)
@@ -170,15 +170,15 @@ def compile_to_ptx_by_steps(
 
 
 def _borrow_llvm(way: Way) -> ResidentTool:
-    """LLVM, ready for jobs; started where none is idle."""
+    """An LLVM process, ready for jobs; starts one if none is idle."""
     (name,) = tools_of(way)
-    # Not beside this file: -P keeps its directory from hiding other modules; a shared library needs no packages.
+    # -P: the directory of this script must not hide other modules. A shared library needs no packages (-S).
     flags, library = (("-I", "-S"), find_tool(name).path) if way is Way.LLVM else (("-P",), find_tool(name).name)
     return borrow_tool((sys.executable, *flags, LLVM_PROCESS, library, *LLVM_OPTIONS, *LINE_OPTIONS), name)
 
 
 def _job(module: ModuleOp, architecture: str, wanted: str, directory: str | Path | None = None) -> dict[str, Any]:
-    """What `llvm_process` is asked; see there."""
+    """A job for `llvm_process`; see there."""
     called = [name for name, op in _functions(module) if _is_declared(op) and name.startswith(_LIBDEVICE_PREFIX)]
     return {
         "text": print_llvm_ir(module),
@@ -193,7 +193,7 @@ def _job(module: ModuleOp, architecture: str, wanted: str, directory: str | Path
 
 
 def _answer(tool: ResidentTool, job: dict[str, Any], timeout_seconds: float) -> tuple[str, str]:
-    """The result of a job, and what LLVM said beside it. raises ToolError with what LLVM says where it refuses."""
+    """The result of a job, and LLVM's messages. raises ToolError with LLVM's message if it refuses."""
     answer, said = tool.ask(job, timeout_seconds)
     if (refused := answer.get("error")) is None:
         return answer["result"], said
@@ -222,7 +222,7 @@ def _by_library(
 
 
 def _gpu_module(module: ModuleOp, libraries: Sequence[str], architecture: str) -> str:
-    """The module as mlir-opt takes it, with the target around it."""
+    """The module in the form that mlir-opt takes, with the target around it."""
     features = f"+ptx{_ptx_version(architecture)}"
     link = ", ".join(f'"{_escape(path)}"' for path in libraries)
     target = f'#nvvm.target<O = 3, chip = "{_escape(architecture)}", features = "{features}", link = [{link}]>'
@@ -251,7 +251,7 @@ def _ptx_by_steps(module: ModuleOp, architecture: str, directory: str | Path | N
 
 
 def _steps_to_llvm_ir(libraries: Sequence[str], architecture: str) -> list[tuple[str, list[str]]]:
-    """(file name of its result, command) of each tool on the way to optimised LLVM IR; each reads what the one before writes."""
+    """(file name of the result, command) of each tool up to optimised LLVM IR; each reads the previous tool's result."""
     steps = [("kernel.ll", [find_tool("mlir-translate").path, "--mlir-to-llvmir", "-"])]
     if libraries:
         link = [find_tool("llvm-link").path, "-S", "-", "--internalize", "--only-needed", *libraries]
@@ -261,7 +261,7 @@ def _steps_to_llvm_ir(libraries: Sequence[str], architecture: str) -> list[tuple
 
 
 def _machine(architecture: str) -> list[str]:
-    """The options that name the target, and XLA's."""
+    """LLVM's options for the target, and XLA's."""
     return [
         "-mtriple=nvptx64-nvidia-cuda",
         f"-mcpu={architecture}",
@@ -272,9 +272,9 @@ def _machine(architecture: str) -> list[str]:
 
 
 def module_body_text(module: ModuleOp) -> str:
-    """The module's ops in MLIR's generic form, one after the other, without the `module` around them.
+    """The module's ops in MLIR's generic form, one after the other, without the enclosing `module`.
 
-    Locations are written where functions have subprograms (xla-add-line-info).
+    Locations are written if functions have subprograms (xla-add-line-info).
     """
     has_lines = any(subprogram_of(op) for op in module.body.ops)
     return "".join(f"{print_ir(op, generic=True, locations=has_lines)}\n" for op in module.body.ops)
@@ -299,8 +299,8 @@ def _ids(module: ModuleOp) -> list[IdFunction]:
 def _ids_text(ids: Sequence[IdFunction]) -> str:
     """LLVM IR that defines the functions: the range of an id is metadata, which MLIR cannot write (see xla-convert-ids-to-calls).
 
-    Of block ids an attribute says as well that there are fewer than 2^24, or than the launch has: with blocks of 128 threads the number
-    of a thread then has no sign and does not wrap.
+    Attributes also say that block ids are below 2^24, or below the launch's number if that is larger: with blocks of 128 threads the
+    number of a thread is then nonnegative and does not wrap.
     """
     lines = [
         f"declare i32 @llvm.nvvm.read.ptx.sreg.{register}()"
@@ -350,7 +350,7 @@ def _hex(character: str) -> str:
 
 
 def _assembly_of(binary: str) -> str:
-    """The PTX inside mlir-opt's `gpu.binary`, unescaped; "" when there is none."""
+    """The PTX inside mlir-opt's `gpu.binary`, unescaped; "" if there is none."""
     _, marker, rest = binary.partition('assembly = "')
     if not marker:
         return ""
@@ -359,7 +359,7 @@ def _assembly_of(binary: str) -> str:
 
 
 def _check_ptx(ptx: str, module: ModuleOp, architecture: str, tool: RunningTool | ResidentTool, said: str) -> None:
-    """Hold the backend to its word; see the file's head."""
+    """Checks the backend's answer; see the file's head."""
     details = (f"command: {shlex.join(tool.command)}",)
     name = tool.name
     if refused := re.search(r"'(\S+)' is not a recognized (processor|feature) for this target", said):

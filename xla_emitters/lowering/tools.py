@@ -1,13 +1,13 @@
-"""The external programs: where LLVM's and NVIDIA's tools are, which versions, and how one is run. No other file starts one of them.
+"""The external programs: finds LLVM's and NVIDIA's tools, checks versions, runs them. No other file starts one of them.
 
-    find_tool("ptxas")            the file, by environment variable, then where it usually is; or an error that says how to get it
-    run_tool(command, data)       its answer; or an error with what it said, its exit code and the command
-    RunningTool(command)          started now, given its input later: loading takes longer than working
-    borrow_tool(command, name)    a `ResidentTool`, which stays when it has answered, for whoever comes next
+    find_tool("ptxas")            the file, by environment variable, then in its usual places; or an error that says how to install it
+    run_tool(command, data)       its answer; or an error with its messages, its exit code and the command
+    RunningTool(command)          started now, gets its input later: loading takes longer than working
+    borrow_tool(command, name)    a `ResidentTool`, which stays alive after an answer, for the next borrower
 
 LLVM must be version 22: tools are found by environment variable, then as `mlir-opt-22` or in LLVM 22's own directory, then on
-PATH, and another major version is refused by name. LLVM's shared library is what mlir-opt itself is linked with; llvmlite is LLVM 22 as a
-Python package. Both are loaded by a Python of their own. ptxas, nvdisasm
+PATH, and another major version is refused by name. LLVM's shared library is the one that mlir-opt is linked with; llvmlite is LLVM 22 as a
+Python package. Both are loaded in a separate Python process. ptxas, nvdisasm
 and libdevice come from NVIDIA's wheels in the running environment, then from PATH and the CUDA toolkit's directories.
 """
 
@@ -40,16 +40,16 @@ _SYSTEM_HAS_APT = sys.platform == "linux"
 _PACKAGES = f"apt-get install mlir-{LLVM_MAJOR}-tools llvm-{LLVM_MAJOR}"
 LLVM_HELP = _PACKAGES if _SYSTEM_HAS_APT else f"install MLIR and LLVM {LLVM_MAJOR}"
 LLVMLITE = "0.50"
-"""The llvmlite that has this LLVM."""
+"""The version of llvmlite that contains this LLVM."""
 LLVMLITE_HELP = install_command(extras="llvm")
 _SYSTEM_HAS_WHEELS = sys.platform in ("linux", "win32")
 NVIDIA_HELP = install_command(extras="ptxas") if _SYSTEM_HAS_WHEELS else "NVIDIA has no packages for this system"
 LLVM_PROCESS = str(Path(__file__).with_name("llvm_process.py"))
-"""What a Python of its own runs for LLVM as a library; to import it here would load ctypes."""
+"""The script that a separate Python runs for LLVM as a library; importing it here would load ctypes."""
 STAGE = "toolchain"
-"""What messages about tools, and about what they make, begin with."""
+"""The first words of messages about tools and their results."""
 
-# A tool that says nothing for so long hangs; GELU takes 0.05 s.
+# A tool that is silent for this many seconds hangs; GELU takes 0.05 s.
 TIMEOUT_SECONDS = 120.0
 
 
@@ -58,12 +58,12 @@ TIMEOUT_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class _Row:
-    """Where one tool can be.
+    """The possible places of one tool.
 
     variable  the environment variable that names the file
     inside    path inside a CUDA toolkit and inside NVIDIA's wheels, which are laid out alike; "" for LLVM's tools
-    package   the Python package that it is; then there is no variable
-    files     patterns of the paths that it has, of a shared library, which has its version in its name
+    package   the Python package, if the tool is one; then there is no variable
+    files     for a shared library: patterns of its paths, which have the version in the name
     """
 
     name: str
@@ -78,7 +78,7 @@ class _Row:
         return LLVMLITE_HELP if self.package else NVIDIA_HELP if self.inside else LLVM_HELP
 
 
-# How the names of programs end.
+# Suffix of program names.
 _PROGRAM = ".exe" if sys.platform == "win32" else ""
 _LIBRARIES = (
     f"/usr/lib/llvm-{LLVM_MAJOR}/lib/libLLVM.so.{LLVM_MAJOR}*",
@@ -98,7 +98,7 @@ _ROWS = (
     _Row("libdevice", "XLA_EMITTERS_LIBDEVICE", "nvvm/libdevice/libdevice.10.bc"),
     _Row("nvdisasm", "XLA_EMITTERS_NVDISASM", f"bin/nvdisasm{_PROGRAM}"),
 )
-# Packages of NVIDIA's wheels: for CUDA 12 one for each component, for CUDA 13 one for all.
+# Packages of NVIDIA's wheels: for CUDA 12 one per component, for CUDA 13 one for all.
 _WHEELS = ("nvidia.cuda_nvcc", "nvidia.cuda_nvdisasm", "nvidia.cu13")
 TOOL_NAMES = tuple(row.name for row in _ROWS)
 
@@ -112,7 +112,7 @@ class Tool:
 
     @property
     def version(self) -> str:
-        """As it says itself when asked: "22.1.8", "12.9.86"; "" for libdevice, which does not say. raises ToolError."""
+        """The version that it prints: "22.1.8", "12.9.86"; "" for libdevice, which has none. raises ToolError."""
         if self.name == "llvmlite":
             from importlib.metadata import version  # imported here: it takes long to load
 
@@ -131,7 +131,7 @@ def variable_of(name: str) -> str:
 def find_tool(name: str) -> Tool:
     """The tool called `name`, one of `TOOL_NAMES`.
 
-    raises ToolError when it is missing or, for LLVM's tools, of another major version than 22; the help says what to install.
+    raises ToolError if it is missing or, for LLVM's tools, has another major version than 22; the help says what to install.
     """
     row = next(row for row in _ROWS if row.name == name)
     if row.package:
@@ -146,7 +146,7 @@ def find_tool(name: str) -> Tool:
             help=f"{help}, or set {row.variable} to its path",
         )
     tool = Tool(name, path)
-    # To ask costs as much as to compile a kernel. The distribution's own names say the version.
+    # Asking a tool costs as much as compiling a kernel, so names with a version, as in distributions, are trusted.
     is_named = tried[-1] in _named_places(row) or (bool(row.files) and tried[-1] == path)
     if not row.inside and not is_named and tool.version.partition(".")[0] != str(LLVM_MAJOR):
         raise ToolError(
@@ -158,7 +158,7 @@ def find_tool(name: str) -> Tool:
 
 
 def _find_package(row: _Row) -> Tool:
-    """`find_tool` for a Python package; its path is that of its directory."""
+    """`find_tool` for a Python package; the tool's path is the package's directory."""
     roots = _package_roots(row.package)
     if not roots:
         raise ToolError(f"{row.name} is not installed", stage=STAGE, help=row.help)
@@ -173,7 +173,7 @@ def _find_package(row: _Row) -> Tool:
 
 
 def find_tools() -> dict[str, Tool | ToolError]:
-    """Every tool of `TOOL_NAMES`, or the error that says why not and how to get it."""
+    """Every tool of `TOOL_NAMES`, or the error that says why it is missing and how to install it."""
     found: dict[str, Tool | ToolError] = {}
     for name in TOOL_NAMES:
         try:
@@ -184,9 +184,9 @@ def find_tools() -> dict[str, Tool | ToolError]:
 
 
 def _locate(row: _Row) -> tuple[str | None, list[str]]:
-    """The path of the row's file and the places that were tried; (None, places) without one.
+    """The path of the row's file and the places that were tried; the path is None if nothing was found.
 
-    A path that the user gave by variable is taken or refused; nothing else is tried then.
+    A path that the user set by variable is used or refused; no other place is tried then.
     """
     if given := os.environ.get(row.variable):
         path = given if os.path.isfile(given) else shutil.which(given)
@@ -210,7 +210,7 @@ def _places(row: _Row) -> list[str]:
 
 
 def _named_places(row: _Row) -> list[str]:
-    """Those of LLVM's tools whose version is in the name."""
+    """The places of LLVM's tools that have the version in the name."""
     if row.files:
         return list(_matching(row.files))
     return [f"{row.name}-{LLVM_MAJOR}", f"/usr/lib/llvm-{LLVM_MAJOR}/bin/{row.name}"]
@@ -218,7 +218,7 @@ def _named_places(row: _Row) -> list[str]:
 
 @lru_cache
 def _matching(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    """The files of the patterns, and the patterns that have none. Looked for once: it takes as long as half of a small kernel's passes."""
+    """The matching files, and the patterns without a match. Cached: a search takes half as long as the passes of a small kernel."""
     return tuple(path for pattern in patterns for path in sorted(glob.glob(pattern)) or [pattern])
 
 
@@ -228,7 +228,7 @@ def _inside(roots: Sequence[str], row: _Row) -> list[str]:
 
 @lru_cache
 def _package_roots(package: str) -> tuple[str, ...]:
-    """Directories of an installed package such as nvidia.cuda_nvcc; () when it is not installed. Imports only its parents."""
+    """Directories of an installed package such as nvidia.cuda_nvcc; () if it is not installed. Imports only its parents."""
     try:
         spec = importlib.util.find_spec(package)
     except ModuleNotFoundError:  # its parent is missing
@@ -238,7 +238,7 @@ def _package_roots(package: str) -> tuple[str, ...]:
 
 @lru_cache
 def _version_of(command: Sequence[str], name: str, modified_ns: int) -> str:
-    """What `command --version` says, e.g. "22.1.8"; "" when it says nothing like it. Asked once for a file as last modified."""
+    """The version in the output of `command --version`, e.g. "22.1.8"; "" if there is none. Cached by file and modification time."""
     said = RunningTool([*command, "--version"], name).finish(b"", timeout_seconds=10.0).text
     found = re.search(r"LLVM version (\d+[.\d]*)|\bV(\d+[.\d]*)", said)
     return (found[1] or found[2]).rstrip(".") if found else ""
@@ -249,7 +249,7 @@ def _version_of(command: Sequence[str], name: str, modified_ns: int) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a tool wrote: its result, and what it said beside it, on stderr."""
+    """The output of a tool: its result, and its messages on stderr."""
 
     result: bytes
     said: str
@@ -269,8 +269,8 @@ class RunningTool:
     """A started tool that waits for its input.
 
     command  path and arguments
-    name     what messages call it; the file's name without
-    raises   ToolError when it cannot start
+    name     for messages; default: the file's name
+    raises   ToolError if it cannot start
     """
 
     def __init__(self, command: Sequence[str], name: str = "") -> None:
@@ -284,10 +284,10 @@ class RunningTool:
             raise ToolError(reason, stage=STAGE, details=(f"command: {shlex.join(command)}",)) from error
 
     def finish(self, data: bytes, timeout_seconds: float = TIMEOUT_SECONDS) -> Answer:
-        """Gives the tool its input and waits for its answer. Can be called once.
+        """Sends the tool its input and waits for its answer. Can be called once.
 
-        raises ToolError when it does not end in time, or ends with another exit code than 0: with the first line that it said
-        about an error, the rest below, and the command
+        raises ToolError if it does not end in time, or its exit code is not 0: with its first line about an error, the rest below,
+        and the command
         """
         shown = shlex.join(self.command)
         try:
@@ -302,14 +302,14 @@ class RunningTool:
         return Answer(out, err.decode(errors="replace"))
 
     def stop(self) -> None:
-        """Ends the process if it is still there."""
+        """Ends the process if it still runs."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.communicate()
 
 
 def _failure(name: str, command: Sequence[str], code: int, said: str) -> ToolError:
-    """The error of a tool that ended: with the first line that it said about an error, the rest below."""
+    """The error for a tool that failed: its first line about an error, with the rest below."""
     lines = [line for line in said.splitlines() if line.strip()]
     first = next((line for line in lines if "error" in line.lower() or "fatal" in line.lower()), "")
     how = f"exit {code}" if code >= 0 else f"signal {-code}"
@@ -321,12 +321,12 @@ def _failure(name: str, command: Sequence[str], code: int, said: str) -> ToolErr
 
 
 class ResidentTool:
-    """A tool that answers one job after the other: a line of JSON for a line of JSON.
+    """A tool that answers jobs one after the other: a line of JSON for a line of JSON.
 
-    A context manager, which gives it back to those that are idle. One that failed, or did not answer in time, is ended instead.
+    As a context manager, it returns the tool to the idle ones, or ends it if it failed or did not answer in time.
 
-    command  as `RunningTool`, likewise name
-    raises   ToolError when it cannot start
+    command, name  as `RunningTool`
+    raises   ToolError if it cannot start
     """
 
     def __init__(self, command: Sequence[str], name: str) -> None:
@@ -334,7 +334,7 @@ class ResidentTool:
         self.name = name
         self._process_id = os.getpid()
         self._is_asked = False
-        # A file: what it says is read when it has answered, and a pipe that nobody reads would stop it.
+        # A file, not a pipe: messages are read only after an answer, and a full pipe would block the tool.
         self._said = tempfile.TemporaryFile()
         self._read = 0
         try:
@@ -346,19 +346,19 @@ class ResidentTool:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked: it runs, and it is this process that started it, not the one that this is a fork of."""
+        """Whether it can take a job: it runs, and was started by this process, not by the process that this one was forked from."""
         return self._process_id == os.getpid() and self._process.poll() is None
 
     @property
     def process(self) -> int:
-        """Its number, as the system has it."""
+        """Its process id."""
         return self._process.pid
 
     def ask(self, job: dict[str, Any], timeout_seconds: float = TIMEOUT_SECONDS) -> tuple[dict[str, Any], str]:
-        """The answer to a job, and what the tool said beside it. raises ToolError as `RunningTool.finish`"""
+        """The answer to a job, and the tool's messages. raises ToolError as `RunningTool.finish`"""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        # An answer that nobody waits for any more would be taken for that to the next job.
+        # While this is set, an abandoned answer might be taken for the answer to the next job.
         self._is_asked = True
         late = threading.Event()
         timer = threading.Timer(timeout_seconds, lambda: (late.set(), self._process.kill()))
@@ -385,7 +385,7 @@ class ResidentTool:
         raise _failure(self.name, self.command, code, self._heard())
 
     def stop(self) -> None:
-        """Gives it back, or ends it if it cannot be asked again. Can be called more than once."""
+        """Returns it to the idle tools, or ends it if it cannot be used again. Can be called more than once."""
         if self._is_asked or not self.is_alive:
             self.end()
             return
@@ -397,7 +397,7 @@ class ResidentTool:
             ended.end()
 
     def end(self) -> None:
-        """Ends the process. In a fork of the process that started it, only lets go of it."""
+        """Ends the process. In a fork of the process that started it, only forgets it."""
         if self._process_id != os.getpid():
             return
         self._process.kill()
@@ -408,7 +408,7 @@ class ResidentTool:
                     pipe.close()
 
     def _heard(self) -> str:
-        """What it said since the last answer."""
+        """The messages since the last answer."""
         self._said.seek(self._read)
         data = self._said.read()
         self._read += len(data)
@@ -437,13 +437,13 @@ def borrow_tool(command: Sequence[str], name: str) -> ResidentTool:
 
 
 def idle_processes() -> tuple[int, ...]:
-    """The processes that stay, for whoever counts what they take."""
+    """The ids of the processes that stay alive, for measuring what they use."""
     with _IDLE_LOCK:
         return tuple(tool.process for tool in _IDLE)
 
 
 def end_idle_tools() -> None:
-    """Ends the tools that stayed; those that come later start anew."""
+    """Ends the idle tools; later ones are started anew."""
     with _IDLE_LOCK:
         while _IDLE:
             _IDLE.pop().end()

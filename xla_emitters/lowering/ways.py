@@ -1,9 +1,9 @@
-"""The ways to PTX: which there are, which is taken, and what PTX depends on besides the module.
+"""The ways to PTX: which exist, which one is chosen, and what PTX depends on besides the module.
 
     XLA_EMITTERS_TOOLCHAIN=auto     ->  Choice(Way.LLVM, "libLLVM is here")
     tools_fingerprint()             ->  "LLVM options -nvptx-prec-divf32=1 ...", the way, and path, size and time of each tool
 
-`toolchain.py` goes these ways. This file loads neither xDSL nor a tool, so that a program that was compiled before is found without either.
+`toolchain.py` implements them. This file loads neither xDSL nor a tool, so that a program compiled before is found without either.
 Source: docs/reference/2 4.2 (XLA's LLVM options), docs/reference/3 section 6 (which of them the ways accept).
 """
 
@@ -25,8 +25,8 @@ LLVM_OPTIONS = (
     "-inline-threshold=1100",
 )
 
-# Of line information: an instruction without a line says so, instead of having that of the one before; one that is made of several keeps
-# the line of one of them. Without line information they do nothing.
+# For line information: an instruction without a line is marked so, instead of inheriting the previous line; an instruction merged from
+# several keeps the line of one of them. Without line information these options do nothing.
 LINE_OPTIONS = ("-use-unknown-locations=Enable", "-pick-merged-source-locations")
 
 TOOLCHAIN = "XLA_EMITTERS_TOOLCHAIN"
@@ -49,24 +49,24 @@ _TOOLS = {
     Way.LLVMLITE: ("llvmlite",),
 }
 LIBRARIES = (Way.LLVM, Way.LLVMLITE)
-"""The ways on which LLVM is a library in a process that stays."""
+"""The ways that run LLVM as a library in a process that stays alive."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The way that is taken, and why."""
+    """The chosen way, and the reason."""
 
     way: Way
     reason: str
 
 
 def tools_of(way: Way) -> tuple[str, ...]:
-    """The tools that the way starts; libdevice is looked for where a kernel calls it."""
+    """The tools that the way starts; libdevice is searched for only if a kernel calls it."""
     return _TOOLS[way]
 
 
 def asked_way() -> Way | None:
-    """The way that `XLA_EMITTERS_TOOLCHAIN` names; None for `auto` and where it is not set. raises UsageError for any other."""
+    """The way that `XLA_EMITTERS_TOOLCHAIN` names; None if it is `auto` or not set. raises UsageError for any other value."""
     asked = os.environ.get(TOOLCHAIN) or AUTO
     if asked == AUTO:
         return None
@@ -78,10 +78,10 @@ def asked_way() -> Way | None:
 def choose_way() -> Choice:
     """The way that `XLA_EMITTERS_TOOLCHAIN` names; without it the first of llvm, mlir-opt and llvmlite whose tool is found.
 
-    llvm stands for llvmlite too, where that is the LLVM library that is here. An mlir-opt or a library that the user names is taken or
-    refused: nothing stands in for it.
+    llvm falls back to llvmlite if that is the only LLVM library here. An mlir-opt or a library that the user names is used or
+    refused; there is no fallback for it.
 
-    raises  UsageError for a way that there is not, ToolError when what the way needs is missing
+    raises  UsageError for an unknown way, ToolError if a tool of the way is missing
     """
     if (asked := asked_way()) is not None:
         ways, why = (LIBRARIES if asked is Way.LLVM else (asked,)), f"{TOOLCHAIN} says so"
@@ -103,7 +103,7 @@ def choose_way() -> Choice:
             return Choice(way, why or "; ".join((*(error.message for error in missing), f"{tools_of(way)[0]} is here")))
     if len(missing) == 1:
         raise missing[0]
-    # The last is the one that Python's packages have.
+    # The last one is the package for Python.
     *others, last = missing
     first = others[-1]
     details = (*first.details, *(error.message for error in missing if error is not first))
@@ -112,7 +112,7 @@ def choose_way() -> Choice:
 
 
 def ptx_reason_missing() -> str | None:
-    """In one line, why no PTX can be made here, and what to install; None where it can. raises UsageError as `choose_way`."""
+    """Why no PTX can be made here and what to install, in one line; None if it can. raises UsageError as `choose_way`."""
     try:
         choose_way()
         find_tool("libdevice")
@@ -122,11 +122,11 @@ def ptx_reason_missing() -> str | None:
 
 
 def tools_fingerprint(*, with_sass: bool = False) -> str:
-    """What PTX depends on besides the module: the way to it, its tools, and libdevice. Changes when one of them is replaced.
+    """A text of all that PTX depends on besides the module: the way, its tools, and libdevice. Changes when one of them is replaced.
 
-    with_sass  the tools behind PTX too
+    with_sass  include the tools that assemble PTX
 
-    Cheap: it looks at the files, and does not ask them. raises ToolError when one is missing, UsageError.
+    Cheap: it only looks at the files. raises ToolError if one is missing, UsageError.
     """
     way = choose_way().way
     parts = [f"LLVM options {' '.join((*LLVM_OPTIONS, *LINE_OPTIONS))}", way.value]

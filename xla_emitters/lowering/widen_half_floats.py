@@ -1,4 +1,4 @@
-"""What computes in bf16 or f16 computes in f32, and conversions to them are code: for a CPU, where LLVM would call functions of no library.
+"""Computes bf16 and f16 arithmetic in f32, and conversions to them by code: on a CPU, LLVM would call functions that no library has.
 
     %z = arith.mulf %x, %y : bf16                         %a = arith.extf %x : bf16 to f32
                                                           %b = arith.extf %y : bf16 to f32
@@ -7,10 +7,10 @@
 
     %z = arith.truncf %c : f32 to bf16              ->    (bits + 0x7fff + (bits >> 16 & 1)) >> 16, or a quiet NaN
     %z = arith.truncf %c : f64 to bf16, f16         ->    to f32 rounded to odd, then as from f32
-    %z = arith.sitofp %i : i32 to bf16              ->    to f64, and from there
+    %z = arith.sitofp %i : i32 to bf16              ->    to f64, then as from f64
 
-f32 has more than twice the digits of either type, so that sums, products, quotients and roots rounded twice are rounded right. Conversions
-between f32 and f16 stay: they are instructions. An instruction of x86 for bf16 is not used: it takes subnormal numbers for zero.
+f32 has more than twice the digits of either type, so sums, products, quotients and roots that are rounded twice are right. Conversions
+between f32 and f16 stay: they are instructions. The bf16 instruction of x86 is not used: it treats subnormal numbers as zero.
 Source: S. Figueroa, "When is double rounding innocuous?" (1995); `narrow_floats` for rounding to odd.
 """
 
@@ -59,7 +59,7 @@ class WidenHalfFloatsPass(KernelPass):
 
 
 def _widen(op: Operation) -> None:
-    """Puts conversions around an op on halves."""
+    """Inserts conversions around an op on halves."""
     builder = located_builder(InsertPoint.before(op), op)
     for number, operand in enumerate(op.operands):
         if isinstance(operand.type, HALVES):
@@ -73,7 +73,7 @@ def _widen(op: Operation) -> None:
 
 
 def _convert(op: arith.ExtFOp | arith.TruncFOp) -> None:
-    """Takes a conversion from or to a half apart, where it is more than an instruction."""
+    """Expands a conversion from or to a half unless it is one instruction."""
     builder = located_builder(InsertPoint.before(op), op)
     source, target = op.input, op.result.type
     match source.type, target:
@@ -96,7 +96,7 @@ def _convert(op: arith.ExtFOp | arith.TruncFOp) -> None:
 
 
 def _bfloat(builder: Builder, bits: SSAValue) -> SSAValue:
-    """The bf16 nearest to the f32 of these bits, ties to even."""
+    """The bf16 nearest to the f32 with these bits, ties to even."""
 
     def constant(value: int) -> SSAValue:
         return builder.insert(arith.ConstantOp(IntegerAttr(value, i32, truncate_bits=True))).result

@@ -1,1 +1,1 @@
-"""From HLO of which each fusion is one kernel to the steps of a program: what runs when, on which arrays, in whose memory."""
+"""From HLO in which each fusion is one kernel to the steps of a program: their order, their arrays, and the memory of these."""

@@ -1,17 +1,18 @@
-"""What a host computation does, as steps: instructions in program order, and memory for the arrays between them.
+"""The steps of a host computation: its instructions in program order, and memory for the arrays between them.
 
     fusion                   a kernel
-    while                    a loop over steps of its condition and its body
-    conditional              a branch, one list of steps for each computation
-    bitcast                  a copy of the bytes, where elements get another width; else nothing: it names the same memory
-    what a library computes  a library call
+    while                    a loop over the steps of its condition and its body
+    conditional              a branch, with a list of steps for each computation
+    bitcast                  a copy of the bytes if the elements' width changes; otherwise nothing: it names the same memory
+    library instruction      a library call
 
 A buffer (see `host_values`) has memory from the instruction that makes it to the last one that reads it: a temporary is allocated before
-the one and released after the other. A buffer that ends as a result is where results are wanted, if it can be, and is then the caller's.
+the former and released after the latter. A buffer that becomes a result is placed in the result's memory if possible, and then the caller
+owns it.
 
-A loop's state is one slot for each leaf that the body changes. The body makes a new value there at once where nothing reads the old one
-then or later; elsewhere in a temporary, which is copied at the end of the body. Branches make their results where the instruction's
-results are. Results that are one buffer, or parameters, are copied at the end.
+A loop's state has one slot for each leaf that the body changes. The body writes the new value directly to the slot if no instruction reads
+the old value at that time or later; otherwise to a temporary, which is copied at the end of the body. Branches write their results to the
+slots of the instruction's results. Results that share a buffer, or are parameters, are copied at the end.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ from xla_emitters.program import (
 
 @dataclass(frozen=True)
 class PlannedKernel:
-    """What becomes a kernel, with the arrays it reads, one per operand, and those it writes, one per leaf of its result.
+    """A future kernel, with the arrays that it reads, one per operand, and those that it writes, one per leaf of its result.
 
     view               of a fusion instruction, or of an ENTRY without fusions, which is emitted as if a fusion called it
-    operands, results  at its first launch; a computation that several instructions run launches it with other arrays too
+    operands, results  of its first launch; a computation that several instructions run launches it with other arrays, too
     """
 
     view: FusionView
@@ -75,7 +76,7 @@ class Planner:
     """Makes the steps of a program's host computations; numbers its temporaries and kernels.
 
     temporaries  their types, by number
-    kernels      each once, in the order of their first launch
+    kernels      distinct, in the order of their first launch
     """
 
     def __init__(self) -> None:
@@ -86,20 +87,20 @@ class Planner:
         self._views: dict[FusionOp, FusionView] = {}
 
     def view(self, fusion: FusionOp) -> FusionView:
-        """The view of a fusion, always the same one: analyses keep on it what they found."""
+        """The view of a fusion, always the same one, because analyses cache their results in it."""
         if fusion not in self._views:
             self._views[fusion] = view_of(fusion)
         return self._views[fusion]
 
     def temporary(self, ir_type: Attribute) -> Slot:
-        """A new slot."""
+        """A new slot for a temporary."""
         self.temporaries.append(ir_type)
         return Slot("temporary", len(self.temporaries) - 1)
 
     def launch(
         self, source: FusionOp | ComputationOp, view: FusionView, operands: Sequence[Slot], results: Sequence[Slot]
     ) -> Kernel:
-        """The step of a kernel that has no code yet, named by its number."""
+        """The step that launches a kernel, which has no code yet and is named by its number."""
         planned = PlannedKernel(view, tuple(operands), tuple(results))
         number = self._numbers.setdefault(source, len(self.kernels))
         if number == len(self.kernels):
@@ -109,10 +110,10 @@ class Planner:
     def steps_of(
         self, values: HostValues, given: Sequence[Slot], wanted: Sequence[Slot], *, is_loop_body: bool = False
     ) -> tuple[Step, ...]:
-        """What a host computation does.
+        """The steps of a host computation.
 
         given         the slots of its parameters' leaves, in order
-        wanted        where its results are to be; the caller gives them memory
+        wanted        the slots for its results; the caller gives them memory
         is_loop_body  `given` and `wanted` are the loop's state: parameter and result of one number share a slot
         """
         return tuple(_HostSteps(self, values, given, wanted, is_loop_body=is_loop_body).all())
@@ -120,10 +121,10 @@ class Planner:
 
 @dataclass
 class _HostSteps:
-    """The steps of one host computation; arguments as those of `Planner.steps_of`.
+    """Makes the steps of one host computation; arguments as in `Planner.steps_of`.
 
-    slots  buffer -> where it is
-    own    the buffers whose memory comes and goes with steps here
+    slots  buffer -> its slot
+    own    the buffers that these steps allocate and release
     """
 
     planner: Planner
@@ -146,7 +147,7 @@ class _HostSteps:
                 self.slots[buffer] = slot
 
     def _is_free(self, old: Leaf, buffer: Leaf) -> bool:
-        """Whether a buffer can be where a loop's state has another value when the body begins."""
+        """Whether a buffer can use the slot of a loop's state that holds another value when the body begins."""
         return self.last[old] < self.places[buffer[0]]
 
     def all(self) -> Iterator[Step]:
@@ -170,7 +171,7 @@ class _HostSteps:
         yield from (Release(self.slots[buffer]) for buffer in dying.get(self.values.end, ()) if buffer in self.own)
 
     def _moves(self) -> Iterator[Step]:
-        """Copies results to where they are wanted, all at once: what one copy overwrites, another may read."""
+        """Copies results to their slots, all at once: one copy may overwrite what another one reads."""
         pairs = [(self._slot(leaf), slot) for leaf, slot in zip(self.values.root, self.wanted, strict=True)]
         pairs = [(source, target) for source, target in pairs if source != target]
         overwritten = {target for _, target in pairs}
@@ -193,7 +194,7 @@ class _HostSteps:
         return [self._slot(leaf) for leaf in self.values.leaves[op.result]]
 
     def _steps_for(self, op: HloOp) -> Iterator[Step]:
-        """The steps of one instruction, when the buffers of its results have memory."""
+        """The steps of one instruction; the buffers of its results have memory by then."""
         match op.opcode:
             case "fusion":
                 assert isinstance(op, FusionOp)
@@ -203,7 +204,7 @@ class _HostSteps:
             case "conditional":
                 yield from self._branch(op)
             case "after-all":
-                pass  # a token is no array, and steps run in order
+                pass  # a token is not an array, and steps run in order
             case "bitcast":
                 yield Copy(self._slots_of(op.operands[0])[0], self._results(op)[0])
             case _:
@@ -215,7 +216,7 @@ class _HostSteps:
         view = self.planner.view(fusion)
         slots = {operand: self._slots_of(operand)[0] for operand in fusion.operands}
         for number, operand in aliases_of(view).items():
-            # The caller's arrays stay as they are: launchers copy them.
+            # The caller's arrays stay unchanged: launchers copy them.
             if (fusion, number) in self.values.starts and slots[operand].kind != "parameter":
                 target = self._slot((fusion, number))
                 yield Copy(slots[operand], target)
@@ -264,7 +265,7 @@ class _HostSteps:
         return LibraryCall(name, op.instruction_name.data, tuple(operands), tuple(results), config)
 
     def _unused_workspaces(self, op: HloOp) -> frozenset[int]:
-        """Numbers of a library call's results that XLA gives it as memory to work in, and that nothing reads."""
+        """Numbers of a library call's results that XLA provides only as workspace and that no instruction reads."""
         unread = {number for number in range(len(leaf_types(op.result.type))) if (op, number) not in self.values.reads}
         if not unread or not is_library_call(op):
             return frozenset()
@@ -273,7 +274,7 @@ class _HostSteps:
 
 
 def known_trip_count(loop: HloOp) -> int | None:
-    """How often XLA says that the body of a `while` runs: `backend_config={"known_trip_count":{"n":"10"}}`."""
+    """The number of iterations of a `while` that XLA states: `backend_config={"known_trip_count":{"n":"10"}}`."""
     config = loop.attributes.get("backend_config")
     try:
         found: Any = json.loads(config.data) if isinstance(config, StringAttr) else {}

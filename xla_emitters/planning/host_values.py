@@ -1,13 +1,13 @@
-"""The arrays of a host computation: which instruction makes each, where it is read last, and which of them share memory.
+"""The arrays of a host computation: the instruction that makes each, its last read, and which arrays share memory.
 
     %w = (s32[], f32[8]) while(%s)              leaves of %w: (while, 0), (while, 1)
-    %x = f32[8] get-tuple-element(%w), index=1  leaf of %x: (while, 1)         tuples and bitcasts only name what others make
-    %u = f32[8] fusion(%x, ...), an update      leaf of %u: (u, 0), in the memory of (while, 1) if no later instruction reads that
+    %x = f32[8] get-tuple-element(%w), index=1  leaf of %x: (while, 1)         tuples and bitcasts only name existing leaves
+    %u = f32[8] fusion(%x, ...), an update      leaf of %u: (u, 0), in the memory of (while, 1) if no later instruction reads that leaf
 
 A *leaf* is an instruction and the number of an array in its result. Leaves that share memory are a *buffer*, named by its first leaf:
-an update in place has the buffer of what it updates, a loop's result has that of the loop's initial value. Both only where nothing reads
-the old value afterwards; elsewhere the new value has a buffer of its own, which starts as a copy.
-What a loop hands on unchanged is not made by the loop: its result is the initial value.
+an update in place has the buffer of its operand, a loop's result has the buffer of the loop's initial value. Both hold only if no
+instruction reads the old value afterwards; otherwise the new value has its own buffer, which starts as a copy.
+A state leaf that a loop does not change is not made by the loop: its result is the initial value.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Leaf = tuple[HloOp, int]
 
 @dataclass(frozen=True, eq=False)
 class HostValues:
-    """The arrays of one host computation, as the file's head says.
+    """The arrays of one host computation; see the file's head.
 
-    instructions  in program order; those that only name what others make among them
+    instructions  in program order, including those that only name existing leaves
     root          the leaves of the computation's result
-    reads         leaf -> place of the last instruction that reads it, `end` for those in the root; leaves that nothing reads are left out
-    buffers       leaf -> the first leaf that has its memory
+    reads         leaf -> position of the last instruction that reads it, `end` for leaves of the root; unread leaves have no entry
+    buffers       leaf -> the first leaf in the same memory
     starts        leaf that starts as a copy -> the leaf that is copied
     """
 
@@ -56,7 +56,7 @@ class HostValues:
 
     @property
     def end(self) -> int:
-        """The place of the root: behind the last instruction."""
+        """The position of the root: after the last instruction."""
         return len(self.instructions)
 
     @property
@@ -64,7 +64,7 @@ class HostValues:
         return self.leaves[self.computation.root]
 
     def last_reads(self) -> dict[Leaf, int]:
-        """Buffer -> place of the last instruction that reads or makes a leaf in it."""
+        """Buffer -> position of the last instruction that reads or makes a leaf in it."""
         places = {op: place for place, op in enumerate(self.instructions)}
         last = dict[Leaf, int]()
         for leaf, buffer in self.buffers.items():
@@ -73,7 +73,7 @@ class HostValues:
 
     @property
     def handed_on(self) -> frozenset[int]:
-        """Of a loop's body: the numbers of the leaves of its parameter that it returns as they are."""
+        """For a loop's body: the numbers of the leaves of its parameter that it returns unchanged."""
         return frozenset(
             number
             for number, (op, at) in enumerate(self.root)
@@ -83,7 +83,7 @@ class HostValues:
 
 @dataclass(frozen=True, eq=False)
 class ModuleValues:
-    """Finds the values of a module's host computations, each once.
+    """Finds the values of a module's host computations, once for each computation.
 
     view   returns the view of a fusion
     """
@@ -94,7 +94,7 @@ class ModuleValues:
     )
 
     def of(self, computation: ComputationOp, *, is_state: bool = False) -> HostValues:
-        """The values of a computation. `is_state`: its parameters' memory is its own, as that of a loop's body is."""
+        """The values of a computation. `is_state`: it owns the memory of its parameters, as a loop's body does."""
         key = computation, is_state
         if key not in self._found:
             self._found[key] = self._values(computation, is_state)
@@ -149,7 +149,7 @@ class ModuleValues:
                 last[buffer] = max(last.get(buffer, place), values.reads.get(leaf, place))
 
     def _goes_on_with(self, leaf: Leaf, values: HostValues) -> Leaf | None:
-        """The array whose memory a leaf should have: what is updated, a loop's initial value."""
+        """The array whose memory a leaf should have: the updated operand, or a loop's initial value."""
         op, number = leaf
         if isinstance(op, FusionOp):
             updated = aliases_of(self.view(op)).get(number)
@@ -158,7 +158,7 @@ class ModuleValues:
 
 
 def is_name(op: HloOp) -> bool:
-    """Whether an instruction makes nothing, but names what others make."""
+    """Whether an instruction makes no array and only names existing ones."""
     return isinstance(op, TupleOp | GetTupleElementOp) or (isinstance(op, BitcastOp) and is_same_memory(op))
 
 

@@ -1,4 +1,4 @@
-"""The steps of a program, from a module of which each fusion is one kernel.
+"""The steps of a program, from a module in which each fusion is one kernel.
 
     ENTRY main {                                     parameters  p0 p1        temporaries  t0       results  r0
       %x = f32[8] parameter(0)
@@ -7,8 +7,8 @@
       ROOT %b = f32[8] fusion(%a), calls=second      kernel b: reads t0, writes r0
     }                                                release t0
 
-`host_steps` makes the steps of one computation. An ENTRY of emittable instructions alone is itself one kernel, named after the computation.
-Results of a tuple are numbered by leaf.
+`host_steps` makes the steps of one computation. An ENTRY with only emittable instructions is itself one kernel, named after the
+computation. Results of a tuple are numbered by leaf.
 Source: docs/reference/contracts "Program"; docs/reference/2 4.1, section 5 "fusion wrapper"; XLA buffer_assignment.cc and while_thunk.cc.
 """
 
@@ -37,7 +37,7 @@ class ProgramPlan:
     """The steps of a program before its kernels have code, and the array types of all slots.
 
     kernels  in the order of their first launch
-    steps    kernels in it are named by their number in `kernels`, and have no code: see `with_code`
+    steps    their kernels are named by their number in `kernels`, and have no code: see `with_code`
     """
 
     parameters: tuple[Attribute, ...]
@@ -47,7 +47,7 @@ class ProgramPlan:
     steps: tuple[Step, ...]
 
     def with_code(self, kernels: Sequence[Kernel]) -> tuple[Step, ...]:
-        """The steps with compiled kernels, one for each of `self.kernels`, on the arrays of each launch."""
+        """The steps with the compiled kernels, one for each of `self.kernels`, on the arrays of each launch."""
         with _deep_enough(len(kernels)):
             return tuple(_with_code(step, kernels) for step in self.steps)
 
@@ -55,7 +55,7 @@ class ProgramPlan:
 def plan_program(module: ModuleOp) -> ProgramPlan:
     """The plan for a module.
 
-    raises   Unsupported for instructions that no step is for, for parameters that are tuples, and for what is no array
+    raises   Unsupported for instructions without a step, for parameters that are tuples, and for values that are not arrays
     """
     entry = entry_of(module)
     for parameter in entry.parameters:
@@ -68,7 +68,7 @@ def plan_program(module: ModuleOp) -> ProgramPlan:
     if is_one_kernel(entry):
         steps: tuple[Step, ...] = (planner.launch(entry, view_of(entry), given, wanted),)
     else:
-        # Callees first: what a loop hands on is known when the computation around it is looked at.
+        # Callees first: a loop's unchanged leaves must be known when the computation around it is planned.
         computations = run_by(entry)
         for op in (op for computation in computations for op in computation.instructions if op.opcode == "while"):
             planner.values.of(called_by(op)[1], is_state=True)
@@ -82,19 +82,19 @@ def plan_program(module: ModuleOp) -> ProgramPlan:
 
 
 def refuse_without_buffer(op: HloOp, types: Sequence[Attribute]) -> None:
-    """raises Unsupported where one of the types is no array: a token, say."""
+    """raises Unsupported if one of the types is not an array, for example a token."""
     if without := [ir_type for ir_type in types if not is_array(ir_type)]:
         raise op.unsupported(f"no buffer for {type_text(without[0])}")
 
 
 _FRAMES_PER_COMPUTATION = 10
 _MOST_FRAMES = 20_000
-"""Limit of Python's frames while steps in steps are made: a few for each computation that may run another."""
+"""The number of Python frames for nested steps: a few for each computation that may run another one."""
 
 
 @contextmanager
 def _deep_enough(computations: int) -> Generator[None]:
-    """Raises Python's recursion limit so far that every computation may be run by another one."""
+    """Raises Python's recursion limit enough for a chain in which every computation is run by another one."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, min(before + _FRAMES_PER_COMPUTATION * computations, _MOST_FRAMES)))
     try:

@@ -1,4 +1,4 @@
-"""What a kernel costs, without a GPU: resources, instructions, bytes, and an expected time with the bound that gives it.
+"""The cost of a kernel, computed without a GPU: resources, instructions, bytes, and an expected time with the bound that determines it.
 
     PTX ─ptxas─> registers, spills, shared bytes ─occupancy─> resident warps ┐
         └nvdisasm─> SASS ─issue─> cycles of pipes                            │

@@ -1,13 +1,13 @@
-"""Whether two kernels of one fusion compute the same: both run on the CPU on some of their blocks.
+"""Checks that two kernels of one fusion compute the same: runs some of the blocks of both on the CPU.
 
     candidate      blocks 0, 3072, 6140 ... 6143 write 12288 elements
     XLA's choice   the blocks that write these elements, and their neighbours
     -> None, or "argument 1: 17 of 12288 elements differ, the first at 4096"
 
-Either it is known which blocks of the other kernel write what these write, or both visit the first result in memory order, so that an
-element's place says which may. Parameters are drawn; an array of more than 2^20 elements repeats what was drawn, at a period that
-divides no power of two. Bits are compared; where a kernel adds in another order, values, and floats are drawn positive: then a sum's
-rounding errors are a small part of it, and not of terms that cancel.
+The blocks of the other kernel that write the same elements are either given, or both kernels visit the first result in memory order,
+so that an element's index tells which blocks may write it. Parameters are random; an array of more than 2^20 elements repeats random
+data, with a period that is no divisor of a power of two. Bits are compared. If a kernel adds in another order, values are compared,
+and random floats are positive: then a sum's rounding errors are small relative to the sum, since no terms cancel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from xla_emitters.program import Argument
 from xla_emitters.runtime.simt.execute import written_elements
 
 LAST_BLOCKS = 4
-"""A grid whose threads work in n rounds writes its last element in one of its last n blocks."""
+"""If threads work in n rounds, one of the grid's last n blocks writes the last element."""
 
 
 def disagreement(
@@ -36,12 +36,12 @@ def disagreement(
     same_blocks: Callable[[Sequence[int]], Sequence[int]] | None = None,
     tolerance: float = 0.0,
 ) -> str | None:
-    """None where `other` writes the same elements as the first, the middle and the last blocks of `candidate`; else what differs.
+    """None if `other` writes the same elements as the first, the middle and the last blocks of `candidate`; otherwise the difference.
 
     candidate, other  at a stage that the executor runs
-    same_blocks       blocks of `candidate` -> those of `other` that write the same; None: those that an element's place says
-    tolerance         of floats, relative to the value of `other`; 0: bits are compared
-    raises            what the executor raises
+    same_blocks       blocks of `candidate` -> the blocks of `other` that write the same elements; None: by the elements' indices
+    tolerance         for floats, relative to the value of `other`; 0: bits are compared
+    raises            whatever the executor raises
     """
     drawn = arrays_for(view, arguments, repeat=True)
     if tolerance:
@@ -56,7 +56,7 @@ def disagreement(
     if same_blocks is not None:
         others = same_blocks(chosen)
     else:
-        # Of blocks of equal size the last is not full: a place's share of the array is its block's number, or the next one.
+        # Blocks are of equal size, but the last may be partial: an element at fraction f of the array is in block f * count, or one before.
         count = launch_of(other).blocks
         near = places * count // first.size
         others = np.unique(np.clip(np.concatenate([near - 1, near, [0]]), 0, count - 1)).tolist()
@@ -80,9 +80,9 @@ def _is_float(argument: Argument) -> bool:
 
 
 def are_near(found: Array, right: Array, tolerance: float) -> Array:
-    """Of each element, whether it is within the tolerance and a rounding to its type, or NaN on both sides."""
+    """Per element: whether it is within the tolerance plus one rounding to its type, or NaN on both sides."""
     one, other = found.astype(np.float64), right.astype(np.float64)
-    # What is representable next to a value says how it is rounded.
+    # The distance to the next representable value is the size of a rounding.
     rounding = np.abs(np.nextafter(right, found).astype(np.float64) - other)
     with np.errstate(invalid="ignore"):
         return (np.abs(one - other) <= np.abs(other) * tolerance + rounding) | (np.isnan(one) & np.isnan(other))
@@ -91,7 +91,7 @@ def are_near(found: Array, right: Array, tolerance: float) -> Array:
 def _run(
     module: ModuleOp, drawn: Sequence[Array], arguments: Sequence[Argument], blocks: Sequence[int]
 ) -> tuple[Sequence[Array], Sequence[Array]]:
-    """The arrays after these blocks ran on copies of what they write, and which of their elements were written."""
+    """The arrays after these blocks ran on copies of the written ones, and a mask of the written elements."""
     written = {argument.slice_index for argument in arguments if argument.written}
     copies = {
         argument.slice_index: array.copy()

@@ -1,11 +1,11 @@
 """Conditions on the fields of a cost, for `--fail-on`: a small part of Python's expressions.
 
-    condition("spills > 0")                                          ->  holds where ptxas spilled
+    condition("spills > 0")                                          ->  holds if ptxas spilled
     condition("bytes_ratio > 1.5 and bound == 'memory'")
     condition("time > 20 or not occupancy >= 0.5")
 
-Allowed are the fields of `KernelCost` that are numbers, texts or truth values, constants, + - * /, comparisons, and, or, not. Nothing is
-called and nothing else is looked up: the expression is read into a tree, and the tree is evaluated here.
+Allowed are those fields of `KernelCost` that are numbers, texts or truth values; constants; + - * /; comparisons; and, or, not. Nothing is
+called and no other name is resolved: the expression is parsed to a tree, which is evaluated here.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class Condition:
-    """What `--fail-on` was given."""
+    """A condition given to `--fail-on`."""
 
     text: str
     tree: ast.expr
@@ -53,7 +53,7 @@ class Condition:
 
 
 def condition(text: str) -> Condition:
-    """raises UsageError for what is no condition on fields of a cost, with the name that is meant where one is near."""
+    """Parses a condition. raises UsageError if it is not a condition on fields of a cost; suggests the name if a similar one exists."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError) as error:

@@ -1,12 +1,12 @@
 """The bytes that a fusion must move: each element that its results need, once, and each result, once.
 
     bf16[6,512,4096] parameter of GELU, (d0, d1, d2) -> (d0, d1, d2)        every element: 25,165,824 bytes
-    f32[4096] bias, (d0, d1) -> (d1), d0 in [0, 63]                        4,096 elements, though 262,144 points need them
+    f32[4096] bias, (d0, d1) -> (d1), d0 in [0, 63]                        4,096 elements, although 262,144 points need them
     a slice, (d0) -> (d0 * 2), d0 in [0, 9]                                10 elements
 
 The elements are the image of the indexing maps from the results to the parameter. Results of a map that have no variable in common are
-counted apart and multiplied; what has at most MOST_POINTS points is enumerated by NumPy, and a linear result without gaps is its range.
-Otherwise the count is an upper bound, and so it is where the map depends on data, as a gather's.
+counted separately and multiplied. Up to MOST_POINTS points are enumerated by NumPy; a linear result without gaps is counted by its range.
+Otherwise the count is an upper bound, and also if the map depends on data, as a gather's does.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ MOST_POINTS = 1 << 21
 
 @dataclass(frozen=True)
 class Needed:
-    """Elements of one array that a fusion needs.
+    """The elements of one array that a fusion needs.
 
-    exact  False where the number is an upper bound
+    exact  False if the number is an upper bound
     """
 
     elements: int
@@ -39,7 +39,7 @@ class Needed:
 
 
 def needed_of_parameters(view: FusionView) -> tuple[Needed | None, ...]:
-    """For each parameter of the fusion, the elements that its results need; None where a map on the way is not known."""
+    """For each parameter of the fusion, the elements that its results need; None if a map on the path is unknown."""
     found = [indexing_of_operands(view, root) for root in view.roots]
     asked = ([of_root.get(parameter.result, ()) for of_root in found] for parameter in view.parameters)
     return tuple(
@@ -49,7 +49,7 @@ def needed_of_parameters(view: FusionView) -> tuple[Needed | None, ...]:
 
 
 def _needed(shape: Sequence[int], found: Sequence[Indexings | None]) -> Needed | None:
-    """found  for each root of the fusion, the maps from its result to the parameter: () where it needs none of it"""
+    """found  for each root of the fusion, the maps from its result to the parameter; () if it needs none of its elements"""
     known = [indexings for indexings in found if indexings is not None]
     return needed(shape, [indexing for each in known for indexing in each]) if len(known) == len(found) else None
 
@@ -69,7 +69,7 @@ def needed(shape: Sequence[int], indexings: Sequence[Indexing]) -> Needed:
         for each in maps:
             touched[_flat(each, shape)] = True
         return Needed(int(touched.sum()), True)
-    # Where data decides, each point may need another element.
+    # If data decides the index, each point may need another element.
     images = [
         Needed(_points(each), False) if anywhere else _image(each, shape)
         for each, anywhere in zip(maps, by_data, strict=True)
@@ -81,7 +81,7 @@ def needed(shape: Sequence[int], indexings: Sequence[Indexing]) -> Needed:
 
 
 def _points(of: IndexingMap) -> int:
-    """Points in the box of the map's variables; constraints are not looked at."""
+    """Number of points in the box of the map's variables; constraints are ignored."""
     return 0 if of.is_known_empty else math.prod(v.bounds.upper - v.bounds.lower + 1 for v in of.variables)
 
 
@@ -162,7 +162,7 @@ def _flat(of: IndexingMap, shape: Sequence[int]) -> Array:
     points = max(_points(of), 1)
     flat, holds = np.zeros(points, np.int64), _holds(of, values, points)
     for extent, result in zip(shape, evaluate_all(of.results, values), strict=True):
-        # A runtime variable at the middle of its range may point outside of a smaller window.
+        # With a runtime variable at the middle of its range, an index may be outside a smaller window.
         holds &= (result >= 0) & (result < extent)
         flat = flat * extent + result
     return flat[holds]

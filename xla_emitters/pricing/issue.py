@@ -1,10 +1,10 @@
-"""What a thread executes, by class of instruction, and how many cycles the pipes of a multiprocessor take for a warp of it.
+"""The instructions of a thread by class, and the cycles that the pipes of a multiprocessor need for a warp of them.
 
     {"FFMA": 12, "MUFU.EX2": 4, "LDG.E.128.CONSTANT": 1}  ->  {"f32": 12, "special": 4, "global": 1}
                                                           ->  pipe "special": 4 * 32 lanes / 16 lanes a cycle = 8 cycles a warp
 
-Every instruction takes one of the four schedulers for a cycle, and its pipe for as long as that needs for 32 lanes. Branches, moves of
-constants and the uniform datapath have no pipe here: they are never the slowest.
+Every instruction occupies one of the four schedulers for a cycle, and its pipe for as long as that needs for 32 lanes. Branches, moves of
+constants and the uniform datapath have no pipe here: they are never the bottleneck.
 Source: CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions"; CUDA Binary Utilities, "Instruction Set Reference".
 """
 
@@ -21,9 +21,9 @@ WARP = 32
 
 @dataclass(frozen=True)
 class OpcodeClass:
-    """Opcodes with one name in the report.
+    """A class of opcodes, with its name in the report.
 
-    pipe        a field of `Multiprocessor`: the rate at which they are executed; "" for what no pipe holds up
+    pipe        a field of `Multiprocessor`: the rate at which they are executed; "" if no pipe limits them
     operations  floating-point operations of one instruction in one thread
     """
 
@@ -63,9 +63,9 @@ CLASSES = (
     OpcodeClass("control", "", "BRA BRX JMP EXIT CALL RET BSSY BSYNC BREAK BMOV WARPSYNC YIELD NANOSLEEP KILL"),
     OpcodeClass("barrier", "", "BAR MEMBAR ERRBAR DEPBAR CCTL FENCE"),
 )
-"""In the order in which a report names them. What is not listed (moves, constants, the uniform datapath) is "other".
+"""In the order of the report. Opcodes that are not listed (moves, constants, the uniform datapath) are "other".
 
-A kernel of ours knows of each pointer whether it is global or shared; generic accesses, LD and ST, are to arrays on its stack.
+Our kernels know for each pointer whether it is global or shared; generic accesses, LD and ST, access arrays on the stack.
 """
 
 _BY_OPCODE = {opcode: row for row in CLASSES for opcode in row.opcodes.split()}
@@ -81,7 +81,7 @@ def class_of(opcode: str) -> OpcodeClass:
 
 
 def by_class(opcodes: Mapping[str, int]) -> dict[str, int]:
-    """Name of each class that occurs -> instructions, in the order of `CLASSES`, "other" last."""
+    """Class -> number of instructions, for classes that occur, in the order of `CLASSES`, "other" last."""
     counts = Counter[str]()
     for opcode, count in opcodes.items():
         counts[class_of(opcode).name] += count
@@ -90,14 +90,14 @@ def by_class(opcodes: Mapping[str, int]) -> dict[str, int]:
 
 
 def operations(opcodes: Mapping[str, int]) -> int:
-    """Floating-point operations: an addition or multiplication is one, a fused one two; of two packed halves, twice as many."""
+    """Floating-point operations: an addition or multiplication counts one, a fused one two; on two packed halves, twice as many."""
     return sum(class_of(opcode).operations * count for opcode, count in opcodes.items())
 
 
 def issue_cycles(opcodes: Mapping[str, int], unit: Multiprocessor) -> dict[str, float]:
     """Pipe -> cycles that a multiprocessor needs for one warp; "schedulers" is the pipe of all instructions.
 
-    Accesses to memory count once here; what the sectors and bank conflicts of each add is in `traffic`.
+    Each memory access counts once here; `traffic` adds the cost of its sectors and bank conflicts.
 
     >>> from xla_emitters.device import device
     >>> issue_cycles({"FFMA": 12, "MUFU.EX2": 4}, device("h200").multiprocessor)

@@ -1,11 +1,11 @@
-"""How long one warp alone takes for a kernel, and how many bytes of loads it has under way: its instructions in order, with latencies.
+"""The time that one warp alone takes for a kernel, and its bytes of loads in flight: simulates its instructions in order, with latencies.
 
     LDG R4 ;  LDG R6 ;  FADD R8, R4, R6 ;  STG R8      ->   2 + memory_cycles + 4 ... cycles; 8 bytes in flight
 
-A warp starts one instruction a cycle, in order, and waits for the operands that earlier ones have not yet written. Loads that are started
-before the first one is read are under way together. A loop is run twice; what its second trip takes is what all others take. Both
+A warp issues one instruction per cycle, in order, and waits for operands that earlier instructions have not yet written. Loads that are
+issued before the first one is used are in flight together. A loop is run twice; all further trips take as long as the second. Both
 sides of a branch are run, one after the other, and a subroutine at each call, as in `sass.executed`: an upper bound.
-What is not modelled: other warps that want the same pipe (that is the issue bound), instruction cache misses, operands of a pair of
+Not modelled: other warps that want the same pipe (that is the issue bound), instruction cache misses, operands of a pair of
 registers beyond the first.
 Source: R. Volkov, "Better performance at lower occupancy" (GTC 2010), for loads in flight instead of warps.
 """
@@ -70,16 +70,16 @@ class Latencies:
             case "exchange":
                 return self.exchange
             case _:
-                # Values of constant memory and of special registers.
+                # Constant memory and special registers.
                 return self.special if instruction.name in ("S2R", "S2UR", "LDC") else self.dependent
 
 
 @dataclass(frozen=True)
 class Walk:
-    """One warp's way through a kernel.
+    """The simulation of one warp.
 
     cycles           from its first instruction to its last
-    bytes_in_flight  of a thread: the most bytes of loads of global memory that are under way at once
+    bytes_in_flight  per thread: the most bytes of global loads in flight at once
     """
 
     cycles: float
@@ -87,14 +87,14 @@ class Walk:
 
 
 def walk(functions: Sequence[Function], latencies: Latencies) -> Walk:
-    """functions  the kernel, then its subroutines, as `sass.parse` gives them"""
+    """functions  the kernel, then its subroutines, as `sass.parse` returns them"""
     walker = _Walker({function.name: function for function in functions}, latencies)
     walker.call(functions[0].name, 0)
     return Walk(walker.now + walker.added, walker.most_bytes)
 
 
 class _Walker:
-    """now: the cycle; ready: register -> when it can be read; added: cycles of trips that were not simulated."""
+    """now: the cycle; ready: register -> the cycle in which it can be read; added: cycles of trips that were not simulated."""
 
     def __init__(self, functions: dict[str, Function], latencies: Latencies) -> None:
         self.functions = functions
@@ -112,7 +112,7 @@ class _Walker:
         self._blocks(function, frozenset(range(len(function.blocks))), None, depth)
 
     def _blocks(self, function: Function, blocks: frozenset[int], inside: int | None, depth: int) -> None:
-        """Runs `blocks` in order of address; those of an inner loop as often as it has trips. inside: header of the loop that they are."""
+        """Runs `blocks` in address order; blocks of an inner loop once per trip. inside: header of the loop that contains the blocks."""
         inner = [loop for loop in function.loops if loop.blocks <= blocks and loop.header != inside]
         outermost = [loop for loop in inner if not any(loop.blocks < other.blocks for other in inner)]
         done: set[int] = set()
@@ -153,7 +153,7 @@ class _Walker:
 
 
 def _operands(instruction: Instruction) -> tuple[list[str], list[str]]:
-    """Registers and predicates that are written, and those that are read."""
+    """The registers and predicates that are written, and those that are read."""
     read = _REGISTER.findall(instruction.guard)
     if instruction.name in _WITHOUT_RESULT:
         return [], read + _REGISTER.findall(" ".join(instruction.operands))

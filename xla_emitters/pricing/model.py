@@ -1,12 +1,12 @@
-"""The model: from what was counted of a kernel to an expected time, a range around it, and the bound that gives it.
+"""The model: from the counts of a kernel to an expected time, a range around it, and the bound that determines it.
 
     GELU on h200:  issue 11.9 us, memory 11.4 us, latency 8.8 us, L2 6.6 us ...  ->  16.4 us (10.5 to 33), bound by issue
 
-Each bound is the time that one resource alone would need. The expected time is what starting a kernel takes, plus the 4-norm of three: the
-slowest level of the memory, issue, and latency. That is the largest of them where it is alone, and more where others are nearly as large.
-The largest bound is named as the bound. The range is from the largest bound under favourable assumptions to the sum of the two largest
+Each bound is the time that one resource alone would need. The expected time is the time to start a kernel, plus the 4-norm of three bounds:
+the slowest memory level, issue, and latency. If one of them dominates, the norm is that one; if others are nearly as large, it is more.
+The largest bound is reported as the bound. The range is from the largest bound under favourable assumptions to the sum of the two largest
 of the three under unfavourable ones.
-Every assumption is a constant of this file; docs/cost_model.md says where each is from, and how far the model is from published times.
+Every assumption is a constant of this file; docs/cost_model.md gives their sources, and the errors against published times.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from xla_emitters.program import Launch
 
 @dataclass(frozen=True)
 class Assumption:
-    """A number that the model takes for granted: the favourable value, the expected one, the unfavourable one."""
+    """A number that the model assumes: its favourable, expected and unfavourable values."""
 
     low: float
     expected: float
@@ -38,23 +38,23 @@ class Assumption:
 START_S = Assumption(1e-6, 2e-6, 4e-6)
 """From one kernel's end to the first instruction of the next, and from its last instruction to its end."""
 MEMORY_SHARE = Assumption(0.95, 0.92, 0.80)
-"""What a kernel gets of the data sheet's bandwidth where nothing else bounds it."""
+"""The share of the data sheet's bandwidth that a kernel reaches if nothing else bounds it."""
 LOADED = Assumption(1.0, 2.4, 3.0)
 """Latency of memory on a busy GPU, relative to an idle one."""
 ISSUE_SHARE = Assumption(1.0, 0.8, 0.6)
-"""Of the cycles of the busiest pipe, those in which it has something to do."""
+"""The share of the busiest pipe's cycles in which it has work."""
 L2_SHARE = Assumption(1.3, 1.0, 0.8)
-"""Of the second-level cache's bandwidth in `Device.rates`."""
+"""The share of the second-level cache's bandwidth in `Device.rates` that a kernel reaches."""
 L2_PORT_BYTES = 64
-"""Per clock, from the second-level cache to one multiprocessor."""
+"""Bytes per clock from the second-level cache to one multiprocessor."""
 NORM = 4
 
 
 @dataclass(frozen=True)
 class Needed:
-    """Bytes that a kernel must move: each element that its results need, and each result, once.
+    """The bytes that a kernel must move: each element that its results need, and each result, once.
 
-    is_exact  False where `read` is an upper bound
+    is_exact  False if `read` is an upper bound
     """
 
     read: float
@@ -64,32 +64,32 @@ class Needed:
 
 @dataclass(frozen=True)
 class KernelCost:
-    """What one launch of a kernel costs on one device. Counts are of one thread, bytes of the whole grid, times in microseconds.
+    """The cost of one launch of a kernel on one device. Counts are per thread, bytes for the whole grid, times in microseconds.
 
-    spills             bytes of registers that ptxas put into memory, stores and loads
-    stack              bytes of a thread's arrays in memory: a vector that is indexed by a variable has one
-    occupancy          of the warps that a multiprocessor holds, the share that the kernel lets it hold
-    occupancy_limit    what allows no more
+    spills             bytes of registers that ptxas spills to memory, stores and loads
+    stack              bytes of a thread's arrays in memory, e.g. a vector that is indexed by a variable
+    occupancy          resident warps as a share of the warps that a multiprocessor can hold
+    occupancy_limit    the resource that limits it
     instructions       SASS instructions that a thread executes: an upper bound, see `sass`
     classes            the same by class
-    unknown_loops      loops whose trip count only the data knows; each is counted as one trip
+    unknown_loops      loops whose trip count depends on data; each is counted as one trip
     operations         floating-point operations, of the whole grid
     bytes_needed       that must move: see `footprint`
-    bytes_needed_exact False where bytes_needed is an upper bound
+    bytes_needed_exact False if bytes_needed is an upper bound
     bytes_moved        between memory and the second-level cache, in sectors of 32 bytes
     bytes_ratio        bytes_moved / bytes_needed
     l2_bytes           between the second-level cache and the multiprocessors
     intensity          operations / bytes_moved
-    bytes_in_flight    of loads under way on one multiprocessor, at most
+    bytes_in_flight    the most bytes of loads in flight on one multiprocessor
     bytes_in_flight_needed  to read at the device's full bandwidth
-    bank_ways          mean of words that a request to shared memory wants from one bank: 1 is no conflict, 0 no shared memory
+    bank_ways          mean number of words that a shared-memory request needs from one bank: 1 is conflict-free, 0 no shared memory
     waves              grid / blocks that the GPU holds at once
     last_wave          how full the last wave is, from 0 to 1
-    bounds             time that each resource alone would need
+    bounds             resource -> the time that it alone would need
     bound              the largest of them, or "launch"
-    time               expected; time_low to time_high is where it is believed to be
+    time               expected; it is believed to be between time_low and time_high
     bandwidth          bytes_needed / time, as a share of the device's
-    launches           how often one run of the program launches the kernel
+    launches           number of launches in one run of the program
     """
 
     name: str
@@ -129,7 +129,7 @@ class KernelCost:
     traffic: Traffic | None = field(default=None, repr=False, compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, as docs/json.md says."""
+        """Plain data; see docs/json.md."""
         data = asdict(self)
         del data["traffic"]
         return data
@@ -145,11 +145,11 @@ def kernel_cost(
     needed: Needed,
     run: ThreadRun | None = None,
 ) -> KernelCost:
-    """The cost of a kernel from what was counted of it.
+    """The cost of a kernel from its counts.
 
-    resources  by ptxas, shared_bytes with the dynamic ones
+    resources  by ptxas; shared_bytes includes dynamic ones
     sass       nvdisasm's text of the kernel and its subroutines
-    run        what threads of the launch execute, where arguments decide it; None: the code says it, as `sass.executed` reads it
+    run        what threads of the launch execute, if arguments decide it; None: derived from the code by `sass.executed`
     """
     counts = run.executed if run else executed(sass)
     held = occupancy(device, launch.threads, resources.registers, resources.shared_bytes)
@@ -172,7 +172,7 @@ def kernel_cost(
     pipes = issue_cycles(counts.opcodes, device.multiprocessor)
     warps_of_busiest = busiest * -(-launch.threads // device.threads_per_warp)
     share_of_busiest = busiest / launch.blocks / clock
-    # A request writes a packet to each line, which takes as long as a whole line.
+    # A request sends a packet per line, which takes as long as a whole line.
     l2_work, l2_bytes = (
         again + sum(each.read_blocks + each.write_lines for each in traffic.arguments),
         again + traffic.l2_bytes,
@@ -234,12 +234,12 @@ def kernel_cost(
 
 
 def least_time(bytes_needed: int, device: Device) -> float:
-    """The expected time, in microseconds, of a kernel that moves so many bytes and is bound by nothing else."""
+    """The expected time, in microseconds, of a kernel that moves this many bytes and has no other bound."""
     return 1e6 * (START_S.expected + bytes_needed / (device.bandwidth_bytes_per_s * MEMORY_SHARE.expected))
 
 
 def with_code(cost: KernelCost, device: Device, resources: EntryResources, sass: str) -> KernelCost:
-    """The cost of other machine code with the same launch and the same accesses, such as another compiler's of the same fusion."""
+    """The cost of other machine code with the same launch and the same accesses, e.g. another compiler's for the same fusion."""
     assert cost.traffic is not None
     launch = Launch((cost.blocks, 1, 1), (cost.threads, 1, 1))
     needed = Needed(cost.bytes_needed, 0, cost.bytes_needed_exact)
@@ -247,25 +247,25 @@ def with_code(cost: KernelCost, device: Device, resources: EntryResources, sass:
 
 
 def _apart(bounds: Mapping[str, float]) -> tuple[float, float, float]:
-    """Memory, issue and latency. The levels of the memory are one after the other on the same way: only the slowest counts."""
+    """(memory, issue, latency). Memory levels are in series on one path, so only the slowest counts."""
     path = max(bounds["memory"], bounds["L2"], bounds["L1"] + bounds["shared memory"])
     return path, bounds["issue"], bounds["latency"]
 
 
 def _latencies(device: Device, loaded: float, waves: float) -> Latencies:
-    """A grid that does not fill the GPU does not load the memory so much."""
+    """The latencies at this load; a grid that does not fill the GPU loads the memory less."""
     unit, factor = device.multiprocessor, 1 + (loaded - 1) * min(1.0, waves)
     memory = device.rates.memory_ns * device.rates.clock_hz // 10**9
     return Latencies(round(memory * factor), unit.shared_cycles, unit.fp64_cycles, unit.dependent_cycles)
 
 
 def _from_memory(of_waves: float, buffer: int, l2_bytes: int) -> float:
-    """Bytes of an array that come from memory: it is fetched again by each wave, except where the second-level cache holds it whole."""
+    """Bytes of an array that come from memory: each wave fetches it again, unless it fits in the second-level cache."""
     return min(of_waves, buffer) if buffer <= l2_bytes else of_waves
 
 
 def _read_again(traffic: Traffic, l2_bytes: int, resident: int) -> float:
-    """Bytes that a block reads again after all resident blocks touched more than the second-level cache holds."""
+    """Bytes that a block reads again after all resident blocks together touched more than the second-level cache holds."""
     found = zip(traffic.rereads, traffic.buffers, strict=False)
     return sum(
         bytes_
@@ -277,15 +277,15 @@ def _read_again(traffic: Traffic, l2_bytes: int, resident: int) -> float:
 
 
 def _moved(traffic: Traffic, l2_bytes: int, resident: int, level: str) -> float:
-    """Bytes between memory and the second-level cache: at best each sector once, at worst as often as blocks ask for it.
+    """Bytes between memory and the second-level cache: at best each sector once, at worst as often as blocks request it.
 
-    resident  blocks at once
+    resident  number of blocks that run at once
     """
     total = 0.0 if level == "low" else _read_again(traffic, l2_bytes, resident)
     for each, size in zip(traffic.arguments, traffic.buffers, strict=True):
         match level:
             case "low" if sum(traffic.buffers) <= l2_bytes:
-                # The kernel before left it in the cache.
+                # The previous kernel left it in the cache.
                 return 0.0
             case "low":
                 total += min(each.read_waves, size) + min(each.write_waves, size)
@@ -297,7 +297,7 @@ def _moved(traffic: Traffic, l2_bytes: int, resident: int, level: str) -> float:
 
 
 def _in_flight(found: Walk, held: Occupancy, busiest: int, launch: Launch, traffic: Traffic) -> float:
-    """Of one multiprocessor. What several lanes load together, as a broadcast, is under way once."""
+    """Bytes in flight on one multiprocessor. A load that several lanes share, as a broadcast, counts once."""
     loaded = sum(each.read_blocks for each in traffic.arguments)
     once = min(1.0, loaded / traffic.lane_bytes) if traffic.lane_bytes else 1.0
     return found.bytes_in_flight * min(held.blocks, busiest) * launch.threads * once

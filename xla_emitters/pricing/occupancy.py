@@ -1,11 +1,11 @@
-"""How many blocks and warps of a kernel a multiprocessor holds at once, and which resource allows no more.
+"""The number of blocks and warps of a kernel that a multiprocessor holds at once, and the resource that limits it.
 
     occupancy(device("h200"), threads=1024, registers=40, shared_bytes=0)
         ->  Occupancy(blocks=1, warps=32, share=0.5, limits=('registers',))
 
-Registers are given to whole warps, in multiples of 256, from the quarter of the register file that belongs to the warp's scheduler; so the
-warps that fit are a multiple of four. Shared memory is given to blocks, in multiples of the architecture's unit, with a part that the
-system keeps from sm_80 on. The multiprocessor is taken to be configured with as much shared memory as it has.
+Registers are allocated to whole warps, in multiples of 256, from the quarter of the register file that belongs to the warp's scheduler; so
+the number of warps that fit is a multiple of four. Shared memory is allocated to blocks, in multiples of the architecture's unit, plus a
+part that the system reserves from sm_80 on. The multiprocessor is assumed to be configured for its maximum of shared memory.
 Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; Best Practices Guide, "Calculating Occupancy".
 """
 
@@ -18,10 +18,10 @@ from xla_emitters.device import Device
 
 @dataclass(frozen=True)
 class Occupancy:
-    """What one multiprocessor holds at once.
+    """The blocks and warps that one multiprocessor holds at once.
 
-    blocks, warps  of the kernel; 0 where not even one block fits
-    share          of the warps that a multiprocessor can hold
+    blocks, warps  of the kernel; 0 if not even one block fits
+    share          warps / the most warps that a multiprocessor can hold
     limits         the resources that allow no more blocks: "warps", "blocks", "registers", "shared memory"
     """
 
@@ -34,8 +34,8 @@ class Occupancy:
 def occupancy(device: Device, threads: int, registers: int, shared_bytes: int) -> Occupancy:
     """The occupancy of a kernel.
 
-    threads, shared_bytes  of a block, shared_bytes both static and dynamic
-    registers              of a thread
+    threads, shared_bytes  per block; shared_bytes is static plus dynamic
+    registers              per thread
 
     >>> from xla_emitters.device import device
     >>> [occupancy(device("h200"), 128, registers, 0).warps for registers in (32, 40, 42)]

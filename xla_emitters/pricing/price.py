@@ -1,9 +1,9 @@
-"""The cost of a kernel of ours: assembles its PTX, runs some of its blocks on the CPU, asks its fusion's maps, and applies the model.
+"""The cost of one of our kernels: assembles its PTX, runs some of its blocks on the CPU, reads its fusion's maps, and applies the model.
 
     machine = assemble(program.code, "sm_90")
     price_kernel(kernel, planned.view, module, device("h200"), machine_code_of(program.code, "sm_90"))   ->   KernelCost(...)
 
-The launch may be one of a program with unknown sizes: it is given as numbers, and so are the arrays, by the sizes of `kernel.arguments`.
+For a program with unknown sizes, the launch is given as numbers, and so are the arrays, by the sizes in `kernel.arguments`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class MachineCode:
 
 
 def machine_code_of(ptx: str, architecture: str) -> MachineCode:
-    """raises ToolError where ptxas or nvdisasm is missing."""
+    """Assembles and disassembles a PTX text. raises ToolError if ptxas or nvdisasm is missing."""
     assembly = assemble(ptx, architecture)
     return MachineCode({entry.name: entry for entry in assembly.entries}, kernels_of(disassemble(assembly.cubin)))
 
@@ -49,11 +49,11 @@ def price_kernel(
 ) -> KernelCost:
     """The cost of one launch.
 
-    view    the fusion that the kernel is made of
+    view    the fusion of the kernel
     module  its IR at the stage "llvm-dialect"
-    code    of the text that holds it
+    code    of the PTX text that contains the kernel
     sizes   values of the symbols in the kernel's launch
-    raises  what the executor raises, and DataError for arrays that this machine's memory does not hold
+    raises  whatever the executor raises, and DataError for arrays that do not fit into this machine's memory
     """
     launch, resources = kernel.launch.at(sizes or {}), code.resources[kernel.name]
     held = occupancy(device, launch.threads, resources.registers, resources.shared_bytes)
@@ -71,14 +71,14 @@ def price_kernel(
 
 
 def needed_by(kernel: Kernel, view: FusionView, traffic: Traffic) -> Needed:
-    """Bytes that must move. Of an array that is updated in place, those that the kernel was seen to touch."""
+    """The bytes that must move. For an array that is updated in place, the bytes that the kernel touched in the run."""
     read, written, is_exact = 0.0, 0.0, True
     by_maps = needed_of_parameters(view)
     for number, argument in enumerate(kernel.arguments):
         seen = traffic.arguments[number]
         is_shared = sum(other.slice_index == argument.slice_index for other in kernel.arguments) > 1
         if argument.written or is_shared:
-            # Counted once: the accesses to an array are those of its first argument.
+            # Counted once: accesses to an array are recorded for its first argument.
             read += min(argument.bytes, seen.read_waves) if is_shared else 0
             written += min(argument.bytes, seen.write_waves) if is_shared else argument.bytes
         elif (of_map := by_maps[number]) is None:
@@ -86,7 +86,7 @@ def needed_by(kernel: Kernel, view: FusionView, traffic: Traffic) -> Needed:
             is_exact = False
         else:
             wanted = dtype(argument.array.dtype).size_bytes(of_map.elements)
-            # Data decides what is read, as the indices of a gather do.
+            # Data decides what is read: the indices of a gather, for example.
             read += min(wanted, seen.read_waves)
             is_exact = is_exact and of_map.exact and wanted <= seen.read_waves
     return Needed(read, written, is_exact)

@@ -1,4 +1,4 @@
-"""Costs as text: one kernel as rows of figures with a column for each device; several kernels as a table with a row each.
+"""Costs as text: one kernel as rows of figures with a column per device; several kernels as a table with a row each.
 
 target            h200                                a6000
 registers         23, no spills                       24, no spills
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from xla_emitters.pricing.model import KernelCost
 
 Program = tuple[Sequence[KernelCost], Sequence[str], bool]
-"""Kernels, library calls that are not priced, and whether numbers of launches are a guess."""
+"""Kernels, library calls that are not priced, and whether the numbers of launches are estimates."""
 
 
 def report_text(name: str, programs: Sequence[Program]) -> str:
@@ -102,11 +102,11 @@ _ROWS: tuple[tuple[str, Callable[[KernelCost], str]], ...] = (
     ("operations", lambda cost: f"{cost.operations:,}, {cost.intensity:.3g} a byte"),
 )
 _BOUNDS = 4
-"""Where in the table the bounds are."""
+"""The position of the bounds in the table."""
 
 
 def program_text(name: str, kernels: Sequence[KernelCost], library_calls: Sequence[str], is_estimate: bool) -> str:
-    """Several kernels on one device: a row each, the longest first; then the sum, and what is not priced."""
+    """Several kernels on one device: a row each, the longest time first; then the sum, and the calls that are not priced."""
     target = f" on {kernels[0].target}" if kernels else ""
     lines = [f"{name}{target}: expected times"]
     total = sum(kernel.time * kernel.launches for kernel in kernels)

@@ -1,12 +1,12 @@
-"""Whether a kernel that reads rows once computes what its HLO says: some of its blocks run on the CPU, NumPy computes the same rows.
+"""Checks that a kernel that reads rows once computes its HLO: runs some of its blocks on the CPU and computes the same rows by NumPy.
 
     blocks 0, 8192, 16382, 16383 of f32[16384,2048]     write rows 0, 8192, 16382, 16383
     the HLO of these rows alone, f32[4,2048]            on the same elements of the parameters
     -> None, or "result 0: 17 of 8192 elements are not within the bounds of the ops, the first at 4096"
 
 A row is summed in another order than NumPy's, so numbers are compared within the bounds of the ops (`runtime/bounds`), whatever the order.
-In the HLO of some rows, the dimensions that together are the rows become 1, ..., 1 and the number of rows. Where an instruction
-depends on which row it is in (an iota over rows, a constant for each row, anything that moves elements), NumPy computes all rows.
+In the HLO for some of the rows, the dimensions that together are the rows become 1, ..., 1 and the number of rows. If an instruction
+depends on the row's number (an iota over rows, a constant per row, anything that moves elements), NumPy computes all rows.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ Matrix = tuple[int, int]
 
 
 def row_disagreement(module: ModuleOp, view: FusionView, arguments: Sequence[Argument], matrix: Matrix) -> str | None:
-    """None where the first, the middle and the last blocks write what the HLO says, within the bounds of the ops; else what differs.
+    """None if the first, the middle and the last blocks write what the HLO computes, within the bounds of the ops; else the difference.
 
-    module   the kernel, at a stage that the executor runs; it writes into no parameter
-    matrix   of which each result has all elements, or one for each row
-    raises   what the executor raises
+    module   the kernel, at a stage that the executor runs; it must not write into a parameter
+    matrix   each result has all of its elements, or one per row
+    raises   whatever the executor raises
     """
     arrays, inputs = arrays_for(view, arguments, repeat=True), len(view.parameters)
     blocks = launch_of(module).blocks
@@ -81,30 +81,30 @@ def row_disagreement(module: ModuleOp, view: FusionView, arguments: Sequence[Arg
 
 
 def _by_rows(array: Array, matrix: Matrix) -> Array:
-    """An array with a row for each of the matrix's."""
+    """The array reshaped to a row per row of the matrix."""
     return array.reshape(matrix[0], -1)
 
 
 def _computation_of(view: FusionView, rows: Array, matrix: Matrix) -> tuple[ComputationOp, bool]:
-    """The HLO of so many rows, and True; or that of all rows, and False."""
+    """The HLO for the given rows, and True; or the HLO for all rows, and False."""
     some = _SomeRows(view, len(rows), matrix)
     if all(map(some.is_same_in_all_rows, view.instructions)):
         entry = some.entry()
         try:
             verify_ir(ModuleOp([*(called.clone() for called in view.called), entry]))
         except VerifyError:
-            return view.computation, False  # a shape that says rows in another way
+            return view.computation, False  # a shape that arranges the rows differently
         return entry, True
     return view.computation, False
 
 
 @dataclass(frozen=True)
 class _SomeRows:
-    """The HLO of a fusion, for fewer rows.
+    """Builds the HLO of a fusion for fewer rows.
 
-    rows    how many there are then
+    rows    the new number of rows
     matrix  rows and columns of the fusion
-    made    value of the fusion -> the one here
+    made    value of the fusion -> its new value
     """
 
     view: FusionView
@@ -113,7 +113,7 @@ class _SomeRows:
     made: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
     def is_same_in_all_rows(self, op: HloOp) -> bool:
-        """Whether an instruction's class says how a row of it is computed, whichever row that is."""
+        """Whether the instruction's class guarantees that a row is computed in the same way whatever its number is."""
         match op:
             case ConstantOp():
                 return not self.leading(op.result)
@@ -128,14 +128,14 @@ class _SomeRows:
                 return is_elementwise(op)
 
     def leading(self, value: SSAValue) -> int:
-        """How many leading dimensions of an array are its rows; 0 for one that has none."""
+        """The number of leading dimensions of an array that are its rows; 0 if it has none."""
         dims, (rows, columns) = dims_of(value), self.matrix
         if prod(dims) not in (rows, rows * columns) or (rows == columns and self._is_of_columns(value)):
             return 0
         return next((count for count in range(1, len(dims) + 1) if prod(dims[:count]) == rows), 0)
 
     def _is_of_columns(self, value: SSAValue) -> bool:
-        """Where there are as many columns as rows: whether an array has an element for each column."""
+        """If there are as many columns as rows: whether an array has an element per column."""
         dims = dims_of(value)
         if prod(dims) != self.matrix[1]:
             return False

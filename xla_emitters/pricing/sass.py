@@ -1,12 +1,12 @@
-"""Counts what one thread executes of a kernel's machine code, from basic blocks and trip counts: instructions, and accesses by width.
+"""Counts the instructions that one thread executes, from basic blocks and trip counts of the machine code; and its accesses by width.
 
     cubin -disassemble-> text -parse-> [Function] -executed-> Executed(instructions=137, loads={8: 2}, stores={8: 1} ...)
 
 An instruction counts once for every trip of every loop around it. The trip count of a loop is known in two cases: its branch compares a
-register that starts as a constant and that one instruction of the loop increments by a constant, or it reads a predicate that is one
-constant before the loop and the opposite one after a trip. ptxas writes every loop with known bounds in one of these forms. Other loops (an
-exit that depends on data, such as fmod's) count as one trip, and the result has the number of such loops. Both sides of a branch count, and
-a subroutine, to which ptxas moves slow paths, counts once for each call. So, except for unknown loops, the figures are upper bounds.
+register that starts as a constant and that one instruction of the loop increments by a constant; or it reads a predicate that is a
+constant before the loop and the opposite one after a trip. ptxas writes every loop with known bounds in one of these forms. Other loops
+(an exit that depends on data, such as fmod's) count as one trip, and the result has the number of such loops. Both sides of a branch count,
+and a subroutine, to which ptxas moves slow paths, counts once per call. So, except for unknown loops, the figures are upper bounds.
 Not counted: NOP, a branch to itself (padding after the end), and ACQBULK, which waits for the previous kernel and computes nothing.
 """
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 NOT_COUNTED = ("NOP", "ACQBULK")
-# Maximum number of trips that are simulated.
+# The most trips that are simulated.
 _MOST_TRIPS = 1 << 20
 _BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 
@@ -73,7 +73,7 @@ class Executed:
     opcodes: Counter[str] = field(default_factory=Counter[str])
 
 
-# The counter of each opcode. Generic loads and stores count as global memory: accesses to shared memory have opcodes of their own.
+# The counter of each opcode. Generic loads and stores count as global memory: accesses to shared memory have their own opcodes.
 ACCESSES = {
     "loads": ("LDG", "LD"),
     "stores": ("STG", "ST"),
@@ -103,7 +103,7 @@ def executed(sass: str) -> Executed:
 
 
 def kernels_of(sass: str) -> dict[str, str]:
-    """nvdisasm's text of several kernels, by the name of the kernel; subroutines are in the text of the kernel that they are for."""
+    """nvdisasm's text of several kernels, split by kernel name; a subroutine is in the text of the kernel that uses it."""
     parts = re.split(r"^\s*\.section\s+\.text\.([\w$]+),.*$", sass, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
@@ -142,7 +142,7 @@ def parse(sass: str) -> list[Function]:
 
 @dataclass(frozen=True)
 class Loop:
-    """A natural loop: the numbers of its blocks, the number of its header, and its trip count, None if unknown."""
+    """A natural loop: the numbers of its blocks, the number of its header, and its trip count (None if unknown)."""
 
     header: int
     blocks: frozenset[int]
@@ -150,7 +150,7 @@ class Loop:
 
 
 class Function:
-    """One function: its instructions in order of address, its blocks and its loops."""
+    """One function: its instructions in address order, its blocks and its loops."""
 
     def __init__(self, name: str, instructions: list[Instruction], labels: dict[str, int]) -> None:
         self.name = name
@@ -176,7 +176,7 @@ class Function:
 
     @cached_property
     def blocks(self) -> list[list[Instruction]]:
-        """Basic blocks in order of address."""
+        """Basic blocks in address order."""
         starts = {self.labels[i.label] for i in self.instructions if _is_branch(i) and i.label in self.labels}
         blocks: list[list[Instruction]] = [[]]
         for instruction in self.instructions:
@@ -228,7 +228,7 @@ class Function:
         return found
 
     def measure(self, times: Mapping[int, int]) -> None:
-        """Gives loops the trip counts of a run: how often the instruction at each address was executed."""
+        """Sets the loops' trip counts from a run: address -> how often its instruction was executed."""
 
         def of(number: int) -> int:
             return times.get(self.blocks[number][0].address, 0)
@@ -238,7 +238,7 @@ class Function:
             inside = sum(
                 of(last) for last in loop.blocks if loop.header in self.successors[last] and last != loop.header
             )
-            # The header runs once for each entry and once for each way back.
+            # The header runs once per entry and once per back edge taken.
             back = inside if loop.header not in self.successors[loop.header] else 0
             entries = sum(
                 min(of(one), of(loop.header)) for one in self.predecessors[loop.header] if one not in loop.blocks
@@ -362,7 +362,7 @@ def _is_unconditional(instruction: Instruction) -> bool:
 
 
 def _written(instruction: Instruction) -> Iterator[str]:
-    """The registers and predicates that the instruction writes, as far as loop counters and bounds need them."""
+    """The registers and predicates that the instruction writes, as far as they matter for loop counters and bounds."""
     if instruction.name in ("STG", "ST", "STS", "STL", "RED", "BRA", "EXIT", "BSSY", "BSYNC", "NOP", "BAR"):
         return
     for place, operand in enumerate(instruction.operands[:2]):
@@ -421,7 +421,7 @@ def _copied(instruction: Instruction) -> str | None:
 
 
 def _looked_up(operands: Sequence[str], true: str) -> int:
-    """PLOP3's result for three predicates: a bit of its table. Of the operands that are not constants, only `true` holds."""
+    """PLOP3's result for three predicates: a bit of its table. Among the non-constant operands, only `true` is set."""
     number = sum(
         (operand in ("PT", "UPT", true)) << place for place, operand in zip((2, 1, 0), operands[2:5], strict=True)
     )
@@ -429,7 +429,7 @@ def _looked_up(operands: Sequence[str], true: str) -> int:
 
 
 def _number(operand: str) -> int | None:
-    """The value of an immediate, or of the zero register; None for another operand."""
+    """The value of an immediate, or of the zero register; None for other operands."""
     if operand in ("RZ", "URZ"):
         return 0
     return int(operand, 0) if re.fullmatch(r"-?0x[0-9a-f]+|-?\d+", operand) else None

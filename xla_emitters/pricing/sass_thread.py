@@ -1,14 +1,14 @@
-"""What a thread of one launch executes: the integer part of its machine code runs, so that loops whose bounds are sizes are counted.
+"""Executes the integer part of a thread's machine code for one launch, to count the trips of loops whose bounds are sizes.
 
     run_threads(sass, "sm_90", Launch((512, 1, 1), (256, 1, 1)), [x, y, 4096, 1024], [8, 8, 4, 4]).executed.instructions   ->   107
 
-`sass.executed` reads trip counts that the code itself has. In a kernel of a program with unknown sizes they are arguments: here registers
-hold numbers, from the arguments and the thread's place, as far as integer instructions compute them. Everything else - what is loaded,
-floating point but for the division of integers, exchanges within a warp - is not known, and a branch on what is not known is not taken:
-ptxas places slow paths (of divisions, of functions beyond their usual range) behind such branches, and the common one before them.
+`sass.executed` uses trip counts that the code itself states. In a kernel of a program with unknown sizes they are arguments: here registers
+hold numbers, computed from the arguments and the thread's ids, as far as integer instructions go. All other values - loaded ones,
+floating point except for integer division, exchanges within a warp - are unknown, and a branch on an unknown value is not taken:
+ptxas places slow paths (of divisions, of functions beyond their usual range) behind such branches, and the common path before them.
 
 A warp executes an instruction once for all of its lanes. The first lane of each warp of one block runs, the block in the middle of the
-grid, and the mean over the warps is what a thread executes: a warp whose first lane skips what others do is counted as if all skipped it.
+grid, and the result is the mean over the warps: a warp whose first lane skips code that other lanes run is counted as if all skipped it.
 Source: CUDA Binary Utilities, "Instruction Set Reference"; the layout of constant bank 0 as ptxas 12.9 writes it.
 """
 
@@ -29,22 +29,22 @@ from xla_emitters.program import Launch
 
 MOST_STEPS = 1 << 20
 PARAMETERS = {"sm_75": 0x160, "sm_80": 0x160, "sm_86": 0x160, "sm_89": 0x160, "sm_90": 0x210, "sm_100": 0x380}
-"""Where a kernel's parameters begin in constant bank 0."""
+"""The offset of a kernel's parameters in constant bank 0."""
 WORD = 0xFFFFFFFF
 WARP = 32
 ADDRESS = 0x1000_0000_0000
-"""Of an array; only its arithmetic is followed."""
+"""An assumed array address; only arithmetic on it is executed."""
 Number = int | None
-"""A register of 32 bits, or a predicate; None where it is not known."""
+"""A 32-bit register, or a predicate; None if unknown."""
 
 
 @dataclass(frozen=True)
 class ThreadRun:
-    """What threads of a launch execute.
+    """The execution of the threads of a launch.
 
-    executed   by a mean thread, rounded
+    executed   counts of the mean thread, rounded
     warp_instructions  by all warps of a block, each instruction once
-    functions  the code, whose loops have the trip counts that the first lanes had
+    functions  the code; its loops have the trip counts of the first lanes
     """
 
     executed: Executed
@@ -55,11 +55,11 @@ class ThreadRun:
 def run_threads(
     sass: str, architecture: str, launch: Launch, values: Sequence[object], widths: Sequence[int]
 ) -> ThreadRun:
-    """Runs the first lane of each warp of a block.
+    """Runs the first lane of each warp of one block.
 
     values  the kernel's arguments: Python numbers, or anything for a pointer
     widths  bytes of each argument
-    raises  Unsupported where a thread does not end, or for an architecture whose parameters are not known
+    raises  Unsupported if a thread does not end, or for an architecture with an unknown parameter layout
     """
     functions, constants = parse(sass), _constants(architecture, launch, values, widths)
     warps, block = -(-launch.threads // WARP), launch.blocks // 2
@@ -85,7 +85,7 @@ def run_threads(
 
 
 def _constants(architecture: str, launch: Launch, values: Sequence[object], widths: Sequence[int]) -> dict[int, int]:
-    """The words of constant bank 0 that are known, by their offsets."""
+    """Offset -> the known words of constant bank 0."""
     base = PARAMETERS.get(re.sub(r"[af]$", "", architecture))
     if base is None:
         raise Unsupported(f"no layout of parameters is known for {architecture}", stage="cost")
@@ -151,11 +151,11 @@ class _Thread:
     # --- operands ---------------------------------------------------------------------------------------------------
 
     def _guard(self, instruction: Instruction) -> Number:
-        """Whether the instruction has an effect: 1, 0, or None."""
+        """Whether the instruction has an effect: 1, 0, or None if unknown."""
         return self._predicate(instruction.guard[1:]) if instruction.guard else 1
 
     def _branch_condition(self, instruction: Instruction) -> Number:
-        """Of `BRA.U UP0, ...` and `@P0 BRA P1, ...` the condition among the operands."""
+        """The condition among the operands, as in `BRA.U UP0, ...` and `@P0 BRA P1, ...`."""
         found: Number = 1
         for operand in instruction.operands[:-1]:
             if re.fullmatch(r"!?U?P(T|\d)", operand):
@@ -168,7 +168,7 @@ class _Thread:
         return value if value is None or not operand.startswith("!") else 1 - value
 
     def _value(self, operand: str) -> Number:
-        """A source of 32 bits; `-` and `~` before it apply."""
+        """The value of a 32-bit source, including `-` and `~` in front of it."""
         if operand.startswith("-") and not re.fullmatch(r"-0x[0-9a-f]+|-\d+", operand):
             value = self._value(operand[1:])
             return None if value is None else -value & WORD
@@ -207,7 +207,7 @@ class _Thread:
             self.registers[target] = found
 
     def _results(self, instruction: Instruction, sources: Sequence[str]) -> list[Number]:
-        """What is written to each target, in order; shorter where the rest is not known."""
+        """The value for each target, in order; shorter if the remaining ones are unknown."""
         name, parts = instruction.name, instruction.opcode.split(".")[1:]
         base = name.removeprefix("U")
         match base:
@@ -229,7 +229,7 @@ class _Thread:
                 chosen = self._predicate(sources[2])
                 return [None if chosen is None else self._value(sources[0 if chosen else 1])]
             case "IMAD" if "HI" in parts:
-                # What is added is 64 bits wide: a register and the next one.
+                # The addend has 64 bits: a register and the next one.
                 added = sources[2], _after(sources[2])
                 a, b, low, high = map(self._value, (*sources[:2], *added))
                 if a is None or b is None or low is None or high is None:
@@ -295,12 +295,12 @@ def _split(instruction: Instruction) -> tuple[list[str], list[str]]:
         targets = [f"{found[1]}{int(found[2]) + word}" for word in range(words)]
         operands = operands[1:]
     elif operands and operands[0] in ("RZ", "URZ"):
-        # Written nowhere, but the first result all the same.
+        # Not written anywhere, but still the first result.
         targets, operands = ["RZ"], operands[1:]
     if is_test:
         return operands[:2], operands[2:]
     targets += flags
-    # A carry that is written stands between the result and the first source.
+    # A carry that is written is placed between the result and the first source.
     while operands and re.fullmatch(r"U?P\d", operands[0]) and instruction.name not in ("SEL", "USEL"):
         targets.append(operands.pop(0))
     return targets, operands
@@ -338,12 +338,12 @@ def _imad(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
     is_unsigned = "U32" in parts
     a, b = (value if is_unsigned else _signed(value) for value in values[:2])
     if "WIDE" in parts:
-        return [a * b + values[2] & WORD]  # the high word is of an address
+        return [a * b + values[2] & WORD]  # the high word is part of an address
     return [a * b + values[2] & WORD]
 
 
 def _after(operand: str) -> str:
-    """The register behind another one; the zero register is followed by itself."""
+    """The register after another one; the zero register is followed by itself."""
     found = re.fullmatch(r"(U?R)(\d+)", operand)
     return f"{found[1]}{int(found[2]) + 1}" if found else operand
 
@@ -378,7 +378,7 @@ def _lop3(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
 
 
 def _prmt(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
-    """Four bytes of two words; each digit of the selector names one of the eight, or with 8 added its sign in all of its bits."""
+    """Selects four bytes from two words: each digit of the selector names one of eight bytes, or with 8 added, its sign in all bits."""
     a, selector, b = values
     pool, found = b << 32 | a, 0
     for place in range(4):
@@ -389,7 +389,7 @@ def _prmt(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
 
 
 def _i2f(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
-    """Of an unsigned integer, rounded up, as the division of integers has it."""
+    """Converts an unsigned integer, rounded up, as code for integer division does."""
     found = np.float32(values[0])
     if int(found) < values[0]:
         found = np.nextafter(found, np.float32(np.inf))
@@ -421,4 +421,4 @@ _RULES: Mapping[str, Callable[[Sequence[str], Sequence[int]], list[Number]]] = {
     "MUFU": _reciprocal,
     "SHF": _shf,
 }
-"""Opcode without U -> (its parts, known sources) -> the words of the result."""
+"""Opcode without U -> the function from (its parts, known sources) to the words of the result."""

@@ -1,17 +1,17 @@
 """The memory traffic of a kernel, counted by the CPU executor on some of its blocks.
 
-    f32[4096,4096] read by columns: a warp's load touches 32 sectors; of a block's loads, 8 touch each sector; of a wave's, no more
+    f32[4096,4096] read by columns: a load of a warp touches 32 sectors; 8 loads of a block touch each sector; no further ones of its wave
 
-A sector of 32 bytes that is read is counted once for each request (what a multiprocessor's first-level cache is asked for), once for
-each block (what the second-level cache is asked for: the first-level cache keeps a sector for as long as its block runs), and once for
-each wave of blocks that are resident together (what memory is asked for: the second-level cache keeps it for as long). A store goes through
-the first-level cache, so that the second-level cache sees each request's lines. An atomic update reads and writes.
+A sector of 32 bytes that is read is counted once for each request (the traffic of a multiprocessor's first-level cache), once for
+each block (the traffic of the second-level cache: the first-level cache keeps a sector for as long as its block runs), and once for
+each wave of blocks that are resident together (the traffic of memory: the second-level cache keeps it for that long). A store goes through
+the first-level cache, so the second-level cache sees each request's lines. An atomic update reads and writes.
 
-A block that reads a sector again, as a softmax of long rows does, finds it in the second-level cache only if what all resident blocks
-read and wrote since then fits there. So these reads are counted by the bytes that their block touched since.
+A block that reads a sector again, as a softmax of long rows does, finds it in the second-level cache only if everything that all
+resident blocks read and wrote since then fits there. So these reads are counted by the bytes that their block touched in between.
 
-Blocks of small grids all run. Of others SAMPLES runs of neighbouring blocks run, evenly spread, and stand for all. Large arrays hold zeros:
-only data that says where another access is (indices of a gather or a scatter) changes what is counted, and it is drawn.
+All blocks of small grids run. Of larger grids, SAMPLES runs of neighbouring blocks run, evenly spread, and represent all. Large arrays are
+zero: only data that determines the place of another access (indices of a gather or a scatter) affects the counts, and it is random.
 Source: CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory" and "Shared Memory and Memory Banks".
 """
 
@@ -37,15 +37,15 @@ from xla_emitters.runtime.simt.memory import Access, Memory, Space, Watcher
 LINE = 128
 SAMPLES = 4
 ALL_THREADS = 1 << 18
-"""A grid of at most so many threads runs whole."""
+"""A grid of at most this many threads runs completely."""
 SAMPLE_THREADS = 1 << 15
-"""Threads of each run of neighbouring blocks, or one block."""
+"""The number of threads in each run of neighbouring blocks, but at least one block."""
 DRAWN_ELEMENTS = 1 << 20
 
 
 @dataclass(frozen=True)
 class Sectors:
-    """Of one argument, bytes of sectors in the whole grid: read or written, counted as the levels of the memory see them.
+    """For one argument, bytes of sectors in the whole grid: read or written, as counted at each memory level.
 
     write_lines  as write_requests, in whole lines of 128 bytes: that many packets go to the second-level cache
     """
@@ -59,22 +59,22 @@ class Sectors:
 
 
 Rereads = Mapping[int, float]
-"""Bytes that a block touched since it read a sector before, rounded down to a power of two -> bytes of such sectors, in the whole grid."""
+"""Bytes that a block touched since it last read a sector, rounded down to a power of two -> bytes of such sectors, in the whole grid."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a kernel's accesses move, for the whole grid.
+    """The traffic of a kernel's accesses, for the whole grid.
 
     arguments      by the argument's number
     buffers        bytes of each argument, in whole sectors
-    lane_bytes     that active threads load from global memory, each thread's own
-    l1_cycles      of one multiprocessor's first-level cache for all requests to global memory: 4 sectors a cycle
-    shared_cycles  of its shared memory: one for each part of a request and each further word that it wants from one bank
+    lane_bytes     that active threads load from global memory, summed over threads
+    l1_cycles      of one multiprocessor's first-level cache for all requests to global memory: 4 sectors per cycle
+    shared_cycles  of its shared memory: one for each part of a request, and one for each further word that it needs from the same bank
     bank_ways      the mean over the parts of requests, 1 without conflicts; 0 without shared memory
-    worst_ways     the most of any part
-    accesses       of the blocks that ran, a row for each op and buffer
-    sampled        blocks that ran
+    worst_ways     the maximum over all parts
+    accesses       of the blocks that ran, a row per op and buffer
+    sampled        number of blocks that ran
     rereads        by the argument's number
     """
 
@@ -96,9 +96,9 @@ class Traffic:
 
 @dataclass
 class _Touched:
-    """Keys (block, sector) of an argument's accesses in one run of blocks, a part for each access; and sectors summed over requests.
+    """For one argument and one run of blocks: a list of keys (block, sector) per access, and the sectors summed over requests.
 
-    read_at  for each part of `reads` the bytes that a block touched until then
+    read_at  for each part of `reads`, the bytes that a block had touched before
     """
 
     reads: list[Array] = field(default_factory=list[Array])
@@ -110,10 +110,10 @@ class _Touched:
 
 
 class TrafficCounter(AccessCounter):
-    """Records also which sectors each block touches."""
+    """Also records the sectors that each block touches."""
 
     def __init__(self, sectors: Sequence[int]) -> None:
-        """sectors: of each argument."""
+        """sectors: number of sectors of each argument."""
         super().__init__()
         self.sectors = sectors
         self.arguments = [_Touched() for _ in sectors]
@@ -150,7 +150,7 @@ class TrafficCounter(AccessCounter):
         self.l1_cycles += int(np.ceil(np.bincount(rows) / 4).sum())
 
     def finished(self) -> tuple[Sectors, ...]:
-        """Bytes of what was touched since the last call, which is forgotten: the runs of neighbouring blocks are counted apart."""
+        """The bytes touched since the last call, which are then reset: runs of neighbouring blocks are counted separately."""
         done = tuple(_bytes(each, size) for each, size in zip(self.arguments, self.sectors, strict=True))
         for count, each in zip(self.rereads, self.arguments, strict=True):
             count.update(_rereads(each))
@@ -173,7 +173,7 @@ def _bytes(touched: _Touched, size: int) -> Sectors:
 
 
 def _rereads(touched: _Touched) -> dict[int, int]:
-    """As `Rereads`, of the blocks that ran."""
+    """As `Rereads`, but for the blocks that ran."""
     if len(touched.reads) < 2:
         return {}
     keys = np.concatenate(touched.reads)
@@ -185,13 +185,13 @@ def _rereads(touched: _Touched) -> dict[int, int]:
 
 
 def distinct(numbers: Array) -> Array:
-    """The different numbers, sorted. `np.unique` hashes integers, and sectors of strided accesses collide: it is ten times slower."""
+    """The distinct numbers, sorted. `np.unique` hashes integers, and sectors of strided accesses collide: it is ten times slower."""
     found = np.sort(numbers)
     return found[np.concatenate([[True], found[1:] != found[:-1]])] if found.size else found
 
 
 def _lines(rows: Array, sectors: Array) -> int:
-    """The different lines of each request, summed; its sectors are in order."""
+    """The number of distinct lines of each request, summed; a request's sectors are sorted."""
     lines = sectors // (LINE // SECTOR)
     return 1 + int(((rows[1:] != rows[:-1]) | (lines[1:] != lines[:-1])).sum())
 
@@ -201,10 +201,10 @@ def measure_traffic(
 ) -> Traffic:
     """The traffic of a kernel.
 
-    module  of the stage "llvm-dialect"
+    module  at the stage "llvm-dialect"
     arrays  one flat buffer for each argument, as `arrays_for` makes them; results are overwritten
     wave    blocks that are resident at once on the whole GPU
-    raises  ExecutionError, Unsupported as the executor
+    raises  ExecutionError and Unsupported, as the executor
     """
     results = len({argument.slice_index for argument in arguments if argument.written})
 
@@ -217,8 +217,8 @@ def measure_traffic(
 def count_traffic(run: Callable[[range, Watcher], None], sizes: Sequence[int], launch: Launch, wave: int) -> Traffic:
     """The traffic of a launch.
 
-    run    runs some of its blocks, and tells a watcher of their accesses
-    sizes  bytes of each array, in the order in which the kernel takes them
+    run    runs some blocks and reports their accesses to a watcher
+    sizes  bytes of each array, in the order of the kernel's arguments
     wave   blocks that are resident at once on the whole GPU
     """
     counter = TrafficCounter([max(1, -(-size // SECTOR)) for size in sizes])
@@ -252,7 +252,7 @@ def _sum(of_runs: Sequence[Sectors], share: float) -> Sectors:
 
 
 def _runs(launch: Launch, wave: int) -> list[range]:
-    """The linear numbers of the blocks that run, in runs of neighbours; not more than a wave, which shares the second-level cache."""
+    """The linear numbers of the blocks that run, in runs of neighbours; a run is at most a wave, which shares the second-level cache."""
     if launch.blocks * launch.threads <= ALL_THREADS:
         wave = min(max(wave, 1), launch.blocks)
         return [range(first, min(first + wave, launch.blocks)) for first in range(0, launch.blocks, wave)]
@@ -262,10 +262,10 @@ def _runs(launch: Launch, wave: int) -> list[range]:
 
 
 def arrays_for(view: FusionView, arguments: Sequence[Argument], *, repeat: bool = False) -> list[Array]:
-    """A flat buffer for each argument of the kernel: starts of windows drawn in range, small arrays drawn, others zeros.
+    """A flat buffer for each argument of the kernel: starts of windows are random in range, small arrays random, others zero.
 
-    repeat  large arrays repeat a drawn one instead of holding zeros
-    raises  DataError for arrays that this machine's memory does not hold
+    repeat  whether large arrays repeat a random one instead of being zero
+    raises  DataError for arrays that do not fit into this machine's memory
     """
     places = places_said_by(view.computation)
     found: dict[int, Array] = {}
@@ -282,7 +282,7 @@ def _array(number: int, spec: ArraySpec, places: Mapping[int, Places], *, repeat
     if number in places or spec.elements <= DRAWN_ELEMENTS:
         return random_array(replace(spec, shape=(spec.elements,), minor_to_major=(0,)), 0, number, places.get(number))
     if repeat:
-        # An odd length: repeats are in step with no power of two.
+        # An odd length, so that the repetitions are not aligned with any power of two.
         few = replace(spec, shape=(DRAWN_ELEMENTS - 1,), minor_to_major=(0,))
         return np.resize(random_array(few, 0, number), spec.elements)
     return np.zeros(spec.elements, dtype(spec.dtype).numpy)

@@ -1,12 +1,12 @@
-"""Sizes as values: what is known of a program's dimensions before it runs.
+"""Sizes as values: the known facts about a program's dimensions before it runs.
 
     b, s = Size.symbol("b"), Size.symbol("s")
     facts = Facts.of_symbols(("b", "s"), 1, "jax.export")
     facts.simplify((b * s + s) // s)   ->   b + 1
 
 Plain values: nothing here knows the compiler's IR, or arrays.
-    size     polynomials over symbols in normal form      text     jax.export's notation, both ways
-    bounds   intervals and remainders                     facts    equalities, limits, divisors, and what follows from them
+    size     polynomials over symbols in normal form      text     jax.export's notation: parser and printer
+    bounds   intervals and remainders                     facts    equalities, limits, divisors, and their consequences
     axes     which axes have the same size                guards   conditions that a run checks
     solve    from shapes of arguments to symbols
 """

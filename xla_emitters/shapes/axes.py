@@ -1,4 +1,4 @@
-"""Which axes of which values have the same size: classes of axes, each with its size and the places that said so.
+"""Records which axes of which values have the same size: classes of axes, each with its size and the sources of that fact.
 
     axes = Axes(facts)
     axes.tie(("x", 0), b, "argument 0 (p0)")          x: b x 8
@@ -6,9 +6,9 @@
     axes.size_of(("y", 0))      ->  b
     axes.tie(("y", 0), 4, "constant at 9:3")          now b == 4 is a fact, or an error that names both places
 
-A key is anything hashable: (value, axis) where the compiler uses it. This is a union-find that is changed in place, because a
-pass adds thousands of joins one after the other and looks at the result when it is done; the facts about sizes that
-come out of it are in `facts`, a value as always.
+A key is anything hashable; the compiler uses (value, axis). This is a union-find that is modified in place, because a
+pass adds thousands of joins one after the other and reads the result at the end; the resulting facts about sizes
+are in `facts`, an immutable value as always.
 Source: docs/reference/4 3.1.
 """
 
@@ -24,7 +24,7 @@ from xla_emitters.shapes.size import Size, as_size
 class Axes:
     """Classes of keys whose sizes are equal.
 
-    facts   what is known of the sizes: what the axes were made with, and an equality for every two sizes that met
+    facts   known facts about the sizes: the initial ones, and an equality for every two sizes of one class
 
     >>> b = Size.symbol("b")
     >>> axes = Axes(Facts())
@@ -45,9 +45,9 @@ class Axes:
         self._places: dict[Hashable, list[Source]] = {}
 
     def tie(self, key: Hashable, size: Size | int, place: Source) -> None:
-        """The axis `key` has this size.
+        """Records that the axis `key` has this size.
 
-        raises VerifyError where that contradicts what is known; it names the two sizes and their places
+        raises VerifyError if that contradicts the facts; it names the two sizes and their sources
         """
         root = self._find(key)
         new = (as_size(size), place)
@@ -57,9 +57,9 @@ class Axes:
         self._remember(root, [place])
 
     def join(self, a: Hashable, b: Hashable, place: Source) -> None:
-        """The axes `a` and `b` have the same size.
+        """Records that the axes `a` and `b` have the same size.
 
-        raises VerifyError where they cannot, as `tie`; the axes are then as they were
+        raises VerifyError as `tie`, if they cannot be equal; the axes are then unchanged
         """
         kept, gone = self._find(a), self._find(b)
         if kept == gone:
@@ -78,16 +78,16 @@ class Axes:
         self._remember(kept, places)
 
     def size_of(self, key: Hashable) -> Size | None:
-        """The size of an axis, simplified by the facts; None where nothing tied it to one."""
+        """The size of an axis, simplified by the facts; None if it is not tied to one."""
         known = self._sizes.get(self._find(key))
         return None if known is None else self.facts.simplify(known[0])
 
     def places_of(self, key: Hashable) -> tuple[Source, ...]:
-        """What said that this axis has the size it has: the first few places."""
+        """The first few sources of the fact that this axis has its size."""
         return tuple(self._places[self._find(key)])
 
     def same(self, a: Hashable, b: Hashable) -> bool | None:
-        """The axes have the same size; None where that is not known."""
+        """Whether the axes have the same size; None if unknown."""
         left, right = self._find(a), self._find(b)
         if left == right:
             return True
@@ -96,9 +96,9 @@ class Axes:
         return None
 
     def same_product(self, a: Iterable[Hashable], b: Iterable[Hashable]) -> bool | None:
-        """The axes `a` have as many elements together as the axes `b`: what a reshape needs.
+        """Whether the axes `a` together have as many elements as the axes `b`, as a reshape requires; None if unknown.
 
-        Axes without a size count where they are on both sides.
+        An axis without a size cancels if it is on both sides.
 
         >>> s = Size.symbol("s")
         >>> axes = Axes(Facts())
@@ -112,7 +112,7 @@ class Axes:
             if root not in self._sizes and root in right:
                 left.remove(root)
                 right.remove(root)
-                # With a factor of 0 the products are equal whatever the others are: only True is kept.
+                # If a factor is 0, the products are equal whatever the others are, so only True can be used.
                 if self.same_product(left, right):
                     return True
                 return None
@@ -125,7 +125,7 @@ class Axes:
         return self.facts.equal(*products)
 
     def classes(self) -> list[tuple[Hashable, ...]]:
-        """The keys of every class, in the order in which they were met."""
+        """The keys of every class, in the order of their first use."""
         found: dict[Hashable, list[Hashable]] = {}
         for key in self._parents:
             found.setdefault(self._find(key), []).append(key)
@@ -168,4 +168,4 @@ def _note(source: Source, text: str) -> tuple[Place | None, str]:
     return (source, text) if isinstance(source, Place) else (None, f"{source}: {text}")
 
 
-_PLACES = 16  # of a class that are remembered; an elementwise network has one class with a place for every op
+_PLACES = 16  # per class; an elementwise network has one class with a place for every op

@@ -1,9 +1,9 @@
-"""Two things known of an integer without its value: the bounds that it lies in, and its remainder by a modulus.
+"""Two kinds of facts about an integer of unknown value: its bounds, and its remainder by a modulus.
 
     b in [1, ∞)    ->  2*b + 1 in [3, ∞)          and   2*b + 1 = 1 modulo 2
 
-Both over-approximate: every value of an expression lies in its bounds and leaves its remainder; not every number that
-does is a value. Ends are Python integers of any magnitude; None is an end that is not known. A division by zero has no
+Both over-approximate: every value of an expression is in its bounds and has its remainder, but not every such number
+is a value. Ends are Python integers of any magnitude; None means that the end is unknown. A division by zero has no
 value, so zero in a divisor's bounds adds nothing to the quotient's.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-# An end as a pair that compares in the order of numbers: (-1, 0) minus infinity, (0, n) the number n, (1, 0) infinity.
+# An end as a pair that compares in numeric order: (-1, 0) is minus infinity, (0, n) the number n, (1, 0) infinity.
 _End = tuple[int, int]
 
 
@@ -34,20 +34,20 @@ class Bounds:
 
     @property
     def is_empty(self) -> bool:
-        """No integer lies inside."""
+        """Whether the interval contains no integer."""
         return self.lower is not None and self.upper is not None and self.lower > self.upper
 
     @property
     def is_point(self) -> bool:
-        """Exactly one integer lies inside."""
+        """Whether it contains exactly one integer."""
         return self.lower is not None and self.lower == self.upper
 
     def contains(self, value: int) -> bool:
-        """`value` lies inside."""
+        """Whether `value` is in the interval."""
         return (self.lower is None or self.lower <= value) and (self.upper is None or value <= self.upper)
 
     def intersect(self, other: Bounds) -> Bounds:
-        """The values in both; empty where there are none.
+        """The values in both; empty if there are none.
 
         >>> Bounds(0, 9).intersect(Bounds(5)), Bounds(0, 3).intersect(Bounds(7)).is_empty
         (Bounds(lower=5, upper=9), True)
@@ -55,17 +55,17 @@ class Bounds:
         return _from_ends(max(_low(self), _low(other)), min(_high(self), _high(other)))
 
     def union(self, other: Bounds) -> Bounds:
-        """The smallest bounds that hold both."""
+        """The smallest bounds that contain both."""
         if self.is_empty or other.is_empty:
             return other if self.is_empty else self
         return _from_ends(min(_low(self), _low(other)), max(_high(self), _high(other)))
 
     def minimum(self, other: Bounds) -> Bounds:
-        """Where min(a, b) lies."""
+        """The bounds of min(a, b)."""
         return _from_ends(min(_low(self), _low(other)), min(_high(self), _high(other)))
 
     def maximum(self, other: Bounds) -> Bounds:
-        """Where max(a, b) lies."""
+        """The bounds of max(a, b)."""
         return _from_ends(max(_low(self), _low(other)), max(_high(self), _high(other)))
 
     def __add__(self, other: Bounds) -> Bounds:
@@ -80,14 +80,14 @@ class Bounds:
         return _from_ends(min(ends), max(ends))
 
     def __pow__(self, power: int) -> Bounds:
-        """Where a**power lies, power >= 1."""
+        """The bounds of a**power, power >= 1."""
         ends = [_power(_low(self), power), _power(_high(self), power)]
         if power % 2 == 0 and self.contains(0):
             ends.append((0, 0))
         return _from_ends(min(ends), max(ends))
 
     def __floordiv__(self, other: Bounds) -> Bounds:
-        """Where a // b lies, rounding toward minus infinity."""
+        """The bounds of a // b, rounded toward minus infinity."""
         found = _EMPTY
         for divisor in (other.intersect(_POSITIVE), other.intersect(_NEGATIVE)):
             if not divisor.is_empty and not self.is_empty:
@@ -96,7 +96,7 @@ class Bounds:
         return found
 
     def __mod__(self, other: Bounds) -> Bounds:
-        """Where a mod b lies; the sign is the divisor's, as in Python."""
+        """The bounds of a mod b, which has the sign of b, as in Python."""
         if self.is_empty:
             return _EMPTY
         if other.is_point and other.lower and (quotient := self // other).is_point:
@@ -149,7 +149,7 @@ def _power(a: _End, power: int) -> _End:
 
 
 def _quotient(a: _End, b: _End) -> _End:
-    """One corner of a quotient; what an infinite divisor tends to is 0, or -1 from below."""
+    """One corner of a quotient; for an infinite divisor its limit, which is 0, or -1 from below."""
     if b[0]:
         return (0, 0 if _sign(a) * b[0] >= 0 else -1)
     return (a[0] * _sign(b), 0) if a[0] else (0, a[1] // b[1])
@@ -157,9 +157,9 @@ def _quotient(a: _End, b: _End) -> _End:
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """All integers that leave `remainder` when divided by `modulus`; modulus 0 means the one number `remainder`.
+    """All integers with the remainder `remainder` modulo `modulus`; modulus 0 means the single number `remainder`.
 
-    `remainder` is in [0, modulus) unless the modulus is 0; modulus 1 says nothing.
+    `remainder` is in [0, modulus) unless the modulus is 0; modulus 1 means that nothing is known.
 
     >>> even = Residue(0, 2)
     >>> even * even, even + Residue(1, 0), (even + Residue(1, 0)).divisible_by(2)
@@ -171,26 +171,26 @@ class Residue:
 
     @staticmethod
     def point(value: int) -> Residue:
-        """What is known of one value."""
+        """The residue of a single value."""
         return Residue(value, 0)
 
     @property
     def divisor(self) -> int:
-        """The largest number that is known to divide every value; 0 for the number 0, which everything divides."""
+        """The largest known divisor of every value; 0 for the number 0, which every number divides."""
         return math.gcd(self.remainder, self.modulus)
 
     def divisible_by(self, divisor: int) -> bool | None:
-        """Every value is a multiple of `divisor` (True), none is (False), or it depends (None); `divisor` is not 0."""
+        """True if every value is a multiple of `divisor`, False if none is, None if it depends; `divisor` is not 0."""
         if self.modulus % divisor == 0:
             return self.remainder % divisor == 0
         return None if self.remainder % math.gcd(self.modulus, divisor) == 0 else False
 
     def contains(self, value: int) -> bool:
-        """`value` leaves this remainder."""
+        """Whether `value` has this remainder."""
         return value == self.remainder if self.modulus == 0 else value % self.modulus == self.remainder
 
     def intersect(self, other: Residue) -> Residue | None:
-        """What leaves both remainders; None where nothing does.
+        """The numbers with both remainders; None if there are none.
 
         >>> Residue(2, 4).intersect(Residue(1, 3)), Residue(2, 4).intersect(Residue(1, 2))
         (Residue(remainder=10, modulus=12), None)
@@ -207,11 +207,11 @@ class Residue:
         return _residue(self.remainder + times * self.modulus, self.modulus * other_part)
 
     def union(self, other: Residue) -> Residue:
-        """What is known of a number that is one of either."""
+        """The residue of a number that has one of the two residues."""
         return _residue(self.remainder, math.gcd(self.modulus, other.modulus, self.remainder - other.remainder))
 
     def tighten(self, bounds: Bounds) -> Bounds:
-        """`bounds` with each end moved inward to the nearest number that leaves this remainder.
+        """`bounds` with each end moved inward to the nearest number with this remainder.
 
         >>> Residue(0, 4).tighten(Bounds(1, 11)), Residue(0, 4).tighten(Bounds(1, 3)).is_empty
         (Bounds(lower=4, upper=8), True)
@@ -235,20 +235,20 @@ class Residue:
         return _residue(self.remainder * factor.remainder, modulus)
 
     def __pow__(self, power: int) -> Residue:
-        """What is known of a**power, power >= 1."""
+        """The residue of a**power, power >= 1."""
         result = self
         for _ in range(power - 1):
             result = result * self
         return result
 
     def __floordiv__(self, divisor: int) -> Residue:
-        """What is known of the quotient by a positive number."""
+        """The residue of the quotient by a positive number."""
         if self.modulus % divisor:
             return Residue()
         return _residue(self.remainder // divisor, self.modulus // divisor)
 
     def __mod__(self, divisor: int) -> Residue:
-        """What is known of the remainder by a positive number."""
+        """The residue of the remainder by a positive number."""
         if self.modulus % divisor == 0:
             return Residue(self.remainder % divisor, 0)
         return _residue(self.remainder, math.gcd(self.modulus, divisor))

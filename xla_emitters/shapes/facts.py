@@ -1,4 +1,4 @@
-"""What is known of sizes, each fact with the place that said so, and what follows from it.
+"""Facts about sizes, each with its source, and their consequences.
 
     facts = Facts().with_at_least(s, 1, "jax.export").with_equal(t, 2 * s, "argument 1 (p1), axis 0")
     facts.equal(t * b, b * s * 2)     ->   True
@@ -6,20 +6,20 @@
     facts.simplify(b * s // s)        ->   b
     facts.with_equal(t, 7, "...")     ->   VerifyError: t == 7 contradicts t == 2*s
 
-Nothing is assumed: a symbol may be negative until a fact says otherwise (jax.export's are at least one: say
+Nothing is assumed: a symbol may be negative until a fact excludes it (jax.export's symbols are at least one:
 `Facts.of_symbols(names, 1, "jax.export")`).
 
-Answers are True or False where they hold for every assignment that the facts allow and where both sides have a value,
-else None. They are never wrong; None may also mean that we do not see it. How it is seen:
-  * equalities become substitutions. A symbol that an equality defines is replaced everywhere; what defines no symbol
-    (b*s == 12) replaces its first term. This is the union-find: equal sizes have one simplified form;
-  * inequalities and divisibilities are kept per polynomial without its constant: 2*s - 6 >= 0 is s in [3, ∞);
-  * a difference is bounded term by term, and again with every atom written as its lower bound plus something that is not
-    negative (b*s - s is then (b-1)*s), with d*floordiv(x, d) written as x - mod(x, d), with a maximum written as one of its
-    operands plus something that is not negative, and with each known inequality taken out.
+Answers are True or False if they hold for every assignment that the facts allow and for which both sides have a value,
+otherwise None. They are never wrong; None may also mean that the proof was not found. The method:
+  * equalities become substitutions. A symbol that an equality defines is replaced everywhere; an equality that defines no
+    symbol (b*s == 12) replaces its first term. This is the union-find: equal sizes have one simplified form;
+  * inequalities and divisibilities are stored per polynomial without its constant: 2*s - 6 >= 0 is s in [3, ∞);
+  * a difference is bounded term by term, and also in these forms: each atom as its lower bound plus a nonnegative number
+    (b*s - s is then (b-1)*s); d*floordiv(x, d) as x - mod(x, d); a maximum as one of its operands plus a nonnegative
+    number; and with each known inequality subtracted.
 
-Facts are values that do not change: a branch that a pass specialises (`if s >= 512`) has its own, made from those outside in time
-and memory that grow with the number of facts, which are tens in a program. What grows with its ops is in axes.py.
+Facts are immutable: a branch that a pass specialises (`if s >= 512`) has its own facts, made from the outer ones in time
+and memory proportional to the number of facts, which is tens per program. Data proportional to the number of ops is in axes.py.
 Source: docs/reference/4 3.1.
 """
 
@@ -62,11 +62,11 @@ from xla_emitters.shapes.size import (
 )
 
 Source = str | Place
-"""Who said it: words such as "argument 0 (p0), axis 1", or a place in the input."""
+"""The source of a fact: words such as "argument 0 (p0), axis 1", or a place in the input."""
 
 
 class Relation(Enum):
-    """What a fact or a guard says of its two sizes."""
+    """The relation of the two sides of a fact or a guard."""
 
     EQUAL = "=="
     AT_LEAST = ">="
@@ -79,7 +79,7 @@ EQUAL, AT_LEAST, AT_MOST, MULTIPLE = Relation
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One statement about sizes, and where it is from.
+    """One statement about sizes, and its source.
 
     >>> str(Fact(MULTIPLE, Size.symbol("s"), Size.constant(8), "the caller"))
     'mod(s, 8) == 0'
@@ -91,7 +91,7 @@ class Fact:
     source: Source
 
     def holds(self, values: Mapping[str, int]) -> bool:
-        """The statement for these values of the symbols. raises DataError as `Size.evaluate`"""
+        """Whether the statement holds for these values of the symbols. raises DataError as `Size.evaluate`"""
         left, right = self.left.evaluate(values), self.right.evaluate(values)
         if self.relation is EQUAL:
             return left == right
@@ -109,12 +109,12 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts that do not contradict each other. `Facts()` knows nothing; `with_...` makes one that knows more.
+    """Facts that do not contradict each other. `Facts()` has none; the methods `with_...` return a value with one more.
 
-    stated   the facts in the order in which they were added, without those that followed from earlier ones
+    stated   the facts in the order in which they were added, without those that follow from earlier ones
 
-    `with_...` raise VerifyError where the new fact contradicts others: it names a set of facts that cannot all hold, each with its source.
-    Not every contradiction is found; of facts that allow nothing, every answer is true.
+    The methods raise VerifyError if the new fact contradicts others: it names a set of facts that cannot all hold, each with its source.
+    Not every contradiction is found; from facts that allow no assignment, every answer is correct.
     """
 
     stated: tuple[Fact, ...] = ()
@@ -122,7 +122,7 @@ class Facts:
 
     @staticmethod
     def of_symbols(names: Iterable[str], least: int, source: Source) -> Facts:
-        """Every symbol named is at least `least`.
+        """Facts that every named symbol is at least `least`.
 
         >>> facts = Facts.of_symbols(("b", "s"), 1, "jax.export: dimension variables are at least 1")
         >>> facts.at_least(Size.symbol("b") * Size.symbol("s"), 1)
@@ -162,7 +162,7 @@ class Facts:
         return self.with_fact(Fact(MULTIPLE, as_size(a), as_size(divisor), source))
 
     def with_fact(self, fact: Fact) -> Facts:
-        """These facts and `fact`; the same where it follows already, or is too large to compute with."""
+        """These facts and `fact`; unchanged if it follows from them, or is too large to compute with."""
         if self.holds(fact.relation, fact.left, fact.right):
             return self
         known = self._known.copy()
@@ -174,10 +174,10 @@ class Facts:
             return self
         return Facts((*self.stated, fact), known)
 
-    # -- asking
+    # -- queries
 
     def holds(self, relation: Relation, a: Size | int, b: Size | int) -> bool | None:
-        """The relation holds of a and b."""
+        """Whether the relation holds between a and b; None if unknown."""
         if relation is EQUAL:
             return self.equal(a, b)
         if relation is MULTIPLE:
@@ -185,7 +185,7 @@ class Facts:
         return self.at_least(a, b) if relation is AT_LEAST else self.at_least(b, a)
 
     def equal(self, a: Size | int, b: Size | int) -> bool | None:
-        """a == b.
+        """Whether a == b; None if unknown.
 
         >>> s = Size.symbol("s")
         >>> Facts().equal(s % 2 + s // 2 * 2, s), Facts().equal(2 * s, 7), Facts().equal(s, 7)
@@ -200,7 +200,7 @@ class Facts:
             return None
 
     def at_least(self, a: Size | int, b: Size | int) -> bool | None:
-        """a >= b; `a < b` is where this is False.
+        """Whether a >= b; None if unknown. False means a < b.
 
         >>> s = Size.symbol("s")
         >>> Facts().at_least(s - s // 2 * 2, 0), Facts().at_least(s, 0)
@@ -212,7 +212,7 @@ class Facts:
         return False if bounds.upper is not None and bounds.upper < 0 else None
 
     def divides(self, divisor: Size | int, a: Size | int) -> bool | None:
-        """`a` is a multiple of `divisor`, which is not 0."""
+        """Whether `a` is a multiple of `divisor`, which is not 0; None if unknown."""
         try:
             size, by = self._known.simplify(as_size(a)), self._known.simplify(as_size(divisor))
             if by.value is not None:
@@ -223,7 +223,7 @@ class Facts:
         return True if is_multiple else None
 
     def bounds(self, a: Size | int) -> Bounds:
-        """Where the value of `a` lies.
+        """The bounds of `a`.
 
         >>> b, s = Size.symbol("b"), Size.symbol("s")
         >>> str(Facts.of_symbols("bs", 1, "the caller").bounds(b * s - s))
@@ -235,14 +235,14 @@ class Facts:
             return Bounds()
 
     def known_divisor(self, a: Size | int) -> int:
-        """The largest number that is known to divide `a`; 0 where `a` is 0."""
+        """The largest known divisor of `a`; 0 if `a` is 0."""
         try:
             return self._known.residue(self._known.simplify(as_size(a))).divisor
         except TooLarge:
             return 1
 
     def simplify(self, a: Size | int) -> Size:
-        """A size with the same value wherever the facts hold and `a` has a value; equal symbols have become one.
+        """A simpler size with the same value whenever the facts hold and `a` has a value; of equal symbols only one remains.
 
         >>> b, s = Size.symbol("b"), Size.symbol("s")
         >>> facts = Facts.of_symbols("bs", 1, "the caller").with_divides(8, s, "the caller").with_equal(b, s, "the caller")
@@ -258,9 +258,9 @@ class Facts:
             return size
 
     def _conflict(self, fact: Fact) -> VerifyError:
-        """The error that names a few facts that cannot hold together, `fact` one of them.
+        """The error: names a few facts that cannot all hold, including `fact`.
 
-        Found by halving: the shortest beginning of the stated facts that contradicts those already found ends in one more.
+        Bisection: each step finds the shortest prefix of the stated facts that contradicts the facts found so far, and adds its last fact.
         """
         found = [fact]
         rest = self.stated
@@ -294,22 +294,22 @@ def _is_contradictory(facts: Iterable[Fact]) -> bool:
     return False
 
 
-# ---- What follows ---------------------------------------------------------------------------------------------------
+# ---- Consequences ---------------------------------------------------------------------------------------------------
 
 _REWRITES = (
-    100  # of one sum, or of rewrites by others, after which what is reached is taken: every step keeps the value
+    100  # of one sum, or of rewrites by others; then the current form is used, because every step keeps the value
 )
 _MOST_TERMS = 12  # of a sum that is multiplied out for a sharper bound
 _HIGHEST_DEGREE = 4
 
 
 class _Contradiction(Exception):
-    """The facts allow nothing."""
+    """The facts allow no assignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rewrite:
-    """coefficient * factors == right."""
+    """The equation coefficient * factors == right, used from left to right."""
 
     factors: Factors
     coefficient: int
@@ -322,12 +322,12 @@ class _Rewrite:
 
 @dataclass(slots=True)
 class _Knowledge:
-    """Facts in the form that questions are answered from. Changed only while a `Facts` is made.
+    """Facts in the form in which queries use them. Modified only while a `Facts` is built.
 
-    solved     symbol -> the size that it equals; no solved symbol occurs in one
+    solved     symbol -> the size that it equals, which contains no solved symbol
     rewrites   equations that define no symbol
     limits     polynomial without constant, coefficients without common factor, the first positive -> its bounds
-    residues   the same -> its remainder
+    residues   polynomial, likewise -> its remainder
     """
 
     solved: dict[str, Size]
@@ -356,7 +356,7 @@ class _Knowledge:
             self.add_limit(self.simplify(fact.left - fact.right), bounds)
 
     def add_equation(self, equation: Size) -> None:
-        """equation == 0."""
+        """Adds equation == 0."""
         pending = [equation]
         changed: set[str] = set()
         steps = 0
@@ -384,7 +384,7 @@ class _Knowledge:
                 alone = _Knowledge({}, (rewrite,), {}, {})
                 others = [other for other in self.rewrites if alone.rewrite(other.equation) != other.equation]
                 if steps > _REWRITES:
-                    others.clear()  # two that rewrite each other: both stay as they are
+                    others.clear()  # two that rewrite each other: both stay unchanged
                 self.rewrites = (*(other for other in self.rewrites if other not in others), rewrite)
                 pending += [other.equation for other in others]
             if lone_atom(part) is not None or lone_atom(-part) is not None:
@@ -393,7 +393,7 @@ class _Knowledge:
             self.add_again(changed)
 
     def add_remainder(self, equation: Size) -> bool:
-        """The equation says no more than a remainder, which is added: floordiv(s, 2)*2 - s == 0."""
+        """Adds a remainder if the equation states nothing else: floordiv(s, 2)*2 - s == 0."""
         expanded, _ = self.without_quotients(equation)
         part, constant = split_constant(expanded)
         common = content(part)
@@ -410,7 +410,7 @@ class _Knowledge:
         return True
 
     def add_again(self, changed: set[str]) -> None:
-        """Limits and residues of polynomials with these symbols, which new equations may change."""
+        """Adds limits and residues of polynomials with these symbols again, because new equations may change them."""
         limits = {part: self.limits.pop(part) for part in list(self.limits) if not part.symbols.isdisjoint(changed)}
         residues = {
             part: self.residues.pop(part) for part in list(self.residues) if not part.symbols.isdisjoint(changed)
@@ -421,7 +421,7 @@ class _Knowledge:
             self.add_residue(self.simplify(part - residue.remainder), Residue(0, residue.modulus))
 
     def add_limit(self, size: Size, bounds: Bounds) -> None:
-        """`size`, which is simplified, lies in `bounds`."""
+        """Adds the bounds of `size`, which is simplified."""
         if size.value is not None:
             if not bounds.contains(size.value):
                 raise _Contradiction
@@ -453,7 +453,7 @@ class _Knowledge:
             self.add_limit(self.simplify(operand), shared)
 
     def add_residue(self, size: Size, residue: Residue) -> None:
-        """`size`, which is simplified, is a multiple of residue.modulus; its remainder is 0."""
+        """Adds that `size`, which is simplified, is a multiple of residue.modulus; its remainder is 0."""
         if size.value is not None:
             if not residue.contains(size.value):
                 raise _Contradiction
@@ -478,10 +478,10 @@ class _Knowledge:
             raise _Contradiction
         self.add_limit(part, bounds)
 
-    # -- asking
+    # -- queries
 
     def is_zero(self, size: Size) -> bool | None:
-        """A simplified size is 0."""
+        """Whether a simplified size is 0; None if unknown."""
         if size.value is not None:
             return size.value == 0
         bounds = self.bounds(size)
@@ -490,11 +490,11 @@ class _Knowledge:
         return True if bounds.is_point or not self.without_quotients(size)[0].terms else None
 
     def is_nonzero(self, size: Size) -> bool:
-        """A simplified size is known not to be 0."""
+        """Whether a simplified size is known not to be 0."""
         return self.is_zero(size) is False
 
     def reduce(self, size: Size) -> Size:
-        """The size with what the equations say put in."""
+        """The size after applying the equations."""
         if self.solved:
             size = size.substitute(self.solved)
         return self.rewrite(size) if self.rewrites else size
@@ -508,7 +508,7 @@ class _Knowledge:
         return self.rewrite_sum(map_atoms(size, of_atom) if size.depth else size)
 
     def rewrite_sum(self, size: Size) -> Size:
-        """The rewrites applied to the terms, not inside of operations."""
+        """Applies the rewrites to the terms, but not inside operations."""
         for _ in range(_REWRITES):
             step = self.rewrite_step(size)
             if step is None:
@@ -538,7 +538,7 @@ class _Knowledge:
         return self.rewrite_sum(map_atoms(size, of_atom))
 
     def simplify_operation(self, kind: Kind, operands: list[Size]) -> Size:
-        """The operation on operands that are simplified."""
+        """The simplified operation on simplified operands."""
         if kind in (MAX, MIN):
             kept: list[Size] = []
             for operand in operands:
@@ -560,12 +560,12 @@ class _Knowledge:
         return operation(kind, operands)
 
     def remainder(self, x: Size, d: int) -> Size:
-        """mod(x, d), a number where what is known of x's own remainder says so."""
+        """mod(x, d); a number if the residue of x determines it."""
         residue = self.residue(x) % abs(d)
         return mod(residue.remainder, d) if residue.modulus == 0 else mod(x, d)
 
     def simplify_division(self, kind: Kind, x: Size, y: Size) -> Size:
-        """The quotient or remainder by a size that is no constant."""
+        """The simplified quotient or remainder by a non-constant size."""
         if not self.is_nonzero(y):
             return operation(kind, (x, y))
         if _is_at_least_zero(self.bounds(x)) and _is_at_least_zero(self.bounds(y - x - 1)):
@@ -579,7 +579,7 @@ class _Knowledge:
         return operation(kind, (x, y))
 
     def decides(self, kind: Kind, a: Size, b: Size) -> bool:
-        """The maximum (minimum) of a and b is known to be a."""
+        """Whether the maximum (minimum) of a and b is known to be a."""
         return _is_at_least_zero(self.bounds(a - b if kind is MAX else b - a))
 
     def residue(self, size: Size) -> Residue:
@@ -599,7 +599,7 @@ class _Knowledge:
         return residue_of_operation(atom.kind, operands).intersect(known) or known
 
     def bounds(self, size: Size) -> Bounds:
-        """Where a simplified size lies: what every way of writing it says."""
+        """The bounds of a simplified size: the intersection over all of its forms."""
         result = self.plain_bounds(size)
         for other, rest in self.other_forms(size):
             result = result.intersect(self.plain_bounds(other) + rest)
@@ -609,7 +609,7 @@ class _Knowledge:
         return result
 
     def other_forms(self, size: Size) -> Iterator[tuple[Size, Bounds]]:
-        """(other, rest) with the size equal to `other` plus something in `rest`."""
+        """Pairs (other, rest): the size equals `other` plus a number in the bounds `rest`."""
         yield size, Bounds.point(0)
         coefficients = dict(size.terms)
         for part, bounds in self.limits.items():
@@ -630,7 +630,7 @@ class _Knowledge:
         result = self.bounds_of_terms(size)
         if len(size.terms) > _MOST_TERMS or not 2 <= _degree(size) <= _HIGHEST_DEGREE:
             return result
-        # Every atom as its lower bound plus something that is not negative, or its upper bound minus it.
+        # Every atom as its lower bound plus a nonnegative number, or as its upper bound minus one.
         names: dict[Atom, Size] = {}
         bounds: dict[str, Bounds] = {}
         of_atoms = {atom: self.bounds_of_atom(atom) for atom in _atoms(size)}
@@ -660,7 +660,7 @@ class _Knowledge:
         return known.intersect(bounds_of_operation(atom.kind, [self.bounds_of_terms(x) for x in atom.operands]))
 
     def without_quotients(self, size: Size) -> tuple[Size, int]:
-        """(other, scale) with scale * size equal to `other`, in which mod(x, d) is written for d*floordiv(x, d) - x."""
+        """(other, scale): scale * size equals `other`, in which x - mod(x, d) replaces d*floordiv(x, d)."""
         divisors: dict[Atom, int] = {}
         powers: dict[Atom, int] = {}
         for factors, _ in size.terms:
@@ -693,14 +693,14 @@ def _product(factors: Factors, coefficient: int) -> Size:
 
 
 def _primitive(size: Size) -> tuple[Size, int, int]:
-    """(part, factor, constant) with size = part * factor + constant, the part as `limits` has it."""
+    """(part, factor, constant) with size = part * factor + constant; the part has the form of keys of `limits`."""
     part, constant = split_constant(size)
     factor = content(part) if part.terms[0][1] > 0 else -content(part)
     return divide_exactly(part, factor), factor, constant
 
 
 def _solve_bounds(bounds: Bounds, factor: int, constant: int) -> Bounds:
-    """Where x lies when factor * x + constant lies in `bounds`."""
+    """The bounds of x, given that factor * x + constant is in `bounds`."""
     lower = None if bounds.lower is None else bounds.lower - constant
     upper = None if bounds.upper is None else bounds.upper - constant
     if factor < 0:
@@ -717,7 +717,7 @@ def _degree(size: Size) -> int:
 
 
 def _atoms(size: Size) -> list[Atom]:
-    """The atoms of the terms, each once, not those inside of operations."""
+    """The distinct atoms of the terms, without those inside operations."""
     return list(dict.fromkeys(atom for factors, _ in size.terms for atom, _ in factors))
 
 
@@ -731,14 +731,14 @@ def _replace(size: Size, atom: Atom, by: Size) -> Size:
 
 
 def _nested(size: Size) -> frozenset[str]:
-    """Symbols inside of operations."""
+    """The symbols inside operations."""
     return frozenset[str]().union(*(atom.symbols for atom in _atoms(size) if atom.kind is not SYMBOL))
 
 
 def _defined_symbol(equation: Size) -> str | None:
     """The symbol that equation == 0 defines by the others: it occurs once, alone, with coefficient 1 or -1.
 
-    Of several the last by name, so that the answer does not depend on how the equation is written.
+    Of several such symbols the last by name, so that the answer does not depend on how the equation is written.
     """
     found: list[str] = []
     nested = _nested(equation)
@@ -758,7 +758,7 @@ def _solved_for(equation: Size, name: str) -> Size:
 
 
 def _rewrite_of(equation: Size) -> _Rewrite | None:
-    """The equation as a rewrite of its first term that does not come back: none of its symbols is inside an operation of the rest."""
+    """The equation as a terminating rewrite of its first suitable term, none of whose atoms is inside an operation of the rest."""
     for factors, coefficient in equation.terms:
         if not factors:
             continue
@@ -772,5 +772,5 @@ def _rewrite_of(equation: Size) -> _Rewrite | None:
 
 
 def _contains(atom: Size, size: Size) -> bool:
-    """The operation occurs somewhere in the size."""
+    """Whether the operation occurs anywhere in the size."""
     return str(atom) in str(size)

@@ -4,8 +4,8 @@
     guard.check({"b": 2, "s": 4})        nothing
     guard.check({"b": 2, "s": 5})        DataError: argument 0 (p0): axis 1 is 5, twice the batch is 4
 
-What is known needs no check: `needed` leaves out guards that follow from facts or from guards before them.
-A guard of JAX's shape_assertion has JAX's own message, whose {0}, {1} ... are the sizes that the assertion gives.
+Known facts need no check: `needed` leaves out guards that follow from the facts or from earlier guards.
+A guard for JAX's shape_assertion has JAX's own message, in which {0}, {1} ... are the sizes that the assertion gives.
 Source: docs/reference/4 2.1, 7.
 """
 
@@ -26,10 +26,10 @@ _PLACEHOLDER = re.compile(r"\{([0-9]{1,4})\}")
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """`left` and `right` are in the relation; a run with other sizes ends with the message.
+    """Requires a relation between `left` and `right`; a run with other sizes ends with the message.
 
-    message   {0}, {1} ... in it are replaced by the values of `shown`; "" is a message that names the sizes
-    source    what wants it, for the facts that hold once it is checked
+    message   {0}, {1} ... in it are replaced by the values of `shown`; "" means a message that names the sizes
+    source    of the requirement, for the fact that holds once it is checked
 
     >>> from xla_emitters.shapes.facts import EQUAL, MULTIPLE
     >>> b, s = Size.symbol("b"), Size.symbol("s")
@@ -48,25 +48,25 @@ class Guard:
 
     @property
     def fact(self) -> Fact:
-        """What is known once the guard is checked."""
+        """The fact that holds once the guard is checked."""
         return Fact(self.relation, self.left, self.right, self.source)
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Symbols whose values a check needs."""
+        """The symbols whose values a check needs."""
         return self.left.symbols.union(self.right.symbols, *(size.symbols for size in self.shown))
 
     def holds(self, values: Mapping[str, int]) -> bool:
-        """The condition for these values of the symbols. raises DataError as `Size.evaluate`"""
+        """Whether the condition holds for these values of the symbols. raises DataError as `Size.evaluate`"""
         return self.fact.holds(values)
 
     def check(self, values: Mapping[str, int]) -> None:
-        """raises DataError with the message where the condition does not hold"""
+        """raises DataError with the message if the condition does not hold"""
         if not self.holds(values):
             raise DataError(self.message_for(values), stage="shapes")
 
     def message_for(self, values: Mapping[str, int]) -> str:
-        """The message with the sizes' values in it. A placeholder without a size stays as it is written."""
+        """The message with the sizes' values in it. A placeholder without a size stays as written."""
         if self.message:
             shown = [str(size.evaluate(values)) for size in self.shown]
 
@@ -97,10 +97,10 @@ def product_fits(
 
 
 def needed(guards: Iterable[Guard], facts: Facts) -> tuple[tuple[Guard, ...], Facts]:
-    """The guards that a run has to check, in their order, and what is known after it has.
+    """The guards that a run must check, in order, and the facts that hold afterwards.
 
-    Left out is what follows from `facts` or from the guards before it. A guard that cannot hold stays: the run will say so
-    in its message; what comes after it is kept too.
+    Guards that follow from `facts` or from earlier guards are left out. A guard that cannot hold is kept, so that the run fails with
+    its message; the guards after it are kept, too.
 
     >>> from xla_emitters.shapes.facts import AT_LEAST, EQUAL
     >>> b, s = Size.symbol("b"), Size.symbol("s")

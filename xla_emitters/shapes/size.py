@@ -4,18 +4,18 @@
     b * s + s * b            ->   2*b*s
     (2 * b + 5) // 2         ->   b + 2
     maximum(b, b + 1)        ->   b + 1
-    (b * s) // s             ->   floordiv(b*s, s)        s may be 0; Facts.simplify says b where s is known not to be
+    (b * s) // s             ->   floordiv(b*s, s)        s may be 0; Facts.simplify returns b if s is known not to be 0
 
 A size is immutable and always in normal form: sums and products are multiplied out, so two that are equal as polynomials
 in their atoms are equal values with one hash. An *atom* is a symbol or an operation (floordiv, mod, max, min) on sizes;
-building an operation applies the algebra that holds for all integers, negative ones too. What needs to know something of
-the symbols is in facts.py.
+building an operation applies the algebra that holds for all integers, including negative ones. Rules that need facts about
+the symbols are in facts.py.
 
-Each rewriting keeps the value at every assignment where the expression as it was written has one. Division rounds toward
-minus infinity and the remainder has the divisor's sign, as in Python. A quotient by an unknown size stays, so that a division by
-zero is met when the size is evaluated, but terms that cancel take their divisions along: q - q is 0 whatever q is.
+Each rewriting keeps the value at every assignment for which the original expression has one. Division rounds toward
+minus infinity and the remainder has the divisor's sign, as in Python. A quotient by an unknown size is kept, so that a division by
+zero is detected when the size is evaluated; but terms that cancel also remove their divisions: q - q is 0 whatever q is.
 
-Operations do not grow without end: what would exceed one of the limits below raises `TooLarge`. They also bound the depth
+Operations are limited: a result that exceeds one of the limits below raises `TooLarge`. The limits also bound the depth
 of nesting, so that the walks here may recurse.
 Source: docs/reference/4 3.1; the notation of jax.export's symbolic shapes.
 """
@@ -33,21 +33,21 @@ from xla_emitters.errors import DataError, Unsupported, VerifyError
 from xla_emitters.shapes.bounds import Bounds, Residue
 
 MAX_WEIGHT = 2_000
-"""Terms and atoms of a size when it is written out, those inside of its operations too."""
+"""The most terms and atoms of a size, including those inside its operations."""
 MAX_DEPTH = 50
-"""Operations within operations."""
+"""The deepest nesting of operations."""
 MAX_DEGREE = 100
-"""Factors of a term, b^2 counted as two."""
+"""The most factors of a term; b^2 counts as two."""
 MAX_BITS = 8_000
-"""Of a coefficient."""
+"""The largest coefficient."""
 
 
 class TooLarge(Unsupported):
-    """A size would exceed one of the limits on what we compute with."""
+    """Raised if a size would exceed one of the limits."""
 
 
 class Kind(Enum):
-    """What an atom is; the values are the names of operations in text."""
+    """The kinds of atoms; the values are the names of operations in text."""
 
     SYMBOL = ""
     FLOORDIV = "floordiv"
@@ -65,7 +65,7 @@ class Atom:
 
     name      of a symbol; "" for an operation
     operands  of an operation: two for floordiv and mod, two or more, sorted, for max and min
-    text      as it is printed; it sorts atoms, symbols before operations
+    text      as printed; it sorts atoms, symbols before operations
     """
 
     kind: Kind
@@ -95,10 +95,10 @@ class Size:
 
     terms     each product of atoms with its coefficient, which is not 0; in the order of printing
     symbols   names of the symbols that occur
-    weight    terms and atoms when written out
+    weight    number of terms and atoms, including those inside operations
 
-    A Python int works wherever a size does, and equals the constant size. `==` compares normal forms; whether two sizes
-    have equal *values* is for `Facts.equal` to say, and there is no `<`. A size has no truth value.
+    A Python int may be used instead of a size, and equals the constant size. `==` compares normal forms. Whether two sizes
+    have equal *values* is a question for `Facts.equal`; there is no `<`, and a size has no truth value.
 
     >>> b, s = Size.symbol("b"), Size.symbol("s")
     >>> b * s + s * b == 2 * b * s, (s + 1) - 1 == s, Size.constant(4) == 4
@@ -114,9 +114,9 @@ class Size:
 
     @staticmethod
     def symbol(name: str) -> Size:
-        """The size that is called `name`, an identifier other than the names of operations.
+        """The symbol `name`, an identifier other than the names of operations.
 
-        raises VerifyError for another name
+        raises VerifyError for other names
         """
         if not (name.isascii() and name.isidentifier()) or name in OPERATIONS or not name.strip("_"):
             raise VerifyError(
@@ -136,7 +136,7 @@ class Size:
 
     @property
     def value(self) -> int | None:
-        """The value of a constant size; None where a symbol or an operation occurs."""
+        """The value of a constant size; None if a symbol or an operation occurs."""
         if not self.terms:
             return 0
         factors, coefficient = self.terms[0]
@@ -211,9 +211,9 @@ class Size:
         raise TypeError(f"the size {self} has no truth value; compare it, or ask Facts")
 
     def evaluate(self, values: Mapping[str, int]) -> int:
-        """The value where each symbol has the value given.
+        """The value for these values of the symbols.
 
-        raises   DataError where a symbol has no value, and for a division by zero, with its text
+        raises   DataError if a symbol has no value, and for a division by zero, with its text
 
         >>> (Size.symbol("b") * 3 // Size.symbol("s")).evaluate({"b": 5, "s": -4})
         -4
@@ -236,7 +236,7 @@ class Size:
         return interpret(self, int, of_atom)
 
     def substitute(self, replacements: Mapping[str, Size | int]) -> Size:
-        """This size with the symbols named replaced, all at once.
+        """This size with the given symbols replaced, all at once.
 
         >>> b, s = Size.symbol("b"), Size.symbol("s")
         >>> print((b // 2 + s).substitute({"b": 4 * s, "s": b}))
@@ -255,9 +255,9 @@ class Size:
         return map_atoms(self, of_atom)
 
     def bounds(self, symbols: Mapping[str, Bounds]) -> Bounds:
-        """Where the values lie when each symbol lies in its bounds; a symbol that is not given is not bounded.
+        """The bounds of the value, from bounds of the symbols; a symbol without an entry is unbounded.
 
-        Each term is bounded by itself; `Facts.bounds` says more.
+        Terms are bounded separately; `Facts.bounds` is tighter.
 
         >>> str((Size.symbol("s") % 4 + Size.symbol("b") * 2).bounds({"b": Bounds(1, 9)}))
         '[2, 21]'
@@ -273,7 +273,7 @@ class Size:
         return interpret(self, Bounds.point, of_atom)
 
     def known_divisor(self, symbols: Mapping[str, int] | None = None) -> int:
-        """A number that divides every value, when each symbol is a multiple of the number given; 0 for the constant 0.
+        """A number that divides every value if each symbol is a multiple of the given number; 0 for the constant 0.
 
         >>> (Size.symbol("s") * 6 + 4).known_divisor(), (Size.symbol("s") * 6 + 4).known_divisor({"s": 2})
         (2, 4)
@@ -313,7 +313,7 @@ def as_size(value: Size | int) -> Size:
 
 
 def floordiv(x: Size | int, y: Size | int) -> Size:
-    """x divided by y, rounded toward minus infinity. By the constant 0 it has no value, and stays as it is written.
+    """x divided by y, rounded toward minus infinity. A division by the constant 0 has no value and is kept as written.
 
     >>> b, s = Size.symbol("b"), Size.symbol("s")
     >>> print(floordiv(2 * b + s, 2), floordiv(floordiv(s, 2) + 1, 3), floordiv(4 * b + 3, 6))
@@ -354,7 +354,7 @@ def floordiv(x: Size | int, y: Size | int) -> Size:
 
 
 def mod(x: Size | int, y: Size | int) -> Size:
-    """What is left of x when divided by y, with y's sign. By the constant 0 it has no value, and stays as it is written.
+    """The remainder of x divided by y, with the sign of y. A division by the constant 0 has no value and is kept as written.
 
     >>> b, s = Size.symbol("b"), Size.symbol("s")
     >>> print(mod(4 * b + s, 4), mod(s - 1, 4), mod(6 * s + 5, 4), mod(mod(s, 8), 4))
@@ -420,7 +420,7 @@ def minimum(*sizes: Size | int) -> Size:
 
 def _extreme(kind: Kind, sizes: Iterable[Size | int]) -> Size:
     pick = max if kind is MAX else min
-    constants: dict[Size, int] = {}  # of operands that differ by a constant only one is left
+    constants: dict[Size, int] = {}  # of operands that differ by a constant, only one is kept
     for given in sizes:
         size = as_size(given)
         atom = lone_atom(size)
@@ -440,7 +440,7 @@ def operation(kind: Kind, operands: Iterable[Size]) -> Size:
 
 
 def bounds_of_operation(kind: Kind, operands: list[Bounds]) -> Bounds:
-    """Where an operation's values lie, from its operands' bounds."""
+    """The bounds of an operation's values, from its operands' bounds."""
     result = operands[0]
     for operand in operands[1:]:
         if kind is FLOORDIV:
@@ -453,7 +453,7 @@ def bounds_of_operation(kind: Kind, operands: list[Bounds]) -> Bounds:
 
 
 def residue_of_operation(kind: Kind, operands: list[Residue]) -> Residue:
-    """The remainder that an operation's values leave, from its operands'."""
+    """The residue of an operation's values, from its operands' residues."""
     result = operands[0]
     if kind in (MAX, MIN):
         for operand in operands[1:]:
@@ -472,7 +472,7 @@ T = TypeVar("T", int, Size, Bounds, Residue)
 
 
 def interpret(size: Size, constant: Callable[[int], T], of_atom: Callable[[Atom], T]) -> T:
-    """The polynomial computed in another kind of number: from what a constant is there, and what an atom is."""
+    """Evaluates the polynomial in another number type, given the conversions of constants and of atoms."""
     total: T = constant(0)
     for factors, coefficient in size.terms:
         term: T = constant(coefficient)
@@ -484,7 +484,7 @@ def interpret(size: Size, constant: Callable[[int], T], of_atom: Callable[[Atom]
 
 
 def map_atoms(size: Size, of_atom: Callable[[Atom], Size | None]) -> Size:
-    """The polynomial with each atom replaced by a size; None leaves an atom as it is."""
+    """The polynomial with each atom replaced by a size; None keeps an atom."""
     kept: dict[Factors, int] = {}
     total = Size.constant(0)
     for factors, coefficient in size.terms:
@@ -531,7 +531,7 @@ def divide_exactly(size: Size, number: int) -> Size:
 
 
 def lone_atom(size: Size) -> Atom | None:
-    """The atom that this size is, or None."""
+    """The atom if this size is a single atom; else None."""
     if len(size.terms) != 1:
         return None
     factors, coefficient = size.terms[0]
@@ -579,7 +579,7 @@ def multiply_factors(a: Factors, b: Factors) -> Factors:
 
 
 def divide_factors(a: Factors, b: Factors) -> Factors | None:
-    """The product of atoms that times b is a, or None."""
+    """The product of atoms that times b is a; None if there is none."""
     powers = dict(a)
     for atom, power in b:
         left = powers.get(atom, 0) - power
@@ -656,7 +656,7 @@ def _without_common_factor(x: Size, y: Size) -> tuple[Size, Size, int]:
 
 
 def _term_order(term: tuple[Factors, int]) -> tuple[int, tuple[tuple[tuple[bool, str], int], ...]]:
-    """Higher degrees first; then by atoms, higher powers first. It is an order that multiplying keeps, as division needs."""
+    """The order of terms: higher degrees first; then by atoms, higher powers first. Multiplying keeps it, as division requires."""
     factors = term[0]
     degree = 0
     key: list[tuple[tuple[bool, str], int]] = []

@@ -1,13 +1,13 @@
-"""From the shapes of a call's arguments to the values of the symbols.
+"""Computes the values of the symbols from the shapes of a call's arguments.
 
     parameters  (b, 2*s, s + 1)                       plan:  b is axis 0 · s is axis 1 divided by 2 · s + 1 must be axis 2
     arguments   (2, 6, 4)          ->  b = 2, s = 3
     arguments   (2, 6, 5)          ->  DataError: argument 0 (p0): axis 2 is 5, but s + 1 is 4
 
-The plan is made once for a program. It finds a symbol from an axis that is linear in it and has no other unknown: k*s + rest, where rest
-has only symbols that are known by then. JAX does the same, and what it cannot solve we cannot. Everything else becomes a check.
-In each run, in this order: ranks; each symbol with what is known of it alone (an exact division, at least 1); the axes that
-found no symbol; the other facts.
+The plan is made once per program. It solves for a symbol on an axis that is linear in it and has no other unknown: k*s + rest, where
+rest has only symbols that are known by then. JAX does the same, with the same limits. All other axes and facts become checks.
+Order in a run: ranks; each symbol, with the facts about it alone (an exact division, at least 1); the axes that
+were not used to solve; the other facts.
 Source: docs/reference/4 2.1, 7; behaviour of jax.export 0.10.2.
 """
 
@@ -24,7 +24,7 @@ from xla_emitters.shapes.text import print_shape
 
 
 class Axis(NamedTuple):
-    """An axis of an argument, both counted from 0."""
+    """An axis of an argument; both are numbered from 0."""
 
     argument: int
     axis: int
@@ -32,14 +32,14 @@ class Axis(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """The shape that a program declares for an argument, and its name in the source; "" where it has none."""
+    """The shape that a program declares for an argument, and its name in the source; "" if it has none."""
 
     shape: tuple[Size, ...]
     name: str = ""
 
 
 class Solved(NamedTuple):
-    """How a symbol is found: coefficient * symbol + rest == the size of the axis. `own` are the facts of this symbol alone."""
+    """The equation for a symbol: coefficient * symbol + rest == the size of the axis. `own` are the facts about this symbol alone."""
 
     symbol: str
     axis: Axis
@@ -50,11 +50,11 @@ class Solved(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How the symbols of a program are found from its arguments. Made by `plan`.
+    """How the symbols of a program are computed from its arguments. Made by `plan`.
 
-    solved    in the order in which they are computed
-    checked   axes that find no symbol
-    others    facts of several symbols
+    solved    in the order of computation
+    checked   axes that are not used to solve for a symbol
+    others    facts about several symbols
     """
 
     parameters: tuple[Parameter, ...]
@@ -65,7 +65,7 @@ class Plan:
     def solve(self, shapes: Sequence[Sequence[int]]) -> dict[str, int]:
         """The value of every symbol for arguments of these shapes.
 
-        raises DataError with argument and axis where there is none
+        raises DataError, with argument and axis, if there is none
 
         >>> from xla_emitters.shapes.text import parse_shape
         >>> p = plan([Parameter(parse_shape("b, 2*s, s + 1"))], Facts())
@@ -107,7 +107,7 @@ class Plan:
         return values
 
     def check_ranks(self, shapes: Sequence[Sequence[int]]) -> None:
-        """raises DataError for another number of arguments, and for one of another rank"""
+        """raises DataError for a wrong number of arguments, and for an argument of wrong rank"""
         if len(shapes) != len(self.parameters):
             raise DataError(f"{len(shapes)} arguments; the program takes {len(self.parameters)}", stage="shapes")
         for argument, (shape, parameter) in enumerate(zip(shapes, self.parameters, strict=True)):
@@ -145,7 +145,7 @@ class Plan:
         values: dict[str, int],
         symbols: tuple[str, ...],
     ) -> DataError:
-        """The error; below it where the symbols that it speaks of come from, and the shapes."""
+        """The error; below it the sources of the symbols that it names, and the shapes."""
         details: list[str] = []
         for symbol, axis, *_ in self.solved:
             if symbol in symbols and symbol in values:
@@ -161,11 +161,11 @@ class Plan:
 
 
 def plan(parameters: Sequence[Parameter], facts: Facts, place: Place | None = None) -> Plan:
-    """How to find the symbols of these parameters' shapes.
+    """The plan for the symbols of these parameters' shapes.
 
-    facts    conditions that every run checks, except those on symbols that are in no shape
+    facts    conditions that every run checks, except those on symbols that occur in no shape
     place    of the program's signature, for the error
-    raises   Unsupported where a symbol cannot be found; it names the symbols and the axes that are left
+    raises   Unsupported if a symbol cannot be solved for; it names the remaining symbols and axes
 
     >>> from xla_emitters.shapes.text import parse_shape
     >>> plan([Parameter(parse_shape("a*b")), Parameter(parse_shape("a"))], Facts())
@@ -211,7 +211,7 @@ def plan(parameters: Sequence[Parameter], facts: Facts, place: Place | None = No
 
 
 def _linear(size: Size, known: set[str]) -> tuple[str, int, Size] | None:
-    """(symbol, coefficient, rest) with size = coefficient * symbol + rest, the rest of known symbols; or None."""
+    """(symbol, coefficient, rest) with size = coefficient * symbol + rest, where the rest has only known symbols; else None."""
     unknown = size.symbols - known
     if len(unknown) != 1:
         return None

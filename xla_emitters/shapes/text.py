@@ -7,8 +7,8 @@
     factor  := '-' factor | base ('^' number)?
     base    := number | name | ('floordiv'|'mod'|'max'|'min') '(' size ',' size ')' | '(' size ')'
 
-JAX itself has no parentheses around a size and a sign before a number only. Printing is `str` of a size; what is printed
-reads back as the same size. JAX's placeholders `...` and `_` stand for a shape that is given beside the text: refused.
+JAX itself has no parentheses around a size, and a sign only before a number. Printing is `str` of a size; the text
+reads back as the same size. JAX's placeholders `...` and `_` refer to a shape given outside the text, and are refused.
 Source: docs/reference/4 2.1, 3.1; JAX's page "Shape polymorphism".
 """
 
@@ -23,8 +23,8 @@ from xla_emitters.errors import ParseError, Place
 from xla_emitters.shapes.size import MAX_DEGREE, OPERATIONS, Size, TooLarge, operation
 
 _TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<int>[0-9]+)|(?P<mark>\.\.\.|[-+*^(),])|(?P<end>$))")
-_DEEPEST = 60  # parentheses and signs within each other
-_MOST_DIGITS = 2_400  # about what a coefficient may have
+_DEEPEST = 60  # nesting of parentheses and signs
+_MOST_DIGITS = 2_400  # about the limit of a coefficient
 
 
 class _Token(NamedTuple):
@@ -49,7 +49,7 @@ def parse_size(text: str, file: str = "<size>") -> Size:
 
 
 def parse_shape(text: str, file: str = "<shape>") -> tuple[Size, ...]:
-    """Reads the sizes of a shape, with parentheses around them or without.
+    """Reads the sizes of a shape, with or without parentheses around them.
 
     >>> parse_shape("(b, 2*s, 16)"), parse_shape("b,"), parse_shape("")
     ((<Size b>, <Size 2*s>, <Size 16>), (<Size b>,), ())
@@ -133,7 +133,7 @@ class _Parser:
     # -- grammar
 
     def shape(self) -> tuple[Size, ...]:
-        """Parentheses around all of the text belong to the shape, others to a size."""
+        """Parentheses around the whole text belong to the shape, others to a size."""
         closing = self.closing_of_first()
         is_enclosed = closing is not None and self.tokens[closing + 1].kind == "end"
         if is_enclosed:

@@ -1,14 +1,14 @@
-"""Sizes of a program: what every dimension of every value is, over the program's symbols, before it runs.
+"""The sizes of a program: every dimension of every value, in terms of the program's symbols, before it runs.
 
 sizes = sizes_of(module)                      of a module of the `hlo` dialect
-sizes.of(value)         ->  (b, s, 32)        None in place of a size that depends on data
-sizes.numbers(value)    ->  (b, s*4)          the elements of a small array of integers, where they follow from sizes
-sizes.same(x, y)        ->  True              x and y have one shape
+sizes.of(value)         ->  (b, s, 32)        None for a size that depends on data
+sizes.numbers(value)    ->  (b, s*4)          the elements of a small integer array, if they follow from sizes
+sizes.same(x, y)        ->  True              x and y have the same shape
 sizes.guards.check(arguments)                 {"b": 2, "s": 16}, or a DataError, before anything is computed
 print(sizes.report())                         symbols, their sources, the guards
 
-arrays    an array as the walk sees it            numbers   integer arithmetic on sizes: the shape operands
-rules     sizes of each op's result               walk      a module from its entry: calls, loops, branches
+arrays    arrays during the walk                  numbers   integer arithmetic on sizes: the shape operands
+rules     sizes of each op's result               walk      walks a module from its entry: calls, loops, branches
 symbols   names of symbols, from JAX's text       program   sizes, guards and report of a program
 names     sizes as text, for IR                   specialize  a program at fixed sizes
 """

@@ -1,9 +1,9 @@
-"""An array as the walk sees it: keys of its axes, and its elements where these are integers that follow from sizes.
+"""An array during the walk: the keys of its axes, and its elements if they are integers that follow from sizes.
 
     %s = hlo.concatenate %b1, %four : tensor<2xi32>      Leaf(axes (7, 0), elements (b, 4))
 
-`Axes` holds the sizes by key. Two values that are one array (an element of a tuple, a call's argument) share the leaf.
-A predicate is a truth value, or a conjunction of comparisons that the facts leave open.
+`Axes` maps keys to sizes. Two values that are the same array (an element of a tuple, a call's argument) share the leaf.
+A predicate is a truth value, or a conjunction of comparisons that the facts do not decide.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Truth: TypeAlias = bool | frozenset[Comparison]
 """A predicate: a truth value, or comparisons that must all hold."""
 
 Number: TypeAlias = Size | bool | frozenset[Comparison] | None
-"""An element of an array of integers or predicates; None: it depends on data."""
+"""An element of an array of integers or predicates; None if it depends on data."""
 
 AxisKey: TypeAlias = tuple[int, int]
 """(number of a leaf, axis)"""
@@ -39,7 +39,7 @@ class Leaf:
 
     number    of the leaf in its walk
     rank      number of axes
-    elements  in row-major order; None: not followed
+    elements  in row-major order; None: not tracked
     """
 
     number: int
@@ -54,14 +54,14 @@ class Leaf:
         return [(self.number, axis) for axis in range(self.rank)]
 
     def sizes_in(self, count: int) -> tuple[Size | None, ...]:
-        """The elements as `count` sizes; None for one that is not known."""
+        """The elements as `count` sizes; None for an unknown one."""
         if self.elements is None or len(self.elements) != count:
             return (None,) * count
         return tuple(number if isinstance(number, Size) else None for number in self.elements)
 
 
 Value: TypeAlias = "Leaf | tuple[Value, ...]"
-"""A value: an array, or a tuple of values; what is neither (a token) is the empty tuple."""
+"""A value: an array, or a tuple of values; a value that is neither (a token) is the empty tuple."""
 
 
 def leaves(value: Value) -> Iterator[Leaf]:

@@ -1,10 +1,10 @@
-"""The size of every axis as text, one that depends on data too: `b*s`, `u0`.
+"""The size of every axis as text, including sizes that depend on data: `b*s`, `u0`.
 
     names = SizeNames(sizes_of(module))
     names.of(value)     ->  [("b", "s", "32")]        for each array of the value
 
-Axes that must have one size have one name, so that equal texts are equal sizes: `u0`, `u1` ... name those that no symbol determines.
-None is an axis of which not even that is known, because its computation runs in several places with other sizes, or because a loop may
+Axes that must have the same size have the same name, so equal texts are equal sizes; `u0`, `u1` ... name sizes that no symbol determines.
+None: an axis for which even this is unknown, because its computation runs several times with different sizes, or because a loop may
 change it.
 """
 

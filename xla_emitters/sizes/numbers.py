@@ -1,21 +1,21 @@
-"""Integer arithmetic on sizes: the elements of a small integer array, from those of the operands.
+"""Integer arithmetic on sizes: computes the elements of a small integer array from those of the operands.
 
     %n = hlo.multiply %b, %c4 : tensor<i32>                b * 4
-    %q = hlo.divide %s, %c2                                floordiv(s, 2), where s >= 0 is known: HLO rounds toward zero
-    %p = hlo.compare %s, %c0, GE                           True where s >= 0 is known, else the comparison
-    %r = hlo.select %p, %x, %y                             x, y, or not known
+    %q = hlo.divide %s, %c2                                floordiv(s, 2), if s >= 0 is known: HLO rounds toward zero
+    %p = hlo.compare %s, %c0, GE                           True if s >= 0 is known, else the comparison
+    %r = hlo.select %p, %x, %y                             x, y, or unknown
 
-A result that is not in the range of its type is not known, as the arithmetic wraps around; of a symbolic one the range is a guard of
-the program (`program.py`), and unsigned arithmetic is followed only where it is known not to wrap below zero.
+A result outside the range of its type is unknown, because the arithmetic wraps around. For a symbolic result the range is a guard of
+the program (`program.py`); unsigned arithmetic is tracked only if it is known not to wrap below zero.
 
 JAX computes x // y by `divide`, `sign`, `remainder` and `select`. The sign of x is max(min(x, 1), -1); a select whose condition
-contradicts the facts is its last operand: with x >= 0 and y > 0, "the signs differ" is x == 0, and then the remainder is 0. Where the
-sign of x is not known, the quotient is written with both, and remembered: select(signs differ and it is not exact, q - 1, q) is floordiv.
+contradicts the facts is its last operand: with x >= 0 and y > 0, "the signs differ" is x == 0, and then the remainder is 0. If the
+sign of x is unknown, the quotient is written with both signs and recorded: select(signs differ and inexact, q - 1, q) is floordiv.
 
-A number that depends on data is a symbol of its own, `_data7`: it is only added and subtracted (which is right even where it wraps
+A number that depends on data becomes a new symbol, `_data7`. It is only added and subtracted (which is right even if it wraps
 around), so that the size of x[i : i + n], which is i + n - i, is n.
 
-A text says the same again and again: JAX writes the code of (s - 1) // 2 + 1 wherever it needs that size. So results are remembered until
+Programs repeat themselves: JAX writes the code of (s - 1) // 2 + 1 wherever it needs that size. So results are cached until
 a fact is added.
 Source: docs/reference/4 3.1; behaviour of jax.export 0.10.2.
 """
@@ -35,18 +35,18 @@ from xla_emitters.shapes import Facts, Size, floordiv, maximum, minimum, mod
 from xla_emitters.shapes.size import lone_atom
 from xla_emitters.sizes.arrays import Comparison, Number, Truth
 
-FEWEST_BITS = 32  # of a type in which sizes are computed
+FEWEST_BITS = 32  # of a type that sizes are computed in
 _DATA = "_data"
 
 _Computation: TypeAlias = tuple[str, str, str, tuple[Number, ...]]
-"""Opcode, direction of a comparison, element type of the result, operands."""
+"""The cache's key: opcode, direction of a comparison, element type of the result, operands."""
 
 
 @dataclass
 class Arithmetic:
     """What the arithmetic remembers from one op to the next.
 
-    quotients   x / y rounded toward zero, where x is not known to be at least 0 -> (x, y)
+    quotients   x / y rounded toward zero, for x not known to be at least 0 -> (x, y)
     remainders  x - y * (x / y), likewise
     """
 
@@ -57,7 +57,7 @@ class Arithmetic:
     _count: int = 0
 
     def elementwise(self, op: HloOp, operands: Sequence[Number], facts: Facts) -> Number:
-        """One element of an elementwise op of integers or predicates, from the operands' elements; None: not known."""
+        """One element of an elementwise op of integers or predicates, from the operands' elements; None if unknown."""
         if facts is not self._facts:
             self._facts = facts
             self._results.clear()
@@ -67,18 +67,18 @@ class Arithmetic:
             known = len(self.quotients) + len(self.remainders)
             found = _elementwise(op, operands, facts, self)
             if len(self.quotients) + len(self.remainders) > known:
-                self._results.clear()  # a select may be a quotient now
+                self._results.clear()  # a select may be recognised as a quotient now
             self._results[computation] = found
         return self._results[computation]
 
     def data(self) -> Size:
-        """A number that depends on data."""
+        """A new symbol for a number that depends on data."""
         self._count += 1
         return Size.symbol(f"{_DATA}{self._count}")
 
 
 def is_data(size: Size) -> bool:
-    """Whether a number of the program's data occurs in `size`."""
+    """Whether `size` contains a number that depends on data."""
     return any(symbol.startswith(_DATA) for symbol in size.symbols)
 
 
@@ -110,7 +110,7 @@ def _elementwise(op: HloOp, operands: Sequence[Number], facts: Facts, memory: Ar
 
 
 def in_range(size: Size, element: DType, facts: Facts) -> Size | None:
-    """`size`, or None where the type may not hold it."""
+    """`size`, or None if it may be out of the type's range."""
     if element.kind not in (Kind.SIGNED, Kind.UNSIGNED):
         return None
     if size.value is not None:
@@ -136,7 +136,7 @@ def _divide(operands: Sequence[Size], facts: Facts) -> Size | None:
 
 
 def _remainder(operands: Sequence[Size], facts: Facts) -> Size | None:
-    """x - y * (x / y): with the sign of x."""
+    """x - y * (x / y): has the sign of x."""
     x, y = operands
     if not facts.at_least(y, 1):
         return None
@@ -146,7 +146,7 @@ def _remainder(operands: Sequence[Size], facts: Facts) -> Size | None:
 
 
 def _truncated(x: Size, y: Size) -> Size:
-    """x / y rounded toward zero, for y > 0 and any x: of the two quotients one is 0."""
+    """x / y rounded toward zero, for y > 0 and any x: one of the two quotients is 0."""
     return maximum(floordiv(x, y), 0) + minimum(-floordiv(-x, y), 0)
 
 
@@ -181,7 +181,7 @@ NEGATED = {"EQ": "NE", "NE": "EQ", "GE": "LT", "LT": "GE", "LE": "GT", "GT": "LE
 
 
 def decide(comparison: Comparison, facts: Facts) -> bool | None:
-    """Whether the comparison holds; None: the facts leave it open."""
+    """Whether the comparison holds; None if the facts do not decide it."""
     direction, a, b = comparison
     match direction:
         case "EQ":
@@ -200,7 +200,7 @@ def decide(comparison: Comparison, facts: Facts) -> bool | None:
 
 
 def assume(facts: Facts, condition: frozenset[Comparison], source: str) -> Facts:
-    """The facts and the comparisons; of an inequality `!=` nothing is kept. raises VerifyError where they contradict each other"""
+    """Adds the comparisons to the facts; inequalities `!=` are dropped. raises VerifyError if they contradict each other"""
     for direction, a, b in condition:
         match direction:
             case "EQ":

@@ -1,4 +1,4 @@
-"""Sizes of a program, and the guards that a run checks before it computes anything.
+"""Sizes of a program, and the guards that are checked before a run computes anything.
 
     sizes = sizes_of(module)
     print(sizes.report())
@@ -9,10 +9,10 @@
         checked before a run
           ...
 
-The walk is made twice: once with a symbol for each open axis of the arguments, from which the symbols' names and equal axes follow,
-and once with those. Guards, in order: number, rank and type of the arguments; JAX's assertions, in its words; the arguments' axes
-against the symbols; what ops need of sizes; the range of sizes that the program computes in 32 bits. (JAX's products wrap around
-there, and a wrapped size may look like a right one.)
+The walk is done twice: once with a symbol for each open axis of the arguments, which determines the symbols' names and equal axes,
+and once with the named symbols. Guards, in order: number, rank and type of the arguments; JAX's assertions, in its words; the arguments'
+axes against the symbols; requirements of ops on sizes; the range of sizes that the program computes in 32 bits. (JAX's products wrap
+around there, and a wrapped size may look valid.)
 Source: docs/reference/4 2.1, 3.1, 7.
 """
 
@@ -40,7 +40,7 @@ LARGEST = 2**31 - 1
 
 
 class Argument(NamedTuple):
-    """What the guards need of an argument: its HLO type ("f32") and its shape."""
+    """The facts about an argument that guards need: its HLO type ("f32") and its shape."""
 
     element: str
     shape: tuple[int, ...]
@@ -48,13 +48,13 @@ class Argument(NamedTuple):
 
 @dataclass(frozen=True)
 class ProgramGuards:
-    """What a run checks before it computes anything.
+    """The checks before a run computes anything.
 
     types       HLO's element types of the parameters
-    parameters  their shapes over the symbols
+    parameters  their shapes in terms of the symbols
     own         the symbol of each open axis, from the arguments' shapes alone
     said        JAX's assertions over `own`
-    plan        how the symbols are found, and the arguments' other axes
+    plan        how the symbols are computed, and the checks of the arguments' other axes
     computed    sizes that must be in the range of the program's 32-bit integers
     """
 
@@ -71,7 +71,7 @@ class ProgramGuards:
     def check(self, arguments: Sequence[Argument]) -> dict[str, int]:
         """The values of the symbols.
 
-        raises DataError that names the argument or speaks the assertion's words
+        raises DataError, which names the argument or has the assertion's message
         """
         shapes = [argument.shape for argument in arguments]
         self.plan.check_ranks(shapes)
@@ -88,7 +88,7 @@ class ProgramGuards:
         return values
 
     def lines(self) -> Iterator[str]:
-        """One line for each check."""
+        """A line per check."""
         for number, (element, parameter) in enumerate(zip(self.types, self.parameters, strict=True)):
             shape = ",".join(map(str, parameter.shape))
             yield f"{_label(number, parameter.name)} is {element}[{shape}]"
@@ -100,7 +100,7 @@ class ProgramGuards:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of every value of a module, over its symbols."""
+    """The sizes of every value of a module, in terms of its symbols."""
 
     walk: Walk
     guards: ProgramGuards
@@ -111,14 +111,14 @@ class Sizes:
         return self.walk.facts
 
     def of(self, value: SSAValue) -> tuple[Size | None, ...]:
-        """The sizes of an array; None for one that depends on data, or on which call is meant."""
+        """The sizes of an array; None for one that depends on data, or that differs between calls."""
         found = [self._shape(leaf) for leaf in self._contexts(value)]
         return tuple(
             sizes[0] if all(size == sizes[0] for size in sizes) else None for sizes in zip(*found, strict=True)
         )
 
     def numbers(self, value: SSAValue) -> tuple[Size | None, ...] | None:
-        """The elements of a small array of integers; None where they are not followed, or an element's place for one that is not known."""
+        """The elements of a small integer array, None for unknown ones; None instead of the tuple if they are not tracked."""
         contexts = self._contexts(value)
         first = contexts[0].elements if contexts else None
         if first is None or any(leaf.elements != first for leaf in contexts):
@@ -126,7 +126,7 @@ class Sizes:
         return tuple(self._number(number) for number in first)
 
     def same(self, a: SSAValue, b: SSAValue) -> bool:
-        """Whether two arrays are known to have one shape, in every context of theirs."""
+        """Whether two arrays are known to have the same shape, in all of their contexts."""
         first, second = self._contexts(a), self._contexts(b)
         return (
             len(first) == len(second) == 1
@@ -135,7 +135,7 @@ class Sizes:
         )
 
     def is_proven(self, op: HloOp) -> bool:
-        """Whether `op` cannot fail for its sizes where the program's guards hold: those that it needs equal are, and none is negative."""
+        """Whether the guards imply that `op` cannot fail because of sizes: those that must be equal are, and none is negative."""
         contexts = self.walk.values.get(op.result, [])
         if not contexts or op in self.walk.unproved:
             return False
@@ -149,12 +149,12 @@ class Sizes:
         return True
 
     def _fits(self, size: Size | None, wanted: Size | None) -> bool:
-        """Whether an axis is not repeated or has size 1."""
+        """Whether an axis keeps its size or has size 1."""
         return size is not None and wanted is not None and (size.value == 1 or self.facts.equal(size, wanted) is True)
 
     @property
     def unresolved(self) -> list[tuple[SSAValue, int]]:
-        """(value, axis) of every array whose size there is not known, in some context."""
+        """(value, axis) for every array with an unknown size in some context."""
         return [
             (value, axis)
             for value, contexts in self.walk.values.items()
@@ -170,7 +170,7 @@ class Sizes:
         ]
 
     def report(self) -> str:
-        """Symbols, where each comes from, what a run checks, and the sizes that are not known."""
+        """The symbols, their sources, the checks of a run, and the unknown sizes."""
         lines = ["symbols"]
         for solved in self.guards.plan.solved:
             name = self.guards.parameters[solved.axis.argument].name
@@ -201,9 +201,9 @@ class Sizes:
 
 
 def sizes_of(module: ModuleOp) -> Sizes:
-    """The sizes of every value that a run of the module's entry makes.
+    """The sizes of every value that a run of the module's entry computes.
 
-    raises VerifyError at an op whose operands' sizes cannot be equal; Unsupported where a symbol follows from no argument
+    raises VerifyError at an op whose operands' sizes cannot be equal; Unsupported if a symbol does not follow from any argument
     """
     (entry,) = (op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
     parameters = entry.parameters
@@ -257,7 +257,7 @@ _RELATIONS = {"EQ": EQUAL, "GE": AT_LEAST, "LE": AT_MOST}
 
 
 def _said(assertions: Sequence[Assertion]) -> Iterator[Guard]:
-    """The assertions whose conditions are comparisons of sizes, each with its message. One that cannot hold fails every run."""
+    """The assertions that compare sizes, each with its message. An assertion that cannot hold fails every run."""
     for assertion in assertions:
         message = assertion.op.message.data
         shown = tuple(Size.constant(0) if size is None else size for size in assertion.shown)
@@ -273,7 +273,7 @@ def _said(assertions: Sequence[Assertion]) -> Iterator[Guard]:
 
 
 def _computed(walk: Walk, axes: Sequence[Size]) -> tuple[Guard, ...]:
-    """That sizes which shape operands hold are not negative and fit into 32 bits, as those of arguments do; that slices are inside."""
+    """Guards: sizes in shape operands are nonnegative and fit into 32 bits, like those of arguments; slices are inside their arrays."""
     facts = walk.facts
     for size in axes:
         facts = facts.with_at_most(size, LARGEST, "the size of an argument")
@@ -293,7 +293,7 @@ def _computed(walk: Walk, axes: Sequence[Size]) -> tuple[Guard, ...]:
 
 
 def _at_least(left: Size, right: Size, op: HloOp, said: str, shown: tuple[Size, ...] = ()) -> Guard:
-    """The guard `left >= right`; its message says the symbols' values too."""
+    """The guard `left >= right`; its message includes the symbols' values."""
     shown = shown or (left,)
     symbols = sorted({symbol for size in shown for symbol in size.symbols})
     where = ", ".join(f"{symbol} is {{{len(shown) + number}}}" for number, symbol in enumerate(symbols))

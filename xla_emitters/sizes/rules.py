@@ -1,12 +1,12 @@
-"""The sizes of each op's result: axes of operands that it keeps, and sizes that follow from attributes and shape operands.
+"""The sizes of each op's result: axes kept from operands, and sizes that follow from attributes and shape operands.
 
     transpose %x {dimensions = [1, 0]}               (axis 1 of x, axis 0 of x)
-    concatenate %x, %y {dimensions = [0]}            (size of x's axis 0 + size of y's, axis 1 of x, which is that of y)
+    concatenate %x, %y {dimensions = [0]}            (size of x's axis 0 + size of y's axis 0, axis 1 of x and of y)
     dynamic_reshape %x, %shape                       the elements of %shape
 
-A rule answers for each array of the result with one entry an axis: the key of an operand's axis, a `Size`, or None where it depends on
+A rule returns, for each array of the result, one entry per axis: the key of an operand's axis, a `Size`, or None if it depends on
 data.
-It also joins axes that the op wants equal. An op without a rule has what its type says.
+It also joins axes that the op requires to be equal. An op without a rule has the sizes in its type.
 Source: docs/reference/4 3.1; the ops' shape rules in docs/reference/1 5.5, 6.8.
 """
 
@@ -34,29 +34,29 @@ Shape: TypeAlias = Sequence[Entry]
 
 
 class Known(Protocol):
-    """What a rule asks of the walk, and tells it."""
+    """The interface of the walk for rules."""
 
     @property
     def facts(self) -> Facts: ...
 
     def size(self, key: AxisKey) -> Size | None:
-        """The size of an axis, where it is known."""
+        """The size of an axis; None if unknown."""
         ...
 
     def join(self, a: AxisKey, b: AxisKey, op: HloOp) -> None:
-        """`op` needs these axes to be equal."""
+        """Records that `op` requires these axes to be equal."""
         ...
 
     def equal_products(self, a: Sequence[AxisKey], b: Sequence[Entry], op: HloOp) -> None:
-        """`op` needs as many elements on both sides."""
+        """Records that `op` requires the same number of elements on both sides."""
         ...
 
     def inside(self, start: Size, limit: Size, key: AxisKey, op: HloOp) -> None:
-        """`op` needs 0 <= start <= limit <= the axis's size."""
+        """Records that `op` requires 0 <= start <= limit <= the axis's size."""
         ...
 
     def fits(self, window: Size | None, key: AxisKey, op: HloOp) -> None:
-        """`op` needs window <= the axis's size, whether it runs or not."""
+        """Records that `op` requires window <= the axis's size, whether it runs or not."""
         ...
 
 
@@ -65,7 +65,7 @@ Rule: TypeAlias = Callable[[HloOp, Sequence[Leaf], Known], Sequence[Shape]]
 
 
 def joined(op: HloOp, arrays: Sequence[Leaf], known: Known) -> Shape:
-    """The axes of the first of `arrays`; all have the same shape, but for scalars."""
+    """The axes of the first of `arrays`; all non-scalar ones have the same shape."""
     first = max(arrays, key=lambda leaf: leaf.rank)
     for other in arrays:
         if other is not first and other.rank == first.rank:
@@ -81,7 +81,7 @@ def elementwise(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[S
 
 
 def _broadcast_size(op: HloOp, operands: Sequence[Leaf], dim: int, known: Known) -> Entry:
-    """The size of an implicit broadcast's result: that which all operands have, or the only one that may be other than 1."""
+    """The size of an implicit broadcast's result: the one that all operands have, or the only one that may differ from 1."""
     keys = [leaf.axis(axes.index(dim)) for i, leaf in enumerate(operands) if dim in (axes := broadcast_axes(op, i))]
     sizes = [known.size(key) for key in keys]
     large = [key for key, size in zip(keys, sizes, strict=True) if size is None or size != Size.constant(1)]
@@ -117,7 +117,7 @@ def _as_operand(number: int) -> Rule:
 
 
 def _broadcast(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
-    """A static broadcast: the type says the sizes; an axis of the operand is one of the result, but for a size 1."""
+    """A static broadcast: the type has the sizes; an axis of the operand is an axis of the result unless it has size 1."""
     result = dims_of(op.result)
     found: list[Entry] = [Size.constant(size) if size >= 0 else None for size in result]
     for axis, dim in enumerate(integers(op.properties["dimensions"])):  # type: ignore[arg-type]
@@ -225,7 +225,7 @@ def _dynamic_reshape(op: HloOp, operands: Sequence[Leaf], known: Known) -> Seque
 
 
 def _dynamic_broadcast(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
-    """An axis of the operand is the result's where it is known not to be repeated: static and not 1, or equal anyway."""
+    """An axis of the operand is the result's if it is known not to be repeated: static and not 1, or known to be equal."""
     found: list[Entry] = list(operands[1].sizes_in(len(dims_of(op.result))))
     for axis, dim in enumerate(integers(op.properties["dimensions"])):  # type: ignore[arg-type]
         size = known.size(operands[0].axis(axis))
@@ -235,7 +235,7 @@ def _dynamic_broadcast(op: HloOp, operands: Sequence[Leaf], known: Known) -> Seq
 
 
 def _set_size(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
-    """The size that is given; one that depends on data is the op's to check, so it is not known without the op."""
+    """The given size. One that depends on data is checked by the op itself, so without the op it is unknown."""
     found: list[Entry] = list(operands[0].axes)
     (dim,), (size,) = integers(op.properties["dimensions"]), operands[1].sizes_in(1)  # type: ignore[arg-type]
     found[dim] = None if size is None or is_data(size) else size
@@ -252,7 +252,7 @@ def _reduce(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape
 
 
 def _slid(size: Size | None, window: WindowDim, facts: Facts) -> Size | None:
-    """Positions of a window along an axis."""
+    """The number of positions of a window along an axis."""
     if size is None:
         return None
     if size.value is not None:
@@ -319,7 +319,7 @@ def _dot(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
 def _convolved(
     op: HloOp, labels: Sequence[str], operands: Sequence[Leaf], along: Sequence[Entry], batch_groups: int, known: Known
 ) -> Sequence[Shape]:
-    """The axes of a convolution's result: `along` of the spatial ones, batches of the image, features of the kernel."""
+    """The axes of a convolution's result: `along` for the spatial ones, batches of the image, features of the kernel."""
     in_image, in_kernel, in_result = labels
     found: dict[str, Entry] = {str(i): size for i, size in enumerate(along)}
     batch = operands[0].axis(in_image.index("b"))
@@ -456,4 +456,4 @@ RULES: dict[str, Rule] = {
     "cholesky": _as_operand(0),
     "triangular-solve": _as_operand(1),
 }
-"""By opcode; elementwise ops have `elementwise`."""
+"""By opcode; elementwise ops use `elementwise`."""

@@ -1,9 +1,9 @@
-"""A program at fixed sizes: the same ops, with the numbers in their types that the symbols give.
+"""A program at fixed sizes: the same ops, with the numbers that the symbols' values give in their types.
 
     %y = add %x, %x : tensor<?x?xf32>        b = 2, s = 5        %y = add %x, %x : tensor<2x5xf32>
 
-Sizes that depend on data stay unknown, and so do those of a computation that is called at several sizes. Ops that take sizes as
-operands keep them: what they compute is the same. The meaning is that of the program, whose values are walked once for it.
+Sizes that depend on data stay unknown, and so do those of a computation that is called with several sizes. Ops that take sizes as
+operands keep them: they compute the same values. The original program is walked once.
 Source: docs/reference/4 2.1; jax.export's refinement of a module does the same to its text.
 """
 
@@ -22,10 +22,10 @@ from xla_emitters.sizes.program import Sizes, sizes_of
 
 
 def specialize(module: ModuleOp, values: Mapping[str, int], sizes: Sizes | None = None) -> ModuleOp:
-    """A copy of `module` with the sizes in its types that these values of the symbols give.
+    """A copy of `module` whose types contain the sizes for these values of the symbols.
 
-    sizes   of `module`; None: found here
-    raises  DataError for a symbol without a value, and for a size that is undefined
+    sizes   of `module`; None: computed here
+    raises  DataError for a symbol without a value, and for an undefined size
     """
     sizes = sizes or sizes_of(module)
     copies: dict[SSAValue, SSAValue] = {}

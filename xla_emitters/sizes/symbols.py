@@ -1,10 +1,10 @@
-"""Names of symbols: those of JAX's text where it has some, else d0, d1 ...
+"""Names of symbols: from JAX's text if possible, else d0, d1 ...
 
     p0: f32[?,?]    'b' = {0} from specification '2*b' for dimension args[0].shape[0] (= {1})       axis 0 is 2*b
                     the argument "s" of a function is get_dimension_size(p0, 1) - 1                  axis 1 is s + 1
 
-The first walk of a program has a symbol for each open axis of a parameter. The text then says what some sizes are called: `size == name`.
-Where that can be solved for one axis's symbol, the axis is written over the name from then on.
+The first walk of a program has a symbol for each open axis of a parameter. The text then gives names for some sizes: `size == name`.
+If this equation can be solved for one axis's symbol, the axis is expressed by the name from then on.
 Source: behaviour of jax.export 0.10.2.
 """
 
@@ -33,11 +33,11 @@ def names_in(assertions: Iterable[Assertion]) -> list[tuple[str, Size]]:
 
 
 def renaming(axes: Sequence[Size], named: Iterable[tuple[str, Size]], facts: Facts) -> dict[str, Size]:
-    """What each symbol of an axis is over the final names.
+    """The symbols of axes in terms of the final names.
 
-    axes    the symbols of the open axes, in the order of the arguments
-    named   what the text calls sizes
-    facts   what is known of the axes
+    axes    the symbols of the open axes, in argument order
+    named   (name, size) pairs from the text
+    facts   known facts about the axes
     """
     found: dict[str, Size] = {}
     names = set[str]()
@@ -58,14 +58,14 @@ def renaming(axes: Sequence[Size], named: Iterable[tuple[str, Size]], facts: Fac
 
 
 def _solved(size: Size, name: str, unknown: set[str]) -> tuple[str, Size] | None:
-    """(symbol, what it is) where `size == name` can be solved for one of the unknown symbols: k*name + rest."""
+    """(symbol, its value) if `size == name` can be solved for one of the unknown symbols as k*name + rest; else None."""
     try:
         value = Size.symbol(name)
     except VerifyError:
         return None
     atom = lone_atom(size)
     if atom is not None and atom.kind is FLOORDIV:
-        size, divisor = atom.operands  # exact: the text asserts that nothing remains
+        size, divisor = atom.operands  # exact: the text asserts that the remainder is 0
         value = value * divisor
     symbols = size.symbols & unknown
     if len(symbols) != 1:

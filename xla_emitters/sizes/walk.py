@@ -1,11 +1,11 @@
-"""A module walked from its entry: every value gets the sizes of its axes, and small arrays of integers their elements.
+"""Walks a module from its entry: computes the sizes of every value's axes, and the elements of small integer arrays.
 
-    ENTRY, and what `call`, `fusion`, `while` and `conditional` run, each time that they run it: a computation that is called twice
+    ENTRY, and each execution of a computation by `call`, `fusion`, `while` and `conditional`: a computation that is called twice
     has two sets of sizes.
 
-What runs in every run of the program is *certain*: two sizes that an op there needs equal are a fact, and a guard of the program
-(`program.py`). Inside branches and loop bodies nothing becomes a fact, as they may not run; sizes that meet there must be equal by the
-facts, or each op checks itself when it runs (`unproved`). Sizes that cannot be equal are an error at the op, everywhere.
+An op that is executed in every run is *certain*: if it requires two sizes to be equal, this is a fact, and a guard of the program
+(`program.py`). Inside branches and loop bodies, which may not run, requirements do not become facts: the sizes must be equal by the
+facts, or the op checks itself when it runs (`unproved`). Sizes that cannot be equal are an error at the op, everywhere.
 
 A loop is walked as if it changed nothing; what its body then changes is not known, and it is walked again until nothing new changes.
 These walks are trials: they record nothing and report no error. A branch's result has the sizes in which all branches agree.
@@ -43,7 +43,7 @@ from xla_emitters.sizes.numbers import FEWEST_BITS, Arithmetic, assume, in_range
 from xla_emitters.sizes.rules import RULES, Entry, Shape
 from xla_emitters.sizes.rules import elementwise as elementwise_rule
 
-MOST_ELEMENTS = 64  # of an array whose elements are followed: shape operands have one for each dimension
+MOST_ELEMENTS = 64  # largest tracked array: shape operands have one element per dimension
 _SAME = frozenset({"opt-barrier", "copy", "all-reduce", "collective-permute", "add-dependency", "domain"})
 _MOVES = frozenset({"reshape", "dynamic-reshape", "broadcast", "concatenate", "slice", "reverse", "iota"})
 _FUNCTIONS = frozenset({*RULES, "constant", "iota", "get-dimension-size"})
@@ -57,8 +57,8 @@ _Key: TypeAlias = tuple[HloOp | int, ...]
 class Assertion:
     """A `shape_assertion` that every run checks.
 
-    condition  what is asserted
-    shown      the sizes in the message; None for one that is not known
+    condition  the asserted predicate
+    shown      the sizes in the message; None for an unknown one
     """
 
     op: ShapeAssertionOp
@@ -68,12 +68,12 @@ class Assertion:
 
 @dataclass
 class Walk:
-    """What is known after the walk of an entry: see the file's head.
+    """The results of walking an entry: see the file's head.
 
-    values     for each SSA value, what it was in each of the contexts in which its computation ran
-    named      (name, size) pairs that the text says
+    values     SSA value -> its value in each context in which its computation ran
+    named      (name, size) pairs from the text
     assertions in program order
-    computed   sizes that shape operands hold, and the op that first needed each
+    computed   size in a shape operand -> the op that first required it
     ranges     (start, limit, size of the axis, op) of slices whose ranges follow from sizes
     unproved   ops that must check their operands' sizes themselves
 
@@ -108,7 +108,7 @@ class Walk:
     # ------------------------------------------------------------------------------------------------------ computations
 
     def entry(self, entry: ComputationOp, shapes: Sequence[Sequence[Size] | None], places: Sequence[str]) -> None:
-        """Walks the entry with parameters of these shapes; None: what is no array has what its type says."""
+        """Walks the entry with parameters of these shapes; None: not an array, so the type decides."""
         operands = [
             self.made(parameter.result.type, None if shape is None else [shape], place)
             for parameter, shape, place in zip(entry.parameters, shapes, places, strict=True)
@@ -129,7 +129,7 @@ class Walk:
         return local[computation.root]
 
     def _note_name(self, op: ParameterOp, value: Value) -> None:
-        """JAX's functions take the sizes of dimensions as arguments, with an attribute that names them."""
+        """Records the attribute with which JAX's functions name their arguments that are sizes of dimensions."""
         name = op.attributes.get("jax.global_constant")
         if isinstance(name, StringAttr) and isinstance(value, Leaf) and self._is_certain:
             (size,) = value.sizes_in(1)
@@ -231,7 +231,7 @@ class Walk:
         return self._results.setdefault(key, found) if self._others == others else found
 
     def _merged(self, values: Sequence[Value], ir_type: Attribute) -> Value:
-        """What all `values` are: each array of the first, or one of which less is known."""
+        """The common facts of all `values`: per array, the first if all agree, or a new one of which less is known."""
         first = values[0]
         if isinstance(first, tuple):
             types = ir_type.types.data if isinstance(ir_type, TupleType) else [ir_type] * len(first)
@@ -286,7 +286,7 @@ class Walk:
         return self.made(op.result.type, shapes, self._source(op), op, self._elements(op, operands))
 
     def _elements(self, op: HloOp, operands: Sequence[Leaf]) -> tuple[Number, ...] | None:
-        """The elements of the result, where it is a small array of integers or predicates."""
+        """The elements of the result, if it is a small array of integers or predicates."""
         result = op.result.type
         count = _small(result)
         if count is None:
@@ -317,7 +317,7 @@ class Walk:
         return None
 
     def _moved(self, op: HloOp, operands: Sequence[Leaf]) -> tuple[Number, ...] | None:
-        """An op that only moves elements moves their numbers: evaluated on places, it says which element is where."""
+        """An op that only moves elements also moves their numbers: it is evaluated on positions to find where each element comes from."""
         if isinstance(op, IotaOp):
             along, dims = op.iota_dimension.value.data, dims_of(op.result)
             return tuple(
@@ -350,7 +350,7 @@ class Walk:
         op: HloOp | None = None,
         elements: tuple[Number, ...] | None = None,
     ) -> Value:
-        """A new value of that type with these sizes of its arrays; None: what the type says."""
+        """A new value of that type with these sizes of its arrays; None: the sizes in the type."""
         pending = iter(shapes) if shapes is not None else None
 
         def value_of(part: Attribute) -> Value:
@@ -377,7 +377,7 @@ class Walk:
         return value_of(ir_type)
 
     def _numbered(self, ir_type: Attribute, elements: tuple[Number, ...] | None) -> tuple[Number, ...] | None:
-        """The elements; those of a small array of integers that are not known are numbers of the data."""
+        """The elements; unknown ones of a small integer array become symbols for data."""
         count, element = _small(ir_type), element_of(ir_type)
         if count is None or element.kind is Kind.PRED or element.bits < FEWEST_BITS:
             return elements
@@ -385,7 +385,7 @@ class Walk:
 
     @property
     def changing(self) -> list[AxisKey]:
-        """Axes of loops and branches that need not have the same size each time."""
+        """The axes of loops and branches whose size may differ each time."""
         return [key for key in self._open if isinstance(key, tuple)]
 
     def size(self, key: AxisKey) -> Size | None:
@@ -411,7 +411,7 @@ class Walk:
             self.ranges.append((start, limit, size, op))
 
     def fits(self, window: Size | None, key: AxisKey, op: HloOp) -> None:
-        """Also where `op` may not run: at known sizes no HLO has a window that is larger than its array, and no kernel checks it."""
+        """Checked even if `op` may not run: at known sizes, a window larger than its array is invalid HLO, and no kernel checks it."""
         size = self.size(key)
         if window is None or size is None or is_data(window) or is_data(size):
             return
@@ -432,7 +432,7 @@ class Walk:
             self.axes.tie(key, size, source)
 
     def _meet(self, a: Size, b: Size, source: Source, op: HloOp | None, what: str = "sizes differ") -> bool:
-        """Whether the sizes are equal from here on: by the facts, or because the op always runs and needs it."""
+        """Whether the sizes are equal from here on: by the facts, or because the op always runs and requires it."""
         equal = self.facts.equal(a, b)
         if equal:
             return True
@@ -468,7 +468,7 @@ class Walk:
 
 
 def _small(ir_type: Attribute) -> int | None:
-    """The number of elements of a small static array of integers or predicates; None for another."""
+    """The number of elements of a small static array of integers or predicates; None for other types."""
     if not is_array(ir_type) or any(size < 0 for size in dims_of(ir_type)):
         return None
     count = prod(dims_of(ir_type))
@@ -486,7 +486,7 @@ def _leaf(value: Value) -> Leaf:
 
 
 def _changed(a: Value, b: Value) -> bool:
-    """Whether an array of `a` is another one than that of `b`."""
+    """Whether an array of `a` is a different one in `b`."""
     return any(x is not y for x, y in zip(leaves(a), leaves(b), strict=True))
 
 

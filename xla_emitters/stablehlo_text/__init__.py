@@ -6,7 +6,7 @@ lexer       tokens, their positions, the cursor      syntax        pretty forms,
 types       tensor<4x?xf32>                          parser        the grammar: text to a tree
 attributes  #stablehlo.gather<...>, dense<...>       tree          functions, ops, regions
 locations   loc("jit(f)/add"(#loc3))                 computations  the tree to computations
-rules, region_rules, chlo, formulas: what each op becomes
+rules, region_rules, chlo, formulas: the conversion of each op
 reader      text to a module                         printer       a module to text
 beginning   which kind of text it is
 """
@@ -26,7 +26,7 @@ __all__ = ["is_stablehlo", "parse_stablehlo", "print_stablehlo"]
 
 
 def __getattr__(name: str) -> Any:
-    # Every verb asks which kind of text it has; the reader is then for those that have StableHLO.
+    # Every command checks the kind of its text; the reader is loaded only for StableHLO.
     if name in _HOMES:
         return getattr(import_module(f"xla_emitters.stablehlo_text.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'xla_emitters.stablehlo_text' has no attribute '{name}'")

@@ -8,8 +8,8 @@
     dense<[[0, 1]]> : tensor<1x2xi64>   dense<"0x00FF">   dense<0xFF800000>   Literal
     loc(#loc1)   anything else of a dialect                              Opaque, its text
 
-An attribute that an op uses is asked for by kind (`Attributes.integers("dims")`), and the error of one of another kind is at the attribute.
-Floats are read as MLIR reads them: as f64, rounded to their type; hexadecimal ones are bit patterns.
+Rules read attributes by kind (`Attributes.integers("dims")`); an attribute of another kind is an error at its place.
+Floats are read as in MLIR: as f64, rounded to their type; hexadecimal numbers are bit patterns.
 Source: MLIR language reference, "Builtin attributes" (https://mlir.llvm.org/docs/Dialects/Builtin/).
 """
 
@@ -53,7 +53,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Opaque:
-    """Text that is kept as it is written."""
+    """Text that is kept as written."""
 
     text: str
 
@@ -66,13 +66,13 @@ class Literal:
     element: DType
 
     def attribute(self) -> Dense:
-        """As a constant holds it."""
+        """The attribute of a constant with this value."""
         return dense(self.array, self.element)
 
 
 @dataclass(frozen=True)
 class TypeValue:
-    """A type where an attribute is expected: one, or the parameters and results of a function."""
+    """A type in the place of an attribute: one, or the parameters and results of a function."""
 
     types: Attribute | FunctionType
 
@@ -92,7 +92,7 @@ class ConvolutionLabels:
 
 @dataclass(frozen=True)
 class Attr:
-    """A value and where it is written: text[start:end]."""
+    """A value and its place: text[start:end]."""
 
     value: Any
     start: int
@@ -101,7 +101,7 @@ class Attr:
 
 @dataclass
 class Attributes:
-    """The attributes of an op, asked for by name and kind. What no rule asked for is left over, in `unread`."""
+    """The attributes of an op, read by name and kind. `unread` are those that no rule has read."""
 
     cursor: Cursor
     op: str
@@ -110,7 +110,7 @@ class Attributes:
     read: set[str] = field(default_factory=set[str])
 
     def add(self, name: str, value: Any, start: int) -> None:
-        """Records the attribute whose value ends at the last consumed token. raises ParseError for a second one of that name."""
+        """Records the attribute whose value ends at the last consumed token. raises ParseError if its name is defined twice."""
         end = self.cursor.previous.end
         if name in self.found:
             raise self._error(f"attribute '{name}' is given twice", Attr(value, start, end))
@@ -120,15 +120,15 @@ class Attributes:
         return name in self.found
 
     def unread(self) -> Iterator[tuple[str, Attr]]:
-        """The attributes that were not asked for."""
+        """The attributes that have not been read."""
         return ((name, attr) for name, attr in self.found.items() if name not in self.read)
 
     def text(self, attr: Attr) -> str:
-        """The attribute as it is written."""
+        """The attribute as written."""
         return self.cursor.source.text[attr.start : attr.end]
 
     def get(self, name: str, kind: type[ValueT], what: str, default: ValueT | None = None) -> ValueT:
-        """The value of attribute `name`, of that kind; `default` where the text leaves it out. raises ParseError."""
+        """The value of attribute `name`, of that kind; `default` if the text omits it. raises ParseError."""
         self.read.add(name)
         if (attr := self.found.get(name)) is None:
             if default is not None:
@@ -181,7 +181,7 @@ class Attributes:
         return value
 
     def integers_in(self, name: str, part: str) -> list[int]:
-        """A list of numbers in a mapping; empty where it is left out."""
+        """A list of numbers in a mapping; empty if omitted."""
         value: Any = self.mapping(name).get(part, [])
         if not is_integers(value):
             raise self.wrong(name, f"values by name, of which '{part}' is a list of integers")
@@ -209,7 +209,7 @@ class Attributes:
         return [int(number) for number in value]
 
     def words(self, name: str) -> list[str]:
-        """A list of words such as `[#stablehlo<precision HIGHEST>, ...]`, or `[HIGHEST, DEFAULT]`; empty where it is left out."""
+        """A list of words such as `[#stablehlo<precision HIGHEST>, ...]`, or `[HIGHEST, DEFAULT]`; empty if omitted."""
         value = self.values(name, "a list of words", [])
         if not all(isinstance(word, str) for word in value):
             raise self.wrong(name, "a list of words")
@@ -217,7 +217,7 @@ class Attributes:
 
 
 def symbols_in(value: Any) -> list[Symbol]:
-    """The symbols that the value of an attribute is, or lists."""
+    """The symbols in an attribute's value: the value itself, or elements of a list."""
     values = cast("list[Any]", value) if isinstance(value, list) else [value]
     return [part for part in values if isinstance(part, Symbol)]
 
@@ -260,7 +260,7 @@ def _entries(cursor: Cursor, close: str) -> Iterator[tuple[str, Any, int]]:
 def parse_attribute(cursor: Cursor, *, is_typed: bool = True) -> Any:
     """Consumes the value of an attribute.
 
-    is_typed  whether the type of a number may follow; not in pretty forms, where a colon begins the types of the op
+    is_typed  whether a number may be followed by its type; not in pretty forms, where a colon begins the types of the op
     """
     token = cursor.token
     match token.kind:
@@ -295,7 +295,7 @@ _SCALAR_TYPE = re.compile(r"(?:[su]?i\d+|index|none|b?f\d\w*|tf32)\Z")
 
 
 def _skip_scalar_type(cursor: Cursor) -> None:
-    """Consumes `: i64` after a number: ops say what they hold."""
+    """Consumes `: i64` after a number: its type follows from the op."""
     cursor.expect(":", "before the type of a number")
     if _SCALAR_TYPE.match(cursor.token.text):
         cursor.advance()
@@ -389,7 +389,7 @@ def _parse_array(cursor: Cursor) -> list[Any]:
 
 
 def _parse_dialect_attribute(cursor: Cursor) -> Any:
-    """`#stablehlo<precision HIGHEST>`, `#stablehlo.gather<...>`; of other dialects, and aliases, the text."""
+    """`#stablehlo<precision HIGHEST>`, `#stablehlo.gather<...>`; for other dialects and for aliases, their text."""
     token = cursor.advance()
     dialect, _, mnemonic = token.text[1:].partition(".")
     if not cursor.at("<"):
@@ -450,7 +450,7 @@ _ITEM = re.compile(r"[\[\],]|\([^()]*\)|[^\[\],\s()]+")
 
 
 def parse_dense(cursor: Cursor) -> Literal:
-    """Consumes `dense<...> : type`. raises ParseError for a literal that is not of its type."""
+    """Consumes `dense<...> : type`. raises ParseError if the literal does not fit its type."""
     token = cursor.token
     match = _DENSE.match(cursor.source.text, token.end)
     if match is None:
@@ -468,7 +468,7 @@ def parse_dense(cursor: Cursor) -> Literal:
 
 
 def _index_literal(cursor: Cursor, text: str, start: int) -> Literal:
-    """Layouts are lists of `index` numbers, read as s64."""
+    """Layouts are lists of `index` numbers, which are read as s64."""
     token = cursor.expect_kind(TokenKind.TYPE, "the literal's type")
     sizes = [int(size) for size in re.findall(r"\d+", token.text)]
     return _literal(cursor, text, start, tuple(sizes), dtype("s64"))
@@ -544,7 +544,7 @@ def _scalar(item: str, read: Callable[[str], Any], wrong: Callable[..., ParseErr
 
 
 def _scalar_reader(element: DType) -> Callable[[str], Any]:
-    """Reads one number: an int or a float, or for a pattern of bits a `_Bits`."""
+    """A function that reads one number: an int or a float, or a `_Bits` for a bit pattern."""
     match element.kind:
         case Kind.PRED:
             return _truth
@@ -615,9 +615,9 @@ def _as_array(values: list[Any], element: DType) -> Array:
 
 
 def _of_bytes(text: str, dims: tuple[int, ...], element: DType, wrong: Callable[..., ParseError]) -> Array:
-    """`"0x..."`: the elements' bytes, little endian; a splat where there are those of one.
+    """`"0x..."`: the elements' bytes, little endian; a splat if there are only the bytes of one element.
 
-    Booleans are a byte each; older printers wrote bits, the lowest first. One byte is a splat.
+    Booleans take one byte each; older printers wrote bits, the lowest first. One byte is a splat.
     """
     try:
         data = bytes.fromhex(text.removeprefix("0x"))

@@ -1,9 +1,9 @@
-"""Which kind of text a file holds, from how it begins: every verb asks, of every input, so nothing of the reader is loaded for it.
+"""The kind of a text, recognised by its beginning. Every command calls this for every input, so it does not load the reader.
 
     module @jit_f attributes {...} {      StableHLO
-    HloModule jit_f, ...                  not
+    HloModule jit_f, ...                  not StableHLO
 
-A wrong guess is harmless: the reader that then gets the text says what it expected.
+A wrong guess is harmless: the reader that gets the text reports what it expected.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _BEGINNINGS = re.compile(r'(?:"?builtin\.)?module\b|"?func\.func\b|#\w+\s*=|![\w
 
 
 def is_stablehlo(text: str) -> bool:
-    """Whether `text` begins as MLIR does, and not as HLO text.
+    """Whether `text` begins like MLIR, and not like HLO text.
 
     >>> is_stablehlo("module @jit_f {"), is_stablehlo("HloModule jit_f")
     (True, False)

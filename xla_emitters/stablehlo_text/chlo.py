@@ -1,11 +1,11 @@
-"""The ops of CHLO, which JAX prints beside those of StableHLO: HLO's own ops, formulas, and implicit broadcasting.
+"""The ops of CHLO, which JAX prints beside those of StableHLO: ops that HLO has, formulas, and implicit broadcasting.
 
     chlo.erf %x                    erf                          chlo.top_k(%x, k = 2)       topk
     chlo.erf_inv %x                map @chlo.erf_inv.f32        chlo.square %x              multiply(%x, %x)
     chlo.broadcast_add %x, %y      broadcasts of both, add      custom_call @mhlo.erf       as chlo.erf
 
-The last dimensions of operands that are broadcast are aligned, and a size 1 is repeated. With unknown sizes the result's sizes are
-computed: a size is the other operand's where this one's is 1.
+Operands are broadcast with their last dimensions aligned, and a size of 1 is repeated. If sizes are unknown, those of the result are
+computed: if one operand's size is 1, the other's.
 Source: StableHLO's ODS declarations of CHLO (https://github.com/openxla/stablehlo/blob/main/stablehlo/dialect/ChloOps.td).
 """
 
@@ -38,7 +38,7 @@ from xla_emitters.stablehlo_text.rules import (
 
 
 def formula(name: str) -> Rule:
-    """A function by its formula, applied to each element."""
+    """A rule that applies a function's formula to each element."""
 
     def rule(c: Conversion) -> Results:
         operands = c.expect_operands(FORMULAS[name][0])
@@ -78,7 +78,7 @@ def _atan(c: Conversion) -> Results:
 
 
 def like(c: Conversion, x: SSAValue, value: complex) -> SSAValue:
-    """An array of x's shape with this value everywhere."""
+    """An array of the shape of x with this value everywhere."""
     ir_type = as_array(x.type)
     scalar = array_type(ir_type.element_type, ())
     number = constant(c, np.asarray(value).astype(element_of(x).numpy), scalar)
@@ -126,7 +126,7 @@ def _conjugate(c: Conversion) -> Results:
 
 
 def _is_infinite(sign: int) -> Rule:
-    """Whether an element is infinite; of one sign, unless `sign` is 0."""
+    """A rule that tests whether an element is infinite; only of the sign `sign`, unless that is 0."""
 
     def rule(c: Conversion) -> Results:
         (x,) = c.expect_operands(1)
@@ -149,9 +149,9 @@ def _constant_like(c: Conversion) -> Results:
 
 
 def broadcast_operands(c: Conversion, operands: Sequence[SSAValue], dimensions: Sequence[int] | None) -> list[SSAValue]:
-    """The operands, all of the result's shape.
+    """The operands, broadcast to the result's shape.
 
-    dimensions  of the result, for those of the operand of the lowest rank; None: its last
+    dimensions  the result's dimensions for those of the operand of lowest rank; None: the last ones
     """
     result = as_array(c.type)
     rank = result.get_num_dims()
@@ -177,7 +177,7 @@ def broadcast_operands(c: Conversion, operands: Sequence[SSAValue], dimensions: 
 def _broadcast_sizes(
     c: Conversion, operands: Sequence[SSAValue], rank: int, dimensions: Sequence[int] | None
 ) -> SSAValue:
-    """The sizes of the result: of each dimension the size of an operand in which it is not 1."""
+    """The sizes of the result: for each dimension, the size of an operand in which it is not 1."""
     scalar, truth = array_type(S32.ir_type, ()), array_type(dtype("pred").ir_type, ())
     one = constant(c, np.asarray(1, np.int32), scalar)
     sizes = list[SSAValue]()
@@ -196,7 +196,7 @@ def _broadcast_sizes(
 
 
 def _broadcasting(inner: Rule) -> Rule:
-    """The op on operands of one shape, after broadcasting."""
+    """A rule that broadcasts the operands to one shape and then applies `inner`."""
 
     def rule(c: Conversion) -> Results:
         given = c.attributes.integers("broadcast_dimensions", []) if "broadcast_dimensions" in c.attributes else None
@@ -284,4 +284,4 @@ CHLO_RULES: dict[str, Rule] = {
 }
 
 CHLO_TARGETS: dict[str, Rule] = {**{f"mhlo.{name}": rule for name, rule in _ELEMENTWISE.items()}, "mhlo.topk": _top_k}
-"""The custom calls as which CHLO's ops reach a program that was serialized."""
+"""Target of a custom call that represents a CHLO op in a serialized program -> the op's rule."""

@@ -6,11 +6,11 @@
     the regions of a while                                        condition and body: computations of one tuple
     the branches of a case or an if                               computations of a tuple of what they capture
 
-A region may use values from outside, a computation may not. A constant is repeated inside; other values become more elements of a
-loop's tuple, or the elements of a branch's. Several results are a tuple and `get-tuple-element`s. Computations are listed before
-those that call them.
+A region may use values from outside, a computation may not. A constant is repeated inside; other values become additional elements of a
+loop's tuple, or the elements of a branch's tuple. Several results are a tuple and `get-tuple-element`s. Computations are listed before
+their callers.
 
-What an op becomes is said in `rules`, `region_rules` and `chlo`: functions of a `Conversion`, which adds ops.
+The ops are converted by `rules`, `region_rules` and `chlo`: functions of a `Conversion`, which adds ops.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from xla_emitters.texts.source import Source
 OPS: Mapping[str, type[HloOp]] = {**HLO_OPS, **PROGRAM_OPS}
 VERIFY = "stablehlo.verify"
 Rule = Callable[["Conversion"], "SSAValue | Sequence[SSAValue]"]
-"""Adds the ops that an op of StableHLO is and returns their results."""
+"""Adds the HLO ops for an op of StableHLO; returns their results."""
 
 
 class ModuleBuilder:
     """Builds the module of one program.
 
-    rules  what each op becomes, by its name
+    rules  op name -> the function that converts it
     """
 
     def __init__(self, source: Source, program: Program, aliases: Mapping[str, Location], rules: Mapping[str, Rule]):
@@ -94,14 +94,14 @@ class ModuleBuilder:
     # --------------------------------------------------------------------------------------------------------- functions
 
     def function(self, name: str, at: Token) -> ComputationOp:
-        """The computation of @name, called at `at`. raises VerifyError where there is none."""
+        """The computation of @name, called at `at`. raises VerifyError if there is none."""
         if (found := self._built.get(name)) is None:
             known = nearest(name, self.program.functions)
             raise VerifyError(f"no function @{name}{known}", stage=VERIFY, place=self.place(at))
         return found
 
     def _callees_first(self) -> Iterator[Function]:
-        """The functions, each after those that it calls. raises VerifyError for one that calls itself."""
+        """The functions, each after those that it calls. raises VerifyError for a function that calls itself."""
         functions, done, open_ = self.program.functions, set[str](), dict[str, Iterator[tuple[str, Token]]]()
         for first in functions:
             if first in done:
@@ -146,7 +146,7 @@ class ModuleBuilder:
         return computation
 
     def _describe(self, function: Function, number: int, parameter: HloOp, is_entry: bool) -> None:
-        """Keeps what the text says of a parameter: attributes as written, and for a program's argument the name that the caller knows."""
+        """Copies the text's facts about a parameter: attributes as written, and for a program's argument the name that the caller knows."""
         found = function.parameter_attributes[number]
         for name, attr in found.found.items():
             text = found.text(attr)
@@ -155,7 +155,7 @@ class ModuleBuilder:
             parameter.attributes["jax.arg_name"] = StringAttr(name)
 
     def _argument_name(self, function: Function, argument: Value, number: int) -> str | None:
-        """The name in the argument's location, or in that of the parameter to which jax.export passes it."""
+        """The name in the argument's location, or in the location of the parameter to which jax.export passes it."""
         if name := self._written_name(function, number):
             return name
         for op in function.body.ops:
@@ -179,7 +179,7 @@ class ModuleBuilder:
     # ------------------------------------------------------------------------------------------------------ computations
 
     def fresh(self, name: str) -> str:
-        """`name`, or `name.1` ... when it is taken by another computation; it is taken from now on."""
+        """`name`, or `name.1` ... if another computation has it; the returned name is then taken."""
         found, number = name, 0
         while found in self._names:
             number += 1
@@ -188,7 +188,7 @@ class ModuleBuilder:
         return found
 
     def scalar_computation(self, opcode: str, scalar: Attribute, at: Token) -> SymbolRefAttr:
-        """The computation that applies a binary op to two scalars; one for each op and type."""
+        """The computation that applies a binary op to two scalars; one per op and type."""
 
         def build() -> str:
             body = Body(self, None)
@@ -202,7 +202,7 @@ class ModuleBuilder:
         return self.shared((opcode, scalar), build)
 
     def shared(self, key: object, build: Callable[[], str]) -> SymbolRefAttr:
-        """The computation of that key: `build` adds it when it is first asked for, and returns its name."""
+        """The computation for `key`: at the first request, `build` adds it and returns its name."""
         if key not in self._shared:
             self._shared[key] = build()
         return SymbolRefAttr(self._shared[key])
@@ -232,7 +232,7 @@ class ModuleBuilder:
 class Body:
     """A computation that is being built from a region.
 
-    values  the SSA values of the region's values, and of those that it was given
+    values  the SSA values of the region's own values, and of those passed to it
     """
 
     module: ModuleBuilder
@@ -242,7 +242,7 @@ class Body:
     names: set[str] = field(default_factory=set[str])
 
     def fresh(self, name: str) -> str:
-        """`name`, or `name.1` ... when it is taken by another instruction; it is taken from now on."""
+        """`name`, or `name.1` ... if another instruction has it; the returned name is then taken."""
         found, number = name, 0
         while found in self.names:
             number += 1
@@ -251,7 +251,7 @@ class Body:
         return found
 
     def parameter(self, value: Value | None, number: int, name: str, ir_type: Attribute | None = None) -> HloOp:
-        """Adds a parameter; it is the value `value`."""
+        """Adds a parameter for the value `value`."""
         token = value.token if value is not None else self.region.token if self.region else None
         assert token is not None
         wanted = value.type if value is not None else ir_type
@@ -264,7 +264,7 @@ class Body:
         return op
 
     def ops(self, region: Region) -> list[SSAValue]:
-        """Adds the ops of a region; returns the values that it returns."""
+        """Adds the ops of a region; returns the SSA values of the region's results."""
         for op in region.ops[:-1]:
             self.op(op)
         return [self.value(value) for value in region.returned.operands]
@@ -279,7 +279,7 @@ class Body:
         return self.values[value]
 
     def op(self, op: Op) -> None:
-        """Adds what the op is."""
+        """Converts the op and adds the result."""
         rule = self.module.rules.get(op.name if "." in op.name else f"func.{op.name}")
         if rule is None:
             suggestion = nearest(op.name, self.module.rules)
@@ -303,7 +303,7 @@ class Body:
             self.values[value] = result
 
     def finish(self, name: str, results: Sequence[SSAValue], at: Token) -> ComputationOp:
-        """The computation that returns these values (not one: their tuple), as part of the module."""
+        """Adds the computation to the module; it returns these values (as a tuple, unless there is exactly one)."""
         if len(results) == 1:
             root = results[0]
         else:
@@ -324,7 +324,7 @@ def is_constant(value: Value) -> bool:
 
 
 class Conversion:
-    """One op of StableHLO on its way to ops of the `hlo` dialect.
+    """The conversion of one op of StableHLO to ops of the `hlo` dialect.
 
     name      of the instruction that holds its result
     operands  their SSA values
@@ -347,7 +347,7 @@ class Conversion:
 
     @property
     def types(self) -> list[Attribute]:
-        """The types of the results as they are written."""
+        """The types of the results as written."""
         return [value.type for value in self.op.results]
 
     @property
@@ -358,7 +358,7 @@ class Conversion:
         return self.op.results[0].type
 
     def expect_operands(self, count: int) -> list[SSAValue]:
-        """The operands, which must be that many."""
+        """The operands; there must be `count` of them."""
         if len(self.operands) != count:
             raise self.wrong(
                 f"wrong number of operands for '{self.op.name}'", f"it has {len(self.operands)}; it takes {count}"
@@ -366,7 +366,7 @@ class Conversion:
         return self.operands
 
     def expect_regions(self, count: int) -> list[Region]:
-        """The regions, which must be that many."""
+        """The regions; there must be `count` of them."""
         if len(self.op.regions) != count:
             raise self.wrong(f"'{self.op.name}' has {count} regions", f"the text has {len(self.op.regions)}")
         return self.op.regions
@@ -376,7 +376,7 @@ class Conversion:
     def add(
         self, opcode: str, operands: Sequence[SSAValue], ir_type: Attribute, **properties: Attribute | None
     ) -> SSAValue:
-        """Adds the op with HLO's `opcode`; `_` in the name of a property of HLO's `type` and the like is left out (`type_`)."""
+        """Adds the op with HLO's `opcode`. A trailing `_` of a property name is left out (`type_`)."""
         op = OPS[opcode].create(
             operands=list(operands),
             result_types=[ir_type],
@@ -389,7 +389,7 @@ class Conversion:
         return self.add_op(op)
 
     def add_op(self, op: HloOp) -> SSAValue:
-        """Adds an op, verified. raises VerifyError at the op or operand at fault."""
+        """Adds an op and verifies it. raises VerifyError at the op or operand with the fault."""
         op.location = self.module.location(self.name, self.op.token)
         try:
             op.verify_rule()
@@ -413,18 +413,18 @@ class Conversion:
                 place = self.module.place(self.op.spans[number])
                 written = self.op.operands[number]
                 notes.append((self.module.place(written.token), f"%{written.name} is {stablehlo_type(written.type)}"))
-        # The help of a rule is HLO text, which would not help here.
+        # The help of a rule is written in HLO text and would not help here.
         details = tuple(map(_in_mlir, error.details))
         return VerifyError(_in_mlir(error.message), stage=VERIFY, place=place, details=details, notes=tuple(notes))
 
     def name_results(self, results: Sequence[SSAValue]) -> None:
-        """Names the ops that were added: `add.3` the result's, `sort.3.0` ... those of several, and the others after their opcode."""
+        """Names the added ops: the result's `add.3`, those of several results `sort.3.0` ..., and the others after their opcode."""
         text = self.module.metadata_of(self.op.location)
         named = {result.owner: f"{self.name}.{i}" for i, result in enumerate(results)}
         if len(results) == 1:
             named = {results[0].owner: self.name}
         elif first := next((op for op in reversed(self._added) if op not in named), None):
-            named[first] = self.name  # the op whose tuple of results is taken apart
+            named[first] = self.name  # the op that returns the tuple of results
         for op in self._added:
             if isinstance(op, ParameterOp):
                 name = self.body.fresh(op.instruction_name.data)
@@ -444,7 +444,7 @@ class Conversion:
         return self.add_op(value)
 
     def elements(self, value: SSAValue, count: int) -> list[SSAValue]:
-        """The elements of a tuple; of one value that is no tuple, itself."""
+        """The elements of a tuple; for a single value that is not a tuple, the value itself."""
         if not isinstance(value.type, TupleType):
             return [value]
         return [
@@ -458,7 +458,7 @@ class Conversion:
     # ---------------------------------------------------------------------------------------------------------- regions
 
     def scalars(self, region: Region, what: str) -> SymbolRefAttr:
-        """A region of scalars as a computation with a parameter for each argument."""
+        """Converts a region of scalars to a computation with a parameter per argument."""
         for value, _ in region.captured.items():
             if not is_constant(value):
                 raise Unsupported(
@@ -475,7 +475,7 @@ class Conversion:
         return SymbolRefAttr(body.finish(name, results, self.op.token).sym_name)
 
     def captured(self, *regions: Region) -> list[Value]:
-        """The values from outside that the regions use, besides constants."""
+        """The values from outside that the regions use, except constants."""
         found = dict[Value, None]()
         for region in regions:
             found |= region.captured
@@ -484,9 +484,9 @@ class Conversion:
     def of_tuple(
         self, region: Region, arguments: Sequence[Value], captured: Sequence[Value], what: str, *, carries: bool
     ) -> SymbolRefAttr:
-        """A region as a computation of one tuple: its arguments, then what it captures.
+        """Converts a region to a computation of one tuple: its arguments, then the captured values.
 
-        carries  whether it returns the captured values too, as a loop's body does
+        carries  whether it also returns the captured values, as a loop's body does
         """
         body = Body(self.module, region)
         types = [value.type for value in (*arguments, *captured)]
@@ -514,7 +514,7 @@ class Conversion:
 
 
 def inner_tuple(body: Body, values: Sequence[SSAValue], op: Op) -> SSAValue:
-    """Adds a tuple of these values, also of one."""
+    """Adds a tuple of these values, even of a single one."""
     c = Conversion(body, op, "tuple", [])
     root = c.tuple_of(values)
     c.name_results([root])
@@ -526,7 +526,7 @@ _SPELLING = {row.name: str(row.ir_type) for row in DTYPES}
 
 
 def _in_mlir(message: str) -> str:
-    """A message of a rule, with the types in it spelled as StableHLO spells them.
+    """A rule's message with its types in StableHLO's spelling.
 
     >>> _in_mlir("operand 1 is f32[4,?]")
     'operand 1 is tensor<4x?xf32>'
@@ -540,6 +540,6 @@ def _in_mlir(message: str) -> str:
 
 
 def _identifier(name: str) -> str:
-    """A name that HLO text can hold: letters, digits, `_`, `.` and `-`."""
+    """`name` with only characters that HLO text allows: letters, digits, `_`, `.` and `-`."""
     found = re.sub(r"[^A-Za-z0-9_.\-]", "_", name)
     return found if found and (found[0].isalpha() or found[0] == "_") else f"v.{found}"

@@ -1,12 +1,12 @@
-"""Functions that HLO has not, as formulas in its ops: the error functions, gamma functions, a Bessel function, the next number.
+"""Functions that HLO lacks, as formulas of its ops: the error functions, gamma functions, a Bessel function, the next float.
 
     erf_inv(x)     Giles' polynomials in -log(1 - x^2)                digamma(x)        the derivative of lgamma's formula
     erfc(x)        exp(-x^2) times Cephes' polynomials in 1/x^2       zeta(x, q)        Euler-Maclaurin summation
     lgamma(x)      Lanczos' approximation, g = 7                      polygamma(n, x)   n! zeta(n + 1, x), up to the sign
-    bessel_i1e(x)  Chebyshev series of Cephes                         next_after(x, y)  the bits of x, one up or down
+    bessel_i1e(x)  Chebyshev series of Cephes                         next_after(x, y)  the bits of x plus or minus one
 
-A formula is a function of `Number`s of one type, f32 or f64 (narrower floats are widened first); `Scalars` turns it into a computation
-of scalars, which `hlo.map` applies to arrays of any sizes. So constants need no shape, and a `?` no shape arithmetic.
+A formula is a function of `Number`s of one type, f32 or f64 (narrower floats are widened first). `Scalars` turns it into a computation
+of scalars, which `hlo.map` applies to arrays of any sizes: constants need no shape, and a `?` needs no shape arithmetic.
 Source: M. Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011); S. Moshier, Cephes (netlib.org/cephes: ndtr, i1);
 C. Lanczos, "A precision approximation of the gamma function" (1964); DLMF 25.11.43 and 5.15.1 (dlmf.nist.gov).
 """
@@ -29,7 +29,7 @@ from xla_emitters.stablehlo_text.computations import Conversion
 
 
 class Scalars:
-    """Adds ops on scalars of one floating type; the same constant is added once."""
+    """Adds ops on scalars of one floating type; each distinct constant is added once."""
 
     def __init__(self, c: Conversion, element: DType):
         self.c = c
@@ -53,7 +53,7 @@ class Scalars:
         return Number(self, value)
 
     def apply(self, opcode: str, *operands: Number | float, result: DType | None = None, **properties: str) -> Number:
-        """An op; plain numbers are constants of the first operand's type."""
+        """Adds an op; plain numbers become constants of the first operand's type."""
         first = next(operand for operand in operands if isinstance(operand, Number))
         values = [
             operand.value if isinstance(operand, Number) else self.constant(operand, element_of(first.value)).value
@@ -115,11 +115,11 @@ class Number:
         return self.of.apply("or", self, other)
 
     def is_(self, direction: str, other: Number | float) -> Number:
-        """Whether this is LT, LE, EQ, NE, GE or GT the other."""
+        """The comparison of this number with the other; direction is LT, LE, EQ, NE, GE or GT."""
         return self.of.apply("compare", self, other, result=dtype("pred"), direction=direction)
 
     def fn(self, opcode: str) -> Number:
-        """A function of one argument, by HLO's opcode."""
+        """A function of one argument, given by HLO's opcode."""
         return self.of.apply(opcode, self)
 
 
@@ -127,7 +127,7 @@ Formula = Callable[[Scalars, Sequence[Number]], Number]
 
 
 def polynomial(x: Number, coefficients: Sequence[float]) -> Number:
-    """By Horner's rule; the highest power first."""
+    """A polynomial by Horner's rule; the coefficient of the highest power is first."""
     found = x.of.constant(coefficients[0])
     for coefficient in coefficients[1:]:
         found = found * x + coefficient
@@ -135,7 +135,7 @@ def polynomial(x: Number, coefficients: Sequence[float]) -> Number:
 
 
 def piecewise(x: Number, limits: Sequence[float], pieces: Sequence[Number]) -> Number:
-    """The first piece where x is below the first limit, and so on; the last beyond all."""
+    """The first piece if x is below the first limit, and so on; the last piece otherwise."""
     found = pieces[-1]
     for limit, piece in zip(reversed(limits), reversed(pieces[:-1]), strict=True):
         found = x.of.select(x.is_("LT", limit), piece, found)
@@ -202,10 +202,10 @@ _ERFC_DOUBLE = (
 
 
 def erfc(s: Scalars, arguments: Sequence[Number]) -> Number:
-    """1 - erf(x) near zero, where nothing is lost; else Cephes' approximation of the tail."""
+    """1 - erf(x) near zero, where nothing cancels; else Cephes' approximation of the tail."""
     (x,) = arguments
     size = abs(x)
-    # Where |x| is at most 1 the tail is not taken: it must only not fail there.
+    # For |x| <= 1 the tail is not selected; it must only be free of errors there.
     far = s.apply("maximum", size, 1.0)
     scale = (-(far * far)).fn("exponential")
     if s.is_double:
@@ -230,13 +230,13 @@ _LANCZOS = (
 
 
 def _reflected(x: Number) -> tuple[Number, Number]:
-    """Whether x is on the side that is reflected, and z with gamma(z + 1): z = -x there, else x - 1."""
+    """Whether x is reflected, and z such that gamma(z + 1) is needed: z = -x if reflected, else x - 1."""
     low = x.is_("LT", 0.5)
     return low, x.of.select(low, -x, x - 1.0)
 
 
 def _log_t(z: Number) -> Number:
-    """log(z + g + 1/2), exact where z is small."""
+    """log(z + g + 1/2), accurate for small z."""
     half = _LANCZOS_G + 0.5
     return (z / half).fn("log-plus-one") + math.log(half)
 
@@ -248,7 +248,7 @@ def lgamma(s: Scalars, arguments: Sequence[Number]) -> Number:
     for i, coefficient in enumerate(_LANCZOS):
         series = series + coefficient / (z + (i + 1))
     t, log_t = z + (_LANCZOS_G + 0.5), _log_t(z)
-    # (z + 1/2) log(t) - t, with less lost than by a difference.
+    # (z + 1/2) log(t) - t, in a form with less cancellation.
     main = (z + 0.5 - t / log_t) * log_t + (0.5 * math.log(2 * math.pi)) + series.fn("log")
     size = abs(x)
     part = size - size.fn("floor")
@@ -270,7 +270,7 @@ def digamma(s: Scalars, arguments: Sequence[Number]) -> Number:
         series, slope = series + term, slope - term / (z + (i + 1))
     t = z + (_LANCZOS_G + 0.5)
     main = _log_t(z) + slope / series - _LANCZOS_G / t
-    # The cotangent has the period 1: near a pole the distance to it is exact.
+    # The cotangent has period 1: near a pole the distance to it is exact.
     part = (x - (x + 0.5).fn("floor")) * math.pi
     mirrored = main - math.pi * part.fn("cosine") / part.fn("sine")
     found = s.select(low, mirrored, main)
@@ -349,7 +349,7 @@ _SINGLE_NEAR, _SINGLE_FAR = _I1E_NEAR[12:], _I1E_FAR[18:]
 
 
 def _chebyshev(x: Number, coefficients: Sequence[float]) -> Number:
-    """Clenshaw's recurrence for coefficients of T_n(x / 2), the highest first; the last counts half."""
+    """Clenshaw's recurrence for coefficients of T_n(x / 2), the highest first; the last one counts half."""
     older = old = x.of.constant(0.0)
     new = x.of.constant(0.0)
     for coefficient in coefficients:
@@ -372,7 +372,7 @@ def bessel_i1e(s: Scalars, arguments: Sequence[Number]) -> Number:
 
 
 def next_after(s: Scalars, arguments: Sequence[Number]) -> Number:
-    """The bits of x as an integer, plus one away from zero and minus one toward it. From a zero: the smallest number of y's sign."""
+    """The bits of x as an integer, plus one away from zero, minus one towards it. From zero: the smallest number with y's sign."""
     x, y = arguments
     unsigned = s.bits
 
@@ -401,7 +401,7 @@ FORMULAS: dict[str, tuple[int, Formula]] = {
     "polygamma": (2, polygamma),
     "zeta": (2, zeta),
 }
-"""Each function's number of arguments, and its formula."""
+"""Function -> (its number of arguments, its formula)."""
 
 KEEPS_TYPE = frozenset(("next_after",))
-"""Functions of the bits: not computed in a wider type."""
+"""Functions of the bits, which must not be computed in a wider type."""

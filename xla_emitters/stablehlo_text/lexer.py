@@ -3,8 +3,8 @@
     %5:2 = "stablehlo.sort"(%arg0) <{dimension = 1 : i64}> : (tensor<4x?xf32>) -> tensor<4x?xf32> loc(#loc3)
     VALUE  STRING           VALUE    WORD        INT WORD     TYPE                TYPE            WORD ATTRIBUTE
 
-The tokens are those of MLIR's assembly, with two liberties that make the grammar small: `tensor<...>` is one token (TYPE), read by
-`types`, and `%5#1` is one VALUE. Whether a word is an op, a keyword or a type follows from its position. Tokens are read one at a time,
+The tokens are those of MLIR's assembly, with two exceptions that simplify the grammar: `tensor<...>` is one token (TYPE), read by
+`types`, and `%5#1` is one VALUE. Whether a word is an op, a keyword or a type depends on its position. Tokens are read one at a time,
 so a syntax error at the top of a large file is found at once.
 Source: MLIR language reference, "Lexical structure" of the high-level structure (https://mlir.llvm.org/docs/LangRef/).
 """
@@ -20,7 +20,7 @@ from xla_emitters.texts.cursor import TokenCursor
 
 STAGE = "stablehlo.parse"
 MAX_NESTING = 60
-"""How deep regions and attributes may be nested: deeper than in real programs, and shallow enough for Python's stack."""
+"""The limit of nested regions and attributes: deeper than in real programs, and shallow enough for Python's stack."""
 
 
 class TokenKind(Enum):

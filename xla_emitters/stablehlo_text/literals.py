@@ -1,10 +1,10 @@
-"""Literals of StableHLO: `dense<...>` with all bits of an array.
+"""Prints literals of StableHLO: `dense<...>` with all bits of an array.
 
     dense<1.000000000e+00> : tensor<4xf32>              equal elements
-    dense<[1, 2]> : tensor<2xi32>                       few
-    dense<"0x0000803F..."> : tensor<4096xf32>           many: their bytes
+    dense<[1, 2]> : tensor<2xi32>                       few elements
+    dense<"0x0000803F..."> : tensor<4096xf32>           many elements: their bytes
 
-Elements that are not finite are written by their bits. Source: MLIR, "Builtin dialect", DenseElementsAttr.
+Elements that are not finite are written as bit patterns. Source: MLIR, "Builtin dialect", DenseElementsAttr.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xla_emitters.dtypes import Array, DType, Kind
 from xla_emitters.stablehlo_text.types import stablehlo_type
 
 _FEW = 32
-"""So many elements of a literal are written one by one; more as a string of bytes."""
+"""Literals of up to this many elements list them one by one; larger ones are a string of bytes."""
 
 
 def literal_text(array: Array, element: DType) -> str:

@@ -1,11 +1,11 @@
 """The locations of StableHLO text: `loc(...)` after an op, and aliases `#loc3 = loc(...)`, which may follow the ops that use them.
 
-    loc("jit(f)/add"(#loc21))                      a name, and where
+    loc("jit(f)/add"(#loc21))                      a name, and its place
     loc("layer.py":7:2 to :53)                     a place in a file
-    loc(callsite(#loc13 at #loc12))                a place, and who called
-    loc(fused<...>["a", #loc1])   loc(unknown)     several; none
+    loc(callsite(#loc13 at #loc12))                a place, and that of its caller
+    loc(fused<...>["a", #loc1])   loc(unknown)     several locations; none
 
-What an op keeps is the outermost name and the first place in a file, as HLO's metadata:
+An op keeps the outermost name and the first place in a file, as HLO's metadata:
 {op_name="jit(f)/add" source_file="layer.py" source_line=7}.
 Source: MLIR language reference, "Location attributes" (https://mlir.llvm.org/docs/Dialects/Builtin/#location-attributes).
 """
@@ -25,10 +25,10 @@ _DEEPEST = 100
 class Location:
     """A location.
 
-    name     of the op in the program that made the text; or None
-    file     and `line`: where that program has it; or None
+    name     of the op in the program that the text was made from; or None
+    file     and `line`: its place in that program; or None
     alias    `#loc3`: the location with that alias; or None
-    inside   locations that it is made of
+    inside   the locations that this one contains
     """
 
     name: str | None = None

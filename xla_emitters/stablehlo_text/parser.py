@@ -6,8 +6,8 @@
     op       := (values '=')? (generic | pretty) location?
     generic  := string '(' values ')' ('<' attributes '>')? ('(' regions ')')? attributes? ':' types '->' types
 
-Pretty forms are tables in `syntax`. Each use of a value is looked up as it is read: an undefined name, a name that is defined twice and a
-written type that is not the value's own are errors at that name.
+Pretty forms are tables in `syntax`. Each use of a value is looked up when it is read: an undefined name, a name defined twice and a
+written type that differs from the value's are errors at that name.
 Source: MLIR language reference; StableHLO's ODS declarations.
 """
 
@@ -52,7 +52,7 @@ _CALLS = ("call", "func.call")
 class TreeParser:
     """Reads one text.
 
-    aliases  the locations `#loc1`, complete when the text has been read
+    aliases  the locations `#loc1`, complete after the whole text has been read
     """
 
     def __init__(self, source: Source):
@@ -95,7 +95,7 @@ class TreeParser:
         return self.cursor.unexpected("a module or a function: module @name { ... } or func.func @main(...) { ... }")
 
     def _generic_tail(self, attributes: Attributes) -> None:
-        """Consumes what follows the region of a module or a function in generic form: `{attributes} : (types) -> types`."""
+        """Consumes the text after the region of a module or a function in generic form: `{attributes} : (types) -> types`."""
         cursor = self.cursor
         if cursor.at("{"):
             parse_dictionary(cursor, attributes)
@@ -270,11 +270,11 @@ class TreeParser:
         return function
 
     def _listed(self, attributes: Attributes, name: str, count: int) -> list[Attributes]:
-        """`arg_attrs = [{...}, {}]`: one set of attributes for each parameter or result."""
+        """`arg_attrs = [{...}, {}]`: a set of attributes per parameter or result."""
         found = [Attributes(self.cursor, f"{name}[{i}]", attributes.at) for i in range(count)]
         if name not in attributes:
             return found
-        # Read again, for the places of the single attributes.
+        # Reads the text again to get the places of the single attributes.
         attributes.values(name, "a list of attributes")
         cursor = Cursor(self.source)
         cursor.skip_to(attributes.found[name].start)
@@ -294,7 +294,7 @@ class TreeParser:
     # ----------------------------------------------------------------------------------------------------------- regions
 
     def _region(self, around: Region, arguments: Sequence[tuple[Token, Attribute]] = ()) -> Region:
-        """Consumes `{ ... }`; `arguments` of pretty forms, which name them before the brace."""
+        """Consumes `{ ... }`; `arguments` are those of pretty forms, which name them before the brace."""
         region = Region(around, self.cursor.token)
         outside = self._values
         self._values = dict(outside)
@@ -442,7 +442,7 @@ class TreeParser:
         )
 
     def _check_operands(self, op: Op, types: Sequence[Attribute] | None) -> None:
-        """The written types must be those of the values."""
+        """Checks that the written types are those of the values."""
         if types is None:
             return
         if len(types) != len(op.operands):
@@ -531,7 +531,7 @@ class TreeParser:
         return self._types(op)
 
     def _literal_type(self, op: Op, start: int) -> Attribute:
-        """The type of a constant, which is written inside its literal."""
+        """The type of a constant, which is inside its literal."""
         text = self.cursor.source.text[start : self.cursor.previous.end]
         at = text.rfind("tensor<")
         inner = Cursor(Source(text[at:] if at >= 0 else "?", self.source.file))
@@ -590,7 +590,7 @@ class TreeParser:
                 raise cursor.unexpected(f"an operand or an attribute of '{op.name}' after ','")
             first = False
             if not cursor.accept(","):
-                # dim_numbers of a convolution follows the parenthesis without a comma.
+                # dim_numbers of a convolution follow the parenthesis without a comma.
                 if not (cursor.token.kind is TokenKind.WORD and cursor.peek().text == "="):
                     return
 
@@ -662,7 +662,7 @@ class TreeParser:
             op.attributes.add(name, numbers, start)
 
     def _types(self, op: Op) -> tuple[Sequence[Attribute] | None, Sequence[Attribute]]:
-        """Consumes `: types`; the operands' (None: not written) and the results'."""
+        """Consumes `: types`; returns those of the operands (None if omitted) and of the results."""
         cursor = self.cursor
         if not cursor.accept(":"):
             if op.name in _RETURNS and not op.operands:

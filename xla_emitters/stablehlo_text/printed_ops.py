@@ -1,9 +1,9 @@
-"""How each HLO opcode is printed as StableHLO: the op's name, the text of its attributes, and which computations become regions.
+"""The StableHLO form of each HLO opcode: the op's name, the text of its attributes, and the computations that become regions.
 
     PRINTED["transpose"]    ("stablehlo.transpose", op -> {"permutation": "array<i64: 1, 0>"}, ())
     PRINTED["reduce"]       ("stablehlo.reduce", op -> {"dimensions": "array<i64: 1>"}, ("to_apply",))
 
-`printer` writes operands, types and regions around them. Tuples, loops, branches and calls are not in the table: the printer does them.
+`printer` adds operands, types and regions. Tuples, loops, branches and calls are not in this table; the printer handles them.
 Source: StableHLO specification (https://openxla.org/stablehlo/spec).
 """
 
@@ -32,7 +32,7 @@ LAYOUTS = ("operand_layouts", "result_layouts", "output_operand_aliases")
 
 
 def is_kept_attribute(key: str) -> bool:
-    """Whether an attribute is one of a dialect that we print; shardings name meshes, which are not."""
+    """Whether an attribute belongs to a dialect that we print. Shardings do not: they name meshes, which are not printed."""
     return "." in key and not key.startswith("sdy.")
 
 
@@ -77,17 +77,17 @@ def _none(op: HloOp) -> dict[str, str]:
 
 
 def _lists(**names: str) -> Attributes:
-    """Attributes that are lists of numbers: StableHLO's name, and HLO's."""
+    """Attributes that are lists of numbers, given as StableHLO's name = HLO's name."""
     return lambda op: {key: _array(_list(op, name)) for key, name in names.items()}
 
 
 def _numbers_of(**names: str) -> Attributes:
-    """Attributes that are numbers."""
+    """Attributes that are numbers, given likewise."""
     return lambda op: {key: f"{number_of(op, name)} : i64" for key, name in names.items()}
 
 
 def _dimension(key: str) -> Attributes:
-    """The only one of `dimensions`."""
+    """An attribute with the only element of `dimensions`."""
     return lambda op: {key: f"{_list(op, 'dimensions')[0]} : i64"}
 
 
@@ -105,7 +105,7 @@ def _compare(op: HloOp) -> dict[str, str]:
 
 
 def _columns(op: HloOp, key: str, *names: str) -> dict[str, str]:
-    """Rows of numbers, one per dimension, as one list per column."""
+    """Rows of numbers, one per dimension, transposed to a list per column."""
     found = op.properties[key]
     assert isa(found, ArrayAttr[Attribute])
     table = rows(found)
@@ -143,7 +143,7 @@ def _algorithm(op: HloOp, text: str) -> str:
 
 
 def _windows(window: Window, op: HloOp) -> dict[str, str]:
-    """The window of a convolution, but for its size and padding."""
+    """The window attributes of a convolution, except its size and padding."""
     dims = window.dims
     reversed_ = ", ".join("true" if dim.reversed else "false" for dim in dims)
     return {
@@ -285,7 +285,7 @@ def _assertion(op: HloOp) -> dict[str, str]:
 
 
 def _escaped(text: str) -> str:
-    """A string of MLIR."""
+    """`text` escaped for a string of MLIR."""
     shown = "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in text.encode())
     return f'"{shown}"'
 
@@ -306,7 +306,7 @@ def _custom_call(op: HloOp) -> dict[str, str]:
 
 
 def _pairs(op: HloOp, key: str) -> str:
-    """Lists of devices, all as long as the longest, with -1 at the end of shorter ones."""
+    """Lists of devices; shorter ones are padded to the longest with -1."""
     found = op.properties.get(key)
     lists = [integers(row) for row in found] if isa(found, ArrayAttr[DenseArrayBase]) else []
     if isinstance(found, StringAttr):
@@ -317,7 +317,7 @@ def _pairs(op: HloOp, key: str) -> str:
 
 
 def _devices(*along: str) -> Attributes:
-    """Groups of devices, their channel, and the attributes that are the only one of `dimensions`."""
+    """Groups of devices, their channel, and for each name in `along` an attribute with the only element of `dimensions`."""
 
     def found(op: HloOp) -> dict[str, str]:
         attributes = {"replica_groups": _pairs(op, "replica_groups")} | _channel(op)
@@ -343,7 +343,7 @@ Row: TypeAlias = tuple[str, Attributes, tuple[str, ...]]
 
 
 def _row(name: str, attributes: Attributes = _none, *regions: str) -> Row:
-    """An op's name, its attributes, and the properties that name the computations which are its regions."""
+    """An op's name, its attributes, and the properties that name the computations of its regions."""
     return f"stablehlo.{name}", attributes, regions
 
 
@@ -413,4 +413,4 @@ PRINTED: dict[str, Row] = {
     ),
     "shape-assertion": _row("custom_call", _assertion),
 }
-"""How each opcode is printed."""
+"""Opcode -> its StableHLO form."""

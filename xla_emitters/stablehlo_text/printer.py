@@ -6,9 +6,9 @@
         %2 = "stablehlo.reduce"(%0, %1) <{dimensions = array<i64: 1>}> ({
           ^bb0(%3: tensor<f32>, %4: tensor<f32>): ...
 
-StableHLO has no tuples around its loops, branches and functions: a tuple here is a list of values, and `tuple` and `get-tuple-element`
-print nothing. A computation that an op applies becomes its region; one that is called, a private function. Layouts are not printed: a
-module whose meaning depends on them (`bitcast`) is refused by name, like any op that StableHLO has not.
+StableHLO has no tuples around its loops, branches and functions: a tuple is printed as a list of values, and `tuple` and
+`get-tuple-element` print nothing. A computation that an op applies becomes its region; one that is called becomes a private function.
+Layouts are not printed: a module whose meaning depends on them (`bitcast`) is refused by name, like any op that StableHLO lacks.
 Source: StableHLO specification (https://openxla.org/stablehlo/spec).
 """
 
@@ -46,14 +46,14 @@ from xla_emitters.stablehlo_text.printed_ops import (
 from xla_emitters.stablehlo_text.types import stablehlo_type
 
 Names: TypeAlias = "str | tuple[Names, ...]"
-"""The name of a value; of a tuple, those of its elements."""
+"""The name of a value; for a tuple, the names of its elements."""
 
 
 def print_stablehlo(module: ModuleOp) -> str:
     """`module` as StableHLO text, with a newline at its end.
 
-    module  holds `hlo.computation` ops and nothing else; what its entry does not reach is left out
-    raises  Unsupported for an op that StableHLO has not
+    module  contains only `hlo.computation` ops; those that the entry does not reach are left out
+    raises  Unsupported for an op that StableHLO lacks
     """
     entry = next((op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry), None)
     if entry is None:
@@ -68,7 +68,7 @@ def print_stablehlo(module: ModuleOp) -> str:
 
 
 class _ModulePrinter:
-    """The functions of a module: the entry, and those that are called."""
+    """Prints the functions of a module: the entry, and the called ones."""
 
     def __init__(self) -> None:
         self._waiting: list[ComputationOp] = []
@@ -81,7 +81,7 @@ class _ModulePrinter:
             yield _Function(self).text(computation, self._known[computation])
 
     def name_of(self, computation: ComputationOp, name: str | None = None) -> str:
-        """The name of the function that a computation is; it will be printed."""
+        """The name of the function for a computation, which is then printed."""
         if computation not in self._known:
             wanted, number = name or computation.sym_name.data, 0
             while wanted in self._known.values():
@@ -179,7 +179,7 @@ class _Function:
                 self._plain(op)
 
     def _plain(self, op: HloOp) -> None:
-        """An op of a table."""
+        """Prints an op from the table."""
         row = PRINTED.get(op.opcode)
         if row is None:
             raise op.unsupported("no StableHLO", help="it is written from ops that StableHLO has")
@@ -205,7 +205,7 @@ class _Function:
     ) -> Names:
         """Prints an op in generic form; returns the names of its result.
 
-        bound  values that the only parameter of each region is, as for branches; None: the regions have arguments
+        bound  the values of the only parameter of each region, for branches; None: the regions have arguments
         """
         result = self._fresh(op.result.type)
         values = [leaf for operand in operands for leaf in _leaves(self.names[operand])]
@@ -239,8 +239,8 @@ class _Function:
     ) -> None:
         """Prints the inside of a region.
 
-        bound      what its only parameter is; None: the region has an argument for each parameter
-        arguments  the region's, where `bound` has them
+        bound      the values of its only parameter; None: the region has an argument per parameter
+        arguments  the region's arguments, if `bound` refers to them
         kept       the elements of the root that the region returns; None: all
         """
         self.depth += 1
@@ -264,9 +264,9 @@ class _Function:
         self.depth -= 1
 
     def _while(self, op: HloOp) -> None:
-        """A value that the loop does not change is not printed as one of the loop's: its regions use it from outside.
+        """Values that the loop does not change are not printed as loop values: its regions use them from outside.
 
-        So MLIR sees the sizes in it, which it does not through a loop.
+        This lets MLIR see sizes in them, which it cannot see through a loop.
         """
         if len(op.operands) > 1:
             raise op.unsupported("no StableHLO of a loop that disc-loop-invariant changed", help="print it before")
@@ -295,7 +295,7 @@ class _Function:
         self.names[op.result] = tuple(of_changed.get(i, names) for i, names in enumerate(given))
 
     def _rng(self, op: HloOp) -> None:
-        """StableHLO gives the sizes as an operand too."""
+        """StableHLO also takes the sizes as an operand."""
         sizes = np.asarray(dims_of(op.result), np.int64)
         shape = self._fresh(op.operands[0].type)
         ir_type = f"tensor<{sizes.size}xi64>"
@@ -310,7 +310,7 @@ class _Function:
         )
 
     def _conditional(self, op: HloOp) -> None:
-        """The branches' operands are not printed: their regions use the values."""
+        """The branches' operands are not printed: their regions use the values directly."""
         chosen, *given = op.operands
         is_if = "true_computation" in op.properties
         if is_if:
@@ -325,7 +325,7 @@ class _Function:
 
 
 def _is_kept(body: ComputationOp, element: int) -> bool:
-    """Whether a loop's body returns this element of its parameter as it is."""
+    """Whether a loop's body returns this element of its parameter unchanged."""
     root = body.root.owner
     if not isinstance(root, TupleOp):
         return False
@@ -350,7 +350,7 @@ _OF_A_CALL = (
     "called_computations",
     *LAYOUTS,
 )
-"""The attributes that a custom call itself has; others follow its regions."""
+"""The attributes that belong to the custom call itself; others follow its regions."""
 
 
 def _leaves(names: Names) -> list[str]:
@@ -371,7 +371,7 @@ _OP_NAME = re.compile(r'op_name=("(?:[^"\\]|\\.)*")')
 
 
 def _location(op: HloOp) -> str:
-    """The name that the metadata has."""
+    """The location with the name in the op's metadata."""
     text = op.attributes.get("metadata")
     match = _OP_NAME.search(text.data) if isinstance(text, StringAttr) else None
     return f" loc({match[1]})" if match else ""

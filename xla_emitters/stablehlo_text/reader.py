@@ -1,8 +1,8 @@
-"""StableHLO text to a verified module of the `hlo` dialect: the text is read into a tree, the tree made into computations.
+"""StableHLO text to a verified module of the `hlo` dialect: the text becomes a tree, and the tree becomes computations.
 
     module = parse_stablehlo(text, "layer.mlir")
 
-The whole text is one program: @main (else the first public function) is the entry, its parameters are p0, p1 ...
+The text is one program: @main (or else the first public function) is the entry, and its parameters are p0, p1 ...
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RULES: dict[str, Rule] = {
     **OTHER_RULES,
     "stablehlo.custom_call": custom_call(CALL_TARGETS | CHLO_TARGETS),
 }
-"""What each op becomes, by its name."""
+"""Op name -> the rule that converts it."""
 
 
 def parse_stablehlo(text: str, file: str = "<stablehlo>") -> ModuleOp:
@@ -30,7 +30,7 @@ def parse_stablehlo(text: str, file: str = "<stablehlo>") -> ModuleOp:
 
     file    name of the text in messages and locations
     raises  ParseError if it is not StableHLO text, VerifyError if it breaks a rule (shapes, types, names), Unsupported for legal text that
-            is not taken; all with the place
+            is not supported; all with the place
     """
     source = Source(text, file)
     parser = TreeParser(source)

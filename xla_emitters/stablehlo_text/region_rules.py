@@ -1,4 +1,4 @@
-"""What the ops with regions become: reductions, scatters, sorts; loops and branches; reductions over devices.
+"""Conversion of ops with regions: reductions, scatters, sorts; loops and branches; reductions over devices.
 
     stablehlo.reduce(%x init: %0) applies stablehlo.add ...       reduce, to_apply = @reducer_add
     %1:2 = stablehlo.while(%i = %0, %acc = %x) cond {...} do {...}
@@ -47,7 +47,7 @@ def _reduce(c: Conversion) -> Results:
 
 
 def _reducer(c: Conversion) -> SymbolRefAttr:
-    """The region, or of `applies stablehlo.add` a computation of that op."""
+    """The region as a computation; for `applies stablehlo.add` a computation of that op."""
     if "applies" not in c.attributes:
         (region,) = c.expect_regions(1)
         return c.scalars(region, "reducer")
@@ -206,7 +206,7 @@ def _device_groups(c: Conversion) -> dict[str, Attribute | None]:
 
 
 def _channel(c: Conversion) -> Attribute | None:
-    """`#stablehlo.channel_handle<handle = 1, type = 0>`; no channel is 0."""
+    """`#stablehlo.channel_handle<handle = 1, type = 0>`; 0 means no channel."""
     if "channel_handle" not in c.attributes:
         return None
     handle = c.attributes.integer_in("channel_handle", "handle", 0)

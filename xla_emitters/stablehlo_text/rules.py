@@ -1,10 +1,10 @@
-"""What each op of StableHLO becomes: elementwise ops, ops that move elements, contractions, sizes as values, calls.
+"""Conversion of StableHLO's ops without regions: elementwise ops, data movement, contractions, sizes as values, calls.
 
     stablehlo.broadcast_in_dim %x, dims = [1] : (tensor<1x4xf32>) -> tensor<3x4xf32>     reshape to f32[4], broadcast {1}
     stablehlo.get_dimension_size %x, dim = 0                                              get-dimension-size {0}
     stablehlo.dot_general ..., contracting_dims = [2] x [0]                               dot lhs_contracting_dims={2} ...
 
-Ops with regions are in `region_rules`, those of CHLO in `chlo`; `RULES` of `reader` is all of them. Attributes that no rule asks for
+Ops with regions are in `region_rules`, those of CHLO in `chlo`; `RULES` of `reader` contains all of them. Attributes that no rule reads
 (layouts, shardings, hints of the front end) do not change values and are dropped.
 Source: StableHLO specification (https://openxla.org/stablehlo/spec); docs/reference/1 6.8.
 """
@@ -42,13 +42,13 @@ Results: TypeAlias = SSAValue | Sequence[SSAValue]
 # ------------------------------------------------------------------------------------------------------------- elementwise
 
 CHLO_OPCODES = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "mulhi", "sinh")
-"""HLO's elementwise ops that are CHLO's and not StableHLO's."""
+"""The elementwise opcodes of HLO that are in CHLO and not in StableHLO."""
 
-_OTHERS = ("clamp",)  # has a rule of its own
+_OTHERS = ("clamp",)  # has its own rule
 _CLASSES = (BitcastConvertOp, ComplexOp, ConvertOp, SelectOp)
 _OPCODES = (*(row.opcode for row in ROWS), *map(opcode_of, _CLASSES))
 ELEMENTWISE = {name.replace("-", "_"): name for name in _OPCODES if name not in (*CHLO_OPCODES, *_OTHERS)}
-"""The elementwise ops that are HLO's, with HLO's opcode."""
+"""Elementwise ops that exist in HLO -> HLO's opcode."""
 
 
 def elementwise(opcode: str) -> Rule:
@@ -56,7 +56,7 @@ def elementwise(opcode: str) -> Rule:
 
 
 def _clamp(c: Conversion) -> Results:
-    """StableHLO lets one bound be a scalar; HLO wants both of the operand's shape or both scalars."""
+    """In StableHLO one bound may be a scalar; in HLO both have the operand's shape or both are scalars."""
     low, x, high = c.expect_operands(3)
     return c.add("clamp", [low, x, high], c.type)
 
@@ -77,7 +77,7 @@ def _reduce_precision(c: Conversion) -> Results:
 
 
 def constant(c: Conversion, array: Array, ir_type: Attribute) -> SSAValue:
-    """A literal as a value of the type."""
+    """A literal as a value of type `ir_type`."""
     return c.add_op(ConstantOp.from_array(array, element_of(ir_type), c.name))
 
 
@@ -102,7 +102,7 @@ def _as_operand(opcode: str) -> Rule:
 
 
 def broadcast_in_dim(c: Conversion, x: SSAValue, ir_type: Attribute, dimensions: Sequence[int]) -> SSAValue:
-    """HLO's broadcast repeats nothing: dimensions of size 1 that grow are taken away first."""
+    """HLO's broadcast does not repeat: dimensions of size 1 that grow are removed first, by a reshape."""
     sizes, result = dims_of(x), dims_of(ir_type)
     if len(dimensions) != len(sizes):
         raise c.wrong(
@@ -258,7 +258,7 @@ def _spatial_window(c: Conversion, kernel: SSAValue, labels: ConvolutionLabels, 
 
 
 def window(c: Conversion, sizes: Sequence[int], *, pad: Sequence[int] | None, **lists: Sequence[int]) -> WindowAttr:
-    """HLO's window; lists that are empty have their default."""
+    """HLO's window; empty lists mean the default."""
     found = {"size": list(sizes), **{name: list(numbers) for name, numbers in lists.items() if len(numbers)}}
     if pad is not None and len(pad):
         found["pad"] = list(pad)
@@ -271,7 +271,7 @@ def window(c: Conversion, sizes: Sequence[int], *, pad: Sequence[int] | None, **
 
 
 def padding_of(c: Conversion, rank: int) -> Array | None:
-    """The attribute `padding`: rows of (low, high), a literal or a list of lists; None where it is left out."""
+    """The attribute `padding`: rows of (low, high), a literal or a list of lists; None if omitted."""
     if "padding" not in c.attributes:
         return None
     value = c.attributes.found["padding"].value
@@ -288,7 +288,7 @@ def padding_of(c: Conversion, rank: int) -> Array | None:
 
 
 def _groups(c: Conversion) -> dict[str, Attribute | None]:
-    """feature_group_count and batch_group_count, where they are not 1."""
+    """feature_group_count and batch_group_count, if they are not 1."""
     counts = {name: c.attributes.integer(name, 1) for name in ("feature_group_count", "batch_group_count")}
     return {name: IntegerAttr(count, i64) if count != 1 else None for name, count in counts.items()}
 
@@ -346,7 +346,7 @@ def numbers_of(
 ) -> dict[str, Attribute | None]:
     """The lists and numbers in an attribute such as `#stablehlo.gather<offset_dims = [1], index_vector_dim = 1>`.
 
-    always  names of lists that HLO writes even where they are empty
+    always  names of lists that HLO writes even if they are empty
     """
     found = dict[str, Attribute | None]()
     for name in names:
@@ -373,7 +373,7 @@ def _gathering(c: Conversion) -> dict[str, Attribute | None]:
 
 
 def flag(c: Conversion, name: str) -> Attribute | None:
-    """A truth value that HLO writes only where it holds."""
+    """A flag that HLO writes only if it is true."""
     return IntegerAttr(1, i1) if c.attributes.boolean(name, False) else None
 
 
@@ -428,7 +428,7 @@ def _token(c: Conversion) -> Results:
 
 
 def result_type(types: Sequence[Attribute]) -> Attribute:
-    """The type of an op with these results: the only one, or their tuple."""
+    """The type of an op with these results: the only one's type, or a tuple."""
     return types[0] if len(types) == 1 else tuple_type(types)
 
 
@@ -450,12 +450,12 @@ def _call(c: Conversion) -> Results:
 
 
 def _composite(c: Conversion) -> Results:
-    """By its decomposition: the name says what a kernel might do better, the function says what it means."""
+    """Calls its decomposition: the name says what a special kernel might do, the function defines the meaning."""
     return call(c, c.attributes.symbol("decomposition"), c.operands, is_composite=True)
 
 
 def pass_through(c: Conversion) -> Results:
-    """A marker for the partitioner or the memory planner: its value is its operand's."""
+    """A marker for the partitioner or the memory planner: its value is its operand."""
     if len(c.operands) != len(c.types):
         raise c.wrong(f"'{c.op.name}' has as many results as operands")
     return c.operands
@@ -473,11 +473,11 @@ NO_OPS = (
     "annotate_device_placement",
     "xla.sdy.FuncResultSharding",
 )
-"""Custom calls that mark a value and do not change it."""
+"""Custom calls that mark a value without changing it."""
 
 
 def custom_call(targets: dict[str, Rule]) -> Rule:
-    """A custom call: by the rule of its target, else as HLO's custom-call, which keeps the attributes that HLO has not as written."""
+    """A custom call: converted by the rule of its target, or else to HLO's custom-call; attributes that HLO lacks are kept as written."""
 
     def rule(c: Conversion) -> Results:
         target = custom_call_target(c)
@@ -552,9 +552,9 @@ def _dynamic_top_k(c: Conversion) -> Results:
 
 
 def _approx_top_k(c: Conversion) -> Results:
-    """The exact answer is one of the right ones: all are sorted, and the first ones taken.
+    """The exact result is a valid approximation: sorts all elements and takes the first ones.
 
-    The operands are arrays that are ordered together, as many values that fill a result, and with unknown sizes as many shapes of results.
+    Operands: the arrays that are sorted together, as many fill values, and with unknown sizes as many result shapes.
     """
     count, along = len(c.types), c.attributes.integer_in("mhlo.backend_config", "reduction_dim", -1)
     (comparator,) = _called(c) or (None,)
@@ -580,11 +580,11 @@ def _approx_top_k(c: Conversion) -> Results:
     return results
 
 
-# ------------------------------------------------------------------------------------------- ops that are a shape rule alone
+# ------------------------------------------------------------------------------------------- ops with only a shape rule
 
 
 def _rng(c: Conversion) -> Results:
-    """The shape operand is what the result's type says."""
+    """The shape operand is dropped: the result's type has the same sizes."""
     if has_dynamic_dims(c.type):
         raise c.unsupported("'stablehlo.rng' of unknown sizes is not taken", help="jax.random gives a pure function")
     low, high, _ = c.expect_operands(3)
@@ -652,7 +652,7 @@ def _norm(opcode: str) -> Rule:
 
 
 def refused(why: str) -> Rule:
-    """An op that is legal StableHLO and not taken."""
+    """A rule for an op that is legal StableHLO but not supported."""
 
     def rule(c: Conversion) -> Results:
         raise c.unsupported(f"'{c.op.name}' is not taken: {why}")
@@ -716,7 +716,7 @@ DATA_RULES: dict[str, Rule] = {
 }
 
 OTHER_RULES: dict[str, Rule] = {"func.call": _call, "sdy.sharding_constraint": pass_through}
-"""What ops of other dialects become, by their names."""
+"""Op names of other dialects -> their rules."""
 
 CALL_TARGETS: dict[str, Rule] = {
     **dict.fromkeys(NO_OPS, pass_through),

@@ -8,8 +8,8 @@
     %1 = stablehlo.pad %0, %c, low = [1], high = [1], interior = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<6xf32>
     %2 = stablehlo.compare LT, %0, %1, SIGNED : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi1>
 
-`KEYS` says which attribute a key is, `WORDS` which attributes bare words are, in order; `parser` reads the few ops whose form is no list of
-items. Types may be left out: one type is that of all operands and of the result, unless the op is in one of the sets below.
+`KEYS` maps a key to its attribute, `WORDS` bare words, in order, to theirs; `parser` reads the few ops that are not lists of
+items. Types may be omitted: a single type is that of all operands and of the result, unless the op is in one of the sets below.
 Source: StableHLO's ODS declarations, `assemblyFormat` (https://github.com/openxla/stablehlo/blob/main/stablehlo/dialect/StablehloOps.td).
 """
 
@@ -44,10 +44,10 @@ KEYS: dict[str, dict[str, str]] = {
     "convolution": {"dim_numbers": "dimension_numbers", "window": "window"},
     "dynamic_conv": {"dim_numbers": "dimension_numbers", "window": "window"},
 }
-"""The attribute that each key of a pretty form is."""
+"""Key of a pretty form -> its attribute."""
 
 WORDS: dict[str, tuple[str, ...]] = {"compare": ("comparison_direction", "compare_type")}
-"""The attributes that the bare words of a pretty form are."""
+"""Op -> the attributes of the bare words of its pretty form, in order."""
 
 RESULT_TYPES_ONLY = frozenset(
     (
@@ -62,7 +62,7 @@ RESULT_TYPES_ONLY = frozenset(
         "complex",
     )
 )
-"""Ops after whose colon the results' types are written, and not the operands'."""
+"""Ops with the types of only the results after the colon."""
 
 SAME_TYPES = frozenset(("optimization_barrier", "while"))
 """Ops whose results have the types of the operands, one by one."""

@@ -1,12 +1,12 @@
-"""StableHLO programs as they are written: functions of ops with regions, before they become computations of the `hlo` dialect.
+"""StableHLO programs as written: functions of ops with regions, before they become computations of the `hlo` dialect.
 
     Program   functions, by name
       Function  parameters, a region
         Region    arguments, ops, the values that it returns, and those from outside that it uses (`captured`)
           Op        "stablehlo.add", operands, attributes, regions, results
 
-The names of values are resolved while the text is read, so a value of the tree is an object and not a name. In StableHLO a region may use
-values of the regions around it; a computation of HLO may not: `captured` is what it must be given.
+Names of values are resolved while the text is read, so a use in the tree refers to a `Value` object, not to a name. In StableHLO a region
+may use values of the regions around it; in HLO a computation may not, so `captured` must be passed to it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Value:
     """A result of an op, or an argument of a region.
 
     name   as written, without `%`
-    token  where it is defined
+    token  of its definition
     home   the region that defines it
-    owner  the op whose result it is; None for an argument
+    owner  the op with this result; None for an argument
     """
 
     __slots__ = ("home", "name", "owner", "token", "type")
@@ -46,8 +46,8 @@ class Op:
 
     name       with its dialect, "stablehlo.add"
     token      the name in the text
-    operands   and where each is written
-    location   what the text says after `loc`
+    operands   each with its token in the text
+    location   from the text's `loc`
     """
 
     name: str
@@ -69,8 +69,8 @@ class Op:
 class Region:
     """The ops between `{` and `}`.
 
-    around    the region that holds the op that holds this one; None for a function's body
-    returned  the op at its end
+    around    the region that contains the op with this region; None for a function's body
+    returned  its terminator
     captured  the values from outside that it uses, in the order of their first use
     """
 
@@ -94,7 +94,7 @@ class Region:
 
 @dataclass(eq=False)
 class Function:
-    """A function: `@name`, where it is written, its body, and what is said of its parameters and results."""
+    """A function: `@name`, its place, its body, and the text's facts about its parameters and results."""
 
     name: str
     token: Token
@@ -109,7 +109,7 @@ class Function:
 
 @dataclass(eq=False)
 class Program:
-    """A module: its name, functions in the order of the text, and attributes."""
+    """A module: its name, its functions in text order, and its attributes."""
 
     name: str
     attributes: Attributes
@@ -117,7 +117,7 @@ class Program:
 
 
 def called_functions(region: Region) -> Iterator[tuple[str, Token]]:
-    """The functions that the ops of a region name, and those of the regions inside, with the ops' places."""
+    """The functions that the ops of a region and of its nested regions name, with the ops' tokens."""
     for op in region.ops:
         for name, attr in op.attributes.found.items():
             if name != "call_target_name":

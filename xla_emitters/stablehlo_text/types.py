@@ -37,7 +37,7 @@ _REFUSED = {
 
 
 class _NoType(Exception):
-    """A type that cannot be read: the message, and whether it is legal StableHLO that we do not take."""
+    """A type that cannot be read: the message, and whether it is legal StableHLO that is not supported."""
 
     def __init__(self, message: str, is_legal: bool = False):
         super().__init__(message)
@@ -46,7 +46,7 @@ class _NoType(Exception):
 
 @lru_cache(maxsize=8192)
 def tensor_type(text: str) -> Attribute:
-    """The type that `tensor<...>` is. raises _NoType."""
+    """The type for the text `tensor<...>`. raises _NoType."""
     match = _SHAPE.match(text[len("tensor<") : -1])
     assert match is not None
     sizes, rest = match[1], match[2].strip()
@@ -136,7 +136,7 @@ def parse_function_type(cursor: Cursor) -> FunctionType:
 
 
 def stablehlo_type(ir_type: Attribute) -> str:
-    """A type of the `hlo` dialect in StableHLO's spelling; layouts are left out, StableHLO has none.
+    """A type of the `hlo` dialect in StableHLO's spelling; layouts are left out, because StableHLO has none.
 
     >>> stablehlo_type(array_type(ELEMENTS["f32"], (4, UNBOUNDED)))
     'tensor<4x?xf32>'

@@ -1,4 +1,4 @@
-"""A position in a text that moves forward by tokens: holds the next token, consumes it, and names what was expected in errors.
+"""A position in a text that moves forward by tokens: holds the next token, consumes it, and reports errors with the expected token.
 
     gelu.hlo:6:38: error: [hlo.parse] expected ')' after the operands
         %b = f32[2] negate(%a
@@ -54,11 +54,11 @@ class TokenCursor(ABC, Generic[T]):
     """
 
     stage: ClassVar[str]
-    """Of this cursor's errors."""
+    """The stage that this cursor's errors name."""
     max_nesting: ClassVar[int]
-    """How deep groups may be nested: deeper than in real texts, and shallow enough for Python's stack."""
+    """The limit of nested groups: deeper than in real texts, and shallow enough for Python's stack."""
     groups: ClassVar[str]
-    """What is nested, in the plural, for the message."""
+    """The plural noun for nested groups, for the message."""
 
     def __init__(self, source: Source):
         self.source = source

@@ -31,7 +31,7 @@ _CLOSING = {"{": "}", "<": ">"}
 
 @dataclass(frozen=True)
 class Scalar:
-    """A value as it is written, and its place."""
+    """A value as written, and its place."""
 
     kind: str
     written: str

@@ -1,4 +1,4 @@
-"""Erase the functions that no kernel needs: those that no public function refers to, directly or through others.
+"""Erase the functions that no public function refers to, directly or through others.
 
     func.func @fusion(...) { ... pure_call @f ... }          func.func @fusion(...) { ... pure_call @f ... }
     func.func private @f(...) { ... }                   ->   func.func private @f(...) { ... }
@@ -30,7 +30,7 @@ class EraseDeadFunctionsPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         by_name = functions(op)
-        # Every other op of the module (a global, a nested symbol table) keeps the functions alive that it refers to.
+        # Functions that other ops of the module (globals, nested symbol tables) refer to are live, too.
         others = [inner for inner in op.body.ops if not isinstance(inner, func.FuncOp)]
         reached = [name for name, function in by_name.items() if not is_private(function)]
         reached += [name for other in others for inner in other.walk() for name in symbols_in(inner) if name in by_name]

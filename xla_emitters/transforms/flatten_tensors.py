@@ -111,7 +111,7 @@ class FlattenTensorsPass(KernelPass):
         for inner in ops:
             _flatten_types(inner, flat_vectors)
         offsets.erase_unused_producers()
-        # Maps without unused operands let LICM hoist invariant ones and let xla-vectorize-loads-stores see strides of one.
+        # Without unused operands, LICM can hoist invariant maps, and xla-vectorize-loads-stores sees strides of one.
         apply_patterns_by_type(op, lambda op_type: _SIMPLER_MAPS if op_type is xla_gpu.ApplyIndexingOp else ())
         hoist_constants(op)
 
@@ -159,7 +159,7 @@ def _is_deep_vector(value_type: Attribute) -> bool:
 
 
 def _keeps_elements_single(op: Operation) -> bool:
-    """Whether `op` works on flat vectors too: it passes them through, computes by element, or reads or writes one element."""
+    """Whether `op` also works on flat vectors: it passes them through, computes by element, or reads or writes one element."""
     match op:
         case vector.ExtractOp():
             return not isinstance(op.result.type, VectorType)
@@ -189,7 +189,7 @@ def _layout(array: ArrayType | VectorType) -> tuple[int, ...] | None:
 
 
 def _check(op: Operation, stage: str) -> None:
-    """Raises Unsupported if `op` uses a tensor that cannot be flattened, or if there is no rule to flatten `op`."""
+    """Raises Unsupported if `op` uses a tensor that cannot be flattened, or if the pass has no rule for `op`."""
     types = [value.type for value in (*op.operands, *op.results)]
     types += [argument.type for region in op.regions for block in region.blocks for argument in block.args]
     if isinstance(op, func.FuncOp):
@@ -379,7 +379,7 @@ class _Offsets:
         return None
 
     def _composed(self, linear: IndexingMap, indices: Sequence[SSAValue]) -> tuple[list[SSAValue], IndexingMap]:
-        """Returns the offset as (operands, map), where no operand is itself the result of an apply_indexing."""
+        """The offset as (operands, map); no operand is itself the result of an apply_indexing."""
         values: list[SSAValue] = []
         variables: list[Variable] = []
         number_of: dict[SSAValue, int] = {}
@@ -407,7 +407,7 @@ class _Offsets:
             known = range_of_value(index)
             return variable(index, Variable(dim.bounds if known is None else _tighter(dim.bounds, known)))
 
-        # The order of canonicalised applications: first the indices that are plain values, then the operands of the other indices' maps.
+        # Operands in the order of canonicalised applications: the indices that are plain values, then operands of the other indices' maps.
         expressions: dict[int, Expr] = {}
         for number in sorted(range(len(indices)), key=lambda n: isinstance(indices[n].owner, xla_gpu.ApplyIndexingOp)):
             expressions[number] = expression(indices[number], linear.dims[number])
@@ -418,7 +418,7 @@ class _Offsets:
         return values, composed
 
     def erase_unused_producers(self) -> None:
-        """Erases the maps whose results were only indices of the old tensors, last ones first."""
+        """Erases the maps whose results were only used as indices of the old tensors, last ones first."""
         doomed = list(self.producers)
         while doomed:
             op = doomed.pop()

@@ -1,4 +1,4 @@
-"""Inline subgraph functions into their callers where that does not repeat work.
+"""Inline subgraph functions into their callers if this does not repeat work.
 
     %c = xla_gpu.pure_call @gelu(%in, %i, %j, %k)   ->   %x = tensor.extract %in[%i, %j, %k]
                                                          %0 = arith.mulf %x, %x ...
@@ -98,7 +98,7 @@ class _Inliner:
         order = self._callees_first()
         for name in order:
             self._into(self.functions[name])
-        for name in reversed(order):  # callers first: a dead caller frees its callees
+        for name in reversed(order):  # callers first: erasing a dead caller removes its calls of the callees
             function = self.functions.get(name)
             if function is None:
                 continue  # its body was moved into its caller

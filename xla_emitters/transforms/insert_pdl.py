@@ -4,12 +4,12 @@
       ...                                            ->      "xla_gpu.pdl_wait"() : () -> ()
                                                              ...
 
-A kernel that is launched with the attribute for it may start before the kernel ahead of it in the stream has ended; the wait, first in
-every public function with a body, ends when that one's memory is written. Launched without the attribute, the wait does nothing. What
-comes before it could overlap with the kernel ahead; nothing does here, as in XLA, so only the start of the blocks is hidden.
+A kernel launched with the PDL attribute may start before the previous kernel in the stream has ended. The wait is the first op of every
+public function with a body and returns when the previous kernel's writes are visible; without the attribute it does nothing. Code in front
+of the wait could overlap with the previous kernel. As in XLA there is none, so only the start of the blocks is hidden.
 
-For GPUs from Hopper (9.0) on: an older one has no such instruction. The pass is not in the list of passes (docs/decisions/17): it is
-there by its name, as `--pipeline` takes it, between xla-cse at the end of stage `unrolled` and xla-convert-pure-call-ops.
+Needs Hopper (9.0) or newer: older GPUs lack the instruction. The pass is not in the list of passes (docs/decisions/17); `--pipeline` takes
+it by name, between xla-cse at the end of stage `unrolled` and xla-convert-pure-call-ops.
 Source: docs/reference/2 3.3 "xla-gpu-insert-pdl"; PTX ISA, "griddepcontrol".
 """
 

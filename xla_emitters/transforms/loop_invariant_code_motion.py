@@ -13,7 +13,7 @@ from xla_emitters.rewrite.licm import loop_invariant_code_motion
 
 @dataclass(frozen=True)
 class LoopInvariantCodeMotionPass(KernelPass):
-    """Moves pure ops that depend on nothing in their `scf.for` or `scf.while` in front of it, if they cannot fail or are sure to run."""
+    """Moves pure, loop-invariant ops in front of their `scf.for` or `scf.while`, if they cannot fail or are sure to run."""
 
     name = "xla-loop-invariant-code-motion"
 

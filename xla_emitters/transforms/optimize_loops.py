@@ -12,13 +12,14 @@
 
 Straight-line code lets the loads of several iterations overlap, but is larger. The size of a body is the sum of its ops' weights: 1 per op,
 20 per float `math` op that becomes a call or a polynomial, each times the number of elements of a vector result. A loop is copied as often
-as copies of a total size of at most 400 allow; a loop of at most `max_unroll_factor` iterations is unrolled whatever its size: 4, or what
-the function says, since the elements of a thread are the iterations of a loop. The factor
+20 per float `math` op that becomes a call or a polynomial, each times the number of elements of a vector result. All copies of a body
+together may have a size of 400. A loop of at most `max_unroll_factor` iterations is unrolled whatever its size: 4, or the function's
+attribute, because a loop may run over the elements of one thread. The factor
 always divides the number of iterations, so there is no remainder loop. A loop that contains another loop, a call, or a function with
 a large expansion is not unrolled; inner loops come first, so a nest is unrolled from the inside as far as the size allows.
 
-With `unroll_in_llvm` a loop is not copied here but marked for LLVM, so that the passes in between have one body to work on, if more than
-`max_unroll_factor` copies of it are wanted, or if it contains a loop and is to be copied whole:
+With `unroll_in_llvm` some loops are marked for LLVM instead of copied here, so that the passes in between have one body to process: loops
+to be copied more than `max_unroll_factor` times, and loops that contain a loop and are to be copied whole:
 
     scf.for %v = %c0 to %c8 step %c1 { f(%v) }     ->    scf.for %v = %c0 to %c8 step %c1 { f(%v) } {loop_annotation = #unroll}
 
@@ -26,13 +27,13 @@ With `unroll_in_llvm` a loop is not copied here but marked for LLVM, so that the
                                                            scf.for %w = %c0 to %c16 step %c1 { f(%v + %w) } {loop_annotation = #unroll}
                                                          }          #unroll = #llvm.loop_annotation<unroll = <full = true>>
 
-LLVM combines instructions before it copies, so some loops are copied here all the same: one that calls a function with an index, whose
-index arithmetic meets the loop's in LLVM only; one that carries an integer, or a value that a branch decides; one that reads vectors of
-4-bit elements, which become two accesses each; and one with a condition that is the same in several iterations, as `8 * b + %v <= 74` is,
-where the branches of ours become one. In a marked loop the variable is moved to the other side of comparisons, `8 * b <= 74 - %v`, so
-that copies share what does not depend on it.
+LLVM combines instructions before it copies, so these loops are copied here nevertheless: a loop that calls a function with an index,
+because the index arithmetic meets the loop's only in LLVM; one that carries an integer, or a value that a branch selects; one that reads
+vectors of 4-bit elements, which become two accesses each; and one with a condition that several iterations share (`8 * b + %v <= 74`),
+because here its copies become one branch. In a marked loop the variable is moved to the other side of comparisons, `8 * b <= 74 - %v`, so
+that copies share the operand that does not depend on it.
 
-A marked loop counts as its copies would, so that how often the loops around it are copied does not depend on who copies.
+A marked loop counts with the size of its copies, so the unroll factor of the loops around it does not depend on who copies.
 Source: seed document, "Loop unrolling"; XLA optimize_loops.cc; docs/decisions/18-loops-that-llvm-unrolls.md.
 """
 
@@ -85,7 +86,7 @@ CHEAP_MATH = frozenset(op for op, row in BY_OP.items() if row.size is Size.SMALL
 
 @dataclass(frozen=True)
 class OptimizeLoopsPass(KernelPass):
-    """See the head of the file. `max_unroll_factor` 0 means what a function says in `xla.unroll_factor`, else 4."""
+    """See the head of the file. `max_unroll_factor` 0: the function's `xla.unroll_factor`, else 4."""
 
     name = "xla-gpu-optimize-loops"
 
@@ -97,7 +98,7 @@ class OptimizeLoopsPass(KernelPass):
             said = function.attributes.get(UNROLL_FACTOR)
             factor = said.value.data if isinstance(said, IntegerAttr) else DEFAULT_UNROLL_FACTOR
             loops = [found for found in function.walk(region_first=True) if isinstance(found, scf.ForOp)]
-            # Before any loop is gone: which contain others.
+            # Computed before any loop is erased: the loops that contain others.
             around = {around for loop in loops if isinstance(around := loop.parent_op(), scf.ForOp)}
             for loop in loops:
                 self.optimize(loop, self.max_unroll_factor or factor, contains_loops=loop in around)
@@ -105,8 +106,8 @@ class OptimizeLoopsPass(KernelPass):
     def optimize(self, loop: scf.ForOp, short: int, *, contains_loops: bool) -> None:
         """Unrolls `loop` if its size allows; else adds a remark with the reason.
 
-        short           so many iterations are unrolled whatever their size
-        contains_loops  it did before the pass
+        short           loops of up to this many iterations are unrolled whatever their size
+        contains_loops  whether it did before the pass
         """
         trips = trip_count_of_plain_loop(loop)
         if isinstance(trips, str):
@@ -133,7 +134,7 @@ class OptimizeLoopsPass(KernelPass):
 
 
 def reason_to_copy_here(loop: scf.ForOp, trips: int) -> str | None:
-    """None, or what LLVM would not simplify in copies of its own as it does in ours."""
+    """The reason why LLVM would simplify its copies less than this pass does; None if there is none."""
     calls = (op for op in loop.body.walk() if isinstance(op, xla_gpu.PureCallOp))
     if any(isinstance(operand.type, IndexType) for call in calls for operand in call.operands):
         return "it calls a function with an index"
@@ -152,7 +153,7 @@ def reason_to_copy_here(loop: scf.ForOp, trips: int) -> str | None:
 
 @dataclass(frozen=True)
 class Bound:
-    """A comparison in a loop's body: sum of `bases` times their factors + `constant` + `factor` * the induction variable, with `limit`."""
+    """A comparison in a loop's body: (sum of `bases` times their factors) + `constant` + `factor` * (induction variable), with `limit`."""
 
     op: arith.CmpiOp
     map: IndexingMap
@@ -164,7 +165,7 @@ class Bound:
 
     @staticmethod
     def of(op: arith.CmpiOp, variable: SSAValue) -> Bound | None:
-        """None unless `op` compares, as signed, a map's result that is linear in `variable` and not of it alone with a constant."""
+        """`op`, a signed comparison of a map's result with a constant; None unless the map is linear in `variable` and has others."""
         applied, limit = op.lhs.owner, constant_of(op.rhs)
         if not isinstance(applied, xla_gpu.ApplyIndexingOp) or limit is None or applied.map.num_results != 1:
             return None
@@ -181,7 +182,7 @@ class Bound:
         return Bound(op, indexing_map, bases, constant, positions[0], factor, limit)
 
     def is_asked_again(self, trips: int) -> bool:
-        """Whether two iterations ask the same: `8 * b + v <= 74` is `b <= 9` for v from 0 to 2, and `b <= 8` from 3 to 7."""
+        """Whether two iterations test the same condition: `8 * b + v <= 74` is `b <= 9` for v from 0 to 2, and `b <= 8` from 3 to 7."""
         divisor = math.gcd(*self.bases.values())
         limits = [self.limit - self.constant - self.factor * number for number in range(trips)]
         return len({limit // divisor for limit in limits}) < trips
@@ -206,7 +207,7 @@ def _bounds(loop: scf.ForOp) -> list[Bound]:
 
 
 def leave_to_llvm(loop: scf.ForOp, factor: int, trips: int) -> None:
-    """Marks `loop`, or else a loop over `factor` of its iterations that it then contains, for LLVM; `factor` divides `trips`."""
+    """Marks `loop` for LLVM, or nests a marked loop over `factor` of its iterations in it; `factor` divides `trips`."""
     for bound in _bounds(loop):
         bound.move_variable(loop.body.block.args[0])
     if factor == trips:
@@ -273,7 +274,7 @@ def _size(block: Block) -> int:
     total = 0
     for op in block.ops:
         if isinstance(op, scf.ForOp) and is_unrolled_later(op):
-            # Of the copies neither the loop nor its yield is left.
+            # The loop and its yield disappear when LLVM copies the body.
             trips = trip_count_of_plain_loop(op)
             assert isinstance(trips, int)
             total += trips * (body_size(op) - 1)
@@ -309,16 +310,16 @@ def unroll_by(loop: scf.ForOp, factor: int, trips: int) -> None:
 
 
 def _first_of(factor: int, trips: int) -> Variable:
-    """The number of the first of `factor` iterations."""
+    """Variable: the number of the first of `factor` iterations."""
     return Variable(Interval(0, trips - factor))
 
 
 def _replace_by_steps(
     loop: scf.ForOp, step: SSAValue, body: Callable[[Builder, SSAValue, Sequence[SSAValue]], Sequence[SSAValue]]
 ) -> None:
-    """Replaces `loop` by one that takes `step` iterations at a time.
+    """Replaces `loop` by a loop that executes `step` iterations at a time.
 
-    body    writes them; (builder, number of the first, carried values before) -> those after
+    body    emits these iterations; (builder, number of the first, carried values before) -> carried values after
     """
     block = _block_like(loop)
     first, *carried = block.args

@@ -1,10 +1,10 @@
-"""Peel the last iteration of a loop into a loop of its own, where the other iterations then need no bounds check.
+"""Peel the last iteration of a loop into a separate loop if the other iterations then need no bounds check.
 
     xla_gpu.loop (%t)[%s] in (t)[s] -> (s * 64 + t), s in [0, 3],        xla_gpu.loop ... s in [0, 2]
                              s * 64 + t in [0, 249]                  ->   xla_gpu.loop ... s in [3, 3], t in [0, 57]
 
-Range variables are tried from the last to the first, as long as the loops inside run less than 64 times in all: a body is copied only where
-it is unrolled later. A variable is left alone if no constraint mentions it, or if its loop would need the check even without its last
+Range variables are tried from the last to the first, as long as the loops inside run less than 64 times in all: only a body that is
+unrolled later is copied. A variable is left alone if no constraint mentions it, or if its loop would need the check even without its last
 iteration. The peeled iterations of an inner variable run after all other iterations of the outer variables. So the loop's results must not
 depend on the order of iterations, which holds for reductions, and for loops whose iterations write different elements.
 Source: docs/reference/2 3.3 "xla-gpu-peel-loops"; XLA peel_loops.cc.

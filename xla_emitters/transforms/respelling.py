@@ -1,4 +1,4 @@
-"""An op under the name that the other spelling has for it: what the two spelling passes share."""
+"""Replaces an op by the same op of the other spelling; shared by the two spelling passes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 
 
 def respell(op: Operation, op_type: type[Operation], map_type: type[IndexingMapAttr]) -> None:
-    """Puts an op of `op_type`, of the same fields, in the place of `op`; its maps become attributes of `map_type`."""
+    """Replaces `op` by an op of `op_type` with the same fields; its maps become attributes of `map_type`."""
     properties = {
         name: map_type(value.data) if isinstance(value, IndexingMapAttr) else value
         for name, value in op.properties.items()

@@ -4,14 +4,14 @@
     %1 = arith.minsi %i, %c511                    ->  %i, when %i is known to be at most 511
     %2 = arith.addi %i, %c4                       ->  %2 = arith.addi %i, %c4 {xla.range = [4 : index, 515 : index]}
     andi (trunci %a), (trunci %b)                 ->  trunci (andi %a, %b)
-    shuffle (extui (trunci %a))                   ->  extui (trunci (shuffle %a)), where %a is as wide as what is shuffled
+    shuffle (extui (trunci %a))                   ->  extui (trunci (shuffle %a)), if %a is as wide as the shuffled value
     apply_indexing #map(%i), i in [0, 511]        ->  the map's bounds limited to those of the enclosing loop, and simplified
 
 First every addi, muli, minsi, maxsi, index_cast, index_castui and |x| gets its range as an attribute, if its operands have known ranges and
 the result cannot wrap in the width of its type (for index: the width in the module's data layout, 32 bits if it has none). Then the
 patterns run to a fixed point, with folding and the canonical forms of `scf.if` and `scf.for`.
 
-The truncations are moved after andi and ori because predicates are stored as bytes: a reduction of them then stays in bytes.
+The truncations are moved after andi and ori because predicates are stored as bytes: a reduction of predicates then stays in bytes.
 Source: XLA simplify_arith.cc. Unsigned comparisons are decided as unsigned here (`rewrite/range_folds.py`); atan2(x, 1) is left to
 libdevice.
 """
@@ -101,7 +101,7 @@ def _of_both(combine: Callable[[Interval, Interval], Interval]) -> Callable[[Ope
 
 
 def _of_either(choose: Callable[[int, int], int]) -> Callable[[Operation], Interval | None]:
-    """Rule for minsi and maxsi: one known operand bounds the result from one side, so a clamp's second op has both bounds."""
+    """Rule for minsi and maxsi: one known operand bounds the result from one side, so the second op of a clamp gets both bounds."""
 
     def rule(op: Operation) -> Interval | None:
         left, right = range_of_value(op.operands[0]), range_of_value(op.operands[1])
@@ -185,7 +185,7 @@ class NarrowLogic(RewritePattern):
 
 
 class ShuffleWide(RewritePattern):
-    """`shuffle(extui(trunci %x))` → `extui(trunci(shuffle %x))`, so that a predicate reduced over a warp is not extended in each step."""
+    """`shuffle(extui(trunci %x))` → `extui(trunci(shuffle %x))`: a predicate reduced over a warp is then not extended in each step."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ShuffleOp, rewriter: PatternRewriter) -> None:
@@ -200,7 +200,7 @@ class ShuffleWide(RewritePattern):
 
 
 class RefineBounds(RewritePattern):
-    """Limits a map's variable to the loop's bounds where its operand is a loop's induction variable."""
+    """Limits the range of a map's variable to the loop's bounds if its operand is a loop's induction variable."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ApplyIndexingOp, rewriter: PatternRewriter) -> None:

@@ -1,4 +1,4 @@
-"""Move a branch whose condition does not change in the loop around the loop.
+"""Move a branch with a loop-invariant condition from inside the loop to around it.
 
     scf.for %v = %c0 to %c4 step %c1 iter_args(%a = %x) {        scf.if %c {
       %r = scf.if %c -> (T) { A } else { scf.yield %a }            scf.for %v ... iter_args(%a = %x) { A }
@@ -6,8 +6,8 @@
     }                                                              scf.yield %x
                                                                  }
 
-First, conditions whose outcome follows from value ranges are folded: a bounds check that always holds leaves no branch. Then every loop,
-inner ones first, whose body is one scf.if and its yield and whose condition is computed outside the loop becomes two loops inside one
+First, conditions whose outcome follows from value ranges are folded: a bounds check that always holds leaves no branch. Then, inner loops
+first, a loop whose body is only one scf.if and its yield, with a condition computed outside the loop, becomes two loops inside one
 scf.if; the canonical forms of `scf.for` remove the loop that only passes its values through. The body may also hold pure ops that only the
 branch uses: they move with it. A loop with any other op in its body is left alone, because both copies would have that op.
 Source: XLA unswitch_loops.cc, which takes {scf.if, yield} only; folding by ranges happens where the seed's flat listing shows it.
@@ -56,7 +56,7 @@ class UnswitchLoopsPass(KernelPass):
         apply_patterns_by_type(op, lambda op_type: PATTERNS.get(op_type, ()), fold=True, ctx=ctx)
 
     def _branch_to_move(self, loop: scf.ForOp) -> scf.IfOp | None:
-        """The branch of `loop` that can be moved around it, if there is one."""
+        """The branch of `loop` that can be moved around it; None if there is none."""
         branches = [op for op in loop.body.block.ops if isinstance(op, scf.IfOp)]
         if len(branches) != 1:
             return self.skip(loop, f"its body has {len(branches)} branches") if branches else None
@@ -74,7 +74,7 @@ class UnswitchLoopsPass(KernelPass):
 
 
 def _serves(branch: scf.IfOp, user: Operation, loop: scf.ForOp) -> bool:
-    """Whether `user` is inside `branch`, or is an op beside it, which gets a check of its own."""
+    """Whether `user` is inside `branch`, or is an op beside it that is checked separately."""
     if branch.is_ancestor(user):
         return user is not branch
     return user.parent is loop.body.block and user is not loop.body.block.last_op

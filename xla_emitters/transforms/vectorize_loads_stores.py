@@ -17,26 +17,26 @@ The loop runs from 0 by 1 to a constant n, a power of two from 2 to 32. An acces
 * its index is the induction variable, or an apply_indexing of it and of values from outside the loop, grows by exactly 1 in each
   iteration and starts, with the induction variable at 0, at a multiple of n. Buffers start at a multiple of 16 bytes, so a vector of up
   to 16 bytes is aligned; one of 32 bytes is two aligned halves;
-* a read is from a tensor made outside the loop; a write is into a tensor that the loop carries, which nothing else in the loop uses;
-* no other access of the loop to the same buffer would see the difference: vector reads run before all of the loop's iterations, vector
-  writes after them. This matters for in-place kernels (two arguments with one slice index);
-* if it is an atomic update: it adds to a float of a kernel's argument, its body holds nothing but the addition, and the GPU has an
-  instruction that adds to n of them (`dialects/mlir/ptx_atomics.py`). The loop then carries the vector of addends. XLA uses those of
-  f32; an update with the attribute `packed` may use those of f16 and bf16, too.
+* a read is from a tensor made outside the loop; a write is into a tensor that the loop carries and that has no other uses in the loop;
+* moving it does not change what other accesses of the loop to the same buffer see: vector reads run before all of the loop's iterations,
+  vector writes after them. This matters for in-place kernels (two arguments with one slice index);
+* an atomic update adds to a float of a kernel's argument, its body holds nothing but the addition, and the GPU has an
+  instruction that adds to n of them (`dialects/mlir/ptx_atomics.py`). The loop then carries the vector of addends. XLA uses only f32
+  instructions; an update with the attribute `packed` may also use those of f16 and bf16.
 
-Buffers and elements are compared by `kernels/accesses.py`. A loop that only copies needs no vector.insert: the vector that was read is
-written. Every other access is left alone, and a remark gives the reason.
+Buffers and elements are compared by `kernels/accesses.py`. A loop that only copies needs no vector.insert: it writes the vector that was
+read. Every other access is left alone, and a remark gives the reason.
 
-Before sm_100 an access carries at most 128 bits. A loop all of whose accesses take 256 is therefore split into two halves, one after the
-other:
+Before sm_100 an access carries at most 128 bits. A loop whose accesses all take 256 bits is therefore split into two halves, one after
+the other:
 
     scf.for %half = %c0 to %c2 step %c1 iter_args(%iter = %out) {
       %b = apply_indexing #map(%t, %half, %c0)   // t * 4 + half * 2
       ... as above, with vectors of two and a loop to %c2
 
-The number of accesses is the same, but the operands of the second half do not take up registers during the first. If the second half's
-reads had to wait for the first half's writes to the same memory, nothing would be gained, so the loop is split only if the tensors that
-it reads never change.
+The number of accesses is the same, but the operands of the second half do not take up registers during the first. This gains nothing if
+the second half's reads must wait for the first half's writes to the same memory, so the loop is split only if the tensors that it reads
+never change.
 Source: seed document, "Vectorization"; XLA vectorize_loads_stores.cc; the last condition and the split in two are ours.
 """
 
@@ -102,7 +102,7 @@ IDENTITY = AffineMapAttr(AffineMap.identity(1))
 
 @dataclass(frozen=True)
 class VectorizeLoadsStoresPass(DevicePass):
-    """See the head of the file. `device` is the GPU model: it determines which atomic updates of vectors exist."""
+    """See the head of the file. `device`: the GPU model, which determines the vector types with atomic updates."""
 
     name = "xla-vectorize-loads-stores"
 
@@ -112,7 +112,7 @@ class VectorizeLoadsStoresPass(DevicePass):
             self.vectorize(loop)
 
     def vectorize(self, loop: scf.ForOp) -> None:
-        """Vectorises every access of `loop` that meets the conditions; adds a remark for each of the others."""
+        """Vectorises every access of `loop` that meets the conditions; adds a remark for each other access."""
         accesses = accesses_in(loop)
         scalar = [access for access in accesses if type(access.op) in SCALAR and access.elements == 1]
         if not scalar:
@@ -182,7 +182,7 @@ def refusal(
 ) -> str | None:
     """Why `access` stays scalar, or None.
 
-    sharing  the loop's accesses that may be to the same buffer, `access` among them
+    sharing  the loop's accesses that may be to the same buffer, including `access`
     """
     if access.op.parent_block() is not loop.body.block:
         parent = access.op.parent_op()
@@ -283,7 +283,7 @@ def _added(op: xla_gpu.AtomicRMWOp) -> SSAValue | None:
 
 
 def _order_refusal(access: TensorAccess, loop: scf.ForOp, sharing: Sequence[TensorAccess]) -> str | None:
-    """Why `access` must not move: a read moves before the loop's writes to its buffer, a write after all its accesses to the buffer."""
+    """Why `access` must not move. A read moves before the loop's writes to its buffer, a write after all of the loop's accesses to it."""
     for other in sharing:
         if other.op is access.op:
             continue
@@ -319,7 +319,7 @@ def _never_changes(buffer: SSAValue) -> bool:
 
 
 def _halved(loop: scf.ForOp, width: int) -> scf.ForOp:
-    """Wraps `loop`, of `width` iterations, in a loop over two halves; returns the inner loop, over the elements of a half."""
+    """Wraps `loop`, of `width` iterations, in a loop over two halves; returns the inner loop, over the elements of one half."""
     count = width // 2
     before = located_builder(InsertPoint.before(loop), loop)
     halves, elements = constant_index(before, 2), constant_index(before, count)
@@ -343,7 +343,7 @@ def _halved(loop: scf.ForOp, width: int) -> scf.ForOp:
 
 
 def _count_in_half(loop: scf.ForOp, half: SSAValue, count: int) -> None:
-    """Replaces the induction variable by `half * count + variable` in the body: inside maps where it is their operand, else as a value."""
+    """In the body, replaces the induction variable by `half * count + variable`: inside maps that take it, else as a value."""
     variable = loop.body.block.args[0]
     half_dim, in_half = Variable(Interval(0, 1), "half"), Interval(0, count - 1)
     number: SSAValue | None = None
@@ -464,7 +464,7 @@ class _Rewrite:
                 return None
 
     def _base(self, index: SSAValue) -> SSAValue:
-        """`index` with the induction variable at 0, computed before the loop; equal ones are computed once."""
+        """`index` with the induction variable at 0, computed before the loop, once per distinct index."""
         variable, zero = self.loop.body.block.args[0], self.loop.lb
         if index is variable:
             return zero
@@ -504,7 +504,7 @@ def _element_of(op: tensor.InsertOp | xla_gpu.AtomicRMWOp) -> SSAValue:
 def _written_at_once(
     op: tensor.InsertOp | xla_gpu.AtomicRMWOp, target: SSAValue, base: SSAValue, value: SSAValue
 ) -> vector.TransferWriteOp | xla_gpu.AtomicRMWOp:
-    """The op that does with the vector `value`, from `base` on, what `op` does with one element."""
+    """The vector form of `op`: the same access with the vector `value` at `base` and the elements after it."""
     assert isa(target.type, TensorType)
     if isinstance(op, tensor.InsertOp):
         write = vector.TransferWriteOp(value, target, [base], IN_BOUNDS, None, IDENTITY, target.type)

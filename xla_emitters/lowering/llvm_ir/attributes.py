@@ -1,11 +1,11 @@
-"""What functions, their parameters and calls promise: attributes of the LLVM dialect in LLVM IR's spelling.
+"""Attributes of functions, parameters and calls in the LLVM dialect, in LLVM IR's spelling.
 
     {llvm.noalias, llvm.align = 16 : index}                  noalias align 16                 of a parameter, a result, a call's argument
     nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>        ptx_kernel ... "nvvm.reqntid"="128,1,1"    of a function
     memory_effects = #llvm.memory_effects<argMem = read...>  memory(argmem: read)
 
-Attributes of other dialects (`xla.`, `gpu.`) mean nothing to LLVM and are left out, as mlir-translate does. An `llvm.` attribute of a
-parameter that is in no table is refused: to drop a promise is safe, to drop a convention such as `byval` is not.
+Attributes of other dialects (`xla.`, `gpu.`) have no meaning for LLVM and are left out, as by mlir-translate. An `llvm.` attribute of a
+parameter that is in no table is refused: dropping a promise is safe, dropping a convention such as `byval` is not.
 Source: MLIR 22, `ModuleTranslation::convertParameterAttrs`, `NVVMToLLVMIRTranslation`; LLVM language reference, "Parameter Attributes".
 """
 
@@ -45,7 +45,7 @@ _NUMBERS = {
 }
 _TYPES = {f"llvm.{word}": word for word in ("byref", "byval", "elementtype", "inalloca", "preallocated", "sret")}
 
-# Of functions: property -> word.
+# For functions: property -> word.
 _FUNCTION_WORDS = {
     "always_inline": "alwaysinline",
     "convergent": "convergent",
@@ -87,7 +87,7 @@ FUNCTION_PROPERTIES = frozenset((*_FUNCTION_WORDS, *_FUNCTION_KEYS, "memory_effe
 
 
 def parameter_attributes(dictionary: DictionaryAttr | None) -> str:
-    """`noalias align 16 `: each word with a space behind it; "" for none. raises Unsupported for an `llvm.` attribute in no table."""
+    """`noalias align 16 `: each word followed by a space; "" for none. raises Unsupported for an `llvm.` attribute in no table."""
     if dictionary is None:
         return ""
     return "".join(f"{word} " for name, value in dictionary.data.items() if (word := _parameter_word(name, value)))
@@ -97,7 +97,7 @@ def _parameter_word(name: str, value: Attribute) -> str:
     if name in _WORDS:
         return _WORDS[name]
     if name in _NUMBERS and isa(value, IntegerAttr):
-        # Of an array without elements, 0 bytes can be read: that says nothing, and LLVM IR cannot say it.
+        # 0 dereferenceable bytes (an array without elements) promise nothing, and LLVM IR cannot express them.
         return _NUMBERS[name].format(number) if (number := value.value.data) else ""
     if name in _TYPES:
         return f"{_TYPES[name]}({type_text(value)})"
@@ -114,12 +114,12 @@ def range_word(interval: llvm.ConstantRangeAttr) -> str:
 
 
 def of_each(dictionaries: ArrayAttr[DictionaryAttr] | None, count: int) -> list[DictionaryAttr | None]:
-    """The dictionary of each of `count` parameters; None where it has none."""
+    """The dictionary of each of `count` parameters; None if it has none."""
     return [None] * count if dictionaries is None else list(dictionaries)
 
 
 def function_attributes(op: llvm.FuncOp) -> str:
-    """` nounwind "nvvm.reqntid"="128,1,1"`: each with a space before it; "" for none."""
+    """` nounwind "nvvm.reqntid"="128,1,1"`: each preceded by a space; "" for none."""
     return "".join(f" {word}" for word in _function_words(op.properties, op.attributes))
 
 

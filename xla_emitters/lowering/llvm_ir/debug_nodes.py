@@ -9,7 +9,7 @@
     !2 = distinct !DISubprogram(name: "f", ..., unit: !1)
     !llvm.dbg.cu = !{!1}
 
-Other locations than `file:line:column` are not written: `xla-add-line-info` leaves no others.
+Locations other than `file:line:column` are not written: `xla-add-line-info` leaves no others.
 Source: LLVM language reference, "Specialized Metadata Nodes"; MLIR 22, DebugTranslation.cpp.
 """
 
@@ -30,7 +30,7 @@ _FLAGS = {"Definition": "DISPFlagDefinition", "Optimized": "DISPFlagOptimized"}
 
 
 def subprogram_of(function: Operation) -> NamedParametersAttr | None:
-    """The subprogram in a function's location; None where the function is compiled without lines."""
+    """The subprogram in a function's location; None if the function is compiled without lines."""
     location = function.location
     if isinstance(location, FusedLoc) and isinstance(location.metadata, llvm.DISubprogramAttr):
         return location.metadata
@@ -46,13 +46,13 @@ def location_text(location: Attribute, scope: str) -> str:
 
 @dataclass
 class DebugNodes:
-    """The subprograms and compile units of a module; `nodes` is all of its metadata."""
+    """The subprograms and compile units of a module; `nodes` holds all of its metadata."""
 
     nodes: Nodes
     units: list[str] = field(default_factory=list[str])
 
     def scope(self, subprogram: NamedParametersAttr) -> str:
-        """Defines the subprogram and its unit; returns its name: `!2`."""
+        """Defines the subprogram and its unit; returns the subprogram's name: `!2`."""
         unit = subprogram.get("compileUnit")
         assert isinstance(unit, llvm.DICompileUnitAttr)
         file, scope = (self.nodes.defined(_file(of.get("file"))) for of in (unit, subprogram))
@@ -69,7 +69,7 @@ class DebugNodes:
         )
 
     def lines(self) -> Iterator[str]:
-        """The list of units; nothing where there are none."""
+        """The list of units; empty if there are none."""
         if self.units:
             yield f"!llvm.dbg.cu = !{{{', '.join(self.units)}}}"
 

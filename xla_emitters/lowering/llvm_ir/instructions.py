@@ -7,10 +7,10 @@
     %t = call range(i32 0, 128) i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 
     %m = llvm.intr.smax(%a, %b) : (i32, i32) -> i32
-    %m = call i32 @llvm.smax(i32 %a, i32 %b)            LLVM's parser declares it, and writes the types into its name
+    %m = call i32 @llvm.smax(i32 %a, i32 %b)            LLVM's parser declares it, and adds the types to its name
 
-A row names the properties of the op that it says. An op without a row, and a property that its row does not say, are refused by name; left
-out are only hints (`_HINTS`): alias scopes, access groups. Locations are written by `FunctionWriter`.
+A row names the properties that its text expresses. An op without a row, or with another property, is refused by name; only hints
+(`_HINTS`) are left out: alias scopes, access groups. Locations are written by `FunctionWriter`.
 Source: LLVM language reference, "Instruction Reference", "Intrinsic Functions"; MLIR 22, LLVMIRConversions and NVVMConversions.
 """
 
@@ -47,14 +47,14 @@ from xla_emitters.rewrite.locations import place_of
 
 
 class Writer(Protocol):
-    """One function as it is written: what its values and blocks are called, and the lines so far."""
+    """A function being written: the names of its values and blocks, and the lines so far."""
 
     def name(self, value: SSAValue) -> str:
         """`%x`, or the text of a constant."""
         ...
 
     def fresh(self, text: str) -> str:
-        """Adds an instruction whose result no op has; returns its name."""
+        """Adds an instruction whose value is not the result of an op; returns its name."""
         ...
 
     def edge(self, op: Operation, successor: int) -> str:
@@ -71,8 +71,8 @@ class Writer(Protocol):
 class Row:
     """How one op is written.
 
-    text        what is behind `%x = `; None where the op only names its result (constants)
-    properties  those that `text` says
+    text        the instruction after `%x = `; None if the op only names its result (constants)
+    properties  the properties that `text` expresses
     """
 
     text: Callable[[Writer, Operation], str] | None
@@ -80,12 +80,12 @@ class Row:
 
 
 _HINTS = frozenset(("access_groups", "alias_scopes", "noalias_scopes", "tbaa", "invariantGroup"))
-# Of the ops' form, not of what they do.
+# Properties that describe the op's form, not its meaning.
 _FORM = frozenset(("operandSegmentSizes", "op_bundle_sizes", "op_bundle_tags", "rawConstantIndices"))
 
 
 def row_of(op: Operation) -> Row:
-    """raises Unsupported, naming the op, where it or one of its properties has no LLVM IR here."""
+    """The row of `op`. raises Unsupported, naming the op, if it or one of its properties has no LLVM IR here."""
     row = ROWS.get(op.name)
     if row is None:
         raise unsupported(op, f"no LLVM IR for {op.name}")
@@ -101,7 +101,7 @@ def unsupported(op: Operation, message: str) -> Unsupported:
 
 
 def is_constant(op: Operation) -> bool:
-    """Whether the op only names a constant, which is written where it is used."""
+    """Whether the op only names a constant, which is written at its uses."""
     return op.name in _CONSTANTS
 
 
@@ -143,7 +143,7 @@ def _number(op: Operation, name: str) -> int | None:
 
 
 def _integers(op: Operation, name: str) -> tuple[int, ...]:
-    """The numbers of an array of integers."""
+    """The numbers in an array of integers."""
     value = op.properties[name]
     assert isa(value, DenseArrayBase[IntegerType])
     return value.get_values()
@@ -154,7 +154,7 @@ _FASTMATH = ("reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn")
 
 
 def _flags(op: Operation) -> str:
-    """`nuw nsw `, `exact `, `nnan nsz `: the words of an instruction, each with a space behind it."""
+    """`nuw nsw `, `exact `, `nnan nsz `: the flags of an instruction, each followed by a space."""
     properties, words = op.properties, list[str]()
     overflow = properties.get("overflowFlags")
     bits = overflow.to_int() if isinstance(overflow, llvm.OverflowAttr) else _number(op, "overflowFlags") or 0
@@ -305,7 +305,7 @@ def _switch(writer: Writer, op: Operation) -> str:
 
 
 def _weights(op: Operation) -> str:
-    """How often a branch takes each way, for which LLVM lays out the blocks."""
+    """The branch weights, which LLVM uses to order the blocks."""
     if "branch_weights" not in op.properties:
         return ""
     weights = ", ".join(f"i32 {weight}" for weight in _integers(op, "branch_weights"))
@@ -336,8 +336,8 @@ def call_text(
 ) -> str:
     """`call nsz float @f(float noundef %x)`
 
-    type    of the result, or of the function; the op's result without it
-    behind  arguments that no operand is, with their types
+    ir_type  of the result, or of the function; default: the type of the op's result
+    behind   arguments after the operands that are not operands, with their types
     """
     attributes = of_each(arg_attrs, len(arguments))
     given = [
@@ -419,7 +419,7 @@ def _assembly(writer: Writer, op: Operation) -> str:
 
 # ---- intrinsics -------------------------------------------------------------------------------------------------------------------------
 
-# Properties that are arguments, behind the operands.
+# Properties that are passed as arguments, after the operands.
 _IMMEDIATES: Mapping[str, tuple[str, ...]] = {
     "llvm.intr.abs": ("is_int_min_poison",),
     "llvm.intr.ctlz": ("is_zero_poison",),
@@ -433,7 +433,7 @@ _IMMEDIATES: Mapping[str, tuple[str, ...]] = {
     "llvm.intr.vector.extract": ("pos",),
     "llvm.intr.vector.insert": ("pos",),
 }
-# Their operands, attributes or names are not LLVM's.
+# Intrinsics whose operands, attributes or names differ from LLVM's.
 _OTHER_INTRINSICS = frozenset(
     (
         *("llvm.intr.assume", "llvm.intr.experimental.noalias.scope.decl"),
@@ -452,7 +452,7 @@ def _intrinsic(writer: Writer, op: Operation) -> str:
 
 
 def _intrinsic_row(name: str) -> Row:
-    """`llvm.intr.smax` is `@llvm.smax`: the parser finds its types, and LLVM's verifier refuses what does not fit."""
+    """`llvm.intr.smax` is `@llvm.smax`: the parser infers its types, and LLVM's verifier refuses wrong ones."""
     return Row(_intrinsic, frozenset(("fastmathFlags", *_IMMEDIATES.get(name, ()))))
 
 
@@ -467,7 +467,7 @@ def _register(writer: Writer, op: Operation) -> str:
 
 
 def _as_call(callee: str, *behind: str) -> Callable[[Writer, Operation], str]:
-    """The op's operands, then `behind`, given to an intrinsic of NVPTX."""
+    """A call of an NVPTX intrinsic with the op's operands, followed by `behind`."""
     return lambda writer, op: call_text(writer, op, f"@llvm.nvvm.{callee}", op.operands, behind=behind)
 
 
@@ -602,4 +602,4 @@ ROWS: Mapping[str, Row] = {
     "nvvm.memory.barrier": Row(_memory_barrier, frozenset(("scope",))),
     "nvvm.nanosleep": Row(_as_call("nanosleep")),
 }
-"""Op's name -> how it is written."""
+"""Op name -> how the op is written."""

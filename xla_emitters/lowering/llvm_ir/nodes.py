@@ -1,4 +1,4 @@
-"""Metadata nodes of a module in LLVM IR, numbered as they come; and those of loops, what LLVM is asked to do with them.
+"""Metadata nodes of a module in LLVM IR, numbered in order of creation; and the nodes with the unrolling options of loops.
 
     llvm.br ^head(%i) {loop_annotation = #llvm.loop_annotation<unroll = <full = true>>}
     ->
@@ -6,8 +6,8 @@
     !100 = !{!"llvm.loop.unroll.full"}          nodes.defined('!{!"llvm.loop.unroll.full"}') -> "!100"
     !101 = distinct !{!101, !100}               nodes.distinct("!100") -> "!101"
 
-Of a loop's annotation, what is asked about unrolling is written. The rest permits and does not oblige: it is left out.
-Flags of modules have the numbers below 100. Debug information is in `debug_nodes.py`.
+Of a loop's annotation, only requests about unrolling are written. The other fields permit but do not oblige, and are left out.
+Numbers below 100 are reserved for module flags. Debug information is in `debug_nodes.py`.
 Source: LLVM language reference, "Metadata Nodes and Metadata Strings", "llvm.loop"; MLIR 22, LoopAnnotationTranslation.cpp.
 """
 
@@ -23,7 +23,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.llvm.metadata import NamedParametersAttr
 
 _FIRST = 100
-# Parameter of `#llvm.loop_unroll` -> the node where it is true, and where it is false.
+# Parameter of `#llvm.loop_unroll` -> the node if it is true, and the node if it is false.
 _SWITCHES = {
     "disable": ('!"llvm.loop.unroll.disable"', '!"llvm.loop.unroll.enable"'),
     "runtimeDisable": ('!"llvm.loop.unroll.runtime.disable", i1 true', '!"llvm.loop.unroll.runtime.disable", i1 false'),
@@ -43,7 +43,7 @@ class Nodes:
         return self._name(len(self.texts) - 1)
 
     def distinct(self, *operands: str) -> str:
-        """A node that is equal to no other: its first operand is the node itself."""
+        """A distinct node: its first operand is the node itself."""
         name = self._name(len(self.texts))
         return self.defined(f"distinct !{{{', '.join((name, *operands))}}}")
 
@@ -57,7 +57,7 @@ class Nodes:
 
 
 def loop_text(annotation: Attribute | None, nodes: Nodes) -> str:
-    """`, !llvm.loop !101` behind a branch; "" where there is nothing to write."""
+    """`, !llvm.loop !101` after a branch; "" if there is nothing to write."""
     unroll = annotation.get("unroll") if isinstance(annotation, NamedParametersAttr) else None
     if not isinstance(unroll, llvm.LoopUnrollAttr):
         return ""

@@ -1,4 +1,4 @@
-"""A module in the LLVM dialect as LLVM IR text, which any LLVM 22 reads: what `mlir-translate --mlir-to-llvmir` does.
+"""Prints a module in the LLVM dialect as LLVM IR text that any LLVM 22 reads, as `mlir-translate --mlir-to-llvmir` does.
 
     llvm.func @f(%p: !llvm.ptr {llvm.noalias}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>} {
       %c = llvm.mlir.constant(1.0 : f32) : f32
@@ -17,18 +17,18 @@
       ret void
     }
 
-Arguments of a block are its phis. A branch that gives one block two sets of arguments takes one of them through a block of its own,
-since a phi has one value for each block that it comes from. Constants are written where they are used. Values keep their names, numbered
-where two are alike. Functions, blocks and instructions keep their order; intrinsics need no declaration. What cannot be said (a type,
-an op, a property of one) is refused by name. The module flag `nvvm-reflect-ftz` is the one that XLA sets: libdevice keeps denormal numbers.
+Block arguments become phis. If a branch passes two sets of arguments to one block, one of them goes through an inserted block, because
+a phi has one value per predecessor. Constants are written where they are used. Values keep their names, numbered if two
+are equal. Functions, blocks and instructions keep their order; intrinsics need no declaration. A type, op or property that has no
+LLVM IR here is refused by name. The module flag `nvvm-reflect-ftz` is the one that XLA sets: libdevice keeps denormal numbers.
 
-Locations are written where the function's own has a subprogram (see `debug_nodes.py`); then they are `!dbg` at the end of a line.
+Locations are written as `!dbg` at the end of a line if the function's own location has a subprogram (see `debug_nodes.py`).
 
-LLVM keeps for each block the branches to it in the order in which they were made, and some of its passes go by that order. mlir-translate
-makes instructions in reverse post-order of the blocks; a reader of text makes them as they are written. `uselistorder_bb` says how the
-first would have it, so that both ways end in the same code.
+LLVM keeps the branches to each block in the order of their creation, and some passes depend on that order. mlir-translate creates
+instructions in reverse post-order of the blocks; a reader of text creates them in text order. `uselistorder_bb` restores
+mlir-translate's order, so that both ways compile to the same code.
 
-Left out: what only permits (see `instructions.py`). Bodies of globals, comdats and constructors are refused.
+Left out: properties that only permit (see `instructions.py`). Bodies of globals, comdats and constructors are refused.
 Source: LLVM language reference; MLIR 22, ModuleTranslation.cpp; XLA nvptx_backend.cc (`nvvm-reflect-ftz`).
 """
 
@@ -67,7 +67,7 @@ _SMALLEST_DIAMOND = 3
 _REFLECT_FTZ = '!{i32 4, !"nvvm-reflect-ftz", i32 0}'
 _DEBUG_INFO_VERSION = '!{i32 2, !"Debug Info Version", i32 3}'
 _FLAG_BEHAVIORS = {name: number for number, name in enumerate(llvm.ModuleFlagAttr.BEHAVIORS, 1)}
-# Of `llvm.func` and `llvm.mlir.global`: those that are written, and those that say nothing to a GPU.
+# Properties of `llvm.func` and `llvm.mlir.global`: those that are written, and those without meaning for a GPU.
 _FUNCTION_SIGNATURE = frozenset((*llvm.FuncOp.SIGNATURE, "section", "alignment", "dso_local", *FUNCTION_PROPERTIES))
 _FUNCTION_HINTS = frozenset(
     (
@@ -86,8 +86,8 @@ _GLOBAL_SIGNATURE = frozenset(
 def print_llvm_ir(module: ModuleOp) -> str:
     """The module as LLVM IR, without data layout and triple, which belong to the target.
 
-    module  llvm.func, llvm.mlir.global and llvm.module_flags ops; left as it is
-    raises  Unsupported, naming the op, where one has no LLVM IR here
+    module  llvm.func, llvm.mlir.global and llvm.module_flags ops; not modified
+    raises  Unsupported, naming an op that has no LLVM IR here
     """
     flags = [_REFLECT_FTZ]
     if any(isinstance(op, llvm.FuncOp) and subprogram_of(op) for op in module.body.ops):
@@ -138,7 +138,7 @@ def _refuse_unread(op: Operation, known: frozenset[str]) -> None:
 
 
 def _linkage(linkage: llvm.LinkageAttr) -> str:
-    """`internal `; "" for external, which definitions do not say."""
+    """`internal `; "" for external linkage, which definitions do not state."""
     word = linkage.linkage.data
     return "" if word == "external" else f"{word} "
 
@@ -210,9 +210,9 @@ def _function(op: llvm.FuncOp, nodes: DebugNodes) -> Iterator[str]:
 
 
 def _block_orders(op: llvm.FuncOp) -> Iterator[str]:
-    """`uselistorder_bb @f, %bb3, { 1, 0 }`: of each block that is entered from several, its branches as mlir-translate makes them.
+    """`uselistorder_bb @f, %bb3, { 1, 0 }` for each block with several predecessors: the branches to it in mlir-translate's order.
 
-    The newest use is the first of a list. The numbers say for each use, as text has them, where it is to be.
+    The newest use is the first of a list. The numbers give, for each use in text order, its position.
     """
     blocks = op.body.blocks
     if len(blocks) < _SMALLEST_DIAMOND:
@@ -226,14 +226,14 @@ def _block_orders(op: llvm.FuncOp) -> Iterator[str]:
     for target, uses in entered.items():
         own = sorted(uses, key=lambda use: use[1:], reverse=True)
         wanted = {use: number for number, use in enumerate(sorted(uses, reverse=True))}
-        # A block that one branch enters twice is entered through a block between (see `edge`).
+        # A block that one branch targets twice is entered through an inserted block (see `edge`).
         if (numbers := [wanted[use] for use in own]) != sorted(numbers) and len({use[1] for use in uses}) == len(uses):
             listed = ", ".join(map(str, numbers))
             yield f"uselistorder_bb {global_name(op.sym_name.data)}, %bb{written[target]}, {{ {listed} }}"
 
 
 def _reverse_post_order(entry: Block) -> list[Block]:
-    """The blocks that can be reached, the successors of a block from the last to the first."""
+    """The reachable blocks in reverse post-order; successors are visited last to first."""
     done, seen = list[Block](), {entry}
     open_blocks = [(entry, iter(_successors(entry)))]
     while open_blocks:
@@ -261,7 +261,7 @@ def _convention(op: llvm.FuncOp) -> str:
 
 @dataclass
 class FunctionWriter:
-    """The body of one function; `instructions.Writer`."""
+    """Writes the body of one function; implements `instructions.Writer`."""
 
     blocks: Sequence[Block]
     nodes: Nodes
@@ -270,11 +270,11 @@ class FunctionWriter:
     taken: set[str] = field(default_factory=set[str])
     next_number: dict[str, int] = field(default_factory=dict[str, int])
     lines: list[str] = field(default_factory=list[str])
-    # Blocks between a branch and its target, made where one block is the target of two of its ways.
+    # Blocks inserted between a branch and its target, where one block is two of its targets.
     between: list[str] = field(default_factory=list[str])
-    # The function's subprogram, where lines are wanted.
+    # The function's subprogram, if lines are wanted.
     scope: str | None = None
-    # Where a block is entered from: (label, values of its arguments) each.
+    # The predecessors of a block: (label, values of the block's arguments) each.
     entered: dict[Block, list[tuple[str, Sequence[SSAValue]]]] = field(
         default_factory=dict[Block, list[tuple[str, Sequence[SSAValue]]]]
     )
@@ -335,10 +335,10 @@ class FunctionWriter:
 
     def _phis(self, block: Block) -> Iterator[str]:
         for number, argument in enumerate(block.args):
-            # The last comes first, as mlir-translate has them: LLVM numbers blocks and registers by it.
+            # The last predecessor comes first, as in mlir-translate: LLVM numbers blocks and registers accordingly.
             entered = reversed(self.entered.get(block, ()))
             ways = [f"[ {self.names[values[number]]}, %{label} ]" for label, values in entered]
-            # A block that nothing enters is dead: its arguments have no value.
+            # A block without predecessors is dead: its arguments have no value.
             text = f"phi {type_text(argument.type)} {', '.join(ways)}" if ways else ""
             yield f"  {self.names[argument]} = {text or f'freeze {type_text(argument.type)} poison'}"
 
@@ -346,7 +346,7 @@ class FunctionWriter:
         self.entered.setdefault(target, []).append((source, values))
 
     def _unused(self, hint: str | None) -> str:
-        """`hint`, or `v` where LLVM IR does not take it as it is; with a number behind it where it is taken."""
+        """`hint` (`v` if it is not a valid name in LLVM IR), followed by a number if the name is taken."""
         base = hint if hint is not None and is_plain_name(hint) else "v"
         number = self.next_number.get(base, 0)
         while (name := f"{base}.{number}" if number else base) in self.taken:
@@ -357,7 +357,7 @@ class FunctionWriter:
 
 
 def _ways(op: Operation) -> list[tuple[Block, Sequence[SSAValue]]]:
-    """The targets of a terminator, with the values that their arguments get."""
+    """The targets of a terminator, with the values that it passes to their arguments."""
     match op:
         case llvm.BrOp():
             return [(op.successor, op.arguments)]

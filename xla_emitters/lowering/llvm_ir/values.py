@@ -4,7 +4,7 @@
     !llvm.struct<(f32, i1)>               { float, i1 }
     0.9 : f32                             0x3FECCCCCC0000000         the bits of the double of the same value
     dense<1.0> : vector<2xbf16>           <bfloat 0xR3F80, bfloat 0xR3F80>
-    @region.1                             @region.1                  in quotes where it has other characters
+    @region.1                             @region.1                  in quotes if it has other characters
 
 A NaN keeps its sign and its payload. Not covered: floats other than f16, bf16, f32 and f64, named structs, scalable vectors.
 Source: LLVM language reference, "Type System", "Constants", "Identifiers".
@@ -40,7 +40,7 @@ from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
 
 STAGE = "llvm-ir"
-"""What messages about LLVM IR begin with."""
+"""The first words of messages about LLVM IR."""
 
 _FLOATS: dict[type[Attribute], str] = {
     Float16Type: "half",
@@ -48,7 +48,7 @@ _FLOATS: dict[type[Attribute], str] = {
     Float32Type: "float",
     Float64Type: "double",
 }
-# Quiet and signalling NaN alike: the fraction of a float, moved to where a double has it.
+# Quiet and signalling NaN: the fraction of a float, moved to its place in a double.
 _SINGLE_FRACTION, _FRACTION_SHIFT = (1 << 23) - 1, 52 - 23
 _SPECIAL_EXPONENT = 0x7FF << 52
 
@@ -56,7 +56,7 @@ _PLAIN_NAME = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*")
 
 
 def type_text(ir_type: Attribute) -> str:
-    """The type as LLVM IR writes it. raises Unsupported when LLVM IR has none of the kind."""
+    """The type in LLVM IR's spelling. raises Unsupported if LLVM IR has no such type."""
     match ir_type:
         case IntegerType():
             return f"i{ir_type.width.data}"
@@ -78,12 +78,12 @@ def type_text(ir_type: Attribute) -> str:
 
 
 def address_space(pointer: LLVMPointerType) -> int:
-    """The number of the memory that it points into; 0 where any is possible, 3 for a block's shared memory."""
+    """The number of the address space that it points into: 0 generic, 3 a block's shared memory."""
     return pointer.addr_space.data if isinstance(pointer.addr_space, IntAttr) else 0
 
 
 def constant_text(value: Attribute, ir_type: Attribute) -> str:
-    """A constant of `ir_type`, without the type. raises Unsupported when there is no such constant."""
+    """A constant of `ir_type`, without the type. raises Unsupported if LLVM IR has no such constant."""
     match value:
         case IntegerAttr() if isa(ir_type, IntegerType):
             return _integer(value.value.data, ir_type)
@@ -124,7 +124,7 @@ def _float(value: float, ir_type: Attribute) -> str:
 
 
 def _elements(numbers: Iterator[float | int], ir_type: Attribute) -> str:
-    """The next of `numbers`, as many as `ir_type` holds, row by row."""
+    """The constant for the next of `numbers`, as many as `ir_type` holds, in row-major order."""
     match ir_type:
         case LLVMArrayType():
             inner, count, (begin, end) = ir_type.type, ir_type.size.data, "[]"
@@ -138,7 +138,7 @@ def _elements(numbers: Iterator[float | int], ir_type: Attribute) -> str:
 
 
 def _parts(values: Sequence[Attribute], ir_type: Attribute) -> str:
-    """A struct or an array from a list of its parts."""
+    """A struct or array constant from the list of its parts."""
     match ir_type:
         case LLVMStructType():
             types, (begin, end) = list(ir_type.types), "{}"
@@ -154,15 +154,15 @@ def _parts(values: Sequence[Attribute], ir_type: Attribute) -> str:
 
 
 def global_name(name: str) -> str:
-    """`@name`, in quotes where LLVM IR wants them."""
+    """`@name`, in quotes if LLVM IR requires them."""
     return f"@{name}" if _PLAIN_NAME.fullmatch(name) else f'@"{escaped(name.encode())}"'
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether LLVM IR takes `name` without quotes."""
+    """Whether LLVM IR accepts `name` without quotes."""
     return _PLAIN_NAME.fullmatch(name) is not None
 
 
 def escaped(data: bytes) -> str:
-    """Bytes between the quotes of a string of LLVM IR."""
+    """Bytes, escaped, for a quoted string of LLVM IR."""
     return "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in data)
