@@ -64,6 +64,8 @@ INDEX_NAMES = "ijklmn"
 def kernel_tensor(hlo_type: Attribute) -> TensorType[Attribute]:
     """The tensor type of an HLO array in a kernel: its storage element type, and a layout other than row major as a dense encoding.
 
+    >>> from xla_emitters.dialects.hlo.types import array_type
+    >>> from xla_emitters.dtypes import dtype
     >>> str(kernel_tensor(array_type(dtype("pred").ir_type, (8, 64), (0, 1))))
     'tensor<8x64xi8, dense<[0, 1]> : tensor<2xi64>>'
     """

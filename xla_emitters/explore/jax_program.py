@@ -146,8 +146,10 @@ def from_jax(
     given      as in `compile`: target, stage, record ...
     raises     what `optimize` and `compile` raise; ToolError without the extra [jax]; what tracing the function raises
 
+    >>> import jax, numpy
     >>> p = from_jax(jax.nn.softmax, numpy.ones((12, 40), "float32"))
-    >>> p.kernels[0].launch
+    >>> print(p.kernels[0].launch)
+    2x1x1 blocks of 256x1x1 threads
     >>> p = from_jax(jax.nn.softmax, numpy.ones((12, 40), "float32"), dynamic=True, shapes=("b, s",))
     >>> p(numpy.ones((3, 7), "float32")).shape
     (3, 7)

@@ -127,7 +127,7 @@ class Reduction:
         A thread's first element is not combined with another one, and lanes without elements do not change the result.
 
         >>> Reduction(True, (1, 8, 2048)).longest_chain(32), Reduction(True, (1, 1024, 4)).longest_chain(32)
-        (23, 3)
+        (23, 6)
         """
         if (split := self.split) is not None:
             return split.first.longest_chain(bits) + split.second.longest_chain(bits)

@@ -302,7 +302,7 @@ def literal_text(value: Attribute) -> str:
     """A dense attribute, or a list of them, as HLO text.
 
     >>> literal_text(dense(np.array([[1.0, -0.5]], np.float32), dtype("f32")))
-    '{ { 1, -0.5 } }'
+    '{ {1, -0.5} }'
     """
     match value:
         case DenseIntOrFPElementsAttr():

@@ -201,6 +201,7 @@ def array_type(
 
     dims    sizes, UNBOUNDED where not known (`bounds` then holds the largest size)
 
+    >>> from xla_emitters.dtypes import dtype
     >>> str(array_type(dtype("f32").ir_type, (8, 64), (0, 1)))
     'tensor<8x64xf32, #hlo.layout<[0, 1]>>'
     """
@@ -314,6 +315,7 @@ def same_dims(a: Sequence[int], b: Sequence[int]) -> bool:
 def type_text(ir_type: Attribute, layout: bool = False) -> str:
     """`ir_type` in HLO's spelling, with its layout if asked.
 
+    >>> from xla_emitters.dtypes import dtype
     >>> type_text(array_type(dtype("f32").ir_type, (8, 64)), layout=True)
     'f32[8,64]{1,0}'
     """
