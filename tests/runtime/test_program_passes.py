@@ -187,6 +187,40 @@ hlo.computation @main entry {
 """
 
 
+SHARED_BODY = (
+    ZERO_TRIPS[: ZERO_TRIPS.index("hlo.computation @main")]
+    + """hlo.computation @main entry {
+  %x = hlo.parameter 0 {name = "x"} : tensor<?xf32>
+  %s = hlo.parameter 1 {name = "s"} : tensor<1xi32>
+  %z = hlo.constant {name = "z"} dense<0> : tensor<i32>
+  %d = hlo.get_dimension_size %x {dimensions = array<i64: 0>, name = "d"} : (tensor<?xf32>) -> tensor<i32>
+  %e = hlo.reshape %d {name = "e"} : (tensor<i32>) -> tensor<1xi32>
+  %i = hlo.tuple %z, %x, %FIRST {name = "i"}
+    : (tensor<i32>, tensor<?xf32>, tensor<1xi32>) -> tuple<tensor<i32>, tensor<?xf32>, tensor<1xi32>>
+  %v = hlo.while %i {body = @body, condition = @condition, name = "v"} : tuple<tensor<i32>, tensor<?xf32>, tensor<1xi32>>
+  %j = hlo.tuple %z, %x, %SECOND {name = "j"}
+    : (tensor<i32>, tensor<?xf32>, tensor<1xi32>) -> tuple<tensor<i32>, tensor<?xf32>, tensor<1xi32>>
+  %w = hlo.while %j {body = @body, condition = @condition, name = "w"} : tuple<tensor<i32>, tensor<?xf32>, tensor<1xi32>>
+  %t = hlo.tuple %v, %w {name = "t"} : (tuple<tensor<i32>, tensor<?xf32>, tensor<1xi32>>, tuple<tensor<i32>, tensor<?xf32>, tensor<1xi32>>)
+    -> tuple<tuple<tensor<i32>, tensor<?xf32>, tensor<1xi32>>, tuple<tensor<i32>, tensor<?xf32>, tensor<1xi32>>>
+  hlo.return %t : tuple<tuple<tensor<i32>, tensor<?xf32>, tensor<1xi32>>, tuple<tensor<i32>, tensor<?xf32>, tensor<1xi32>>>
+}
+"""
+)
+
+
+@pytest.mark.parametrize(("first", "second"), [("e", "s"), ("s", "e")])
+def test_what_one_loop_proves_of_a_shared_body_the_other_does_not(first: str, second: str) -> None:
+    """The reshape fits in the loop that carries the array's own size, and leaves that loop alone."""
+    module = parsed(SHARED_BODY.replace("FIRST", first).replace("SECOND", second))
+    DiscLoopInvariantPass().apply(Context(), module)
+    module.verify()
+    (moved,) = (op for op in entry_of(module).instructions if op.opcode == "dynamic-reshape")
+    assert moved.operands[1].owner.instruction_name.data == "e"  # type: ignore[union-attr]
+    left = [op for op in module.walk() if isinstance(op, HloOp) and op.opcode == "dynamic-reshape"]
+    assert len(left) == 2
+
+
 def test_nothing_that_fails_leaves_a_loop_that_does_not_run() -> None:
     """The body's reshape does not fit; the loop runs zero times."""
     module = parsed(ZERO_TRIPS)

@@ -392,4 +392,6 @@ def _symbols(value: Attribute) -> tuple[str, ...]:
     """The computations that a property names."""
     if isinstance(value, SymbolRefAttr):
         return (value.root_reference.data,)
-    return tuple(symbol.root_reference.data for symbol in value) if isa(value, ArrayAttr[SymbolRefAttr]) else ()
+    if isinstance(value, ArrayAttr) and isa(value, ArrayAttr[SymbolRefAttr]):
+        return tuple(symbol.root_reference.data for symbol in value)
+    return ()

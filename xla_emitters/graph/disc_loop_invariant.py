@@ -61,13 +61,13 @@ class DiscLoopInvariantPass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         has_entry = any(isinstance(inner, ComputationOp) and inner.is_entry for inner in op.ops)
         names = Names(op)
+        proofs = Proofs(op if has_entry else None)
         for loop in _inner_first(op):
             _own_computations(loop, names)
-            # Again for each loop: what an inner one lost is new where it is now.
-            self._simplify(loop, names, sizes_of(op) if has_entry else None)
+            self._simplify(loop, names, proofs)
         erase_unused(op, [inner for inner in op.ops if isinstance(inner, ComputationOp)] if has_entry else [])
 
-    def _simplify(self, loop: RuleOp, names: Names, sizes: Sizes | None) -> None:
+    def _simplify(self, loop: RuleOp, names: Names, proofs: Proofs) -> None:
         body, condition = (find_computation(loop, loop.symbols(name)[0]) for name in ("body", "condition"))
         root = body.root.owner
         carried = [called.parameters[0] for called in (body, condition)]
@@ -87,7 +87,7 @@ class DiscLoopInvariantPass(KernelPass):
         }
         if len(transparent) == len(types):
             transparent.pop(0)  # a loop carries something
-        mover = _Mover(self, loop, code, sizes)
+        mover = _Mover(self, loop, code, proofs)
         for called in (body, condition):
             mover.move(called, transparent)
         if not transparent and len(mover.captured) == len(loop.operands) - 1:
@@ -95,6 +95,35 @@ class DiscLoopInvariantPass(KernelPass):
         kept = [index for index in range(len(types)) if index not in transparent]
         _shrink(loop, (body, condition), code, kept, init, mover.captured)
         return None
+
+
+@dataclass(eq=False)
+class Proofs:
+    """Which ops cannot fail for their sizes, by one analysis of the module for as long as it knows the ops that are asked for.
+
+    module  None: it has no entry, and nothing is proven
+
+    A loop that is made anew carries the same values, so what was found of the ops that stay is true afterwards, and of an op that was moved
+    too. The copy of a computation that two loops shared is analysed when it is asked for: its sizes are those of one loop.
+    """
+
+    module: ModuleOp | None
+    _moved: set[HloOp] = field(default_factory=set[HloOp])
+    _sizes: Sizes | None = None
+
+    def holds(self, op: HloOp) -> bool:
+        """The sizes of `op` are proven to fit."""
+        if self.module is None:
+            return False
+        if op in self._moved:
+            return True
+        if self._sizes is None or any(value not in self._sizes.walk.values for value in (op.result, *op.operands)):
+            self._sizes = sizes_of(self.module)
+        return self._sizes.is_proven(op)
+
+    def moved(self, op: HloOp) -> None:
+        """`op` was made of one that can move."""
+        self._moved.add(op)
 
 
 @dataclass(eq=False)
@@ -107,7 +136,7 @@ class _Mover:
     wanting: DiscLoopInvariantPass
     loop: RuleOp
     code: ShapeCode
-    sizes: Sizes | None
+    proofs: Proofs
     captured: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
 
     def __post_init__(self) -> None:
@@ -132,6 +161,7 @@ class _Mover:
                 made = op.clone()
                 made.operands = [self._outside(operand, outside, constants) for operand in op.operands]
                 outside[op.result] = self.code.names.add(made, self.loop)
+                self.proofs.moved(made)
                 made.location = op.location
                 moved.append(op)
         self._read(called, outside, moved)
@@ -146,7 +176,7 @@ class _Mover:
     def _can_move(self, op: HloOp, outside: dict[SSAValue, SSAValue], constants: dict[SSAValue, ConstantOp]) -> bool:
         if not all(operand in outside or operand in constants for operand in op.operands) or not op.operands:
             return False
-        if reason := may_fail(op, self.sizes):
+        if reason := may_fail(op, self.proofs):
             self.wanting.skip(op, f"it does not depend on the loop, but {reason}")
             return False
         return True
@@ -159,6 +189,7 @@ class _Mover:
             root if isinstance(root, TupleOp) else None
         )  # the body's; the condition's root reads what it compares
         first = next(iter(called.instructions))
+        parameters = {parameter.number.value.data: parameter for parameter in called.parameters}
         for op in moved:
             readers = [
                 use
@@ -170,13 +201,12 @@ class _Mover:
             value = outside[op.result]
             self.captured.setdefault(value)
             number = 1 + list(self.captured).index(value)
-            parameter = next((p for p in called.parameters if p.number.value.data == number), None)
-            if parameter is None:
-                parameter = ParameterOp(number, value.type, f"same.{number}")
-                self.code.names.add(parameter, first)
-                parameter.location = op.location
+            if number not in parameters:
+                parameters[number] = ParameterOp(number, value.type, f"same.{number}")
+                self.code.names.add(parameters[number], first)
+                parameters[number].location = op.location
             for use in readers:
-                use.operation.operands[use.index] = parameter.result
+                use.operation.operands[use.index] = parameters[number].result
         for op in reversed(moved):
             if op.result.first_use is None:
                 Rewriter.erase_op(op)
@@ -187,7 +217,7 @@ def _hands_on(op: HloOp, slot: int) -> bool:
     return isinstance(op, GetTupleElementOp) and op.index.value.data == slot
 
 
-def may_fail(op: HloOp, sizes: Sizes | None) -> str:
+def may_fail(op: HloOp, proofs: Proofs) -> str:
     """Why an op may not run where it would not have run; "" if it may."""
     if is_elementwise(op):
         if op.opcode in ("divide", "remainder") and element_of(op.result).is_integer:
@@ -199,7 +229,7 @@ def may_fail(op: HloOp, sizes: Sizes | None) -> str:
         or has_dynamic_dims(op.result.type)
         or any(has_dynamic_dims(v.type) for v in op.operands)
     ):
-        if sizes is None or not sizes.is_proven(op):
+        if not proofs.holds(op):
             return "its sizes are not proven to fit"
     return ""
 

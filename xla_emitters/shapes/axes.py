@@ -132,6 +132,8 @@ class Axes:
         return [tuple(keys) for keys in found.values()]
 
     def _meet(self, old: tuple[Size, Source], new: tuple[Size, Source], place: Source) -> None:
+        if old[0] == new[0]:
+            return
         try:
             self.facts = self.facts.with_equal(old[0], new[0], place)
         except VerifyError as error:

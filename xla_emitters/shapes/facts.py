@@ -191,8 +191,11 @@ class Facts:
         >>> Facts().equal(s % 2 + s // 2 * 2, s), Facts().equal(2 * s, 7), Facts().equal(s, 7)
         (True, False, None)
         """
+        a, b = as_size(a), as_size(b)
+        if a == b:
+            return True
         try:
-            return self._known.is_zero(self._known.simplify(as_size(a) - b))
+            return self._known.is_zero(self._known.simplify(a - b))
         except TooLarge:
             return None
 
@@ -247,6 +250,8 @@ class Facts:
         b + 1 0 mod(t, 4)
         """
         size = as_size(a)
+        if size.value is not None:
+            return size
         try:
             return self._known.simplify(size)
         except TooLarge:

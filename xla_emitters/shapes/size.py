@@ -127,7 +127,12 @@ class Size:
     @staticmethod
     def constant(value: int) -> Size:
         """The size that is always `value`."""
-        return _from_terms({(): operator.index(value)})
+        value = operator.index(value)
+        if not value:
+            return _ZERO
+        if value.bit_length() > MAX_BITS:
+            raise _too_large("bits in a coefficient", MAX_BITS)
+        return Size((((), value),), frozenset(), 1, 0)
 
     @property
     def value(self) -> int | None:

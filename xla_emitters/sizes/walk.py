@@ -8,7 +8,10 @@ What runs in every run of the program is *certain*: two sizes that an op there n
 facts, or each op checks itself when it runs (`unproved`). Sizes that cannot be equal are an error at the op, everywhere.
 
 A loop is walked as if it changed nothing; what its body then changes is not known, and it is walked again until nothing new changes.
-A branch's result has the sizes in which all branches agree.
+These walks are trials: they record nothing and report no error. A branch's result has the sizes in which all branches agree.
+
+Inside a loop or a branch, an op that runs again on the same operands has the same result, and so has an inner loop or branch in which all
+ops do. What was found is remembered up to the end of the outermost one: each level of nested loops would else triple the number of walks.
 Source: docs/reference/4 3.1.
 """
 
@@ -17,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import StringAttr, TupleType
@@ -42,6 +46,11 @@ from xla_emitters.sizes.rules import elementwise as elementwise_rule
 MOST_ELEMENTS = 64  # of an array whose elements are followed: shape operands have one for each dimension
 _SAME = frozenset({"opt-barrier", "copy", "all-reduce", "collective-permute", "add-dependency", "domain"})
 _MOVES = frozenset({"reshape", "dynamic-reshape", "broadcast", "concatenate", "slice", "reverse", "iota"})
+_FUNCTIONS = frozenset({*RULES, "constant", "iota", "get-dimension-size"})
+"""Ops, besides elementwise ones, that have the same result whenever they have the same operands. Calls of libraries need not."""
+
+_Key: TypeAlias = tuple[HloOp | int, ...]
+"""An op, and the numbers of the arrays that it is given."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,11 @@ class Walk:
     computed   sizes that shape operands hold, and the op that first needed each
     ranges     (start, limit, size of the axis, op) of slices whose ranges follow from sizes
     unproved   ops that must check their operands' sizes themselves
+
+    _results     what ops gave inside the loop or branch that is walked
+    _unsaid      those of them that a trial computed, and that have something to record or to report
+    _sources     what messages call an op
+    _others      ops met there that are not known to be functions of their operands
     """
 
     axes: Axes
@@ -78,9 +92,14 @@ class Walk:
     unproved: dict[HloOp, None] = field(default_factory=dict[HloOp, None])
     _arithmetic: Arithmetic = field(default_factory=Arithmetic)
     _open: set[AxisKey | int] = field(default_factory=set[AxisKey | int])
+    _results: dict[_Key, Value] = field(default_factory=dict[_Key, Value])
+    _unsaid: set[_Key] = field(default_factory=set[_Key])
+    _sources: dict[HloOp, str] = field(default_factory=dict[HloOp, str])
     _count: int = 0
+    _others: int = 0
     _is_certain: bool = True
     _is_trial: bool = False
+    _is_silenced: bool = False
 
     @property
     def facts(self) -> Facts:
@@ -137,32 +156,60 @@ class Walk:
             case _:
                 if op.opcode in _SAME and len(operands) in (1, 2):
                     return operands[0]
-                return self._array_op(op, [leaf for value in operands for leaf in leaves(value)])
+                arrays = [leaf for value in operands for leaf in leaves(value)]
+                return self._array_op(op, arrays) if self._is_certain else self._uncertain(op, arrays)
+
+    def _uncertain(self, op: HloOp, operands: Sequence[Leaf]) -> Value:
+        """The result of an op that may not run, computed once for the same operands, and again to report what a trial could not."""
+        if not is_elementwise(op) and op.opcode not in _FUNCTIONS:
+            self._others += 1
+            return self._array_op(op, operands)
+        key = _key(op, operands)
+        if key in self._results and (self._is_trial or key not in self._unsaid):
+            return self._results[key]
+        self._is_silenced = False
+        found = self._array_op(op, operands)
+        if self._is_silenced:
+            self._unsaid.add(key)
+        else:
+            self._unsaid.discard(key)
+        return self._results.setdefault(key, found)
 
     # ------------------------------------------------------------------------------------------------ loops and branches
 
     def _loop(self, op: HloOp, init: Value, same: Sequence[Value]) -> Value:
         assert isinstance(op, RuleOp)
         condition, body = (find_computation(op, op.symbols(name)[0]) for name in ("condition", "body"))
-        carried, outside = init, (self._is_certain, self._is_trial)
-        self._is_certain = False
+        outside = (self._is_certain, self._is_trial)
+        self._enter()
         try:
-            while True:
-                self._is_trial = True
-                kept = self._merged([carried, self.run(body, [carried, *same])], op.result.type)
-                if kept is carried or not _changed(kept, carried):
-                    break
-                carried = kept
+            self._is_trial = True
+            carried = self._unchanging(op, body, init, same)
             self._is_trial = outside[1]
-            self.run(condition, [carried, *same])
-            self.run(body, [carried, *same])
+            if not self._is_trial:
+                self.run(condition, [carried, *same])
+                self.run(body, [carried, *same])
         finally:
             self._is_certain, self._is_trial = outside
         return carried
 
+    def _unchanging(self, op: HloOp, body: ComputationOp, init: Value, same: Sequence[Value]) -> Value:
+        """What a loop carries, as far as no iteration changes it."""
+        key, others = _key(op, [init, *same]), self._others
+        if key in self._results:
+            return self._results[key]
+        carried = init
+        while _changed(kept := self._merged([carried, self.run(body, [carried, *same])], op.result.type), carried):
+            carried = kept
+        return self._remember(key, carried, others)
+
     def _branch(self, op: HloOp, operands: Sequence[Value]) -> Value:
         assert isinstance(op, RuleOp)
-        was_certain, self._is_certain = self._is_certain, False
+        was_certain = self._is_certain
+        self._enter()
+        key, others = _key(op, operands), self._others
+        if self._is_trial and key in self._results:
+            return self._results[key]
         try:
             results = [
                 self.run(find_computation(op, callee.symbol), [operand])
@@ -170,7 +217,18 @@ class Walk:
             ]
         finally:
             self._is_certain = was_certain
-        return self._merged(results, op.result.type)
+        return self._remember(key, self._merged(results, op.result.type), others)
+
+    def _enter(self) -> None:
+        """What follows may not run."""
+        if self._is_certain:
+            self._results.clear()
+            self._unsaid.clear()
+        self._is_certain = False
+
+    def _remember(self, key: _Key, found: Value, others: int) -> Value:
+        """The result to use for `key`: the first one found, unless ops that are no functions ran since `others` was their count."""
+        return self._results.setdefault(key, found) if self._others == others else found
 
     def _merged(self, values: Sequence[Value], ir_type: Attribute) -> Value:
         """What all `values` are: each array of the first, or one of which less is known."""
@@ -355,7 +413,11 @@ class Walk:
     def fits(self, window: Size | None, key: AxisKey, op: HloOp) -> None:
         """Also where `op` may not run: at known sizes no HLO has a window that is larger than its array, and no kernel checks it."""
         size = self.size(key)
-        if window is not None and size is not None and not self._is_trial and not any(map(is_data, (window, size))):
+        if window is None or size is None or is_data(window) or is_data(size):
+            return
+        if self._is_trial:
+            self._is_silenced = True
+        else:
             self.ranges.append((Size.constant(0), window, size, op))
 
     def _join(self, a: AxisKey, b: AxisKey, source: Source, op: HloOp | None) -> None:
@@ -381,6 +443,7 @@ class Walk:
                 raise self._conflict(a, b, op, what, error.notes) from error
             return True
         if self._is_trial:
+            self._is_silenced = True
             return False
         if equal is False:
             raise self._conflict(a, b, op, what, ())
@@ -395,11 +458,13 @@ class Walk:
         place = None if op is None else written_at(op)
         return VerifyError(f"{name}{what}: {a} and {b}", stage="sizes", place=place, notes=notes)
 
-    @staticmethod
-    def _source(op: HloOp) -> str:
+    def _source(self, op: HloOp) -> str:
         """The op, and its line: what a message says after "as"."""
-        place = written_at(op)
-        return f"%{op.instruction_name.data} = {op.opcode}" + (f" at line {place.line}" if place is not None else "")
+        if op not in self._sources:
+            place = written_at(op)
+            line = f" at line {place.line}" if place is not None else ""
+            self._sources[op] = f"%{op.instruction_name.data} = {op.opcode}{line}"
+        return self._sources[op]
 
 
 def _small(ir_type: Attribute) -> int | None:
@@ -409,6 +474,10 @@ def _small(ir_type: Attribute) -> int | None:
     count = prod(dims_of(ir_type))
     is_followed = element_of(ir_type).kind in (Kind.SIGNED, Kind.UNSIGNED, Kind.PRED)
     return count if is_followed and count <= MOST_ELEMENTS else None
+
+
+def _key(op: HloOp, operands: Sequence[Value]) -> _Key:
+    return (op, *(leaf.number for value in operands for leaf in leaves(value)))
 
 
 def _leaf(value: Value) -> Leaf:

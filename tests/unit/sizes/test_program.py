@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from time import process_time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.errors import DataError, VerifyError
 from xla_emitters.runtime.reference import evaluate
-from xla_emitters.shapes import Size, parse_size
+from xla_emitters.shapes import Axes, Facts, Size, parse_size
 from xla_emitters.sizes import Argument, Sizes, sizes_of
+from xla_emitters.sizes.arrays import Leaf, Value
+from xla_emitters.sizes.walk import Walk
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 SYMBOLIC = [name for name, case in CASES.items() if case.sizes != ({},)]
@@ -327,3 +330,51 @@ def test_the_work_grows_with_the_program() -> None:
         times.append(process_time() - start)
     assert times[2] < 5
     assert times[2] < 9 * times[0] + 0.2
+
+
+class Counting(Walk):
+    """Counts the arrays that it makes: one for each op each time that it is walked."""
+
+    arrays = 0
+
+    def made(self, *args: Any, **named: Any) -> Value:
+        self.arrays += 1
+        return super().made(*args, **named)
+
+
+def nested_loops(depth: int) -> ModuleOp:
+    """Loops in each other, each of which changes its counter, and the innermost the array too."""
+    text = "%b0 = stablehlo.exponential %a0 : tensor<?xf32>"
+    for level in range(depth):
+        at, inner = f"{level + 1}", f"{level}"
+        text = f"""
+    %r{at}:2 = stablehlo.while(%i{inner} = %i{at}, %a{inner} = %a{at}) : tensor<i32>, tensor<?xf32>
+    cond {{
+      %n{at} = stablehlo.constant dense<3> : tensor<i32>
+      %c{at} = stablehlo.compare LT, %i{inner}, %n{at}, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c{at} : tensor<i1>
+    }} do {{
+      {text}
+      %one{at} = stablehlo.constant dense<1> : tensor<i32>
+      %j{at} = stablehlo.add %i{inner}, %one{at} : tensor<i32>
+      stablehlo.return %j{at}, {"%b0" if level == 0 else f"%r{level}#1"} : tensor<i32>, tensor<?xf32>
+    }}"""
+    signature = f"%a{depth}: tensor<?xf32>, %i{depth}: tensor<i32>"
+    body = f"{text}\n    return %r{depth}#1 : tensor<?xf32>"
+    return parse_stablehlo(
+        f"module @m {{\n  func.func public @main({signature}) -> tensor<?xf32> {{\n{body}\n  }}\n}}\n", "m.mlir"
+    )
+
+
+def test_the_work_grows_with_the_square_of_nested_loops_at_most() -> None:
+    """An outer loop's trials do not repeat what its inner loops found."""
+    arrays = list[int]()
+    for depth in (2, 4, 8):
+        (entry,) = (op for op in nested_loops(depth).ops if isinstance(op, ComputationOp) and op.is_entry)
+        walk = Counting(Axes(Facts.of_symbols("b", 0, "a size")))
+        walk.entry(entry, [[Size.symbol("b")], []], ["x", "i"])
+        (result,) = walk.values[entry.root]
+        assert isinstance(result, Leaf)
+        assert walk.size(result.axis(0)) == Size.symbol("b")
+        arrays.append(walk.arrays)
+    assert max(arrays[1] / arrays[0], arrays[2] / arrays[1]) < 4, arrays
