@@ -47,7 +47,7 @@ from xla_emitters.runtime.simt.scalars import Form, exact, form_of, in_float, si
 RULES = Rules()
 
 OfForm: TypeAlias = Callable[[Form], Kernel]
-"""Makes the function of lanes for values of a form."""
+"""Returns the function on lanes of a form."""
 Reading: TypeAlias = Callable[[Form, Array], Array]
 """`signed` or `unsigned`."""
 
