@@ -75,7 +75,7 @@ def call(
     xp: Any = np,
     on_elements: OnElements | None = None,
 ) -> list[Array]:
-    """What the function `name` returns: one logical, row-major array per entry of `results`.
+    """Calls the function `name`; returns one logical, row-major array per entry of `results`.
 
     operands     logical, row-major arrays; on a GPU bit patterns for types that CuPy lacks (see `arguments`)
     results      (HLO's type, shape) of each

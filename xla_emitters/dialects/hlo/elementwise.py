@@ -100,7 +100,7 @@ COMPUTED_IN = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "i8", "u1", "u2", 
 
 @dataclass(frozen=True)
 class Row:
-    """What one op is.
+    """The definition of one op.
 
     operands  their names in HLO
     takes     kinds that HLO allows for the deciding type
@@ -331,7 +331,7 @@ class ElementwiseOp(HloOp):
             return fit(value, element_of(self.result))
 
     def ufunc(self) -> np.ufunc | None:
-        """What computes the value into an array of the result's type with the same bits; None where more than one NumPy function does."""
+        """The NumPy function that computes the value into an array of the result's type with the same bits; None if one is not enough."""
         types = [element_of(value) for value in (*self.operands, self.result)]
         if BROADCAST in self.attributes or any(held.numpy not in COMPUTED_IN for held in types):
             return None
@@ -405,7 +405,7 @@ def _broadcast_dimensions(dims: Sequence[int], wanted: Sequence[int]) -> str | N
     return ",".join(map(str, axes))
 
 
-# ------------------------------------------------------------------------------------------- ops with more to them
+# ------------------------------------------------------------------------------------------- ops with classes of their own
 
 
 def _no_meaning(_: DType, *__: Array) -> Array:
@@ -706,7 +706,7 @@ class ReducePrecisionOp(ElementwiseOp):
 
     @property
     def kept_bits(self) -> tuple[int, int]:
-        """Of the exponent and of the mantissa."""
+        """Number of exponent bits and of mantissa bits."""
         return self.exponent_bits.value.data, self.mantissa_bits.value.data
 
     def verify_(self) -> None:

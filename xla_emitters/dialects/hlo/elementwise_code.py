@@ -110,7 +110,7 @@ def logical_not(e: Inserter, _: DType, x: SSAValue) -> SSAValue:
 
 
 def _safe_divisor(e: Inserter, dt: DType, x: SSAValue, y: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """(whether y is 0, y with 1 where dividing by it is not defined)."""
+    """(whether y is 0, y with 1 in place of divisors for which the division is undefined)."""
     is_zero = bad = _compare(e, "eq", y, 0)
     if dt.kind is Kind.SIGNED:
         lowest, minus_one = _compare(e, "eq", x, _lowest(x)), _compare(e, "eq", y, -1)
