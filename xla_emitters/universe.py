@@ -69,6 +69,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-specialize-fusion-on-heat": ("buffers", "disc_specialize_fusion_on_heat"),
     "disc-specialize-fusion-with-speculation": ("buffers", "disc_specialize_fusion_with_speculation"),
     "disc-split-large-ops": ("graph", "disc_split_large_ops"),
+    "disc-step-pointers": ("lowering", "step_pointers"),
     "disc-transpose-simplifier": ("graph", "disc_transpose_simplifier"),
     "disc-unify-sizes": ("buffers", "disc_unify_sizes"),
     "disc-update-in-place": ("buffers", "disc_update_in_place"),

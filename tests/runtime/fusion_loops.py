@@ -107,7 +107,9 @@ class Host:
             case arith.MaxSIOp():
                 return max(values)
             case arith.CmpiOp():
-                assert op.predicate.value.data in (3, 7), "sle, ule"
-                return values[0] <= values[1]
+                holds = {1: values[0] != values[1], 3: values[0] <= values[1], 7: values[0] <= values[1]}
+                return holds[op.predicate.value.data]
+            case arith.SelectOp():
+                return values[1] if values[0] else values[2]
             case _:
                 raise AssertionError(f"the host does not run {op.name}")

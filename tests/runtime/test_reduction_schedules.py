@@ -8,11 +8,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 from runtime.fusion_loops import run, scheduled
-from runtime.reduction_schedules import SCHEDULES, by, check_sums, computation, reduced, whole_numbers
-from xdsl.dialects.builtin import UnitAttr
+from runtime.reduction_schedules import SCHEDULES, by, check_sums, computation, reduced, reduction, whole_numbers
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 
+from xla_emitters.buffers import fusion_rules
 from xla_emitters.dtypes import dtype
-from xla_emitters.loops.column_reduction_schedule import ATOMICS
+from xla_emitters.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
 from xla_emitters.loops.schedule import FusionLoops
 
 SIZES = [(0, 5), (5, 0), (0, 0), (1, 1), (1, 513), (7, 31), (8, 32), (9, 33), (33, 511), (257, 3), (300, 8)]
@@ -36,6 +37,21 @@ def test_more_rows_than_a_tile_has() -> None:
     """Over 1024 tiles of 256 rows, tiles become higher."""
     x = np.ones((1024 * 256 + 77, 1), np.float32)
     np.testing.assert_array_equal(reduced("column", "f32", by("add", "f32"), x, 5), [5 + len(x)])
+
+
+def emit_columns_of_vectors(fusion: FusionLoops) -> None:
+    fusion.op.attributes[fusion_rules.VECTOR] = IntegerAttr(4, 64)
+    emit_column_reduction_schedule(fusion)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 15, 511, 512, 513, 1024, 1041])
+def test_tiles_of_512_rows_whole_or_not(rows: int) -> None:
+    """With four columns a thread; one tile gives the results, several give parts."""
+    module = scheduled(reduction("f32", 0, by("add", "f32")), emit_columns_of_vectors)
+    for columns in (4, 64, 72):
+        x, y = whole_numbers(rows, columns), np.full(columns, np.nan, np.float32)
+        run(module, x=x, i=np.asarray(5, np.float32), y=y)
+        np.testing.assert_array_equal(y, 5 + x.sum(0), f"{rows} x {columns}")
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

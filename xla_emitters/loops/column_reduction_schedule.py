@@ -13,13 +13,20 @@
                  memref.atomic_rmw addf %q, %y[%column]             scf.parallel {disc.schedule = "column"}
 
 Two passes are the default: the order is fixed, so equal inputs give equal bits. They cost a buffer of at most 1024 rows, allocated on the
-host, that is written and read once: under a hundredth of the input's bytes where it has 256 rows or more a tile. `disc.atomics` on the
-fusion asks for atomic updates where one instruction has the reduction's meaning; others keep two passes. A matrix of few columns, known
-when it is compiled, has narrower and taller tiles: one column, 256 rows of threads. With `disc.vector = 4` a thread takes four columns
-beside each other, so a tile has 128.
+host, that is written and read once: under a hundredth of the input's bytes where it has 256 rows or more a tile. Where one tile has all
+rows, the first pass writes the results, and the second one has no blocks. `disc.atomics` on the fusion asks for atomic updates where one
+instruction has the reduction's meaning; others keep two passes.
 
-Partial results begin without an element, so that the initial value counts once: it is added by the second pass, or written by the loop
-that runs before atomic updates. No row: no tile, and the second pass gives the initial value. No column: no block.
+With `disc.vector = 4` a thread takes four columns beside each other, and a tile has 64 columns, 16 rows of threads and 512 rows. A matrix
+of few columns, known when it is compiled, has narrower and taller tiles: one column, 256 rows of threads. Tiles are the second dimension
+of the grid, so a block divides nothing.
+
+In a tile of the usual height a thread has 32 rows. They are a loop of a known number of steps, of which nothing is left to check, and
+loads of later rows overtake additions of earlier ones. Other tiles (at the lower edge, of few rows, of more than 1024 times the usual
+height) have a loop to the last row.
+
+Partial results begin without an element, so that the initial value counts once: it is added by the pass that writes the result, or
+written by the loop that runs before atomic updates. No row: no tile, and the second pass gives the initial value. No column: no block.
 Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 to 3.6.
 """
 
@@ -51,7 +58,6 @@ from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.matrix_roots import write_root
 from xla_emitters.loops.row_rounds import THREADS, WARP, shared_array
 from xla_emitters.loops.schedule import FusionLoops
-from xla_emitters.loops.strided_loop import strided_loop
 from xla_emitters.rewrite.kernel_pass import refusal
 
 NAME = "column"
@@ -61,8 +67,10 @@ ATOMICS = "disc.atomics"
 """Attribute of a fusion: column reductions by atomic updates, where there is an instruction."""
 ROWS_A_THREAD = 32
 """A thread of the first pass takes as many rows, or more, so that there are at most MOST_TILES tiles."""
+AT_A_TIME = 4
+"""Rows whose elements are computed together, however long their code is."""
 MOST_TILES = 1024
-TOGETHER = 8
+TOGETHER = 16
 """Rows of threads whose partial results a thread combines; tiles of few columns have more, and take several steps."""
 STRIP, STRIP_ROWS, MOST_STRIPS = 256, 1024, 64
 """On a CPU: columns of a tile, at least so many rows of one, at most so many tiles above each other."""
@@ -98,7 +106,8 @@ def _emit_columns(fusion: FusionLoops, reducers: Sequence[Reducer], others: Sequ
     emit_starts(fusion, atomic)
     sizes = reducers[0].shape(fusion.numbers)
     tiles = Tiles.alone(fusion, sizes) if fusion.is_cpu else Tiles.of(fusion, sizes)
-    partials = [_partial_buffers(fusion, reducer, tiles) for reducer in ordered]
+    is_alone = tiles.count == 1
+    partials = [] if is_alone else [_partial_buffers(fusion, reducer, tiles) for reducer in ordered]
     together = [*atomic, *ordered]
 
     def element(code: KernelCode, carried: Sequence[SSAValue], row: SSAValue, column: SSAValue) -> list[SSAValue]:
@@ -109,12 +118,25 @@ def _emit_columns(fusion: FusionLoops, reducers: Sequence[Reducer], others: Sequ
     def store(code: KernelCode, totals: Sequence[Sequence[SSAValue]], tile: SSAValue, column: SSAValue) -> None:
         for reducer, total in zip(atomic, totals, strict=False):
             _update(code, reducer, total, column)
-        for buffers, total in zip(partials, totals[len(atomic) :], strict=True):
-            for buffer, value in zip(buffers, total, strict=False):  # a flag is set in each of them
-                code.store(value, buffer, [tile, column])
+        own = totals[len(atomic) :]
+
+        def result(inner: KernelCode) -> Sequence[SSAValue]:
+            store_results(inner, ordered, own, column)
+            return ()
+
+        def part(inner: KernelCode) -> Sequence[SSAValue]:
+            for buffers, total in zip(partials, own, strict=True):
+                for buffer, value in zip(buffers, total, strict=False):  # a flag is set in each of them
+                    inner.store(value, buffer, [tile, column])
+            return ()
+
+        if is_alone:
+            result(code)
+        elif ordered:
+            code.branch(code.index.compare("eq", tiles.count, 1), (), result, part)
 
     tiles.emit(fusion, together, element, store)
-    if not ordered:
+    if not partials:
         return
 
     def partial(code: KernelCode, carried: Sequence[SSAValue], row: SSAValue, column: SSAValue) -> list[SSAValue]:
@@ -126,11 +148,9 @@ def _emit_columns(fusion: FusionLoops, reducers: Sequence[Reducer], others: Sequ
     def finish(code: KernelCode, totals: Sequence[Sequence[SSAValue]], tile: SSAValue, column: SSAValue) -> None:
         store_results(code, ordered, totals, column)
 
-    height = fusion.numbers.code.maximum(tiles.count, 1)
-    # There are few partial results: threads with single columns make more blocks.
-    columns = tiles.columns if fusion.is_cpu else min(WARP, tiles.columns * tiles.width)
-    last = Tiles(columns, height, (tiles.count, sizes[1]), 1)
-    last.emit(fusion, ordered, partial, finish)
+    host = fusion.numbers.code
+    are_several = host.insert(arith.CmpiOp(host.value(tiles.count), host.value(1), "ne"))
+    tiles.of_parts(fusion).emit(fusion, ordered, partial, finish, where=are_several)
 
 
 Element = Callable[[KernelCode, Sequence[SSAValue], SSAValue, SSAValue], Sequence[SSAValue]]
@@ -148,6 +168,7 @@ class Tiles:
     shape     of the matrix
     count     tiles above each other
     width     columns that a thread takes; it divides those of the matrix
+    usual     rows that most tiles have, as a number; 0 where none is known
     """
 
     columns: int
@@ -155,17 +176,24 @@ class Tiles:
     shape: tuple[Number, Number]
     count: Number
     width: int = 1
+    usual: int = 0
 
     @staticmethod
     def of(fusion: FusionLoops, sizes: tuple[Number, Number]) -> Tiles:
         """Tiles for the first pass over a matrix."""
         host, (rows, cols) = fusion.numbers.code, sizes
         width = fusion.vector if cols != 1 else 1
-        threads = -(-cols // width) if isinstance(cols, int) else WARP
-        columns = min(WARP, 1 << max(0, threads - 1).bit_length())
-        least = THREADS // columns * ROWS_A_THREAD
-        height = host.maximum(least, _over(fusion, rows, MOST_TILES))
-        return Tiles(columns, height, (rows, cols), _over(fusion, rows, height), width)
+        most = WARP if width == 1 else WARP // 2
+        threads = -(-cols // width) if isinstance(cols, int) else most
+        columns = min(most, 1 << max(0, threads - 1).bit_length())
+        usual = THREADS // columns * ROWS_A_THREAD
+        height = host.maximum(usual, _over(fusion, rows, MOST_TILES))
+        return Tiles(columns, height, (rows, cols), _over(fusion, rows, height), width, usual)
+
+    def of_parts(self, fusion: FusionLoops) -> Tiles:
+        """Tiles for the second pass over what these gave: one for all rows."""
+        height = fusion.numbers.code.maximum(self.count, 1)
+        return Tiles(self.columns, height, (self.count, self.shape[1]), 1, self.width)
 
     @staticmethod
     def alone(fusion: FusionLoops, sizes: tuple[Number, Number]) -> Tiles:
@@ -179,19 +207,40 @@ class Tiles:
         """Rows of threads."""
         return THREADS // self.columns
 
-    def emit(self, fusion: FusionLoops, reducers: Sequence[Reducer], element: Element, store: Store) -> None:
-        """A parallel loop that reduces each column of each tile."""
+    def emit(
+        self,
+        fusion: FusionLoops,
+        reducers: Sequence[Reducer],
+        element: Element,
+        store: Store,
+        where: SSAValue | None = None,
+    ) -> None:
+        """A parallel loop that reduces each column of each tile, if `where` holds on the host."""
+        host = fusion.numbers.code
         across = _over(fusion, self.shape[1], self.columns * self.width)
-        threads = 1 if fusion.is_cpu else THREADS
+        if where is not None:
+            across = host.insert(arith.SelectOp(where, host.value(across), host.value(0)))
 
-        def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
-            block, thread = variables
-            block.name_hint, thread.name_hint = "block", "thread"
-            if fusion.is_cpu:
-                return self._reduce_alone(code, block, across, reducers, element, store)
-            return self._reduce(code, block, thread, across, reducers, element, store)
+        def alone(code: KernelCode, variables: Sequence[SSAValue]) -> None:
+            block, _ = variables
+            block.name_hint = "block"
+            self._reduce_alone(code, block, across, reducers, element, store)
 
-        fusion.parallel(NAME, [fusion.numbers.code.multiply(self.count, across), threads], [1, 1], body)
+        def together(code: KernelCode, variables: Sequence[SSAValue]) -> None:
+            *tiles, left, thread = variables
+            left.name_hint, thread.name_hint = "left", "thread"
+            tile = code.index.value(0)
+            if tiles:
+                (tile,) = tiles
+                tile.name_hint = "tile"
+            self._reduce(code, tile, left, thread, reducers, element, store)
+
+        if fusion.is_cpu:
+            fusion.parallel(NAME, [host.multiply(self.count, across), 1], [1, 1], alone)
+        elif self.count == 1:
+            fusion.parallel(NAME, [across, THREADS], [1, 1], together)
+        else:
+            fusion.parallel(NAME, [self.count, across, THREADS], [1, 1, 1], together)
 
     def _reduce_alone(
         self,
@@ -251,30 +300,31 @@ class Tiles:
     def _reduce(
         self,
         code: KernelCode,
-        block: SSAValue,
+        tile: SSAValue,
+        left: SSAValue,
         thread: SSAValue,
-        across: Number,
         reducers: Sequence[Reducer],
         element: Element,
         store: Store,
     ) -> None:
         index, (rows, cols) = code.index, self.shape
-        tile, left = (index.value(0), block) if self.count == 1 else index.delinearize(block, (self.count, across))
         lane, place = (
             index.delinearize(thread, (self.lanes, self.columns)) if self.columns > 1 else (thread, index.value(0))
         )
         first_column = index.add(index.multiply(left, self.columns), place)
         column = index.value(index.multiply(index.value(first_column), self.width))
-        first = index.multiply(tile, self.height)
+        top = index.multiply(tile, self.height)
         limit = index.value(index.multiple(cols, self.width))
         is_column = code.insert(arith.CmpiOp(column, limit, "ult")).result
-        end = code.insert(arith.MinUIOp(index.value(index.add(first, self.height)), index.value(rows))).result
+        end = code.insert(arith.MinUIOp(index.value(index.add(top, self.height)), index.value(rows))).result
         # A thread beyond the last column has no rows, but takes part in what follows.
-        end = code.insert(arith.SelectOp(is_column, end, index.value(0))).result
+        end = index.select(is_column, end, 0)
+        first = index.value(index.add(top, lane))
 
         # The partial results of each of a thread's columns, one after the other.
         beside = [reducer for _ in range(self.width) for reducer in reducers]
         count = sum(len(reducer.types) for reducer in reducers)
+        starts = starts_of(code, beside)
 
         def place_of(inner: KernelCode, number: int) -> SSAValue:
             return inner.index.value(inner.index.add(column, number))
@@ -292,7 +342,28 @@ class Tiles:
 
             return inner.neighbours(1, carried, each)
 
-        found = strided_loop(code, index.value(index.add(first, lane)), end, self.lanes, starts_of(code, beside), step)
+        def to_the_end(inner: KernelCode) -> Sequence[SSAValue]:
+            return inner.loop(first, end, self.lanes, starts, step)
+
+        def usual(inner: KernelCode) -> Sequence[SSAValue]:
+            """The same where there are ROWS_A_THREAD rows."""
+
+            def some(outer: KernelCode, number: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                start = outer.index.add(first, outer.index.multiply(number, self.lanes * AT_A_TIME))
+
+                def one(innermost: KernelCode, own: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                    row = innermost.index.add(start, innermost.index.multiply(own, self.lanes))
+                    return step(innermost, innermost.index.value(row), carried)
+
+                return outer.loop(0, AT_A_TIME, 1, carried, one)
+
+            return inner.loop(0, ROWS_A_THREAD // AT_A_TIME, 1, starts, some)
+
+        if self.usual:
+            is_usual = index.compare("eq", index.subtract(end, top), self.usual)
+            found = code.branch(is_usual, [value.type for value in starts], usual, to_the_end)
+        else:
+            found = to_the_end(code)
         self._combine(code, thread, left, reducers, found, lambda inner, own, at: store(inner, own, tile, at))
 
     def _combine(

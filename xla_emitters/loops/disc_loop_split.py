@@ -14,6 +14,10 @@ thread, and nothing is checked: a schedule that exchanges values within a block 
 
     scf.parallel (%i, %j) = (0, 0) to (%rows, 256) step (1, 1)      ->      blocks in (%rows, 1, 1) threads in (256, 1, 1)
 
+One of three variables has blocks beside and above each other. A grid has at most 65535 above each other: the schedule sees to it.
+
+    scf.parallel (%t, %i, %j) = (0, 0, 0) to (%tiles, %n, 256) ...  ->      blocks in (%n, %tiles, 1) threads in (256, 1, 1)
+
 Several loops of a fusion become launches one after the other; what is between them computes numbers, on the host from now on. The fusion is
 gone: each launch has its name.
 Source: seed document, "LoopSplitPass", and the bounds check that its TODO asks for; docs/reference/4 3.5.
@@ -74,19 +78,19 @@ class DiscLoopSplitPass(DevicePass):
 
     def launch(self, fusion: FusionOp, loop: scf.ParallelOp, name: str) -> None:
         bounds = list(zip(loop.lowerBound, loop.upperBound, loop.step, strict=True))
-        if len(bounds) > 2 or loop.initVals:
+        if len(bounds) > 3 or loop.initVals:
             raise self.refuse(loop, f"a loop over {len(bounds)} variables with {len(loop.initVals)} results")
         host = IndexCode(Builder(InsertPoint.before(fusion)), loop.location)
-        low, high, step = map(_number, bounds[0])
-        threads = THREADS if len(bounds) == 1 else self.threads(loop, bounds[1])
-        span = host.multiply(step, threads) if len(bounds) == 1 else step
-        grid = host.value(_blocks(host, host.subtract(high, low), span))
+        *outer, (low, high, step) = [(_number(low), _number(high), _number(by)) for low, high, by in bounds]
+        threads = self.threads(loop, low, high, step) if outer else THREADS
+        of_blocks = outer[::-1] or [(low, high, host.multiply(step, threads))]
+        grid = [host.value(_blocks(host, host.subtract(end, start), span)) for start, end, span in of_blocks]
         zero, one = host.value(0), host.value(1)
-        some = host.insert(arith.CmpiOp(grid, zero, "ne"))
+        some = host.insert(arith.CmpiOp(host.value(host.product(grid)), zero, "ne"))
         block = Block(arg_types=[INDEX] * 12)
         for argument, hint in zip(block.args, IDS, strict=True):
             argument.name_hint = hint
-        made = LaunchOp([grid, one, one], [host.value(threads), one, one], Region(block))
+        made = LaunchOp([*grid, one, one][: len(AXES)], [host.value(threads), one, one], Region(block))
         made.attributes[KERNEL_NAME] = StringAttr(name)
         if (schedule := loop.attributes.get(SCHEDULE)) is not None:
             made.attributes[SCHEDULE] = schedule
@@ -94,25 +98,25 @@ class DiscLoopSplitPass(DevicePass):
         made.location = loop.location
         host.builder.insert(scf.IfOp(some, [], Region(guarded))).location = loop.location
         code = IndexCode(Builder(InsertPoint.at_end(block)), loop.location)
-        if len(bounds) == 1:
-            linear = code.add(code.multiply(block.args[0], threads), block.args[3])
+        if outer:
+            ids = [*block.args[: len(outer)][::-1], block.args[len(AXES)]]
+            places = [
+                code.value(code.add(code.multiply(number, by), start))
+                for number, (start, _, by) in zip(ids, [*outer, (low, high, step)], strict=True)
+            ]
+            _move(loop, block, places)
+        else:
+            linear = code.add(code.multiply(block.args[0], threads), block.args[len(AXES)])
             place = code.value(code.add(code.multiply(linear, step), low))
             inside = code.insert(arith.CmpiOp(place, code.value(high), "slt"))
             body = Block()
             _move(loop, body, [place])
             body.add_op(scf.YieldOp())
             code.builder.insert(scf.IfOp(inside, [], Region(body))).location = loop.location
-        else:
-            places = [
-                code.value(code.add(code.multiply(number, _number(by)), _number(start)))
-                for number, (start, _, by) in zip((block.args[0], block.args[3]), bounds, strict=True)
-            ]
-            _move(loop, block, places)
         block.add_op(TerminatorOp())
 
-    def threads(self, loop: scf.ParallelOp, bounds: Sequence[SSAValue]) -> int:
-        """The threads of a block, from the bounds of the second variable."""
-        low, high, step = map(_number, bounds)
+    def threads(self, loop: scf.ParallelOp, low: Number, high: Number, step: Number) -> int:
+        """The threads of a block, from the bounds of the last variable."""
         if not (isinstance(low, int) and isinstance(high, int) and isinstance(step, int)):
             raise self.refuse(loop, "the number of threads of a block is not constant")
         count = -((low - high) // step)
@@ -122,7 +126,8 @@ class DiscLoopSplitPass(DevicePass):
         return count
 
 
-IDS = tuple(f"{what}_{axis}" for what in ("block", "thread", "blocks", "threads") for axis in "xyz")
+AXES = "xyz"
+IDS = tuple(f"{what}_{axis}" for what in ("block", "thread", "blocks", "threads") for axis in AXES)
 """What a launch's body takes: ids, then sizes."""
 
 

@@ -6,9 +6,9 @@
     } {disc.schedule = "loop"}                                  }
                                                               } {disc.schedule = "loop"}
 
-Nothing is divided in the inner loop, and elements next to each other have indices next to each other: LLVM can vectorize it. A loop that
-needs no coordinates stays one loop. Rows are those of the coordinates that the body asks for first; others are computed from the number of
-the element, which is %row * 32 + %j.
+Nothing is divided in the inner loop, and elements next to each other have indices next to each other: LLVM can vectorize it. Rows are
+those of the coordinates that the body asks for first, of an array with as many elements as the loop has iterations: %n is %b * 32. Others
+are computed from the number of the element, which is %row * 32 + %j. A loop that needs no such coordinates stays one loop.
 
 Every loop then has two variables, of which the second has one value: a block is one thread.
 Source: docs/reference/4 3.5 (the loop schedule).
@@ -28,6 +28,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp
+from xla_emitters.kernels.index_sums import Sum, Sums
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -54,16 +55,22 @@ class DiscNestLoopsPass(KernelPass):
             for found in loop.body.block.walk()
             if isinstance(found, DelinearizeIndexOp) and found.linear_index is element and len(found.basis) > 1
         ]
+        sums = Sums()
+        rows = [found for found in asked if _count(sums, found) == sums.of(loop.upperBound[0])]
+        if asked and not rows:
+            self.skip(
+                loop, "no array whose coordinates it computes is known to have as many elements as it has iterations"
+            )
         host = IndexCode(Builder(InsertPoint.before(fusion)), loop.location)
         body = Block(arg_types=[INDEX, INDEX])
         *ops, _ = loop.body.block.ops
         for moved in ops:
             moved.detach()
         row = body.args[0]
-        row.name_hint = "row" if asked else element.name_hint
+        row.name_hint = "row" if rows else element.name_hint
         upper: Number = loop.upperBound[0]
-        if asked:
-            basis = asked[0].basis
+        if rows:
+            basis = rows[0].basis
             upper = host.product(basis[:-1])
             inner = Block(arg_types=[INDEX])
             code = IndexCode(Builder(InsertPoint.at_end(body)), loop.location)
@@ -80,7 +87,7 @@ class DiscNestLoopsPass(KernelPass):
             number = inside.insert(arith.AddiOp(start.results[0], column))
             number.name_hint = element.name_hint
             inner.add_ops([*ops, scf.YieldOp()])
-            for found in asked:
+            for found in rows:
                 if found.basis == basis:
                     Rewriter.replace_op(found, [], [*outer, column])
             element.replace_all_uses_with(number)
@@ -93,6 +100,14 @@ class DiscNestLoopsPass(KernelPass):
         made.attributes |= loop.attributes
         made.location = loop.location
         Rewriter.replace_op(loop, made, [])
+
+
+def _count(sums: Sums, coordinates: DelinearizeIndexOp) -> Sum:
+    """The elements of the array whose coordinates these are."""
+    total = Sum(1)
+    for size in coordinates.basis:
+        total = total * (Sum(size) if isinstance(size, int) else sums.of(size))
+    return total
 
 
 def _delinearized(code: IndexCode, row: SSAValue, basis: list[Number]) -> list[SSAValue]:

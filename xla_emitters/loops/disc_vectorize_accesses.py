@@ -21,12 +21,11 @@ Source: docs/reference/2 3.3 (vectorize-loads-stores, for tensors); BladeDISC's 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from math import gcd, prod
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects import arith, memref, scf, vector
+from xdsl.dialects import memref, scf, vector
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -40,16 +39,16 @@ from xdsl.dialects.builtin import (
     VectorType,
     i64,
 )
-from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.fusion_rules import VECTOR
 from xla_emitters.dialects.lmhlo import FusionOp
-from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.kernels.captures import loops_of, written_buffer
+from xla_emitters.kernels.index_sums import Sum, Sums
 from xla_emitters.loops.buffer_numbers import number_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import locate
@@ -95,128 +94,6 @@ class DiscVectorizeAccessesPass(KernelPass):
 
 def _is_marked(op: Operation) -> bool:
     return isinstance(op, scf.ForOp) and VECTOR in op.attributes
-
-
-# --- indices -------------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Sum:
-    """constant + the sum of coefficient * term. A term is a value, or a product or a coordinate of sums."""
-
-    constant: int
-    terms: frozenset[tuple[Term, int]] = frozenset()
-
-    def __add__(self, other: Sum) -> Sum:
-        found = dict(self.terms)
-        for term, coefficient in other.terms:
-            found[term] = found.get(term, 0) + coefficient
-        return Sum(self.constant + other.constant, frozenset((t, c) for t, c in found.items() if c))
-
-    def scaled(self, factor: int) -> Sum:
-        return Sum(self.constant * factor, frozenset((t, c * factor) for t, c in self.terms if factor))
-
-    @property
-    def rest(self) -> Sum:
-        """Without the constant."""
-        return Sum(0, self.terms)
-
-
-@dataclass(frozen=True)
-class Product:
-    factors: tuple[Term, ...]
-
-
-@dataclass(frozen=True)
-class Coordinate:
-    """Of element `number` of an array of these sizes; `from_last` is 1 for the last coordinate."""
-
-    number: Sum
-    sizes: tuple[Sum, ...]
-    from_last: int
-
-
-Term: TypeAlias = SSAValue | Product | Coordinate
-
-
-@dataclass
-class Sums:
-    """Indices as sums."""
-
-    _known: dict[SSAValue, Sum] = field(default_factory=dict[SSAValue, Sum])
-
-    def of(self, value: SSAValue) -> Sum:
-        if value not in self._known:
-            self._known[value] = self._found(value)
-        return self._known[value]
-
-    def _found(self, value: SSAValue) -> Sum:
-        if (known := number_of(value)) is not None:
-            return Sum(known)
-        match value:
-            case OpResult(op=arith.AddiOp() as op):
-                return self.of(op.lhs) + self.of(op.rhs)
-            case OpResult(op=arith.SubiOp() as op):
-                return self.of(op.lhs) + self.of(op.rhs).scaled(-1)
-            case OpResult(op=arith.MuliOp() as op):
-                return _product(self.of(op.lhs), self.of(op.rhs))
-            case OpResult(op=LinearizeIndexOp() as op):
-                sizes = op.basis[len(op.basis) - len(op.multi_index) + 1 :]
-                total, *others = map(self.of, op.multi_index)
-                for size, other in zip(sizes, others, strict=True):
-                    total = _product(total, self._size(size)) + other
-                return total
-            case OpResult(op=DelinearizeIndexOp() as op):
-                return self._coordinate(op, value.index)
-            case _:
-                return Sum(0, frozenset([(value, 1)]))
-
-    def _size(self, size: int | SSAValue) -> Sum:
-        return Sum(size) if isinstance(size, int) else self.of(size)
-
-    def _coordinate(self, op: DelinearizeIndexOp, number: int) -> Sum:
-        """Of the element at a multiple of some number plus a smaller one: the one at the multiple, the last coordinate with the rest."""
-        linear, sizes = self.of(op.linear_index), tuple(map(self._size, op.basis))
-        unit = gcd(self.divisor(linear.rest), self.divisor(sizes[-1])) if sizes else 0
-        left = linear.constant % unit if unit else 0
-        start = linear + Sum(-left)
-        found = Coordinate(start, sizes, len(op.multi_index) - number)
-        return Sum(left if found.from_last == 1 else 0, frozenset([(found, 1)]))
-
-    def divisor(self, total: Sum) -> int:
-        """A number that divides the sum whatever its values are; 0 if it is always 0."""
-        return gcd(total.constant, *(coefficient * self._divisor(term) for term, coefficient in total.terms))
-
-    def _divisor(self, term: Term) -> int:
-        match term:
-            case Product():
-                return prod(map(self._divisor, term.factors))
-            case Coordinate(from_last=1) if term.sizes:
-                return gcd(self.divisor(term.number), self.divisor(term.sizes[-1]))
-            case OpResult(op=arith.AndIOp() as op):
-                mask = number_of(op.rhs)
-                return mask & -mask if mask else 1
-            case BlockArgument() if isinstance(loop := term.owner.parent_op(), scf.ForOp) and term.index == 0:
-                return gcd(self.divisor(self.of(loop.lb)), self.divisor(self.of(loop.step)))
-            case BlockArgument() if isinstance(loop := term.owner.parent_op(), scf.ParallelOp):
-                bounds = loop.lowerBound[term.index], loop.step[term.index]
-                return gcd(*(self.divisor(self.of(bound)) for bound in bounds))
-            case _:
-                return 1
-
-
-def _product(one: Sum, other: Sum) -> Sum:
-    found = Sum(one.constant * other.constant)
-    found += Sum(0, one.terms).scaled(other.constant) + Sum(0, other.terms).scaled(one.constant)
-    for a, times_a in one.terms:
-        for b, times_b in other.terms:
-            factors = tuple(sorted((*_factors(a), *_factors(b)), key=hash))
-            found += Sum(0, frozenset([(Product(factors), times_a * times_b)]))
-    return found
-
-
-def _factors(term: Term) -> tuple[Term, ...]:
-    return term.factors if isinstance(term, Product) else (term,)
 
 
 # --- accesses ------------------------------------------------------------------------------------------------------------------------

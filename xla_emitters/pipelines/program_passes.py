@@ -73,6 +73,7 @@ from xla_emitters.lowering.lower_linear_indices import LowerLinearIndicesPass
 from xla_emitters.lowering.lower_memrefs import LowerMemrefsPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.lowering.reassociate_reductions import ReassociateReductionsPass
+from xla_emitters.lowering.step_pointers import StepPointersPass
 from xla_emitters.lowering.widen_half_floats import WidenHalfFloatsPass
 from xla_emitters.pipelines.passes import TO_LLVM, Row
 from xla_emitters.transforms.canonicalize import CanonicalizePass
@@ -201,6 +202,7 @@ PROGRAM_KERNEL: tuple[Row, ...] = (
     _row(SimplifyArithPass, "ranges of thread ids decide comparisons"),
     _row(CanonicalizePass, "branches on decided conditions"),
     _row(LowerAffinePass, "what schedules wrote as maps"),
+    _row(StepPointersPass, "indices are all arithmetic by now, and still without a width"),
     _row(ConvertIndexTypePass, "index arithmetic in the width that the host chose"),
     _row(LoopInvariantCodeMotionPass, "partial sums of addresses leave loops"),
     _row(CsePass, "index arithmetic is explicit only now"),

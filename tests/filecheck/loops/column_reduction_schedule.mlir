@@ -14,18 +14,28 @@ func.func @main(%x: memref<?x?xf32, "gpu">, %i: memref<f32, "gpu">, %y: memref<?
   }) : () -> ()
   return
 }
+// CHECK:      %[[COLS:.*]] = memref.dim %x, %c1
 // CHECK:      %[[UP:.*]] = arith.addi %{{.*}}, %{{.*}} : index
 // CHECK:      %[[HEIGHT:.*]] = arith.floordivsi %[[UP]], %c1024 : index
 // CHECK:      %[[TILES:.*]] = arith.floordivsi %{{.*}}, %{{.*}} : index
-// CHECK-NEXT: %partials = memref.alloc(%[[TILES]], %{{.*}}) : memref<?x?xf32, "gpu">
+// CHECK-NEXT: %partials = memref.alloc(%[[TILES]], %[[COLS]]) : memref<?x?xf32, "gpu">
+// CHECK:      %[[ACROSS:.*]] = arith.floordivsi %{{.*}}, %c32 : index
+// One tile has the results: the second pass is not launched.
+// CHECK:      %[[SEVERAL:.*]] = arith.cmpi ne, %[[TILES]], %c1 : index
+// CHECK:      %[[AGAIN:.*]] = arith.select %[[SEVERAL]], %[[ACROSS]], %c0 : index
 // CHECK:      "lmhlo.fusion"
 // CHECK-NOT:  atomic
-// CHECK:      scf.parallel (%block, %thread)
+// CHECK:      scf.parallel (%tile, %left, %thread) = (%c0, %c0, %c0) to (%[[TILES]], %[[ACROSS]], %c256)
 // CHECK:        affine.delinearize_index %thread into (8, 32)
-// CHECK:        scf.for {{.*}} step %c32{{.*}} -> (f32) {
-// CHECK:          memref.load %x[%{{.*}}, %[[COLUMN:.*]]]
-// CHECK:        scf.for %[[ROW:.*]] = {{.*}} step %c8{{.*}} -> (f32) {
-// CHECK-NEXT:     memref.load %x[%[[ROW]], %[[COLUMN]]]
+// A tile of the usual height: 8 times 4 rows a thread, 8 apart from each other.
+// CHECK:        %[[USUAL:.*]] = arith.cmpi eq, %{{.*}}, %c256{{.*}} : index
+// CHECK:        scf.if %[[USUAL]] -> (f32) {
+// CHECK:          scf.for {{.*}} = %c0{{.*}} to %c8 step %c1{{.*}} -> (f32) {
+// CHECK:            scf.for {{.*}} = %c0{{.*}} to %c4 step %c1{{.*}} -> (f32) {
+// CHECK:              memref.load %x[%{{.*}}, %[[COLUMN:.*]]]
+// CHECK:        } else {
+// CHECK:          scf.for %[[ROW:.*]] = {{.*}} step %c8{{.*}} -> (f32) {
+// CHECK-NEXT:       memref.load %x[%[[ROW]], %[[COLUMN]]]
 // CHECK:        memref.store %{{.*}}, %[[TILE:.*]][%thread] : memref<256xf32, #gpu.address_space<workgroup>>
 // One thread combines what eight of a column have.
 // CHECK-NEXT:   gpu.barrier
@@ -34,13 +44,17 @@ func.func @main(%x: memref<?x?xf32, "gpu">, %i: memref<f32, "gpu">, %y: memref<?
 // CHECK-COUNT-8:  memref.load %[[TILE]]
 // CHECK-COUNT-7:  arith.addf
 // CHECK-NOT:    gpu.barrier
-// CHECK-NOT:    %i[]
-// CHECK:        memref.store %{{.*}}, %partials[%{{.*}}, %{{.*}}]
+// CHECK:        %[[ALONE:.*]] = arith.cmpi eq, %[[TILES]], %c1{{.*}} : index
+// CHECK-NEXT:   scf.if %[[ALONE]] {
+// CHECK-NEXT:     %[[FIRST:.*]] = memref.load %i[]
+// CHECK-NEXT:     arith.addf %[[FIRST]]
+// CHECK-NEXT:     memref.store %{{.*}}, %y[
+// CHECK-NEXT:   } else {
+// CHECK-NEXT:     memref.store %{{.*}}, %partials[%tile, %{{.*}}]
 // CHECK:      } {disc.schedule = "column"}
-// CHECK:      scf.parallel (%block{{.*}}, %thread{{.*}})
+// CHECK:      scf.parallel (%left{{.*}}, %thread{{.*}}) = (%c0, %c0) to (%[[AGAIN]], %c256)
 // CHECK:        memref.load %partials[
 // CHECK:        %[[I:.*]] = memref.load %i[]
 // CHECK-NEXT:   %[[ALL:.*]] = arith.addf %[[I]], %{{.*}} : f32
 // CHECK-NEXT:   memref.store %[[ALL]], %y[
 // CHECK:      } {disc.schedule = "column"}
-// CHECK:      memref.dealloc %partials

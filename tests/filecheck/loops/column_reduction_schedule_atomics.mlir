@@ -20,7 +20,7 @@ func.func @main(%x: memref<?x?xf32, "gpu">, %i: memref<f32, "gpu">, %y: memref<?
 // CHECK-NEXT:   %[[I:.*]] = memref.load %i[]
 // CHECK-NEXT:   memref.store %[[I]], %y[%[[J]]]
 // CHECK:      } {disc.schedule = "loop"}
-// CHECK:      scf.parallel (%block, %thread)
+// CHECK:      scf.parallel (%tile, %left, %thread)
 // CHECK-NOT:    %i[]
 // CHECK:        memref.atomic_rmw addf %{{.*}}, %y[%{{.*}}]
 // CHECK:      } {disc.schedule = "column"}

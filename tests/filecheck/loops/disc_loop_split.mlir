@@ -81,3 +81,29 @@ func.func @two(%x: memref<?xf32, "gpu">, %n: index) {
 // CHECK:         %[[M:.*]] = arith.addi %n, %c1
 // CHECK:         arith.addi %[[M]], %{{.*}}
 // CHECK:         disc.name = "f_1"
+
+// -----
+
+// Blocks above each other, the first variable, are the second dimension of the grid.
+func.func @tiles(%x: memref<?xf32, "gpu">, %tiles: index, %across: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  "lmhlo.fusion"() ({
+    scf.parallel (%tile, %left, %thread) = (%c0, %c0, %c0) to (%tiles, %across, %c64) step (%c1, %c1, %c1) {
+      %i = arith.addi %tile, %left : index
+      %v = memref.load %x[%i] : memref<?xf32, "gpu">
+      memref.store %v, %x[%thread] : memref<?xf32, "gpu">
+      scf.reduce
+    }
+    lmhlo.terminator
+  }) {fusion_name = "t"} : () -> ()
+  return
+}
+// CHECK-LABEL: @tiles
+// CHECK:         %[[COUNT:.*]] = arith.muli %across, %tiles : index
+// CHECK:         %[[SOME:.*]] = arith.cmpi ne, %[[COUNT]], %{{.*}} : index
+// CHECK:         scf.if %[[SOME]] {
+// CHECK-NEXT:      gpu.launch blocks(%[[X:.*]], %[[Y:.*]], %{{.*}}) in (%{{.*}} = %across, %{{.*}} = %tiles, %{{.*}} = %{{.*}}) threads(%[[T:.*]], %{{.*}}, %{{.*}}) in
+// CHECK:             arith.addi %[[Y]], %[[X]] : index
+// CHECK:             memref.store %{{.*}}, %x[%[[T]]]

@@ -1,8 +1,10 @@
 // RUN: xla-emitters-opt -p disc-nest-loops --split-input-file %s | filecheck %s
 // Rows, and columns inside: the coordinates that the body asks for are the variables; the number of the element is computed for who needs it.
-func.func @rows(%x: memref<?x32xf32, "gpu">, %y: memref<?x32xf32, "gpu">, %z: memref<?xindex, "gpu">, %b: index, %n: index) {
+func.func @rows(%x: memref<?x32xf32, "gpu">, %y: memref<?x32xf32, "gpu">, %z: memref<?xindex, "gpu">, %b: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %n = arith.muli %b, %c32 : index
   "lmhlo.fusion"() ({
     scf.parallel (%i) = (%c0) to (%n) step (%c1) {
       %d:2 = affine.delinearize_index %i into (%b, 32) : index, index
@@ -16,6 +18,7 @@ func.func @rows(%x: memref<?x32xf32, "gpu">, %y: memref<?x32xf32, "gpu">, %z: me
   return
 }
 // CHECK-LABEL: @rows
+// CHECK:         %n = arith.muli %b, %c32 : index
 // CHECK:         %[[COLS:.*]] = arith.constant 32 : index
 // CHECK:         scf.parallel (%[[ROW:.*]], %{{.*}}) = (%{{.*}}, %{{.*}}) to (%b, %{{.*}}) step (%{{.*}}, %{{.*}}) {
 // CHECK:           %[[START:.*]] = arith.muli %[[ROW]], %[[COLS]] : index
@@ -30,9 +33,12 @@ func.func @rows(%x: memref<?x32xf32, "gpu">, %y: memref<?x32xf32, "gpu">, %z: me
 // -----
 
 // Three coordinates: rows are those of the first two. Another shape's coordinates are computed from the number of the element.
-func.func @planes(%x: memref<?x3x?xf32, "gpu">, %y: memref<?x6xf32, "gpu">, %b: index, %s: index, %m: index, %n: index) {
+func.func @planes(%x: memref<?x3x?xf32, "gpu">, %y: memref<?x6xf32, "gpu">, %b: index, %s: index, %m: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %planes = arith.muli %c3, %s : index
+  %n = arith.muli %planes, %b : index
   "lmhlo.fusion"() ({
     scf.parallel (%i) = (%c0) to (%n) step (%c1) {
       %d:3 = affine.delinearize_index %i into (%b, 3, %s) : index, index, index
@@ -56,6 +62,29 @@ func.func @planes(%x: memref<?x3x?xf32, "gpu">, %y: memref<?x6xf32, "gpu">, %b: 
 // CHECK-NEXT:        %[[E:.*]]:2 = affine.delinearize_index %[[I]] into (%m, 6)
 // CHECK-NEXT:        %[[V:.*]] = memref.load %x[%[[P]]#0, %[[P]]#1, %[[COL]]]
 // CHECK-NEXT:        memref.store %[[V]], %y[%[[E]]#0, %[[E]]#1]
+
+// -----
+
+// A loop that may have more or fewer iterations than the array has elements, 17 of them for one: it stays one loop.
+func.func @any_bound(%x: memref<?x32xf32, "gpu">, %b: index, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  "lmhlo.fusion"() ({
+    scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+      %d:2 = affine.delinearize_index %i into (%b, 32) : index, index
+      %v = memref.load %x[%d#0, %d#1] : memref<?x32xf32, "gpu">
+      memref.store %v, %x[%d#0, %d#1] : memref<?x32xf32, "gpu">
+      scf.reduce
+    } {disc.schedule = "loop"}
+    lmhlo.terminator
+  }) {fusion_name = "k"} : () -> ()
+  return
+}
+// CHECK-LABEL: @any_bound
+// CHECK:         scf.parallel (%[[I:.*]], %{{.*}}) = (%{{.*}}, %{{.*}}) to (%n, %{{.*}})
+// CHECK-NOT:     scf.for
+// CHECK:         affine.delinearize_index %[[I]] into (%b, 32)
+// CHECK-NOT:     scf.for
 
 // -----
 

@@ -10,7 +10,8 @@
     run(x, y, 128)          runs all loops, one after the other; x and y are C-contiguous arrays of any sizes
 
 In a loop of two variables the first is the block and the second the thread: barriers, exchanges within a warp and shared memory work as
-in a kernel. An iteration of a loop of one variable is a block of its own, without exchanges. Loops inside these run in each lane.
+in a kernel. A loop of three variables has a two-dimensional grid: the first variable is the block in y, the second the block in x. An
+iteration of a loop of one variable is a block of its own, without exchanges. Loops inside these run in each lane.
 Between the loops there are only ops that compute numbers. Elements take at least a byte each, as in NumPy.
 Source: docs/reference/4 3.5; MLIR's `scf.parallel`.
 """
@@ -113,11 +114,11 @@ LOOP_RULES = Rules(RULES)
 
 @LOOP_RULES.control(scf.ParallelOp)
 def launched(op: scf.ParallelOp, scope: Scope) -> Step:
-    """A loop directly in a fusion: all its iterations are lanes. raises Unsupported for one of more than two variables"""
+    """A loop directly in a fusion: all its iterations are lanes. raises Unsupported for one of more than three variables"""
     if not isinstance(op.parent_op(), FusionOp):
         return parallel(op, scope)
     rank = len(op.lowerBound)
-    if rank > 2 or op.initVals:
+    if rank > 3 or op.initVals:
         what = "with results" if op.initVals else f"over {rank} variables"
         raise Unsupported(f"{op.name} {what}", stage="simt", details=(str(op).splitlines()[0],))
     bounds = [scope.slots(bound) for bound in (op.lowerBound, op.upperBound, op.step)]
@@ -129,12 +130,12 @@ def launched(op: scf.ParallelOp, scope: Scope) -> Step:
         counts = [max(0, -((low - high) // step)) for low, high, step in zip(lows, highs, steps, strict=True)]
         if not prod(counts):
             return
-        blocks, threads = counts if rank == 2 else (counts[0], 1)
-        launch = Launch((blocks, 1, 1), (threads, 1, 1))
+        *outer, threads = counts if rank > 1 else (*counts, 1)
+        launch = Launch((outer[-1], outer[0] if rank == 3 else 1, 1), (threads, 1, 1))
         for chunk in chunks(launch):
             inner = machine_for(machine, launch, chunk)
-            ids = (inner.block_id(0), inner.thread_id(0))
-            body.run(inner, frame, [at * step + low for at, low, step in zip(ids[:rank], lows, steps, strict=True)])
+            ids = (inner.block_id(1), inner.block_id(0), inner.thread_id(0))[-max(rank, 2) :][:rank]
+            body.run(inner, frame, [at * step + low for at, low, step in zip(ids, lows, steps, strict=True)])
 
     return run
 
