@@ -1,14 +1,14 @@
-"""A reduction's partial results in the code of a loop: what they begin with, how two become one, and what the last one becomes.
+"""A reduction's partial results in the code of a loop: initial value, combination of two, conversion to the final result.
 
-    begins with   -0.0             the initial value    anything, 0     an identity; what may count twice; or neither is known
-    element       addf %p, %x      maximumf %p, %x      f ? body(%p, %x) : %x, 1         and a flag says if there was an element
-    two of them   addf %p, %q      maximumf %p, %q      body if both have elements, else the one that has
+    begins with   -0.0             the initial value    anything, 0     an identity; a value that may count twice; or neither
+    element       addf %p, %x      maximumf %p, %x      f ? body(%p, %x) : %x, 1         with a flag: whether there was an element
+    two of them   addf %p, %q      maximumf %p, %q      body if both have elements, else the one that has some
     in the end    addf %init, %p   %p                   f ? body(%init, %p) : %init
 
-However many threads take part, the initial value counts once (`fusions/reduction_starts` has the rules), and without any element it is
+The initial value counts once for any number of threads (`fusions/reduction_starts` has the rules), and without any element it is
 the result. The identity of float addition is -0.0: -0.0 + x is x for every x, while 0.0 + -0.0 is 0.0.
 
-Sums and products of floats with fewer than 32 bits are carried in f32 and rounded once, in the end; a computation that does anything
+Sums and products of floats with fewer than 32 bits are carried in f32 and rounded once, at the end; a body that does anything
 else with its operands gets them in their own type. Several arrays are reduced together: partial results have one value for each.
 Source: docs/reference/4 3.6, traps 1 and 5.
 """
@@ -52,7 +52,7 @@ T = TypeVar("T")
 def _located(
     emit: Callable[Concatenate[Reducer, KernelCode, P], T],
 ) -> Callable[Concatenate[Reducer, KernelCode, P], T]:
-    """New ops get the location of the reduction."""
+    """Gives new ops the location of the reduction."""
 
     @wraps(emit)
     def wrapper(reducer: Reducer, code: KernelCode, *given: P.args, **named: P.kwargs) -> T:
@@ -68,7 +68,7 @@ class Reducer:
 
     op       an `lmhlo.reduce`: arrays, initial values -> results
     body     its computation
-    by_row   whether rows of a matrix are reduced, and not columns
+    by_row   whether rows of a matrix are reduced, else columns
     """
 
     op: BufferOp
@@ -99,7 +99,7 @@ class Reducer:
 
     @property
     def is_vector(self) -> bool:
-        """Whether its arrays have one dimension: they are a matrix of one row, or of one column, and the results are scalars."""
+        """Whether its arrays have one dimension: a matrix of one row, or of one column, with scalar results."""
         return tensor_of(self.arrays[0].type).get_num_dims() == 1
 
     def shape(self, numbers: BufferNumbers) -> tuple[Number, Number]:
@@ -129,7 +129,7 @@ class Reducer:
 
     @cached_property
     def opcodes(self) -> tuple[str | None, ...]:
-        """For each result the opcode that combines its two candidates and nothing else, or None."""
+        """For each result, the opcode of the combination if its body is that one op, else None."""
         return combining_opcodes(self.body)
 
     @cached_property
@@ -152,11 +152,11 @@ class Reducer:
         """The types of a partial result's values, the flag's too."""
         return (*(part.storage_type for part in self.carried), *((i8,) if self.is_flagged else ()))
 
-    # ------------------------------------------------------------------------------------------------ the life of a partial result
+    # ------------------------------------------------------------------------------------------------ partial results
 
     @_located
     def starts(self, code: KernelCode) -> list[SSAValue]:
-        """The partial result of no element."""
+        """The partial result without elements."""
         match self.starting:
             case None:
                 return self._initial(code)

@@ -1,12 +1,12 @@
-"""Ops that the runtime would carry out become fusions of one op, where a CPU's loops do it well.
+"""Puts ops that the runtime would execute into fusions of one op, if a CPU's loops are good at them.
 
     lmhlo.scatter %x, %i, %u -> %y          ->          "lmhlo.fusion"() <{fusion_name = "main_kLoop_scatter_cpu_0", kind = "kLoop"}> ({
                                                           lmhlo.scatter %x, %i, %u -> %y
                                                           lmhlo.terminator }) {disc.device = "gpu"}
 
-Those of `host_elements` and `host_schedules`. A sort of which only the first elements are read is marked with their number (`disc.first`).
-A GPU has other ways for them, so this is not on its road. What is not taken: scatters and windows with several results, computations that
-are not of scalars alone, results that are not allocated here.
+These are the ops of `host_elements` and `host_schedules`. A sort of which only the first elements are read is marked with their number
+(`disc.first`). Not used for a GPU, which computes them otherwise. Not changed: scatters and windows with several results, computations of
+more than scalars, results that are not allocated here.
 """
 
 from __future__ import annotations
