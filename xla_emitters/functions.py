@@ -74,8 +74,8 @@ class RealFunction:
     gpu            how `op` is computed
     has_fast       libdevice has a `__nv_fast_` variant for f32
     size           code size of `op`
-    intrinsics     LLVM's ops that compute it; the first is what `op` becomes if `gpu` is INSTRUCTIONS, or of vectors
-    takes_complex  HLO has it of complex numbers too
+    intrinsics     LLVM's ops that compute it; the first is used if `gpu` is INSTRUCTIONS, or for vectors
+    takes_complex  whether HLO has it for complex numbers too
     complex_op     MLIR's op for complex numbers
     """
 

@@ -8,7 +8,7 @@
 
 xDSL's printer writes a long map at every use, `builtin.module`, `func.return`, and one `print` call per word. This one writes each
 map once, at the top, in order of first use; shortens what MLIR shortens; names values that have no name of their own by their op, as
-MLIR does; gives several results one name (`%r:2`, `%r#1`); and keeps the text of each attribute, so that time goes with the number of ops.
+MLIR does; gives several results one name (`%r:2`, `%r#1`); and caches the text of each attribute, so that time is linear in the ops.
 Its output can be read by `context.parse_ir`, and by `mlir-opt` if the ops are MLIR's.
 """
 

@@ -7,7 +7,7 @@
     l = while((0, x)), body=body                               n = negate(x)
     y = l.1                                                    l = while((0)), x, n, body=body              y is x
 
-1. A carried array that the body hands on unchanged is *transparent*: the body and the condition read the initial value, as an operand of
+1. A carried array that the body passes on unchanged is *transparent*: the body and the condition read the initial value, as an operand of
    the loop after the first, and the loop's result is that value. (Later it needs no buffer of its own, and no copy.)
 2. An op of the body or the condition whose operands come from outside is moved before the loop, from nested loops too, until nothing moves.
    A constant moves with an op that needs it; alone it stays.

@@ -1,4 +1,4 @@
-"""Which arrays of a program are on the host: the rules of `disc-placer`.
+"""Decides which arrays of a program are on the host: the rules of `disc-placer`.
 
     placement = Placement(entry); placement.decide(i32_on_host=False)
     placement.place((value, 0))                 "cpu" or "gpu"
@@ -67,7 +67,7 @@ Slot: TypeAlias = tuple[SSAValue, int]
 
 @dataclass(eq=False)
 class Placement:
-    """Which slots are on the host: classes of slots that share a place, by union-find. Before `decide`: the slots that must be on the host.
+    """The slots on the host: classes of slots that share a place, by union-find. Before `decide`: the slots that must be on the host.
 
     on_host   roots of classes
     callers   computation -> the loops and branches that run it

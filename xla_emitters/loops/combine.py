@@ -180,7 +180,7 @@ class Reducer:
 
     @_located
     def combined(self, code: KernelCode, one: Sequence[SSAValue], other: Sequence[SSAValue]) -> list[SSAValue]:
-        """Two partial results as one."""
+        """Combines two partial results."""
         if not self.is_flagged:
             return self._body(code, one, other)
         *ones, is_one = one
@@ -190,7 +190,7 @@ class Reducer:
 
     @_located
     def with_partial(self, code: KernelCode, so_far: Sequence[SSAValue], loaded: Sequence[SSAValue]) -> list[SSAValue]:
-        """A partial result and one of at least one element, as it was loaded, without a flag."""
+        """Combines a partial result with a loaded one, which has no flag because it has at least one element."""
         return self.combined(code, so_far, [*loaded, constant(code, 1, i8)] if self.is_flagged else loaded)
 
     @_located
@@ -225,7 +225,7 @@ class Reducer:
         return constant(code, -0.0 if isa(wanted, AnyFloat) else 0, wanted)
 
     def _body(self, code: KernelCode, one: Sequence[SSAValue], other: Sequence[SSAValue]) -> list[SSAValue]:
-        """The computation of two candidates: one op for each result that is carried in f32, its own code for the others."""
+        """Applies the body to two candidates: one op for each result that is carried in f32, the body's own code for the others."""
         count = len(self.elements)
         is_wide = [carried != element for carried, element in zip(self.carried, self.elements, strict=True)]
         found = list[SSAValue]()
@@ -283,12 +283,12 @@ def by_shape(numbers: BufferNumbers, reducers: Sequence[Reducer]) -> list[list[R
 
 
 def starts_of(code: KernelCode, reducers: Sequence[Reducer]) -> list[SSAValue]:
-    """What a loop over the elements of several reductions carries at first."""
+    """The initial carried values of a loop over the elements of several reductions."""
     return [value for reducer in reducers for value in reducer.starts(code)]
 
 
 def parts_of(reducers: Sequence[Reducer], values: Sequence[SSAValue]) -> list[Sequence[SSAValue]]:
-    """For each reduction its partial result, from the values of all."""
+    """Splits the values of all reductions into one partial result for each."""
     found, at = list[Sequence[SSAValue]](), 0
     for reducer in reducers:
         found.append(values[at : at + len(reducer.types)])
@@ -299,7 +299,7 @@ def parts_of(reducers: Sequence[Reducer], values: Sequence[SSAValue]) -> list[Se
 def with_elements(
     code: KernelCode, reducers: Sequence[Reducer], so_far: Sequence[SSAValue], place: Place
 ) -> list[SSAValue]:
-    """The values of several reductions after one more element of each of their arrays, at a row and a column."""
+    """Adds one more element of each array, at a row and a column, to the values of several reductions."""
     found = list[SSAValue]()
     for reducer, own in zip(reducers, parts_of(reducers, so_far), strict=True):
         found += reducer.with_element(code, own, reducer.loaded(code, place))

@@ -134,7 +134,7 @@ def shared_array(code: KernelCode, size: Number, element: Attribute) -> SSAValue
 
 
 def private_array(code: KernelCode, size: int, element: Attribute) -> SSAValue:
-    """A private array of each thread, allocated at the start of the parallel loop. With constant indices alone, LLVM keeps it in registers."""
+    """A private array of each thread, allocated at the start of the parallel loop. With constant indices, LLVM keeps it in registers."""
     made = memref.AllocaOp.get(element, shape=[size])
     locate(made, code.location)
     Rewriter.insert_op(made, InsertPoint.at_start(_body_of_launch(code)))

@@ -92,14 +92,14 @@ SHORT_ROW, SHORT_ROW_NOT_KEPT = 512, 1024
 """Most columns of a row for a warp: if the row is kept, and if it need not be."""
 LANES_A_ROW = RowThreads(8)
 FEWEST_LANES = 2
-"""Of a row of known length: a sector of 32 bytes, where each has an access of 16."""
+"""Fewest threads of a row of known length: two accesses of 16 bytes make a sector of 32."""
 WARPS_A_ROW = RowThreads(128, 512)
 LARGE_BLOCK_A_ROW = RowThreads(512, 512)
 SHORTEST_STEPS = 4
-"""Steps of a thread in a row that eight lanes compute."""
+"""Fewest steps of a thread in a row that eight lanes compute."""
 KEPT_BYTES = "disc.kept_bytes"
 REGISTERS, SHARED_MEMORY, NOWHERE = KEPT_IN = ("registers", "shared memory", "nowhere")
-"""Where the rows of a form are kept."""
+"""Places in which the rows of a form are kept."""
 MOST_CACHED_BYTES = 256 * 1024
 """Bytes of the second-level cache of a CPU's core."""
 MOST_KEPT_BYTES = 40 * 1024

@@ -115,7 +115,7 @@ def same_bits(one: Array, two: Array) -> bool:
 
 
 def differing(one: Array, two: Array) -> Array:
-    """Where two arrays of one type differ in value or in the sign of a zero; any NaN equals any NaN."""
+    """Mask of the elements in which two arrays of one type differ in value or in the sign of a zero; any NaN equals any NaN."""
     if one.dtype.kind == "c":
         return differing(np.real(one), np.real(two)) | differing(np.imag(one), np.imag(two))
     if one.dtype.itemsize > 8:

@@ -203,7 +203,7 @@ def emit_convert(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAV
 
 
 def _convert_complex(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAValue:
-    """To complex by parts (a real number's imaginary part is 0); to a real number by the real part."""
+    """Complex targets: by parts (a real number's imaginary part is 0); real targets: the real part, converted."""
     if isa(x.type, ComplexType[AnyFloat]):
         part = dtype_of(x.type.element_type)
         real: SSAValue = e.insert(complex.ReOp(x)).result

@@ -95,7 +95,7 @@ def truth(_: DType) -> DType:
 
 
 COMPUTED_IN = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")))
-"""Types of which NumPy computes elementwise functions without widening, and rounds or wraps once."""
+"""NumPy types in which elementwise functions compute without widening, and round or wrap once."""
 
 
 @dataclass(frozen=True)

@@ -242,7 +242,7 @@ def logistic_of_complex(e: Inserter, _: DType, z: SSAValue) -> SSAValue:
 
 
 def compare_complex(e: Inserter, direction: str, x: SSAValue, y: SSAValue) -> SSAValue:
-    """By the real part, then by the imaginary one; a NaN part makes the values unequal, and unordered if it is compared."""
+    """Compares the real parts, then the imaginary parts; a NaN part makes the values unequal, and unordered if it is compared."""
     if direction in ("EQ", "NE"):
         return e.insert((complex.EqualOp if direction == "EQ" else complex.NotEqualOp)(x, y)).result
     real, imaginary = (tuple(e.insert(part(z)).result for z in (x, y)) for part in (complex.ReOp, complex.ImOp))

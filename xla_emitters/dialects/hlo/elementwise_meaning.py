@@ -1,4 +1,4 @@
-"""What elementwise HLO ops mean in NumPy, where no single NumPy function means the same.
+"""Meaning in NumPy of elementwise HLO ops for which no single NumPy function is enough.
 
 Every function takes the deciding HLO type (the first operand's) and the operands, widened to a type that NumPy computes in
 (`convert.widen`: bf16 to float32, s4 to int8); the caller rounds or wraps the result to the result's type, once.

@@ -78,7 +78,7 @@ XDSLS_DEFINITIONS: dict[type[IRDLOperation], OpDef] = {}
 
 @dataclass(frozen=True)
 class Row(Patch):
-    """What MLIR's definition of `op` has that xDSL's lacks.
+    """The parts of MLIR's definition of `op` that xDSL's lacks.
 
     why         what xDSL lacks, in words
     sample      a line of MLIR's text, or several; `%x: index`, `%i: i32`, `%f: f32` and the other values of `SAMPLE_ARGUMENTS` may be used

@@ -2,7 +2,7 @@
 
     dense<[0.0, -0.0]> : vector<2xf32>      xDSL prints dense<0.0>, as 0.0 == -0.0
     0x7F800001 : f32                        xDSL reads 0x7FC00001, since a conversion by the processor makes a signalling NaN quiet
-    0x7E01 : f16,  0xFF : f8E5M2            xDSL reads 0x7E00 and 0x7E: the payload goes, and for f8 the sign
+    0x7E01 : f16,  0xFF : f8E5M2            xDSL reads 0x7E00 and 0x7E: the payload is lost, and for f8 the sign
 
 xDSL holds every float as a Python float, so a NaN of a narrower type is represented by the f64 NaN with a fraction that begins with the
 narrow one's bits, as f32's quiet NaN already are. These are only read, compared by their bits, and written; never computed with.

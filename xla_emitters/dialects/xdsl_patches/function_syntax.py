@@ -128,7 +128,7 @@ def print_func_op_like(
     is_variadic: bool = False,
     print_empty_outputs: bool = True,
 ) -> None:
-    """What follows `func.func` and its visibility.
+    """Prints the part after `func.func` and its visibility.
 
     print_empty_outputs  whether xDSL would write `-> ()` in a declaration without results; MLIR does not, nor does this
     """

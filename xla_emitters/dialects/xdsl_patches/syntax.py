@@ -519,12 +519,12 @@ ATOMIC_KINDS = (
     *("addf", "addi", "andi", "assign", "maximumf", "maxnumf", "maxs", "maxu"),
     *("minimumf", "minnumf", "mins", "minu", "mulf", "muli", "ori", "xori"),
 )
-"""By number."""
+"""Word of the kind of an atomic update, by number."""
 
 
 @irdl_custom_directive
 class AtomicKind(CustomDirective):
-    """A word for the number of what `memref.atomic_rmw` does."""
+    """A word for the kind of a `memref.atomic_rmw`."""
 
     kind: AttributeVariable
 

@@ -113,7 +113,7 @@ class Producer:
 
     @property
     def expression(self) -> Expr:
-        """What the dim is, over the dims of the application."""
+        """The dim's expression over the dims of the application."""
         return self.map.results[self.result].substitute([Expr.variable(number) for number in self.operands])
 
 

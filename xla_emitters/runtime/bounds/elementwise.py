@@ -204,7 +204,7 @@ def _where_any(mask: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
 
 
 def _holds_zero(bounds: Bounds) -> Array:
-    """Where a value may be zero but is not certainly so, or its sign as a zero is not certain."""
+    """Mask of values that are uncertain and may be zero."""
     return np.asarray((bounds.low <= 0) & (bounds.high >= 0) & (not bounds.is_point))
 
 

@@ -121,7 +121,7 @@ class Tape:
 
         operands  intervals of this tape
         found     bounds of the result for these operands
-        chain     of a reduction that threads share: most combinations in a row that an element goes through
+        chain     for a reduction that threads share: most combinations in a row that an element goes through
         """
         if found.is_point or not is_small(op):
             return found
@@ -403,7 +403,7 @@ def _elementwise(op: ElementwiseOp, operands: Sequence[Given], found: Bounds) ->
 
 
 def _is_exact(operands: Sequence[Given], most: Array, kind: NumpyType) -> Array:
-    """Where a sum is exact: both operands are multiples of the spacing of numbers at the sum, so it is a number of the type."""
+    """Mask of exact sums: both operands are multiples of the spacing of numbers at the sum, so the sum is a number of the type."""
     grids = [half_spacing(nearest_to_zero(*operand.ends), kind) for operand in operands]
     return np.minimum(*grids) >= half_spacing(most, kind)
 

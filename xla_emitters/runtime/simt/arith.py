@@ -107,7 +107,7 @@ COMPARE_INTEGERS: tuple[tuple[Reading, Binary], ...] = (
     (unsigned, np.greater),
     (unsigned, np.greater_equal),
 )
-"""By number of the predicate, in `arith` and in LLVM: eq ne slt sle sgt sge ult ule ugt uge."""
+"""Comparisons by number of the predicate, in `arith` and in LLVM: eq ne slt sle sgt sge ult ule ugt uge."""
 
 
 def _always(answer: bool, a: Array, b: Array) -> Array:
@@ -132,7 +132,7 @@ COMPARE_FLOATS: tuple[Binary, ...] = (
     lambda a, b: (a != a) | (b != b),
     partial(_always, True),
 )
-"""By number of the predicate, in `arith` and LLVM: false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true."""
+"""Comparisons by number of the predicate, in `arith` and LLVM: false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true."""
 
 
 def compare_integers(form: Form, predicate: int) -> Binary:
@@ -197,7 +197,7 @@ QUOTIENTS: dict[str, tuple[bool, Binary]] = {
     "ceildivs": (True, _ceiling_quotient),
     "ceildivu": (False, _ceiling_quotient),
 }
-"""By name: whether operands are signed, and the quotient or remainder of operands for which it is defined."""
+"""Name -> whether operands are signed; the quotient or remainder of operands for which it is defined."""
 
 
 def division(op: Operation, name: str) -> Callable[..., Value]:

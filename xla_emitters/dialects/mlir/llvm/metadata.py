@@ -101,7 +101,7 @@ def _unpacked(name: str, parameters: Sequence[Attribute]) -> ParametrizedAttribu
 
 
 def _by_name(self: ParametrizedAttribute) -> tuple[Any, ...]:
-    """As pickle is to write it."""
+    """Pickles the attribute by its name and parameters."""
     return _unpacked, (self.name, tuple(self.parameters))
 
 
