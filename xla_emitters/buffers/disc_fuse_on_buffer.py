@@ -411,7 +411,7 @@ def _frees_last(function: func.FuncOp) -> None:
 
 
 def _dead(function: func.FuncOp) -> set[Operation]:
-    """The ops whose results are read only by other such ops."""
+    """The ops whose results have no readers except other dead ops."""
     dead = set[Operation]()
     for op in reversed(list(_buffer_ops(function))):
         users = [use.operation for buffer in op.outputs for use in uses_of_elements(buffer)]

@@ -57,7 +57,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 class SplitReductionsPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect.
 
-    parts  "NAME=COUNT" for each fusion, or ENTRY that is a kernel, whose reductions are to be split in so many parts
+    parts  "NAME=COUNT" for a fusion, or an ENTRY that is one kernel: splits its reductions into COUNT parts
     """
 
     name = "xla-split-reductions"

@@ -5,7 +5,7 @@
         archive.header("p0")             Header(dtype('float32'), (2, 3), fortran_order=False, ...)
         archive.data("p0", header)       the array; never more bytes than the header says
 
-A file of 4 MB can unpack to 4 GB. So a caller compares type and shape with what it wants before it asks for the data. A header longer
+A file of 4 MB can unpack to 4 GB. So a caller checks type and shape before it reads the data. A header longer
 than `LONGEST_HEADER` is refused without being read, and one that disagrees with the size of its member before the data is unpacked.
 Nothing is ever unpickled. Source: NumPy's NEP 1 (the `.npy` format, versions 1 to 3).
 """

@@ -130,7 +130,7 @@ def _to_float(x: Array, kind: Kind, target: np.dtype[Any]) -> Array:
 
 
 def _exact_float64(x: Array) -> Array:
-    """Integers (or pred) as float64 such that rounding on to 24 bits or fewer is right.
+    """Integers (or pred) as float64, so that a further rounding to 24 bits or fewer is correct.
 
     From 2^53 up, the low 12 bits only decide on which side of a tie the value is: they become one sticky bit.
     """

@@ -11,7 +11,7 @@ where the function is not transcendental; floats of eight bits or fewer are exte
 in complex128, and ordered by the real part, then by the imaginary one.
 A type without code (asin of a complex number) is refused by name.
 
-A function of real numbers has a row in `functions.py`, with its names and the ops that compute it, and a row here: what it means where
+A function of real numbers has a row in `functions.py`, with its names and the ops that compute it, and a row here: its value where
 NumPy has no such function, and the code of kinds other than floats and complex numbers.
 
 To add an op: one row; a function in `elementwise_meaning.py` or `elementwise_code.py` if no single NumPy function or op does it.

@@ -1,6 +1,6 @@
 """Bounds of a scatter whose updates of one element come in any order, and may be combined with one another first.
 
-    sum          the sum in twice the precision, and around it the roundings of as many additions as the element has updates
+    sum          the sum in twice the precision, widened by the roundings of one addition per update of the element
     product      likewise, relative to the product; both are unbounded where some order leaves the type's range
     replaced     the hull of the element's updates
     max, and ..  independent of the order

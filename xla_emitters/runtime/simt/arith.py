@@ -1,6 +1,6 @@
 """`arith`: integers that wrap, floats rounded after each op, comparisons, conversions.
 
-What an integer or float op does to lanes is defined here once, by name; `llvm` uses the same functions.
+Each integer or float op is implemented here once, as a function of lanes, by name; `llvm` uses the same functions.
 
 Division by zero, and of the least integer by -1, is undefined: an active lane that does it is an ExecutionError (HLO code
 guards its divisions), an inactive one does no harm. Oversized shifts and conversions that do not fit are poison that HLO
