@@ -16,7 +16,7 @@ A file with a description of a GPU in XLA's text format is a device too; its nam
 
 A field that the description leaves out is taken from the newest known device whose PTX the GPU runs, and a remark says so.
 
-XLA's heuristics read every one of these fields. What only the cost model reads is in two more tables: a multiprocessor's limits and rates
+XLA's heuristics read every one of these fields. Fields for the cost model alone are in two more tables: a multiprocessor's limits and rates
 (`Device.multiprocessor`, by architecture), and clocks and latencies (`Device.rates`, by model); docs/cost_model.md cites their sources.
 
 Source: docs/reference/2 "Device numbers used by heuristics"; NVIDIA's data sheets for t4, a100 and b200; XLA device_description.proto for
@@ -42,13 +42,13 @@ class Multiprocessor:
     """Limits and rates of one multiprocessor, by architecture. Rates are lanes (threads' instructions) per clock.
 
     blocks_max            resident blocks
-    shared_unit_bytes     a block's shared memory is a multiple of it
-    shared_reserved_bytes what the system takes of each block's shared memory
+    shared_unit_bytes     a block's shared memory is rounded up to a multiple of it
+    shared_reserved_bytes shared memory that the system reserves in each block
     fp32, fp16, fp64      additions and multiplications; fp16 counts instructions, each of which does two
     alu                   integers, comparisons, selections, logic
     special               reciprocal, exponential, sine ...; also conversions between floating point and integers
     load_store            accesses to memory, and shuffles
-    dependent_cycles      from an addition to one that reads its result
+    dependent_cycles      from an addition to an instruction that reads its result
     shared_cycles         from a load of shared memory to an instruction that reads it
     fp64_cycles           as dependent_cycles, for f64
     """
@@ -67,7 +67,7 @@ class Multiprocessor:
     dependent_cycles: int = 4
     registers: int = 65536
     registers_unit: int = 256
-    """Registers are given to a warp in multiples of it."""
+    """A warp's registers are rounded up to a multiple of it."""
     schedulers: int = 4
     """Each has a quarter of the registers and starts one instruction per clock."""
 
@@ -89,9 +89,9 @@ _MULTIPROCESSORS = {
 class Rates:
     """Clock, second-level cache and latencies of one GPU model, for the cost model.
 
-    clock_hz            the highest, which a kernel bound by memory runs at
-    l2_bytes_per_s      of hits, as measured, or three quarters of the cache's width times the clock
-    memory_ns           from a load to its value out of memory, nothing else going on
+    clock_hz            the highest; kernels bound by memory run at it
+    l2_bytes_per_s      bandwidth of cache hits: measured, or three quarters of the cache's width times the clock
+    memory_ns           latency of a load from memory on an idle GPU
     """
 
     clock_hz: int
@@ -150,13 +150,13 @@ class Device:
 
     @property
     def multiprocessor(self) -> Multiprocessor:
-        """Of its architecture; of one that is not known, that of the newest known architecture that is not newer."""
+        """The row of its architecture; for an unknown one, that of the newest known architecture that is not newer."""
         found = _MULTIPROCESSORS.get(self.architecture)
         return found or _MULTIPROCESSORS[device_running(self.architecture).architecture]
 
     @property
     def rates(self) -> Rates:
-        """Of its model; of a GPU that is described in a file, those of the known device that is most like it."""
+        """The row of its model; for a GPU described in a file, that of the most similar known device."""
         return _RATES.get(self.name) or _RATES[device_running(self.architecture).name]
 
 
@@ -170,7 +170,7 @@ DEVICES: tuple[Device, ...] = (
     Device("b200", "sm_100", 148, 2048, 228 * _K, 227 * _K, 126 * _K * _K, 8000 * 10**9),
 )
 DEFAULT_DEVICE = "h200"
-# An architecture that several devices have, such as sm_90, means the last of them.
+# An architecture that several devices have, such as sm_90, stands for the last of them.
 _BY_NAME = {d.architecture: d for d in DEVICES} | {d.name: d for d in DEVICES}
 
 
@@ -218,7 +218,7 @@ _ADDED: dict[str, Device] = {}
 def register_device(added: Device) -> None:
     """Makes a GPU from outside the package known by its name.
 
-    raises  UsageError for what is no device, for numbers and an architecture that no GPU has, and for a name that is known
+    raises  UsageError if it is no device, for numbers or an architecture that no GPU has, and for a name that is taken
     """
     if not isinstance(added, Device):  # pyright: ignore[reportUnnecessaryIsInstance]  (from outside)
         raise UsageError(f"{added!r} is not a Device", stage="plugins", help='replace(device("h200"), name=...)')

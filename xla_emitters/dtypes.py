@@ -1,4 +1,4 @@
-"""HLO's element types, one row each: how wide, what the `hlo` dialect calls them, what kernels store, what NumPy holds.
+"""HLO's element types, one row each: width, type in the `hlo` dialect, storage type in kernels, NumPy type.
 
     >>> dtype("bf16").bits, str(dtype("bf16").ir_type), dtype("bf16").numpy.name
     (16, 'bf16', 'bfloat16')
@@ -7,7 +7,7 @@
 
 HLO's signed integers are signless in IR (s32 is i32), unsigned ones keep their sign in the `hlo` dialect (u32 is ui32) and lose
 it in kernels. pred is i1 in the `hlo` dialect and one byte, 0 or 1, in kernels. Types without storage here (token, opaque,
-six-bit floats) parse, verify and print, and are refused by name when something would have to store them.
+six-bit floats) parse, verify and print, and are refused by name where they would have to be stored.
 Source: docs/reference/1 5.1 "Types" and 6.4 "Dtypes".
 """
 
@@ -33,7 +33,7 @@ NumpyType: TypeAlias = np.dtype[Any]
 
 
 class Kind(Enum):
-    """What arithmetic a type has."""
+    """The kind of arithmetic that a type has."""
 
     PRED = "pred"
     SIGNED = "signed"
@@ -43,11 +43,11 @@ class Kind(Enum):
 
 
 class Specials(Enum):
-    """What a float format has beside numbers, and in which patterns.
+    """The special values of a float format, and their bit patterns.
 
     IEEE      the largest exponent: infinity with fraction 0, else NaN
-    TOP_NAN   NaN is all ones; there is no infinity
-    ZERO_NAN  NaN is what would be -0; there is no infinity and no -0
+    TOP_NAN   NaN is all ones; no infinity
+    ZERO_NAN  NaN is the pattern of -0; no infinity and no -0
     NONE      every pattern is a number
     """
 
@@ -61,10 +61,10 @@ class Specials(Enum):
 class FloatFormat:
     """The bits of a float type: sign, exponent, fraction. With exponent 0 a number is subnormal.
 
-    bias      what the exponent field is above the power of two
-    has_sign  a type without sign, f8e8m0fnu, has no zero and no subnormal numbers either
+    bias      exponent field of 1.0
+    has_sign  f8e8m0fnu, the type without sign, has no zero and no subnormal numbers either
 
-    Patterns are integers, the sign's bit left out.
+    Patterns are integers without the sign bit.
 
     >>> half = dtype("f16").float_format
     >>> hex(half.sign), hex(half.one), hex(half.largest), hex(half.beyond), half.max, half.smallest_normal
@@ -87,7 +87,7 @@ class FloatFormat:
 
     @property
     def sign(self) -> int:
-        """The bit; 0 in a type without sign."""
+        """The sign bit; 0 in a type without sign."""
         return self._patterns if self.has_sign else 0
 
     @property
@@ -108,12 +108,12 @@ class FloatFormat:
 
     @property
     def beyond(self) -> int:
-        """The pattern that a larger value is rounded to: infinity, NaN, or the largest finite value."""
+        """The pattern that a value above the largest is rounded to: infinity, NaN, or the largest finite value."""
         return self.largest if self.specials is Specials.NONE else self.largest + 1
 
     @property
     def nan(self) -> int:
-        """The pattern that NaN is rounded to: a quiet NaN, or in a type without NaN the sign's bit, for a zero."""
+        """The pattern that NaN is rounded to: a quiet NaN, or in a type without NaN the sign bit, which is a zero."""
         match self.specials:
             case Specials.IEEE:
                 return self.beyond | 1 << self.fraction_bits - 1
@@ -124,7 +124,7 @@ class FloatFormat:
 
     @property
     def below(self) -> int:
-        """The pattern that what is too small is rounded to: zero, or NaN in a type without zero."""
+        """The pattern that a value too small is rounded to: zero, or NaN in a type without zero."""
         return 0 if self.has_sign else self.nan
 
     @property
@@ -150,7 +150,7 @@ class FloatFormat:
         return self._value(1 << self.fraction_bits if self.has_sign else 0)
 
     def _value(self, pattern: int) -> float:
-        """What a pattern of a normal number is."""
+        """The value of a normal number's pattern."""
         implicit = 1 << self.fraction_bits
         power = (pattern >> self.fraction_bits) - self.bias - self.fraction_bits
         return ldexp(pattern % implicit + implicit, power)
@@ -164,8 +164,8 @@ class DType:
     bits          storage bits of one element (pred 8; s4 is 4: two to a byte)
     ir_type       element type in the `hlo` dialect
     storage_type  element type in kernels: signless; pred, s1 and u1 are i8
-    numpy         what one logical array holds; sub-byte types take one byte an element
-    format        what the bits of a float are; None for other kinds
+    numpy         element type of a logical array; sub-byte types take one byte an element
+    format        the bits of a float type; None for other kinds
     """
 
     name: str
@@ -187,7 +187,7 @@ class DType:
 
     @property
     def significant_bits(self) -> int:
-        """Bits that make the value: 1 of the 8 of s1."""
+        """The bits that hold the value: 1 of the 8 of s1."""
         return int(self.name[1:]) if self.is_integer else self.bits
 
     @property
@@ -196,7 +196,7 @@ class DType:
 
     @property
     def is_narrow_float(self) -> bool:
-        """A float of eight bits or fewer: conversions alone compute with it."""
+        """A float of eight bits or fewer: only conversions exist for it."""
         return self.kind is Kind.FLOAT and self.bits < 16
 
     @property
@@ -207,7 +207,7 @@ class DType:
 
     @property
     def part(self) -> DType:
-        """The type of a complex number's parts; a real type is its own."""
+        """The type of a complex number's parts; for a real type, the type itself."""
         return {"c64": dtype("f32"), "c128": dtype("f64")}.get(self.name, self)
 
 
@@ -278,7 +278,7 @@ _BY_IR_TYPE = {row.ir_type: row for row in DTYPES}
 def dtype(name: str) -> DType:
     """The row for HLO's spelling `name`.
 
-    raises Unsupported naming the types there are.
+    raises Unsupported, which lists the known types.
     """
     if found := _BY_NAME.get(name):
         return found
@@ -289,7 +289,7 @@ def dtype(name: str) -> DType:
 def dtype_of(ir_type: Attribute) -> DType:
     """The row for an element type of the `hlo` dialect.
 
-    raises Unsupported when nothing stores it.
+    raises Unsupported for a type that cannot be stored.
     """
     if found := _BY_IR_TYPE.get(ir_type):
         return found

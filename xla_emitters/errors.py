@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 SHOWN = 20
-"""The number of errors of one run that are printed; the others are only counted."""
+"""Most errors of one run that are printed; the others are only counted."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class ToolError(XlaEmittersError):
 
 
 class PluginError(XlaEmittersError):
-    """Code that was added from outside this package failed, or did what it may not; the place is in that code."""
+    """Code from outside this package failed, or broke a rule for plugins; the place is in that code."""
 
 
 class InternalError(XlaEmittersError):

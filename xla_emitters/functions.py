@@ -1,14 +1,14 @@
-"""Real functions, one row each: what every layer calls them, how a GPU computes them, how far a kernel may be off.
+"""Real functions, one row each: their names in every layer, how a GPU computes them, the allowed error.
 
     HLO      %y = f32[8] exponential(%x)             opcode
     MLIR     %y = math.exp %x : f32                  op
     PTX      call @__nv_expf(%x)                     libdevice, where `gpu` is LIBDEVICE
     NumPy    np.exp                                  numpy
 
-A function that NumPy does not have (erf), or has for some types only, is computed by the reference and by the executor with a formula
-of its own each, so that one checks the other; its row has no `numpy`. Nothing is computed here.
+A function that NumPy lacks (erf), or has for some types only, is computed by the reference and by the executor with a separate formula
+each, so that one checks the other; its row has no `numpy`. This file computes nothing.
 
-Readers: HLO's rows (`dialects/hlo/elementwise.py`), the `math` dialect's ops that xDSL lacks, the passes that call libdevice, unroll loops
+Users: HLO's rows (`dialects/hlo/elementwise.py`), the `math` dialect's ops that xDSL lacks, the passes that call libdevice, unroll loops
 and rename ops for LLVM, the executor's rules, and the bounds that results are compared within.
 Source: docs/reference/contracts "Numbers"; NVIDIA's libdevice user guide; MLIR 22, math and LLVM dialects; XLA's optimize_loops.cc for
 `size`.
@@ -26,18 +26,18 @@ from xla_emitters.plugins import functions_of_entry_points, note, refuse_double
 
 
 class Gpu(Enum):
-    """What computes a function on the GPU."""
+    """How a GPU computes a function."""
 
     LIBDEVICE = "libdevice"
     INSTRUCTIONS = "instructions"
 
 
 class Size(Enum):
-    """How much code one use of a function is.
+    """Code size of one use of a function.
 
     SMALL   an instruction or two
     MEDIUM  a call that is inlined, or a polynomial
-    LARGE   so much that a loop that holds it is not unrolled
+    LARGE   so large that a loop that contains it is not unrolled
     """
 
     SMALL = "small"
@@ -47,14 +47,14 @@ class Size(Enum):
 
 @dataclass(frozen=True)
 class Ulps:
-    """By how many units in the last place of its type a result may differ from the exact one, rounded. narrow: 16 bits or fewer."""
+    """Largest error of a result, in units in the last place of its type, against the exact value rounded. narrow: 16 bits or fewer."""
 
     f64: int
     f32: int
     narrow: int
 
     def of(self, bits: int) -> int:
-        """For a float type that is so wide."""
+        """The limit for a float type of that many bits."""
         return {64: self.f64, 32: self.f32}.get(bits, self.narrow)
 
 
@@ -63,20 +63,20 @@ EXACT, ROOT, TRANSCENDENTAL = Ulps(0, 0, 0), Ulps(2, 2, 2), Ulps(4, 6, 1)
 
 @dataclass(frozen=True)
 class RealFunction:
-    """One function of real numbers; None where there is no such name.
+    """One function of real numbers; None where a name does not exist.
 
     libdevice      the name without `__nv_` before it and f32's `f` after it
     op             MLIR's op, of the dialect `math` or `arith`
     opcode         HLO's opcode
     numpy          the function of `numpy` that both the reference and the executor use
-    ulps           what an HLO op may be off
-    operands       how many
-    gpu            what computes `op`
+    ulps           allowed error of the HLO op
+    operands       number of operands
+    gpu            how `op` is computed
     has_fast       libdevice has a `__nv_fast_` variant for f32
-    size           how much code `op` is
-    intrinsics     LLVM's ops that compute it; the first is what `op` becomes if `gpu` is INSTRUCTIONS, or of vectors
-    takes_complex  HLO has it of complex numbers too
-    complex_op     MLIR's op for those
+    size           code size of `op`
+    intrinsics     LLVM's ops that compute it; the first is used if `gpu` is INSTRUCTIONS, or for vectors
+    takes_complex  whether HLO has it for complex numbers too
+    complex_op     MLIR's op for complex numbers
     """
 
     libdevice: str | None = None
@@ -174,14 +174,14 @@ BY_OP: dict[str, RealFunction] = {row.op: row for row in FUNCTIONS if row.op}
 BY_LIBDEVICE: dict[str, RealFunction] = {row.libdevice: row for row in FUNCTIONS if row.libdevice}
 
 READERS = ("xla_emitters.dialects.hlo.elementwise", "xla_emitters.dialects.mlir.math", "xla_emitters.runtime.simt.math")
-"""The modules that make their tables of these rows when they are imported."""
+"""The modules that build tables from these rows when they are imported."""
 
 
 def register_function(row: RealFunction) -> None:
     """Adds a function from outside the package, as an op of HLO and of MLIR's dialect `math`; before anything is read or compiled.
 
-    row     with names in all four: it is computed by libdevice, and by NumPy in the reference
-    raises  UsageError for a row that lacks a name, or has one that is taken, and where the tables have been made
+    row     with all four names: it is computed by libdevice, and by NumPy in the reference
+    raises  UsageError for a row without a name, or with one that is taken, and if the tables are built already
     """
     if late := [name for name in READERS if name in sys.modules]:
         raise UsageError(
@@ -199,7 +199,7 @@ def _add(row: RealFunction, file: Path | None) -> None:
         raise UsageError("a function is given with opcode, op, libdevice and numpy", stage="plugins")
     if not row.op.startswith("math."):
         raise UsageError(f"'{row.op}' is no op of the dialect math", stage="plugins", help=f"math.{row.libdevice}")
-    # Imported here: rows of this package need no look.
+    # Imported here: rows of this package need no check.
     import numpy as np
 
     if not hasattr(np, row.numpy):

@@ -1,13 +1,13 @@
-"""Sizes of buffers as values: whether two buffers have one shape, or as many elements, before a program runs.
+"""Sizes of buffers as values: whether two buffers have one shape, or equally many elements, before a program runs.
 
     %x = memref.alloc(%b, %s) {disc.sizes = ["b", "s", "32"]} : memref<?x?x32xf32, "gpu">       b x s x 32
     %y = memref.alloc(%n)     {disc.sizes = ["b*s", "32"]}    : memref<?x32xf32, "gpu">         as many elements as %x
     func.func @main(%a: memref<?xf32, "gpu"> {disc.sizes = ["b"]})
-    lmhlo.while ... {disc.sizes = [["b"], ["?"]]}                                               of each buffer that it carries
+    lmhlo.while ... {disc.sizes = [["b"], ["?"]]}                                               for each buffer that it carries
 
-The attribute is attached by `disc-legalize-to-lhlo`, which knows the sizes of tensors over the program's symbols; its texts are those of
-`shapes`. A size that it does not say ("?"), and every size of IR without it, is the SSA value with which the buffer was allocated: two
-sizes are then equal if they are sums and products of the same values.
+The attribute is attached by `disc-legalize-to-lhlo`, which knows the sizes of tensors over the program's symbols; its texts are in the
+syntax of `shapes`. A size that is unknown there ("?"), and every size of IR without it, is the SSA value with which the buffer was
+allocated: two sizes are then equal if they are sums and products of the same values.
 Source: docs/reference/4 3.1.
 """
 
@@ -30,14 +30,14 @@ UNSAID = "?"
 
 
 def sizes_attribute(sizes: Sequence[str | None]) -> ArrayAttr[StringAttr]:
-    """The attribute for these sizes as text; None: not said."""
+    """The attribute for these sizes as text; None: unknown."""
     return ArrayAttr([StringAttr(UNSAID if size is None else size) for size in sizes])
 
 
 class BufferSizes:
-    """The sizes of the buffers of a function. Sizes of SSA values get names that hold as long as this object.
+    """The sizes of the buffers of a function. Sizes that are SSA values get names, valid for the lifetime of this object.
 
-    from_allocations  a number is the size that a buffer which was allocated with it says
+    from_allocations  an SSA value has the size that the attribute of a buffer allocated with it states
     """
 
     def __init__(self, *, from_allocations: bool = False) -> None:
@@ -68,11 +68,11 @@ class BufferSizes:
         return self.of(a) == self.of(b)
 
     def same_count(self, a: SSAValue, b: SSAValue) -> bool:
-        """Whether two buffers are known to have as many elements."""
+        """Whether two buffers are known to have equally many elements."""
         return self.elements(a) == self.elements(b)
 
     def text(self, buffer: SSAValue) -> str:
-        """The shape as text, such as `b,s,32`; a size that has no name is `?`."""
+        """The shape as text, such as `b,s,32`; a size without a name is `?`."""
         found = self.of(buffer)
         return ",".join(str(size).replace(" ", "") if self.is_named(size) else UNSAID for size in found)
 
@@ -102,7 +102,7 @@ class BufferSizes:
                 return self._symbol(value)
 
     def _unknown(self, buffer: SSAValue, dim: int, text: str) -> Size:
-        """A size that the type leaves open."""
+        """A size that the type leaves unknown."""
         if text != UNSAID:
             return _parsed(text)
         op = buffer.owner
@@ -122,7 +122,7 @@ def same_shape(a: SSAValue, b: SSAValue) -> bool:
 
 
 def same_count(a: SSAValue, b: SSAValue) -> bool:
-    """Whether two buffers are known to have as many elements."""
+    """Whether two buffers are known to have equally many elements."""
     return BufferSizes().same_count(a, b)
 
 
@@ -138,7 +138,7 @@ _parsed = lru_cache(parse_size)
 
 
 def said_of(buffer: SSAValue) -> ArrayAttr[StringAttr] | None:
-    """What `disc.sizes` says of a buffer; None where nothing does."""
+    """The attribute `disc.sizes` of a buffer; None if there is none."""
     said: Attribute | None = None
     if isinstance(buffer, OpResult):
         said = buffer.op.attributes.get(SIZES)
@@ -150,7 +150,7 @@ def said_of(buffer: SSAValue) -> ArrayAttr[StringAttr] | None:
 
 
 def _said_of_number(value: SSAValue) -> str | None:
-    """What a buffer that was allocated with a number says of that size; None where none says anything."""
+    """The text of the size that an SSA value has according to a buffer allocated with it; None if there is none."""
     for use in value.uses:
         op = use.operation
         if not isinstance(op, memref.AllocOp | memref.AllocaOp | lmhlo.IncRefOp):

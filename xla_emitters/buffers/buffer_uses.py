@@ -1,4 +1,4 @@
-"""What an op does with a buffer that it takes, and where in a block that is.
+"""How an op uses a buffer operand, and the positions of uses in a block.
 
 memref.dealloc %b              frees                     lmhlo.add %x, %y -> %b, memref.store      write
 memref.dim %b                  asks for a size           func.return %b, lmhlo.terminator %b       give away, as does lmhlo.while (%b)
@@ -35,7 +35,7 @@ def writes(use: Use) -> bool:
 
 
 def updated_in_place(op: Operation) -> list[SSAValue]:
-    """The buffers that an op changes in part: the array that it updates and its result are one buffer."""
+    """The buffers that an op changes in part: the updated array and the result are one buffer."""
     return [buffer for buffer in op.outputs if buffer in op.inputs] if isinstance(op, BufferOp) else []
 
 
@@ -49,7 +49,7 @@ def reads(use: Use) -> bool:
 
 
 def place_in(block: Block, op: Operation) -> Operation | None:
-    """The op of `block` that is `op`, or encloses it; None where `op` is not inside."""
+    """The op of `block` that is `op`, or encloses it; None if `op` is not inside."""
     inside: Operation | None = op
     while inside is not None and inside.parent is not block:
         inside = inside.parent_op()
@@ -57,7 +57,7 @@ def place_in(block: Block, op: Operation) -> Operation | None:
 
 
 def is_after(later: Operation, earlier: Operation) -> bool:
-    """Whether `later`, or what encloses it, is behind `earlier` in the block of `earlier`; of a fusion's op, in that of the fusion."""
+    """Whether `later`, or an op around it, is behind `earlier` in the block of `earlier`; for an op in a fusion, in the fusion's block."""
     holder = earlier.parent_op()
     earlier = holder if isinstance(holder, lmhlo.FusionOp) else earlier
     assert earlier.parent is not None
@@ -66,7 +66,7 @@ def is_after(later: Operation, earlier: Operation) -> bool:
 
 
 def is_before(earlier: Operation, later: Operation) -> bool:
-    """Whether `earlier`, or what encloses it, is before `later`, or what encloses that, in a block that has both."""
+    """Whether `earlier`, or an op around it, is before `later`, or an op around that, in their common block."""
     holder: Operation | None = earlier
     while holder is not None and holder.parent is not None:
         if (at := place_in(holder.parent, later)) is not None:

@@ -1,13 +1,13 @@
-"""Each buffer is allocated just before its first use, and freed just after its last.
+"""Allocates each buffer just before its first use, and frees it just after its last.
 
     %a = alloc; %b = alloc                          %a = alloc
     op1 -> %a                                       op1 -> %a
     op2 -> %b                             ->        dealloc %a
     dealloc %a; dealloc %b                          %b = alloc; op2 -> %b; dealloc %b
 
-Within the block that allocates, or frees: a use inside a region counts as one of the op that has the region, so that a buffer which two
-branches use is allocated before both. Another name of a buffer holds a reference of its own (`lmhlo.inc_ref`), so the first name can be
-freed while the second is in use. To free early is safe where the device's pool is ordered as its stream is: what was launched before the
+Ops move within their block: a use inside a region counts as one of the op that has the region, so that a buffer used in two
+branches is allocated before both. Another name of a buffer holds a reference of its own (`lmhlo.inc_ref`), so the first name can be
+freed while the second is in use. To free early is safe if the device's pool is ordered like its stream: kernels launched before the
 deallocation still sees the buffer.
 Source: seed document, "DhloBufferOptimization"; docs/reference/4 1.3.
 """
@@ -32,7 +32,7 @@ class DiscBufferOptimizationPass(KernelPass):
     name = "disc-buffer-optimization"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        # An op that moves stays behind, or before, all other uses of its buffer, so these numbers stay good.
+        # A moved op stays behind, or before, all other uses of its buffer, so these numbers stay valid.
         order = {inner: number for number, inner in enumerate(op.walk())}
         for inner in list(order):
             if isinstance(inner, memref.AllocOp) and (places := _uses_in(inner, inner.memref)):
@@ -44,7 +44,7 @@ class DiscBufferOptimizationPass(KernelPass):
 
 
 def _uses_in(op: Operation, buffer: SSAValue) -> list[Operation]:
-    """The ops around `op`, in its block, that use a buffer, make it, or have a region that does."""
+    """The ops in the block of `op` that use a buffer, allocate it, or have a region that uses it."""
     assert op.parent is not None
     users = [use.operation for use in uses_of(buffer)]
     if isinstance(buffer.owner, Operation) and buffer.owner is not op:

@@ -1,12 +1,12 @@
-"""Buffers that are written and never read are removed, with what writes them; as are those whose elements are loaded and not used.
+"""Removes buffers that are never read, with the ops that write them; also buffers whose loaded elements are unused.
 
     %t = memref.alloc() : memref<4xf32, "gpu">
     lmhlo.abs %x -> %t                                        ->       (nothing)
     %v = memref.load %t[%i]      (%v has no use)
     memref.dealloc %t
 
-Again and again, for what a removed op read may be read by nothing else. An op with several results goes when nothing reads any of them. A
-buffer that is given away stays; so does an op that may stop the program, such as an assertion, for it has no result.
+Repeated, since a removed op may have been the last reader of another buffer. An op with several results is removed when none is read. A
+buffer that is given away stays; so does an op that may stop the program, such as an assertion, because it has no result.
 Source: seed document, "DeadTempBufferRemoval"; docs/reference/4 1.3.
 """
 
@@ -40,11 +40,11 @@ class DiscDeadTempBufferRemovalPass(KernelPass):
 
 
 CHECKING = frozenset(("lmhlo.set_dimension_size",))
-"""Ops that check a number of data which is their result's size: others read that size without the result."""
+"""Ops that check a number computed from data, which is their result's size: the size is used even if the result is not."""
 
 
 def _is_never_read(buffer: SSAValue) -> bool:
-    """Whether a buffer that is allocated is only freed, and written by ops whose other results nobody reads either."""
+    """Whether a buffer is only freed, and written by ops whose other results are never read either."""
     return isinstance(buffer.owner, Allocation) and all(map(_tells_nothing, uses_of(buffer)))
 
 
@@ -59,13 +59,13 @@ def _tells_nothing(use: Use) -> bool:
 
 
 def _is_written_alone(buffer: SSAValue, op: Operation) -> bool:
-    """Whether nothing but `op` uses a buffer that is allocated, and its deallocation."""
+    """Whether `op` and the deallocation are the only uses of an allocated buffer."""
     is_ours = isinstance(buffer.owner, Allocation)
     return is_ours and all(use.operation is op or frees(use) for use in uses_of(buffer))
 
 
 def _remove(alloc: Allocation) -> list[Allocation]:
-    """Erases a buffer and what uses it; returns the allocations of buffers that these ops read, or wrote too."""
+    """Erases a buffer and the ops that use it; returns the allocations of the other buffers that these ops read or wrote."""
     freed = list[Allocation]()
     users = dict.fromkeys(use.operation for use in uses_of(alloc.memref))
     for op in users:

@@ -1,10 +1,10 @@
-"""Fusions become their ops again, for a host that computes op by op.
+"""Replaces fusions by their ops, for a host that computes op by op.
 
     "lmhlo.fusion"() ({ lmhlo.abs %x -> %t; lmhlo.negate %t -> %y; lmhlo.terminator })        ->      lmhlo.abs %x -> %t
                                                                                                      lmhlo.negate %t -> %y
 
-NumPy has no kernels: a buffer between two ops of a fusion lives from one to the other (`disc-buffer-optimization`, behind this), and not
-as long as the fusion; its constants are those of the program. Not one of the seed's passes, and not on the road to kernels.
+NumPy has no kernels: a buffer between two ops of a fusion lives from one to the other (`disc-buffer-optimization` runs after this), not
+as long as the fusion; its constants become the program's. Not one of the seed's passes, and not used on the way to kernels.
 """
 
 from __future__ import annotations

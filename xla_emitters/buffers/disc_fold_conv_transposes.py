@@ -1,4 +1,4 @@
-"""A convolution reads what was transposed for it alone where it is: its labels say the order of dimensions. On buffers, for a CPU.
+"""Folds a transpose into the convolution that alone reads it: the labels state the order of dimensions. On buffers, for a CPU.
 
     "lmhlo.fusion"() <{kind = "kLoop"}> ({
       lmhlo.transpose %w -> %t {dimensions = [3, 2, 0, 1]}                         lmhlo.dynamic_conv %x, %w, %p -> %y
@@ -6,10 +6,10 @@
     lmhlo.dynamic_conv %x, %t, %p -> %y {dim_labels = "bf01_oi01->bf01"}
     memref.dealloc %t
 
-`disc-conv-rewriter` gives convolutions the layout of a GPU's library, and so every call would transpose all filters. Machine code for a CPU
-reads any layout. The convolution runs later than the transpose did: the array must still be there, with the same elements. That is so for
-arguments that the program does not own, and for buffers that are written before the transpose only; these are freed after the convolution.
-A fusion in which nothing is left is removed. Other transposes stay: of what the same fusion computes, or read by other ops too.
+`disc-conv-rewriter` gives convolutions the layout of a GPU's library, so every call would transpose all filters. Machine code for a CPU
+reads any layout. The convolution runs later than the transpose did: the array must still exist then, unchanged. This holds for
+arguments that the program does not own, and for buffers that are only written before the transpose; these are freed after the convolution.
+An empty fusion is removed. Other transposes stay: of a value that the same fusion computes, or with other readers.
 
 Source: none; BladeDISC has one layout for each library.
 """
@@ -51,7 +51,7 @@ class DiscFoldConvTransposesPass(KernelPass):
 
 
 def _convolutions_of(transpose: BufferOp) -> list[BufferOp]:
-    """The readers of what is transposed, if all of them are convolutions behind it; else none."""
+    """The readers of the transpose's result, if all of them are convolutions behind it; else []."""
     (buffer,) = transpose.outputs
     found = list[BufferOp]()
     for use in uses_of(buffer):
@@ -69,7 +69,7 @@ def _convolutions_of(transpose: BufferOp) -> list[BufferOp]:
 
 
 def _why_not(transpose: BufferOp, convs: list[BufferOp]) -> str | None:
-    """Why the convolutions cannot read what the transpose reads; None: they can."""
+    """Why the convolutions cannot read the transpose's operand; None: they can."""
     (source,) = transpose.inputs
     if isinstance(source, BlockArgument):
         function = source.block.parent_op()
@@ -93,7 +93,7 @@ def _why_not(transpose: BufferOp, convs: list[BufferOp]) -> str | None:
 
 
 def _placed(op: Operation) -> Operation:
-    """The op, or the fusion that it is in."""
+    """The op, or the fusion around it."""
     holder = op.parent_op()
     return holder if isinstance(holder, FusionOp) else op
 

@@ -1,4 +1,4 @@
-"""A buffer whose last use is a choice is freed in each branch, so that a branch may keep it, or write into it.
+"""Frees a buffer whose last use is a choice in each branch, so that a branch may keep it, or write into it.
 
     %r = lmhlo.case %i ({                               %r = lmhlo.case %i ({
       lmhlo.copy %x -> %o                                 lmhlo.copy %x -> %o
@@ -9,12 +9,12 @@
     })                                                    memref.dealloc %x
     memref.dealloc %x                                     lmhlo.terminator %p })
 
-A branch borrows what it reads from around. Where it yields that, it must yield a copy; a loop whose body is a choice between "change the
+A branch borrows outside buffers that it reads. To yield one, it must copy it; a loop whose body is a choice between "change the
 state" and "leave it" would copy the state each time. The branch that frees the buffer owns it: `disc-lower-to-buffer-alias` then yields
 %x itself, and `disc-update-in-place` lets an update write into it. A branch that does not use the buffer frees it too.
 
-The buffer is freed in the block of the choice, and nothing but the deallocation uses it behind the choice, or is given it. Outer choices
-are first: an inner one then finds the deallocation in its own block. Not one of the seed's passes.
+Conditions: the buffer is freed in the block of the choice, and its only use behind the choice is the deallocation. Outer choices
+come first: an inner one then finds the deallocation in its own block. Not one of the seed's passes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DiscFreeInBranchesPass(KernelPass):
 
 
 def _captured(choice: lmhlo.CaseOp) -> list[SSAValue]:
-    """The buffers from around that the branches use, each once."""
+    """The outside buffers that the branches use, each once."""
     used = (operand for inner in choice.walk() for operand in inner.operands if isinstance(operand.type, MemRefType))
     return list(dict.fromkeys(buffer for buffer in used if not choice.is_ancestor(buffer.owner)))
 

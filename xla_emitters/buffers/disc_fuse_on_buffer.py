@@ -1,29 +1,29 @@
-"""Ops on buffers that become one kernel go into the region of one op.
+"""Fuses ops on buffers: the ops of one kernel are moved into the region of one op.
 
     lmhlo.exponential %x -> %e                        "lmhlo.fusion"() <{fusion_name = "main_kLoop_add_0", kind = "kLoop"}> ({
     lmhlo.add %e, %y -> %o                ->            lmhlo.exponential %x -> %e
                                                         lmhlo.add %e, %y -> %o
                                                         lmhlo.terminator }) {disc.device = "gpu"}
 
-Buffers stay outside. What is written and used outside is a result of the kernel; the others hold what a thread keeps to itself.
+Buffers stay outside. A buffer that is written inside and used outside is a result of the kernel; the others are private to a thread.
 
-In each block, over and over until nothing changes, last ops first: an op joins the cluster of one that it reads, if the rules allow it
-(`fusion_rules`, `stitch_rules`) and nothing must run between them (`fusion_graph`). Last ops first, because what is cheap to compute
-again, such as a broadcast, is best in the kernel that reads it. Then clusters that do not depend on each other join if the rules
-allow it ("horizontal") and they are not known to be large. A fusion is then where all that it needs has run; one that reads arguments
-only, such as a filter in another layout, is where it is needed first, so that its buffer lives shorter. Ops that give one number
+In each block, repeated until nothing changes, last ops first: an op joins the cluster of an op that it reads, if the rules allow it
+(`fusion_rules`, `stitch_rules`) and no other op must run between them (`fusion_graph`). Last ops first, because an op that is cheap to
+recompute, such as a broadcast, is best in the kernel that reads it. Then independent clusters join if the rules allow it
+("horizontal") and they are not known to be large. A fusion is placed as soon as its operands are computed; one that reads arguments
+only, such as a filter in another layout, is placed just before its first use, so that its buffer lives shorter. Ops that give one number
 everywhere are copied into each fusion that reads them, with a buffer of their own.
 
-An op that joined none is a fusion of itself alone: on the device everything but library calls needs a kernel. (The seed drops these, and
-its loop pass takes single ops too.) A reshape or a copy that is alone, or that only makes a second result of what another op gives, stays
+An op that joined no cluster is a fusion of its own: on the device everything but library calls needs a kernel. (The seed drops these, and
+its loop pass takes single ops too.) A lone reshape or copy, or one that only makes a second result from another op's result, stays
 outside: it becomes a second name of a buffer, unless it is returned and the buffer is an argument or a constant.
 
 Options
-    stitch          reductions of rows and what reads them are one kernel
-    horizontal      clusters that do not depend on each other join
-    mix_reductions  rows and columns are reduced in one kernel
+    stitch          reductions of rows and their readers are one kernel
+    horizontal      independent clusters join
+    mix_reductions  reductions of rows and of columns share a kernel
     transposes      transposes of two and three dimensions join others
-    most_buffers    that a kernel takes
+    most_buffers    limit of a kernel's arrays
 
 Why two neighbours were not fused is a remark. Source: seed document, "DhloFuseOnBuffer"; docs/reference/4 3.3.
 """
@@ -69,11 +69,11 @@ from xla_emitters.rewrite.locations import fuse_locations
 from xla_emitters.shapes import Size
 
 SHARED = "disc.shared"
-"""Of a fusion of kind kStitch: the names of the reductions that a block keeps the results of."""
+"""Attribute of a kStitch fusion: the names of the reductions whose results a block keeps."""
 NOT_ASKED = frozenset(("constant", "copy", "d2h", "dot", "dynamic-conv", "convolution", "h2d"))
-"""Ops of the device that are known to need no kernel of ours."""
+"""Ops of the device that never need a kernel of ours."""
 LARGE = 1 << 16
-"""Elements that are known to be so many are worth a launch: such clusters join no others that they do not depend on."""
+"""Clusters known to have so many elements are worth a launch each: they do not join independent ones."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class DiscFuseOnBufferPass(KernelPass):
                 _FunctionFusion(self, function).run()
 
     def judge(self, group: Group, *, connected: bool = True) -> Verdict:
-        """Whether a group is a fusion; `connected`: not of ops that have nothing to do with each other."""
+        """Whether a group is a fusion; `connected`: whether its ops depend on each other."""
         verdict = base_rules(group, self.most_buffers, mix_reductions=self.mix_reductions)
         has_rows = any(part.reduces == ROW for part in group.reductions)
         if isinstance(verdict, Fusion) or not (self.stitch and has_rows and connected):
@@ -108,10 +108,10 @@ class DiscFuseOnBufferPass(KernelPass):
 
 
 class _FunctionFusion:
-    """One function.
+    """The fusions of one function.
 
     parts   the ops that can be in a fusion
-    splats  buffers that hold one number everywhere -> the op that writes it
+    splats  buffers that hold one number everywhere -> the op that writes them
     """
 
     def __init__(self, fuse: DiscFuseOnBufferPass, function: func.FuncOp) -> None:
@@ -160,7 +160,7 @@ class _FunctionFusion:
                 self.splats[op.outputs[0]] = op
 
     def _finish_splat(self, op: BufferOp) -> None:
-        """What nothing reads any more is erased; what is left and no constant gets a kernel."""
+        """Erases an op without readers; one that remains and is no constant gets a kernel."""
         (buffer,) = op.outputs
         if not [use for use in uses_of_elements(buffer) if use.operation is not op]:
             for user in [use.operation for use in uses_of(buffer)]:
@@ -175,7 +175,7 @@ class _FunctionFusion:
             Rewriter.insert_op(made, InsertPoint.before(place))
 
     def build(self, parts: Sequence[Part], fusion: Fusion) -> list[Operation]:
-        """Takes the ops from their block; returns the fusion, with the buffers of its own before and their ends behind it."""
+        """Moves the ops from their block into a fusion; returns it, with allocations of its buffers before and deallocations behind it."""
         group = Group(parts, self.sizes)
         name = f"{self.function.sym_name.data}_{fusion.kind}_{group.dominant().opcode.replace('-', '_')}"
         inside = list[Operation]()
@@ -222,7 +222,7 @@ class _FunctionFusion:
 
 
 class _BlockFusion:
-    """One block: its clusters, and why two of them are not one."""
+    """One block: its clusters, and the reasons why pairs of them are not fused."""
 
     def __init__(self, function: _FunctionFusion, block: Block) -> None:
         self.function = function
@@ -264,7 +264,7 @@ class _BlockFusion:
         Rewriter.insert_op(ordered, InsertPoint.before(self.terminator))
 
     def _is_of_arguments(self, cluster: int) -> bool:
-        """Whether a cluster reads arguments only, and writes none: what it gives may as well be made where it is needed first."""
+        """Whether a cluster reads arguments only, and writes none: it may then be placed just before its first use."""
         parts = [self.parts[number] for number in self.graph.members[cluster]] if cluster in self.parts else []
         given = {buffer for part in parts for buffer in part.writes}
         read = {buffer for part in parts for buffer in part.reads} - given
@@ -278,7 +278,7 @@ class _BlockFusion:
         return Group([self.parts[number] for number in numbers], self.function.sizes)
 
     def _try(self, producer: int, consumer: int, *, connected: bool = True) -> bool:
-        """Joins the clusters of two ops where that is allowed; remembers why not."""
+        """Joins the clusters of two ops if that is allowed; else records why not."""
         a, b = self.graph.cluster(producer), self.graph.cluster(consumer)
         if a == b:
             return False
@@ -305,7 +305,7 @@ class _BlockFusion:
         return None if self.graph.can_join(a, b) else between
 
     def _join_unrelated(self) -> None:
-        """Clusters with as many elements each, in one kernel; not large ones, which would only take their memory at the same time."""
+        """Joins clusters of equally many elements; not large ones, which would only need their memory at the same time."""
         alike = dict[Size, list[int]]()
         for cluster in list(self.graph.in_order()):
             if cluster in self.parts:
@@ -318,7 +318,7 @@ class _BlockFusion:
                 self._try(first, second, connected=False)
 
     def _remark(self) -> None:
-        """Says of each pair of neighbours why they are two kernels."""
+        """Remarks for each pair of neighbours why they are two kernels."""
         said = set[tuple[int, int]]()
         for producer, consumer in self.edges:
             pair = self.graph.cluster(producer), self.graph.cluster(consumer)
@@ -330,7 +330,7 @@ class _BlockFusion:
     # ---------------------------------------------------------------------------------------------------------- fusions
 
     def _made(self, parts: list[Part]) -> list[Operation]:
-        """The ops of a cluster: a fusion, and reshapes that are second names before and behind it."""
+        """The ops for a cluster: a fusion, and reshapes that are second names before and behind it."""
         before, behind = list[Part](), list[Part]()
         while (found := self._second_name(parts)) is not None:
             part, is_before = found
@@ -348,7 +348,7 @@ class _BlockFusion:
         return [*(part.op for part in before), *made, *(part.op for part in behind)]
 
     def _second_name(self, parts: Sequence[Part]) -> tuple[Part, bool] | None:
-        """A reshape that would write what exists already, and whether it is before the rest; None where each is needed."""
+        """A reshape that would write a copy of an existing array, and whether it comes before the rest; None if each is needed."""
         if len(parts) == 1:
             return None
         group = Group(parts, self.function.sizes)
@@ -371,21 +371,21 @@ def _may_be_a_name(op: BufferOp) -> bool:
 
 
 def _are_of_others(parts: Sequence[Part]) -> bool:
-    """Whether reshapes of a buffer that the block may not give away are given away: then they need a kernel, and copies a library call."""
+    """Whether reshapes of a buffer that the block does not own are given away: then they need a kernel, and copies a library call."""
     given = any(gives_away(use) for part in parts for use in part.uses)
     is_shaped = any(part.opcode != "copy" for part in parts)
     return given and is_shaped and not _is_ours(parts[0].reads[0], parts[0].op.parent)
 
 
 def _is_ours(buffer: SSAValue, block: Block | None) -> bool:
-    """Whether a block allocates a buffer, frees it, and writes what is no constant into it."""
+    """Whether a block allocates a buffer, frees it, and writes more than a constant into it."""
     if not isinstance(buffer.owner, memref.AllocOp) or buffer.owner.parent is not block:
         return False
     return not any(gives_away(use) or use.operation.name == "lmhlo.constant" for use in uses_of(buffer))
 
 
 def _blocks(function: func.FuncOp) -> Iterator[Block]:
-    """The blocks of a function and of the regions inside, those of fusions left out, outer ones first."""
+    """The blocks of a function and of the regions inside, except those of fusions, outer ones first."""
     for op in function.walk():
         if not isinstance(op, FusionOp):
             for region in op.regions:
@@ -393,14 +393,14 @@ def _blocks(function: func.FuncOp) -> Iterator[Block]:
 
 
 def _buffer_ops(function: func.FuncOp) -> Iterator[BufferOp]:
-    """The ops on buffers that are in no fusion, outer ones before those inside of them."""
+    """The ops on buffers outside of fusions, outer ones before the ops inside of them."""
     for op in function.walk():
         if isinstance(op, BufferOp) and not isinstance(op.parent_op(), FusionOp):
             yield op
 
 
 def _frees_last(function: func.FuncOp) -> None:
-    """Moves what frees to the end of its block, so that nothing is freed between ops that become one."""
+    """Moves deallocations to the end of their block, so that none is between ops that are fused."""
     for block in _blocks(function):
         if block.last_op is None:
             continue
@@ -411,7 +411,7 @@ def _frees_last(function: func.FuncOp) -> None:
 
 
 def _dead(function: func.FuncOp) -> set[Operation]:
-    """The ops whose results nothing reads but such ops."""
+    """The ops whose results have no readers except other dead ops."""
     dead = set[Operation]()
     for op in reversed(list(_buffer_ops(function))):
         users = [use.operation for buffer in op.outputs for use in uses_of_elements(buffer)]

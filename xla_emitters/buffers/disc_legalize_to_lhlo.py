@@ -1,4 +1,4 @@
-"""Values become buffers: each `hlo` op its kin of `lmhlo`, with its result in a buffer that is allocated before it.
+"""Lowers `hlo` on tensors to `lmhlo` on buffers: each op writes its result into a buffer that is allocated before it.
 
     hlo.computation @main entry {                        func.func @main(%x: memref<?x4xf32, "gpu">) -> memref<?x4xf32, "gpu"> {
       %x = hlo.parameter 0 : tensor<?x4xf32>               %n = memref.dim %x, %c0
@@ -6,17 +6,17 @@
       hlo.return %y                                        lmhlo.abs %x -> %y
     }                                                      return %y }
 
-A buffer is in the memory of the device that runs its op (attribute `disc.device`, by default "gpu"). Sizes that the type leaves open are
-code: `result_sizes`; as text over the program's symbols they are in the attribute `disc.sizes` (`buffer_sizes`), by which passes that
-follow know what is equal. `get_dimension_size` is a `memref.dim` that is stored; tuples are lists of buffers and leave no op; loops and
-branches take the computations that they run into their regions. Computations that ops apply per element stay, called by symbol.
+A buffer is in the memory of the device that runs its op (attribute `disc.device`, by default "gpu"). Sizes that the type leaves unknown
+are code: `result_sizes`; as text over the program's symbols they are in the attribute `disc.sizes` (`buffer_sizes`), from which later
+passes know which sizes are equal. `get_dimension_size` becomes a `memref.dim` that is stored; tuples are lists of buffers without an op;
+loops and branches inline the computations that they run into their regions. Computations that ops apply per element stay, called by symbol.
 
-Who frees what: a block owns the buffers that are allocated in it, those that its loops and branches return, and in a loop's body those that
-it carries. What it owns and does not yield it frees, after its last op (`disc-buffer-optimization` moves that forward). What it yields or
-returns must be its own, and once: a copy is made of everything else, so that no result is an argument, or another result. Arguments that
+Ownership: a block owns the buffers that are allocated in it, those that its loops and branches return, and a loop's body those that
+it carries. It frees owned buffers that it does not yield, after its last op (`disc-buffer-optimization` frees them earlier). A yielded or
+returned buffer must be owned, and yielded once; others are copied, so that no result is an argument, or another result. Arguments that
 the caller donates (`tf.aliasing_output`, `jax.buffer_donor`, as JAX writes it) are the entry's own: attribute `disc.donated`.
 
-Without: calls (run `disc-inliner` first), fusions of HLO, tokens, results that are tuples of tuples.
+Not supported: calls (run `disc-inliner` first), fusions of HLO, tokens, results that are tuples of tuples.
 Source: seed document, "DHloLegalizeToLhlo"; docs/reference/4 1.3.
 """
 
@@ -86,7 +86,7 @@ class DiscLegalizeToLhloPass(KernelPass):
 
 
 def _function(entry: ComputationOp, names: SizeNames) -> func.FuncOp:
-    """The entry as a function of buffers; `names` are the sizes of its values."""
+    """The entry as a function of buffers; `names` gives the sizes of its values."""
     parameters = entry.parameters
     types = [_buffers(parameter) for parameter in parameters]
     block = Block(arg_types=[ir_type for leaves in types for ir_type in leaves])
@@ -117,13 +117,13 @@ def _function(entry: ComputationOp, names: SizeNames) -> func.FuncOp:
 
 
 def is_donated(parameter: ParameterOp) -> bool:
-    """Whether the caller gives the argument's memory away, as JAX says it: for a certain result, or for any."""
+    """Whether the caller donates the argument's memory, by JAX's attributes: to a certain result, or to any."""
     to_any = parameter.attributes.get("jax.buffer_donor")
     return "tf.aliasing_output" in parameter.attributes or to_any == StringAttr("true")
 
 
 def _sizes(names: SizeNames, value: SSAValue) -> list[ArrayAttr[StringAttr] | None]:
-    """What `disc.sizes` says of each array of a value; None where its type says all."""
+    """The `disc.sizes` of each array of a value; None for a static type."""
     leaves = leaf_types(value.type)
     found = names.of(value) or [(None,) * as_array(leaf).get_num_dims() for leaf in leaves]
     return [
@@ -133,7 +133,7 @@ def _sizes(names: SizeNames, value: SSAValue) -> list[ArrayAttr[StringAttr] | No
 
 
 def _arrays(op: HloOp, ir_type: Attribute) -> tuple[Attribute, ...]:
-    """The types of the arrays of a value. raises Unsupported for tokens and the like."""
+    """The types of the arrays of a value. raises Unsupported for tokens and other types."""
     leaves = leaf_types(ir_type)
     if not all(map(is_array, leaves)):
         raise refusal(NAME, op, f"'{op.opcode}' has a value without an array ({ir_type}), which no buffer holds")
@@ -150,17 +150,17 @@ def _buffers(op: HloOp) -> list[Attribute]:
 
 
 def _devices(op: HloOp, count: int) -> list[str]:
-    """Where each of `count` arrays of the op's value is: one device for all, or a list of them."""
+    """The device of each of `count` arrays of the op's value: one for all, or a list of them."""
     devices = devices_of(op) or (GPU,)
     return list(devices) if len(devices) == count else [devices[0]] * count
 
 
 class _Body:
-    """The instructions of a computation, written into one block.
+    """Writes the instructions of a computation into one block.
 
-    values  the buffers of tensors, those of the computation's parameters at first
-    names   the sizes of values
-    owned   buffers that this block is given, and frees or yields
+    values  the buffers of tensors; at first, those of the computation's parameters
+    names   gives the sizes of values
+    owned   buffers that this block owns: it frees or yields them
     """
 
     def __init__(
@@ -185,9 +185,9 @@ class _Body:
         return self.values[self.computation.root]
 
     def yielded(self, leaves: Leaves, types: Sequence[Attribute]) -> Leaves:
-        """What the block gives away: its own buffers, each once, and copies of all others; the rest of its own is freed.
+        """The buffers that the block yields: owned ones, each once, and copies of all others; frees its other buffers.
 
-        types  what is given must have: a buffer in another memory is a copy
+        types  required types: a buffer in another memory is copied
         """
         given = dict[SSAValue, None]()
         for leaf, ir_type in zip(leaves, types, strict=True):
@@ -264,7 +264,7 @@ class _Body:
     def _allocate(
         self, ir_type: Attribute, sizes: Sequence[Number], said: ArrayAttr[StringAttr] | None = None
     ) -> SSAValue:
-        """A buffer of this block; `sizes` are all sizes of the array, `said` its `disc.sizes`."""
+        """A buffer of this block; `sizes` are all sizes of the array, `said` is its `disc.sizes`."""
         known = tensor_of(ir_type).get_shape()
         unknown = [self.code.value(size) for size, static in zip(sizes, known, strict=True) if static < 0]
         alloc = memref.AllocOp(unknown, [], ir_type)
@@ -276,7 +276,7 @@ class _Body:
         return made
 
     def _copy(self, buffer: SSAValue, ir_type: Attribute) -> SSAValue:
-        """A copy that the block may give away; no device is said: `disc-placement-fixer` does."""
+        """A copy that the block owns; its device is set later, by `disc-placement-fixer`."""
         held = tensor_of(buffer.type)
         sizes = [self.code.dim(buffer, dim) for dim in range(held.get_num_dims())]
         made = self._allocate(ir_type, sizes, said_of(buffer))
@@ -290,9 +290,9 @@ class _Body:
     # ------------------------------------------------------------------------------------------- loops and branches
 
     def _while(self, op: RuleOp, inputs: Sequence[Leaves]) -> Leaves:
-        """What the loop carries are arguments of its regions; operands that every iteration reads are buffers from around."""
+        """Carried values become arguments of the loop's regions; operands that every iteration reads are captured from outside."""
         (condition,), (body,) = op.symbols("condition"), op.symbols("body")
-        # The loop takes its buffers over, so they are copies: `disc-lower-to-buffer-alias` knows which ones need not be.
+        # The loop owns its buffers, so they are copies: `disc-lower-to-buffer-alias` removes the unnecessary ones.
         types = _buffers(op)
         carried = [self._copy(leaf, ir_type) for leaf, ir_type in zip(inputs[0], types, strict=True)]
         same = [leaf for leaves in inputs[1:] for leaf in leaves]
@@ -310,7 +310,7 @@ class _Body:
         return self._taken(op, lmhlo.WhileOp(operands=[carried], result_types=[types], regions=regions), carried)
 
     def _conditional(self, op: RuleOp, inputs: Sequence[Leaves]) -> Leaves:
-        """A pred takes the first branch where it is true, a number that of its own, or the last."""
+        """A pred selects the first branch if true; a number selects the branch of that number, or the last."""
         selector = self.code.insert(memref.LoadOp.get(inputs[0][0], []))
         branches = [(callee.symbol, leaves) for callee, leaves in zip(op.callees(), inputs[1:], strict=True)]
         if selector.type == i1:
@@ -323,7 +323,7 @@ class _Body:
         return self._taken(op, lmhlo.CaseOp(operands=[selector], result_types=[types], regions=[regions]), [])
 
     def _taken(self, op: RuleOp, made: lmhlo.WhileOp | lmhlo.CaseOp, given: Leaves) -> Leaves:
-        """Inserts an op with regions: it has taken the buffers `given`, and its results belong to the block."""
+        """Inserts an op with regions: it consumes the buffers `given`, and its results belong to the block."""
         made.attributes |= {name: value for name, value in op.attributes.items() if name == DEVICE}
         if any(said := _sizes(self.names, op.result)):
             made.attributes[SIZES] = ArrayAttr(sizes or ArrayAttr[StringAttr]([]) for sizes in said)
@@ -349,8 +349,8 @@ class _Body:
         """A computation as a region.
 
         types     of the region's arguments, which are the computation's first parameters
-        captured  buffers from around that are its other ones
-        owns      whether the region frees its arguments
+        captured  outside buffers for the computation's other parameters
+        owns      whether the region owns, and so frees, its arguments
         """
         computation = find_computation(op, symbol)
         block = Block(arg_types=types)
@@ -374,7 +374,7 @@ def _ending(types: Sequence[Attribute]) -> Callable[[_Body], None]:
 
 
 PASSED_THROUGH = frozenset(("opt-barrier", "domain"))
-"""Ops whose value is that of their operand."""
+"""Ops whose value is their operand's."""
 
 
 def _erase_inlined(module: ModuleOp) -> None:
@@ -389,7 +389,7 @@ def _erase_inlined(module: ModuleOp) -> None:
 
 
 def _symbols(value: Attribute) -> tuple[str, ...]:
-    """The computations that a property names."""
+    """The computations that a property refers to."""
     if isinstance(value, SymbolRefAttr):
         return (value.root_reference.data,)
     if isinstance(value, ArrayAttr) and isa(value, ArrayAttr[SymbolRefAttr]):

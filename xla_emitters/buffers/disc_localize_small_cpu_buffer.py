@@ -1,10 +1,10 @@
-"""Small buffers of the host, such as lists of sizes, go onto the stack.
+"""Moves small buffers of the host, such as lists of sizes, to the stack.
 
     %s = memref.alloc() : memref<2xindex, "cpu">       ->      %s = memref.alloca() : memref<2xindex, "cpu">
     ... memref.dealloc %s
 
-A buffer is small up to 128 bytes; an index takes 8. Its size is static, nothing gives it away (returns, yields or carries it), and it is
-not made inside a loop, where each iteration would take more of the stack.
+A buffer is small up to 128 bytes; an index takes 8. It must have a static size, must not be given away (returned, yielded or carried), and
+must not be allocated inside a loop, where each iteration would take more of the stack.
 Source: seed document, "DhloLocalizeSmallCpuBuffer"; docs/reference/4 1.3.
 """
 
@@ -58,7 +58,7 @@ class DiscLocalizeSmallCpuBufferPass(KernelPass):
 
 
 def bytes_of(ir_type: MemRefType[Attribute]) -> int:
-    """The bytes of a buffer; negative where its size is not static."""
+    """The bytes of a buffer; negative if its size is not static."""
     element = ir_type.element_type
     bits = 64 if isinstance(element, IndexType) else element.bitwidth if isinstance(element, FixedBitwidthType) else 128
     if any(size < 0 for size in ir_type.get_shape()):

@@ -1,4 +1,4 @@
-"""A copy or a reshape becomes a second name of its operand's buffer, with one more reference, in the place of a second buffer.
+"""Makes the result of a copy or a reshape a second name of its operand's buffer, with a reference of its own, instead of a second buffer.
 
     %o = memref.alloc(%n) : memref<?x4xf32, "gpu">
     lmhlo.dynamic_reshape %a, %s -> %o                             ->    %o = lmhlo.inc_ref %a(%n) : memref<?xf32, "gpu"> -> ...
@@ -6,11 +6,11 @@
 
     lmhlo.copy %a -> %o; memref.dealloc %a; return %o              ->    return %a
 
-A buffer is written once and read afterwards, so two names of it hold the same. It becomes one if the op runs on its own (in no fusion),
-in one memory; if everything but the op itself takes %o behind the op, and nothing else writes %o, or %a behind it. What is given away
-(returned, yielded, carried by a loop) must be a buffer of its own, as a loop may update it in place: there a copy is left out only if
-nothing but the deallocation uses %a afterwards, in the same block, and %a is the only name of its memory, so that %a itself can be given;
-and a reshape only if %a is freed in the same block, and no other name of it is given. Arguments (but for those that the caller donates) and
+A buffer is written once and read afterwards, so two names of it have the same contents. The op becomes a name if it is in no fusion and
+within one memory; if all other uses of %o are behind the op, and there is no other write to %o, nor to %a behind it. A buffer that is given
+away (returned, yielded, carried by a loop) must be a buffer of its own, since a loop may update it in place. So a copy that is given away
+is left out only if the deallocation is the only later use of %a, in the same block, and %a is the only name of its memory: then %a itself
+is given; a reshape, only if %a is freed in the same block, and no other name of it is given. Arguments (except donated ones) and
 constants are therefore never returned, and no two results share a buffer.
 Source: seed document, "DhloLowerToBufferAlias"; docs/reference/4 1.3.
 """
@@ -74,7 +74,7 @@ class DiscLowerToBufferAliasPass(KernelPass):
         return self._give(op, alloc)
 
     def _give(self, op: BufferOp, alloc: memref.AllocOp) -> None:
-        """Gives the operand's own buffer away, where nothing uses it any more."""
+        """Gives the operand's own buffer away, if it has no later use."""
         source, result = op.inputs[0], op.outputs[0]
         later = [
             use.operation
@@ -95,7 +95,7 @@ class DiscLowerToBufferAliasPass(KernelPass):
 
 
 def _is_ours_alone(op: BufferOp) -> bool:
-    """Whether the block of a reshape makes and frees its operand, which is no constant, and gives no other name of it away."""
+    """Whether the block of a reshape allocates and frees its operand, not a constant, and gives no other name of it away."""
     source = op.inputs[0]
     uses = uses_of(source)
     if not isinstance(source.owner, memref.AllocOp) or source.owner.parent is not op.parent:
@@ -107,6 +107,6 @@ def _is_ours_alone(op: BufferOp) -> bool:
 
 
 def _erase(op: BufferOp, alloc: Operation) -> None:
-    """Erases the op, and the allocation of the buffer that it wrote."""
+    """Erases the op, and the allocation of its result."""
     Rewriter.erase_op(op, safe_erase=False)
     Rewriter.erase_op(alloc)

@@ -1,11 +1,11 @@
-"""Buffer ops that no placer has seen get a device: that of the buffers that they write.
+"""Gives buffer ops without a device one: that of the buffers that they write.
 
     lmhlo.copy %a -> %o          : ... -> memref<?xf32, "gpu">      ->      lmhlo.copy %a -> %o {disc.device = "gpu"}
     lmhlo.shape_assertion %p, %n : (memref<i1, "cpu">, ...)         ->      ... {disc.device = "cpu"}
 
-Legalising adds copies, and constants of whatever the placer left. An op that writes no buffer takes the device of what it reads; where no
-buffer says it, the nearest op of the block that has one decides, earlier ones first. A copy between memories runs where it writes. That an
-op said to run on one device writes into the memory of another is an error.
+Legalising adds copies, and constants for values without a place. An op that writes no buffer gets the device of its operands; without
+buffers, that of the nearest op of the block that has one, earlier ones first. A copy between memories runs where it writes. An op
+with a device that writes into the memory of another one is an error.
 Source: seed document, "PlacementFixerPass"; docs/reference/4 1.3.
 """
 
@@ -45,19 +45,19 @@ class DiscPlacementFixerPass(KernelPass):
 
 
 def device_of(op: Operation) -> str | None:
-    """The device that is said to run an op."""
+    """The device in the op's attribute."""
     devices = devices_of(op)
     return devices[0] if len(devices) == 1 else None
 
 
 def _space(op: BufferOp) -> str | None:
-    """The memory that the op writes into, else that it reads."""
+    """The memory that the op writes, else the one that it reads."""
     spaces = (space_of(value.type) for value in (*op.outputs, *op.inputs))
     return next((space for space in spaces if space is not None), None)
 
 
 def _neighbour(op: Operation) -> str | None:
-    """The device of the nearest op of the block, those before it first."""
+    """The device of the nearest op of the block, ops before it first."""
     return next((device for other in _around(op) if (device := device_of(other)) is not None), None)
 
 

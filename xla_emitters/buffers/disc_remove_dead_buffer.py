@@ -1,10 +1,10 @@
-"""Buffers that are only allocated and freed, such as those between ops that became one, are removed.
+"""Removes buffers that are only allocated and freed, such as those between ops that were fused.
 
     %t = memref.alloc(%n) : memref<?xf32, "gpu">
     %v = lmhlo.inc_ref %t(%m) : ...                           ->       (nothing)
     memref.dealloc %v; memref.dealloc %t
 
-Also through other names. A buffer of which a size is asked stays, as does one that anything reads, writes or gives away.
+Also through second names. A buffer whose size is read stays, as does one that is read, written or given away.
 Source: seed document, "DhloRemoveDeadBuffer"; docs/reference/4 1.3.
 """
 
@@ -39,7 +39,7 @@ class DiscRemoveDeadBufferPass(KernelPass):
 
 
 def _users_if_dead(alloc: Operation) -> list[Operation] | None:
-    """The allocation and all that uses it, each after what it uses; None where something does more than free or name it."""
+    """The allocation and all its users, each after what it uses; None if one of them does more than free or rename it."""
     found = [alloc]
     for op in found:
         if isinstance(op, memref.DeallocOp):

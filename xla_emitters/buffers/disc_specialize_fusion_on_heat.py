@@ -1,14 +1,14 @@
-"""Before each fusion the host asks whether there is a kernel for exactly these sizes; else the fusion runs as it is.
+"""Before each fusion, asks the runtime to run a kernel compiled for exactly these sizes; if there is none, the fusion runs.
 
     lmhlo.fusion F { ... %x ... -> %y }         %ran = lmhlo.run_hot %x, %y, %n {fusion = "F"}
                                          ->     scf.if %ran {} else { lmhlo.fusion F { ... } }
 
-`%x` are the arrays that the fusion reads, `%y` those that it writes for others. `%n` is what else the code for fixed sizes depends on: a
-size of an array inside of the fusion that none of theirs is equal to, and elements of lists of the host that are no shape of a result.
-Together with the shapes they are the key: equal keys, equal code. What the kernel is made of is in `fusion_alone`.
+`%x` are the arrays that the fusion reads, `%y` those that it writes for others. `%n` are the other numbers that the code for fixed sizes
+depends on: sizes of arrays inside of the fusion that equal none of theirs, and elements of host lists that are not the shape of a result.
+Together with the shapes they are the key: equal keys, equal code. `fusion_alone` builds the program that the kernel is compiled from.
 
-Left alone: a fusion that reads a number of the host which is no integer, and one that writes into memory that something else it takes
-points into (its kernel would assume that nothing does).
+Not changed: a fusion that reads a host number that is no integer, and one that writes into memory that another operand of it aliases (its
+kernel would assume no aliasing).
 Source: docs/reference/4 5 ("Specialise on heat").
 """
 

@@ -1,18 +1,18 @@
-"""Variants of a fusion for sizes that make it faster; the host takes one when the sizes are known.
+"""Adds variants of a fusion for sizes at which it can be faster; the host chooses one at run time.
 
     lmhlo.fusion F {kLoop}           %fits = n % 4 == 0
                                ->    scf.if %fits { lmhlo.fusion F_vec4 {disc.vector = 4} } else { lmhlo.fusion F }
 
-In this order, each on all variants that the ones before made:
-  * broadcasts: where operand and result of a broadcast agree in all that their types say, and run time may make them equal, the first
-    variant is without it, for the case that all such sizes of the fusion are equal. The results of a fusion, and kStitch, keep theirs.
-  * rows: a reduction of many columns takes a block for each row (`disc.row_schedule = 1`), of few a warp (2).
-  * vectors: a kLoop whose elements, or a reduction or kStitch whose columns, are a multiple of the number that fit into one access
-    computes as many at once (`disc.vector`). Concatenations are left out: neighbours may be of different operands.
-What the sizes decide before the program runs (`disc.sizes`: 32*b elements are a multiple of 4) needs no variant: the fusion gets
+In this order, each on all variants made so far:
+  * broadcasts: if operand and result of a broadcast agree as far as their types say, and may be equal at run time, the first
+    variant leaves the broadcast out, for the case that all such sizes of the fusion are equal. Not for results of a fusion, and kStitch.
+  * rows: a reduction of many columns uses a block per row (`disc.row_schedule = 1`), one of few columns a warp (2).
+  * vectors: a kLoop whose number of elements (for a reduction or kStitch: columns) is a multiple of the number that fit into one
+    access computes as many at once (`disc.vector`). Except concatenations: neighbouring elements may be of different operands.
+Conditions decided by `disc.sizes` at compile time (32*b elements are a multiple of 4) need no variant: the fusion gets
 the attribute.
 
-The numbers are in one table, `LIMITS`: the simple rule of the source. They were never measured.
+The thresholds are in one table, `LIMITS`: the simple rule of the source. They were never measured.
 Not here: other variants of column reductions and kStitch, whose schedules look at the sizes themselves.
 Source: seed document, "DhloSpecializeFusionWithSpeculation"; docs/reference/4 3.4.
 """
@@ -40,17 +40,17 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.shapes import mod
 
 ROW_SCHEDULE = "disc.row_schedule"
-"""Of a fusion: 1, a block for each row, or 2, a warp."""
+"""Attribute of a fusion: 1, a block per row, or 2, a warp per row."""
 ROW_FORM = "disc.row_form"
-"""Of a stitched fusion: [threads of a row, threads of a block, where rows are kept]; its vectors are chosen with that."""
+"""Attribute of a stitched fusion: [threads of a row, threads of a block, where rows are kept]; its vector width is chosen with that."""
 
 
 class Limits(NamedTuple):
-    """What decides between variants.
+    """Thresholds between variants.
 
-    row_columns  above as many columns a row gets a block
+    row_columns  with more columns, a row gets a block
     vector_bits  of one access
-    element_bits a narrower element counts as one of these
+    element_bits a narrower element counts as this wide
     """
 
     row_columns: int = 1024
@@ -84,7 +84,7 @@ class DiscSpecializeFusionWithSpeculationPass(KernelPass):
 
 
 class _Choice:
-    """A fusion, and code before it that looks at sizes."""
+    """A fusion, and the code before it that tests sizes."""
 
     def __init__(self, fusion: FusionOp) -> None:
         self.fusion = fusion
@@ -95,7 +95,7 @@ class _Choice:
         self.code = IndexCode(Builder(InsertPoint.before(fusion)), fusion.location)
 
     def size(self, buffer: SSAValue, dim: int) -> Number:
-        """The size of a buffer: what it was allocated with, or asked of it."""
+        """The size of a buffer: the value that it was allocated with, or a `memref.dim`."""
         shape = tensor_of(buffer.type).get_shape()
         if shape[dim] < 0 and isinstance(buffer.owner, memref.AllocOp):
             return buffer.owner.dynamic_sizes[sum(size < 0 for size in shape[:dim])]
@@ -108,7 +108,7 @@ class _Choice:
         return self.code.insert(arith.CmpiOp(self.code.value(a), self.code.value(b), predicate))
 
     def variants(self, condition: SSAValue, then: FusionOp, otherwise: FusionOp) -> None:
-        """Puts a choice in the place of the fusion."""
+        """Replaces the fusion by a choice."""
         made = scf.IfOp(condition, [], [then, scf.YieldOp()], [otherwise, scf.YieldOp()])
         made.location = self.fusion.location
         Rewriter.replace_op(self.fusion, made)
@@ -126,11 +126,11 @@ class _Choice:
         self.fusion.attributes[attribute] = IntegerAttr(value, i64)
 
 
-# ------------------------------------------------------------------------------------- rules: why not, None where something was done
+# ------------------------------------------------------------------------------------- rules: return why not; None if applied
 
 
 def _without_broadcasts(choice: _Choice) -> str | None:
-    """Removes all broadcasts that run time may make copies, where it does."""
+    """Removes all broadcasts that may be copies at run time, in the variant where they are."""
     if choice.kind == "kStitch":
         return "a stitched fusion keeps its broadcasts"
     found = [part for part in choice.parts if part not in choice.group.results and _may_be_a_copy(choice, part)]
@@ -157,7 +157,7 @@ def _without_broadcasts(choice: _Choice) -> str | None:
 
 
 def _may_be_a_copy(choice: _Choice, part: Part) -> bool:
-    """Whether a broadcast keeps its operand's type and order, and not surely its sizes."""
+    """Whether a broadcast keeps its operand's type and order of dimensions, and may or may not keep its sizes."""
     if part.opcode != "dynamic-broadcast-in-dim" or part.reads[0].type != part.writes[0].type:
         return False
     is_in_order = part.dimensions == tuple(range(tensor_of(part.writes[0].type).get_num_dims()))
@@ -212,7 +212,7 @@ def _by_vectors(choice: _Choice) -> str | None:
 
 
 def _widest(choice: _Choice, matrix: SSAValue) -> int:
-    """Bits of an element of the arrays of the matrix's size that the fusion reads or writes: no access leaves out a part of a sector."""
+    """Element bits (of the widest array of the matrix's size that the fusion accesses): no access covers only a part of a sector."""
     written = {buffer for part in choice.parts for buffer in part.writes}
     results = {buffer for part in choice.group.results for buffer in part.writes}
     arrays = {buffer for part in choice.parts for buffer in part.reads} - written | results

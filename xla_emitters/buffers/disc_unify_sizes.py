@@ -1,13 +1,13 @@
-"""One size, one value: what is known to be the same number is computed once.
+"""CSE of sizes: values that are known to be the same number are computed once.
 
     %b = memref.dim %x, %c0                                             %x: memref<?x4xf32> {disc.sizes = ["b", "4"]}
     %l = memref.load %shape[%c0] : memref<2xi32, "cpu">
     %n = arith.index_cast %l : i32 to index                  ->         (nothing uses %n any more)
     %y = memref.alloc(%n) {disc.sizes = ["b", "4"]}                     %y = memref.alloc(%b) {disc.sizes = ["b", "4"]}
 
-A program computes the sizes of a result anew wherever it makes one; what they are is known from the program's symbols. Kernels then take
-each size once, and index arithmetic over equal sizes cancels. The value that stays is the first, in the same block or one around it.
-Lists of sizes that nothing reads afterwards are left to the passes that remove dead buffers.
+A program computes the sizes of each result anew; the program's symbols tell which are equal. Kernels then take
+each size once, and index arithmetic over equal sizes cancels. The value that stays is the first, in the same block or an enclosing one.
+Lists of sizes without readers are left to the passes that remove dead buffers.
 Source: docs/reference/4 3.1, 3.7.
 """
 
@@ -41,7 +41,7 @@ class DiscUnifySizesPass(KernelPass):
 
 
 NUMBERS = (memref.DimOp, arith.IndexCastOp, arith.AddiOp, arith.SubiOp, arith.MuliOp)
-"""What computes sizes."""
+"""Ops that compute sizes."""
 
 
 def _unify(block: Block, sizes: BufferSizes, known: ChainMap[Size, SSAValue]) -> None:

@@ -1,4 +1,4 @@
-"""An update of a part of a buffer that nothing else needs any more writes into that buffer, not into a copy of it.
+"""Lets an update of a part of a buffer that is not needed any more write into that buffer, not into a copy of it.
 
     ^(%cache):                                                           ^(%cache):
       %o = memref.alloc(%n) : memref<?x8xf32, "gpu">
@@ -6,12 +6,12 @@
       memref.dealloc %cache
       lmhlo.terminator %o                                                  lmhlo.terminator %cache
 
-So a loop that fills a cache, or a scan that fills its results, writes one row in each iteration. It is right where the block that updates
-also frees the array, so that it owns it; every other use is before the update, or in a branch that is not taken with it; the array has no
-second name; and no other operand of the op is the array. Where an old value is used later, the copy stays.
+So a loop that fills a cache, or a scan that fills its results, writes one row in each iteration. Conditions: the block that updates
+also frees the array, so it owns it; every other use is before the update, or in a branch that is exclusive with it; the array has no
+second name; and it is operand of the op only once. If the old value is used later, the copy stays.
 
-An array that a kernel of this block computes, and that only the update reads, is left: one kernel writes both, which is less than two. A
-constant is left too: it belongs to the program.
+Not changed: an array that a kernel of this block computes and only the update reads (one kernel writes both), and a
+constant, which belongs to the program.
 Not one of the seed's passes. Source: XLA's buffer assignment, which shares an operand's buffer in the same case; docs/reference/4 1.3.
 """
 
@@ -51,7 +51,7 @@ UPDATES = frozenset(("lmhlo.dynamic_update_slice", "lmhlo.scatter"))
 
 
 def _share(op: BufferOp, number: int, result: SSAValue) -> str | None:
-    """Makes a result the operand's buffer; returns why not where it does not."""
+    """Makes the operand's buffer the result; returns why not, or None."""
     array, made = op.inputs[number], result.owner
     if array is result:
         return None

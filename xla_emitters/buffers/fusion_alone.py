@@ -1,4 +1,4 @@
-"""A fusion of buffer ops as a program of its own: what its kernels for fixed sizes are compiled from.
+"""A fusion of buffer ops as a program of its own, from which its kernels for fixed sizes are compiled.
 
     lmhlo.fusion F { lmhlo.abs %x -> %t; lmhlo.add %t, %z -> %y }
 
@@ -7,12 +7,12 @@
                                                   %y = memref.alloc;  %t = memref.alloc;  lmhlo.fusion F ...;  return %y
                                                 }
 
-The arrays come first: those that are read, then those that are written for others. Then what is inside of the fusion, and lists of the
-host; `disc.from` says of each size, or element, where it is from: `a0.1` is a size of array 0, `n2` the third number, `p3.0` a size of
+Order of arguments: arrays that are read; arrays that are written for others; arrays inside of the fusion; lists of the
+host. `disc.from` states the origin of each size or element: `a0.1` is a size of array 0, `n2` the third number, `p3.0` a size of
 argument 3 (a list that is the shape of a result), `4` is known.
 
-Arrays that are written were allocated by the program, and nothing else that the fusion takes points into them; in the program alone they
-are allocated too, so that the kernels may assume the same.
+Written arrays are allocated by the program, and no other operand of the fusion aliases them; the program alone
+allocates them too, so that its kernels may assume the same.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from xla_emitters.kernels.captures import captured_by
 FROM = "disc.from"
 WRITTEN = "disc.written"
 MOST_ELEMENTS = 64
-"""Of a list of the host whose elements are numbers."""
+"""Marks a host list whose elements are numbers."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,13 @@ class NoInterface:
 
 @dataclass(frozen=True)
 class Interface:
-    """What a fusion takes.
+    """The operands of a fusion.
 
     reads, writes  arrays that are made or used outside
-    inside         arrays that nothing outside needs
+    inside         arrays without uses outside
     lists          arrays of the host
-    sources        for each of `inside` and `lists`, where its sizes or its elements are from
-    given          what the numbers are: a size of an array inside, or an element of a list
+    sources        for each of `inside` and `lists`: the origin of its sizes or elements
+    given          origin of each number: a size of an array inside, or an element of a list
     """
 
     reads: tuple[SSAValue, ...]
@@ -101,7 +101,7 @@ class Interface:
         return _with_sources(ops, reads, writes, inside, lists)
 
     def numbers(self, fusion: FusionOp) -> list[SSAValue]:
-        """The numbers as values before the fusion."""
+        """The numbers as SSA values before the fusion."""
         code = IndexCode(Builder(InsertPoint.before(fusion)), fusion.location)
         return [_number(code, value, at) for value, at in self.given]
 
@@ -141,7 +141,7 @@ def _with_sources(
 
 
 def _described(found: SSAValue, ops: Sequence[BufferOp], places: Mapping[SSAValue, int]) -> tuple[str, ...] | None:
-    """Where the elements of a list are from, if it says nothing but sizes of results; None: it may say more.
+    """The origin of each element of a list that is used only as the sizes of results; None if it has other uses.
 
     places  the number of each array
     """
@@ -163,7 +163,7 @@ def _rank(buffer: SSAValue) -> int:
 
 
 def _slice_sizes(op: BufferOp, result: Sequence[str]) -> list[str]:
-    """Of a gather: the result has the size of a slice along its offset dimensions; along dimensions that it leaves out that is 1."""
+    """Sizes of a gather's slice: those of the result along the offset dimensions, 1 along collapsed dimensions."""
     left_out = {*integers(op.properties["collapsed_slice_dims"])}  # pyright: ignore[reportArgumentType]
     left_out |= {*integers(op.properties.get("operand_batching_dims"))}  # pyright: ignore[reportArgumentType]
     kept = iter(integers(op.properties["offset_dims"]))  # pyright: ignore[reportArgumentType]
@@ -176,7 +176,7 @@ DESCRIBED: Mapping[str, Callable[[BufferOp, Sequence[str]], Sequence[str]]] = {
     "dynamic-iota": lambda op, result: result,
     "dynamic-reshape": lambda op, result: result,
 }
-"""Ops whose one list follows from the shape of their result -> its elements, from the texts of the result's sizes."""
+"""Ops with one list that follows from the shape of their result -> its elements, from the texts of the result's sizes."""
 
 
 def _number(code: IndexCode, value: SSAValue, at: int) -> SSAValue:
@@ -189,14 +189,14 @@ def _number(code: IndexCode, value: SSAValue, at: int) -> SSAValue:
 
 
 def _is_used_outside(buffer: SSAValue, fusion: FusionOp) -> bool:
-    """Whether anything but the fusion needs what it writes there."""
+    """Whether the fusion's writes to a buffer are used outside."""
     if not isinstance(buffer.owner, memref.AllocOp):
         return True
     return any(not (frees(use) or asks_size(use) or fusion.is_ancestor(use.operation)) for use in buffer.uses)
 
 
 def _root(value: SSAValue) -> SSAValue:
-    """The buffer whose memory a second name has."""
+    """The buffer that a second name refers to."""
     while isinstance(value.owner, IncRefOp):
         value = value.owner.source
     return value
@@ -219,7 +219,7 @@ def fusion_alone(fusion: FusionOp, found: Interface) -> ModuleOp:
 
 
 def _called_in(fusion: FusionOp) -> list[ComputationOp]:
-    """The computations that ops of the fusion call, and those that these call."""
+    """The computations that ops of the fusion call, directly or not."""
     found = dict[ComputationOp, None]()
     pending = [op.as_hlo() for op in fusion.body.block.ops if isinstance(op, BufferOp)]
     while pending:
@@ -234,7 +234,7 @@ def _called_in(fusion: FusionOp) -> list[ComputationOp]:
 
 @dataclass
 class _Values:
-    """What the texts of `disc.from` mean at these sizes."""
+    """Values of the texts in `disc.from` at these sizes."""
 
     numbers: Sequence[int]
     shapes: list[tuple[int, ...]]
@@ -249,7 +249,7 @@ class _Values:
 
 
 def at_sizes(alone: ModuleOp, shapes: Sequence[Sequence[int]], numbers: Sequence[int]) -> ModuleOp:
-    """The program at fixed sizes: it takes the arrays that the fusion reads, and returns those that it writes.
+    """The program at fixed sizes: takes the arrays that the fusion reads, and returns those that it writes.
 
     shapes   of the arrays
     numbers  in the order of the interface
@@ -298,7 +298,7 @@ def _sized(buffer: SSAValue, shape: Sequence[int]) -> MemRefType[Attribute]:
 
 
 def _list(code: IndexCode, buffer: SSAValue, elements: Sequence[int]) -> SSAValue:
-    """A list of the host with these elements."""
+    """A host list with these elements."""
     element = tensor_of(buffer.type).element_type
     assert isa(element, IntegerType) or isa(element, IndexType)
     rank = tensor_of(buffer.type).get_num_dims()

@@ -7,8 +7,8 @@
         lmhlo.divide %x, %b -> %y                                       ROOT fusion = f32[4,32] fusion(x, n), calls=fused
       }                                                               }
 
-Ops that take sizes as operands become those that have them in their types or attributes; other lists of the host become constants. A fusion
-that reads a reduction again (kStitch) is refused: the emitters would compute it once for each element that reads it.
+Ops with sizes as operands become ops with sizes in types or attributes; other host lists become constants. A fusion
+with a reduction that is read again (kStitch) is refused: the emitters would compute it once for each element that reads it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ STAGE = "heat"
 
 
 def fusion_as_hlo(module: ModuleOp) -> ModuleOp:
-    """The HLO module of what `at_sizes` made. raises Unsupported for an op that has no kin with fixed sizes, and for kStitch"""
+    """The HLO module of a program from `at_sizes`. raises Unsupported for an op without an equivalent with fixed sizes, and for kStitch"""
     (main,) = (op for op in module.ops if isinstance(op, func.FuncOp))
     (fusion,) = (op for op in main.body.block.ops if isinstance(op, lmhlo.FusionOp))
     if fusion.kind is not None and fusion.kind.data == STITCH:
@@ -76,7 +76,7 @@ def fusion_as_hlo(module: ModuleOp) -> ModuleOp:
 class _Writer:
     """Writes the computation of a fusion.
 
-    values  buffer -> its value as HLO; lists of the host become constants when they are needed
+    values  buffer -> its HLO value; host lists become constants on first use
     """
 
     def __init__(self, parameters: Sequence[SSAValue]) -> None:
@@ -101,7 +101,7 @@ class _Writer:
         return op.results[0]
 
     def op(self, op: BufferOp) -> None:
-        """Adds the op of HLO with the same value."""
+        """Adds the HLO op with the same value."""
         opcode, shape = opcode_of(op.HLO), tensor_of(op.outputs[0].type).get_shape()
         operands, properties = list(op.inputs), {k: v for k, v in op.properties.items() if k not in (SEGMENTS, "name")}
         if opcode in STATIC:
@@ -131,7 +131,7 @@ class _Writer:
     def without_ones(
         self, operand: SSAValue, shape: Sequence[int], properties: dict[str, Attribute], of: BufferOp
     ) -> tuple[list[SSAValue], dict[str, Attribute]]:
-        """The operand of a broadcast without the sizes 1 that it repeats: HLO's repeats none."""
+        """The operand of a broadcast without the dimensions of size 1 that it repeats: HLO's broadcast repeats none."""
         dimensions, sizes = integers(properties["dimensions"]), dims_of(operand)  # pyright: ignore[reportArgumentType]
         kept = [n for n, dim in enumerate(dimensions) if sizes[n] == shape[dim]]
         if len(kept) < len(sizes):
@@ -150,7 +150,7 @@ class _Writer:
 
 
 def elements_of(buffer: SSAValue, of: Operation) -> Array:
-    """What `at_sizes` stored in a list of the host. raises Unsupported for another array"""
+    """The elements that `at_sizes` stored in a host list. raises Unsupported for another array"""
     shape = tensor_of(buffer.type).get_shape()
     if not isinstance(buffer.owner, memref.AllocaOp):
         raise refusal(STAGE, of, "it takes sizes from an array of the device")
@@ -171,7 +171,7 @@ Change = Callable[[Sequence[Array]], dict[str, Attribute]]
 
 
 def _triples(name: str) -> Change:
-    """An attribute of three numbers for each dimension, from three lists."""
+    """An attribute of three numbers per dimension, from three lists."""
     return lambda lists: {
         name: ArrayAttr([integer_array([int(number) for number in row]) for row in zip(*lists, strict=True)])
     }
@@ -189,4 +189,4 @@ STATIC: Mapping[str, tuple[str, int, Change]] = {
     "dynamic-reshape": ("reshape", 1, _nothing),
     "real-dynamic-slice": ("slice", 1, _triples("slice")),
 }
-"""Opcode -> that with fixed sizes, how many of its operands are data, and the attributes that the others become."""
+"""Opcode -> the one with fixed sizes, its number of data operands, and the attributes that the other operands become."""

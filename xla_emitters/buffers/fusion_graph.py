@@ -1,11 +1,11 @@
-"""The ops of a block, what must run before what, and clusters of them that grow without a cycle.
+"""Dependencies between the ops of a block, and clusters of ops that grow without making a cycle.
 
     op1 %x -> %a; library %a -> %b; op2 %a, %b -> %c          op1 before library before op2, op1 before op2
-                                                              op1 and op2 cannot be one: the library call would be before and behind it
+                                                              op1 and op2 cannot be fused: the library call would be before and behind
 
-An op runs after what computes its operands; what reads a buffer after what writes it; what writes or frees one after all that used it
-before; and nothing before an assertion that was before it. Clusters are kept in an order in which they can run one after the other. To
-join two, only what is between them in that order is looked at, and moved: what depends on the first is put behind both.
+An op runs after the ops that compute its operands; a reader of a buffer after its writers; a write or deallocation after all earlier
+uses; and no op before an assertion that preceded it. Clusters are kept in a topological order. To
+join two, only those between them in that order are visited and moved: those that depend on the first go behind both.
 Source: Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs" (2006).
 """
 
@@ -22,9 +22,9 @@ from xla_emitters.dialects.lmhlo import BufferOp
 
 
 class FusionGraph:
-    """Clusters of the ops of a block, by the number of one of their ops: at first one each, in program order.
+    """Clusters of the ops of a block, named by the number of one of their ops: at first one per op, in program order.
 
-    ops      without the terminator
+    ops      of the block, without the terminator
     members  cluster -> numbers of its ops, ascending
     """
 
@@ -45,12 +45,12 @@ class FusionGraph:
         return self._cluster[number]
 
     def can_join(self, a: int, b: int) -> bool:
-        """Whether nothing outside of two clusters must run after the one and before the other."""
+        """Whether no path of dependencies leads from one cluster to the other through a third."""
         first, last = sorted((a, b), key=self._rank.__getitem__)
         return all(last not in self._after[between] for between in self._between(first, last))
 
     def join(self, a: int, b: int) -> int:
-        """Makes two clusters one, where `can_join`; returns its number."""
+        """Merges two clusters for which `can_join` holds; returns the number of the merged one."""
         first, last = sorted((a, b), key=self._rank.__getitem__)
         start, end = self._rank[first], self._rank[last]
         behind = self._between(first, last)
@@ -71,13 +71,13 @@ class FusionGraph:
         return last
 
     def in_order(self) -> Iterator[int]:
-        """The clusters, each behind all that it depends on."""
+        """The clusters in topological order."""
         return (cluster for cluster in self._order if cluster is not None)
 
     def in_late_order(self, late: Collection[int]) -> Iterator[int]:
-        """The same, but each of `late`, none of which depends on another, just before the first cluster that depends on it.
+        """As `in_order`, but each of `late` (independent of each other) is just before the first cluster that depends on it.
 
-        One whose buffers are only freed stays: nothing in the block needs it.
+        One whose buffers are only freed keeps its place: no op in the block needs it.
         """
         waiting = dict[int, list[int]]()
         for cluster in self.in_order():
@@ -89,14 +89,14 @@ class FusionGraph:
                 yield cluster
 
     def _place(self, start: int, clusters: Sequence[int], end: int) -> None:
-        """Sets the order from `start` to `end`, with nothing where none is left."""
+        """Sets the order from `start` to `end`; unused places are empty."""
         empty = [None] * (end - start + 1 - len(clusters))
         self._order[start : end + 1] = [*empty, *clusters]
         for rank, cluster in enumerate(clusters, start + len(empty)):
             self._rank[cluster] = rank
 
     def _between(self, first: int, last: int) -> set[int]:
-        """The clusters between two that must run after the first."""
+        """The clusters between two that depend on the first."""
         found, pending = set[int](), [first]
         while pending:
             for other in self._after[pending.pop()]:
@@ -107,7 +107,7 @@ class FusionGraph:
 
 
 def _dependencies(ops: Sequence[Operation]) -> list[set[int]]:
-    """For each op of a block, the numbers of those that must run before it."""
+    """For each op of a block, the numbers of the ops that must run before it."""
     numbers = {op: number for number, op in enumerate(ops)}
     before = [set[int]() for _ in ops]
     writers = dict[SSAValue, int]()

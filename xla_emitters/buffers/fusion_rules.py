@@ -1,21 +1,21 @@
-"""Which ops on buffers can be in a kernel with others, and which of them can be in one together.
+"""Rules for which ops on buffers can be fused into one kernel.
 
     kLoop             elementwise ops, moves of elements and bitcasts between widths, one element of each result a thread
     kRowReduction     some result is a reduction of the rows of a matrix, and each element is read once
     kColReduction     the same for columns
-    kStitch           as kRowReduction, and what a row gave is read again in its block: `stitch_rules`
+    kStitch           as kRowReduction, and a row's results are read again in its block: `stitch_rules`
 
 A set of ops is a fusion if
-  * it takes and makes at most 64 arrays of the device together: parameters of a kernel are limited;
-  * its results, the arrays that are used outside, have as many elements each, where a reduction counts as what it reads, and two
+  * it reads and writes at most 64 arrays of the device in total: parameters of a kernel are limited;
+  * its results, the arrays that are used outside, have equally many elements, where a reduction counts as its input, and two
     reductions read matrices of one shape;
-  * no op in it reads what a reduction in it gives (but see kStitch);
+  * no op in it reads the result of a reduction in it (except kStitch);
   * it does not reduce rows and columns (option `mix_reductions`: the columns then by atomic additions, as the seed's table has it);
   * no result of it is a transpose where it reduces columns.
 
-An op whose value is one number everywhere (`is_splat`: a constant of equal elements, a single element from the host, and what is computed
-from these alone) is copied into each fusion that reads it, and is never a result of one that has others. Transposes of matrices, and of
-three dimensions, are kernels of their own (option `transposes`): they need tiles. Ops on the host are in no fusion.
+An op whose value is one number everywhere (`is_splat`: a constant of equal elements, a single element from the host, and values computed
+from these alone) is copied into each fusion that reads it, and is never a result of a fusion with other ops. Transposes of matrices, and
+of three dimensions, are kernels of their own (option `transposes`): they need tiles. Ops on the host are in no fusion.
 Source: seed document, "DhloFuseOnBuffer"; docs/reference/4 3.3.
 """
 
@@ -45,8 +45,8 @@ from xla_emitters.shapes import Size
 LOOP, ROW, COLUMN, STITCH = "kLoop", "kRowReduction", "kColReduction", "kStitch"
 MOST_BUFFERS = 64
 VECTOR = "disc.vector"
-"""Of a fusion: how many elements a thread computes at once; it divides the number of elements, or of columns where rows are reduced.
-Of a loop in a kernel: its iterations are elements beside each other."""
+"""Attribute of a fusion: elements that a thread computes at once; it divides the number of elements, or of columns where rows are reduced.
+Attribute of a loop in a kernel: its iterations are adjacent elements."""
 
 RESHAPES = frozenset(("copy", "reshape", "dynamic-reshape"))
 """Moves that keep the row-major order of all elements: alone they need no kernel."""
@@ -59,14 +59,14 @@ MOVES = frozenset(
         *("gather", "iota", "pad", "real-dynamic-slice", "reverse", "slice", "transpose"),
     )
 )
-"""Ops whose elements are elements of operands, or numbers of places."""
+"""Ops whose elements are elements of operands, or indices."""
 
 
 class Part:
-    """An op that can be in a fusion, and what the rules ask of it.
+    """An op that can be in a fusion, and the facts that the rules need.
 
     opcode   of `hlo`
-    reads    buffers whose elements it needs: not those that hold sizes, or that it updates in place
+    reads    buffers whose elements it needs: not lists of sizes, nor buffers that it updates in place
     updated  buffers that it updates in place
     reduces  ROW or COLUMN for a reduction
     """
@@ -83,7 +83,7 @@ class Part:
 
     @property
     def uses(self) -> list[Use]:
-        """What needs the elements that it writes."""
+        """The uses of the elements that it writes."""
         return [use for buffer in self.writes for use in uses_of_elements(buffer)]
 
     @property
@@ -103,22 +103,22 @@ class Part:
 
     @property
     def dimensions(self) -> tuple[int, ...]:
-        """Of a broadcast or a transpose."""
+        """The `dimensions` of a broadcast or a transpose."""
         return integers(self.op.properties["dimensions"])  # pyright: ignore[reportArgumentType]
 
     @property
     def lead(self) -> SSAValue:
-        """The array whose elements a thread each computes: what a reduction or an update in place reads, or the result."""
+        """The array whose elements are distributed over threads: the operand of a reduction or an update in place, else the result."""
         return self.reads[0] if self.reduces or self.updated else self.writes[0]
 
 
 def uses_of_elements(buffer: SSAValue) -> list[Use]:
-    """The uses that need a buffer's elements, or pass it on."""
+    """The uses that read a buffer's elements, or pass the buffer on."""
     return [use for use in buffer.uses if not frees(use) and not asks_size(use)]
 
 
 def why_not_fusible(op: BufferOp) -> str | None:
-    """Why no kernel of ours computes an op; None where one does."""
+    """Why no kernel computes an op; None if one does."""
     opcode = opcode_of(op.HLO)
     if any(space_of(output.type) != GPU for output in op.outputs) or not op.outputs:
         return "it runs on the host"
@@ -156,7 +156,7 @@ def is_splat_source(op: BufferOp) -> bool:
 
 
 def spreads(part: Part) -> bool:
-    """Whether an op gives one number everywhere where its operands do."""
+    """Whether an op gives one number everywhere if its operands do."""
     return part.is_elementwise or part.opcode in RESHAPES or part.opcode in BROADCASTS
 
 
@@ -173,7 +173,7 @@ class Fusion:
 
 
 Verdict: TypeAlias = Fusion | str
-"""A fusion, or why there is none."""
+"""A fusion, or the reason why there is none."""
 
 
 class Group:
@@ -193,12 +193,12 @@ class Group:
 
     @cached_property
     def reads_inside(self) -> dict[Part, list[Part]]:
-        """For each op, those of the group whose results it reads."""
+        """For each op, the ops of the group whose results it reads."""
         return {part: [self.writer[b] for b in part.reads if b in self.writer] for part in self.parts}
 
     @cached_property
     def buffers(self) -> int:
-        """How many arrays of the device the group reads from outside, or writes for it."""
+        """Number of device arrays that the group reads from outside, or writes for ops outside."""
         read = {buffer for part in self.parts for buffer in part.reads if buffer not in self.writer}
         return len(read) + sum(len(part.writes) for part in self.results)
 
@@ -214,7 +214,7 @@ class Group:
         return self.sizes.of(part.lead)
 
     def dominant(self) -> Part:
-        """The last reduction of rows, else of columns, else the last op: it names the kernel."""
+        """The last reduction of rows, else of columns, else the last op: the kernel is named after it."""
         by_kind = [[part for part in self.parts if part.reduces == kind] for kind in (ROW, COLUMN)]
         return next((found for found in by_kind if found), list(self.parts))[-1]
 
@@ -242,7 +242,7 @@ def base_rules(group: Group, most_buffers: int, *, mix_reductions: bool) -> Verd
 
 
 def updated_beside_others(group: Group) -> str | None:
-    """Why an update in place is not in this kernel: its threads would read what others of them write, or it would not be a plain loop."""
+    """Why an update in place is not in this kernel: its threads would read elements that others write, or it would not be a plain loop."""
     for part in group.parts:
         if part.updated and group.reductions:
             return f"{part.name} updates in place, beside a reduction"
@@ -257,6 +257,6 @@ def too_many_buffers(group: Group, most: int) -> str | None:
 
 
 def matrix_of(group: Group, part: Part) -> tuple[Size, Size]:
-    """Rows and columns of what a reduction of rows reads."""
+    """Rows and columns of the operand of a reduction of rows."""
     shape = group.shape(part)
     return product(shape[:-1]), shape[-1]

@@ -1,10 +1,10 @@
-"""Sizes as code: numbers that are known, or `index` values, and arithmetic on both that folds what is known.
+"""Builder of size arithmetic: numbers that are known at compile time, or `index` values; constants are folded.
 
     code.add(3, 4)         -> 7                     code.multiply(n, 1)    -> n
     code.add(n, 4)         -> %s = arith.addi %n, %c4 : index
-    code.dim(%x, 0)        -> %d = memref.dim %x, %c0, once in each scope; of a buffer allocated here the size it was allocated with
+    code.dim(%x, 0)        -> %d = memref.dim %x, %c0, once in each scope; for a buffer allocated here, the size it was allocated with
 
-A scope is a block and what it encloses: a value made in it is not seen after it.
+A scope is a block and the regions in it: a value made in it is not visible after it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Number: TypeAlias = int | SSAValue
 
 
 class IndexCode:
-    """Writes arithmetic on sizes at the place where `builder` inserts.
+    """Writes arithmetic on sizes at the insertion point of `builder`.
 
-    location  what new ops get
+    location  of new ops
     """
 
     def __init__(self, builder: Builder, location: LocationAttr) -> None:
@@ -38,7 +38,7 @@ class IndexCode:
         self._dims = ChainMap[tuple[SSAValue, int], Number]()
 
     def inside(self, builder: Builder) -> IndexCode:
-        """The same in an inner scope: it sees what was made here; what it makes is not seen here."""
+        """The same in an inner scope: it sees values made here; its own values are not visible here."""
         made = IndexCode(builder, self.location)
         made._constants, made._dims = self._constants.new_child(), self._dims.new_child()
         return made
@@ -67,7 +67,7 @@ class IndexCode:
         return self._dims[buffer, number]
 
     def allocated(self, buffer: SSAValue, sizes: Sequence[Number]) -> None:
-        """Says with which sizes a buffer was allocated."""
+        """Records the sizes with which a buffer was allocated."""
         for number, size in enumerate(sizes):
             self._dims[buffer, number] = size
 
@@ -90,7 +90,7 @@ class IndexCode:
         return self.binary(arith.MuliOp, lambda x, y: x * y, a, b, unit=1)
 
     def divide(self, a: Number, b: Number) -> Number:
-        """Rounded down; `b` is positive."""
+        """a / b rounded down; `b` is positive."""
         return a if isinstance(b, int) and b == 1 else self.binary(arith.FloorDivSIOp, lambda x, y: x // y, a, b)
 
     def maximum(self, a: Number, b: Number) -> Number:
@@ -113,7 +113,7 @@ class IndexCode:
         b: Number,
         unit: int | None = None,
     ) -> Number:
-        """`op` of two numbers, computed here by `fold` where both are known; `unit` is an operand that leaves the other one."""
+        """`op` of two numbers, computed here by `fold` if both are known; `unit` is the neutral operand: the result is the other one."""
         if isinstance(a, int) and isinstance(b, int):
             return fold(a, b)
         if unit is not None and isinstance(a, int) and a == unit:

@@ -1,11 +1,11 @@
-"""The sizes of a result as code: for each op of `hlo`, the size along one dimension from those of its operands.
+"""The sizes of a result as code: a rule per op of `hlo` computes the size along one dimension from the sizes of its operands.
 
     add           the operand's                        concatenate            the sum along its dimension
-    dot           batch, lhs free, rhs free            dynamic_reshape        the number that the shape operand holds
+    dot           batch, lhs free, rhs free            dynamic_reshape        the element of the shape operand
     reduce        of the dimensions that are kept      pad, convolution       arithmetic on the operand's
 
-Only sizes that the result's type leaves open are asked for. A row per op; an op without a row is refused by name where its type has `?`.
-Whether the operands fit each other is not asked here: a run checks it (`runtime/ral`).
+Only sizes that the result's type leaves unknown are computed. An op without a rule is refused by name if its type has `?`.
+Whether the operands' shapes fit each other is not checked here: the runtime does (`runtime/ral`).
 Source: StableHLO specification, the constraints of each op's result.
 """
 
@@ -30,11 +30,11 @@ from xla_emitters.dialects.hlo.windows import WindowDim
 
 
 class Sizing:
-    """What a rule asks: about one array of the op's result.
+    """Input of a rule: one array of the op's result.
 
     op       on tensors
     buffers  those of its operands
-    leaf     which array of the result
+    leaf     number of the array in the result
     """
 
     def __init__(self, op: HloOp, buffers: Sequence[SSAValue], leaf: int, code: IndexCode) -> None:
@@ -46,7 +46,7 @@ class Sizing:
         return self.code.dim(self.buffers[operand], dim)
 
     def held(self, operand: int, *indices: int) -> Number:
-        """The number that an operand holds at these indices."""
+        """The element of an operand at these indices, as a number."""
         return self.code.element(self.buffers[operand], indices)
 
     def numbers(self, name: str) -> tuple[int, ...]:
@@ -71,7 +71,7 @@ class Sizing:
 
 
 Rule: TypeAlias = Callable[[Sizing, int], Number | None]
-"""(what is asked, dimension of the result) -> its size; None where it does not follow from the operands."""
+"""(Sizing, dimension of the result) -> its size; None if it does not follow from the operands."""
 
 
 def result_sizes(op: HloOp, buffers: Sequence[SSAValue], leaf: int, code: IndexCode) -> list[Number]:
@@ -84,7 +84,7 @@ def result_sizes(op: HloOp, buffers: Sequence[SSAValue], leaf: int, code: IndexC
 
 
 def _elementwise(s: Sizing, dim: int) -> Number | None:
-    """As the first operand of the same rank; a size that some operand's type knows is that one."""
+    """The size of the first operand of the same rank; a size known from some operand's type comes first."""
     if isinstance(s.op, BitcastConvertOp):
         return s.of(0, dim) if dim < len(dims_of(s.op.operands[0])) else None
     fitting = [i for i, value in enumerate(s.op.operands) if len(dims_of(value)) == len(s.dims)]
@@ -115,7 +115,7 @@ def _transpose(s: Sizing, dim: int) -> Number:
 
 
 def _reshape(s: Sizing, dim: int) -> Number | None:
-    """The one size that is not known: all elements, divided by what is known."""
+    """The one unknown size: number of all elements, divided by the product of the known sizes."""
     known = [size for size in s.dims if size != UNBOUNDED]
     if len(known) != len(s.dims) - 1 or 0 in known:
         return None
@@ -172,7 +172,7 @@ def _dot(s: Sizing, dim: int) -> Number:
 
 
 class _Along:
-    """A window along one dimension, as `WindowDim`, of numbers that may be values."""
+    """A window along one dimension, as `WindowDim`, with numbers that may be values."""
 
     def __init__(
         self, size: Number, stride: Number, low: Number, high: Number, base: Number = 1, window: Number = 1
@@ -184,7 +184,7 @@ class _Along:
         return _Along(dim.size, dim.stride, dim.low, dim.high, dim.base_dilation, dim.window_dilation)
 
     def places(self, elements: Number, code: IndexCode) -> Number:
-        """How often the window fits: max(0, (padded - reach) div stride + 1), as `WindowDim.output_size`."""
+        """Number of positions of the window: max(0, (padded - reach) div stride + 1), as `WindowDim.output_size`."""
         spread = elements
         if self.base != 1:
             between = code.multiply(code.subtract(elements, 1), self.base)
@@ -200,7 +200,7 @@ def _reduce_window(s: Sizing, dim: int) -> Number:
 
 
 def _dynamic_reduce_window(s: Sizing, dim: int) -> Number:
-    """The window's numbers are values."""
+    """As reduce_window; the window's numbers are values."""
     assert isinstance(s.op, DynamicReduceWindowOp)
     first = 2 * s.op.count
     size, stride, base, window = (s.held(first + i, dim) for i in range(4))
@@ -209,7 +209,7 @@ def _dynamic_reduce_window(s: Sizing, dim: int) -> Number:
 
 
 def _convolution(s: Sizing, dim: int) -> Number:
-    """Batch of the image, output features of the kernel, and places of the kernel in the image."""
+    """Batch of the image, output features of the kernel, positions of the kernel in the image."""
     assert isinstance(s.op, ConvolutionOp | DynamicConvOp)
     in_image, in_kernel, in_result = s.op.dim_labels.data.replace("->", "_").split("_")
     label = in_result[dim]
@@ -244,12 +244,12 @@ def _reduce(s: Sizing, dim: int) -> Number:
 
 
 def _set_size(s: Sizing, dim: int) -> Number:
-    """The number that is given, along the dimension that is set; a run checks that it is no more than there was."""
+    """The given number, along the dimension that is set; the runtime checks that it is at most the old size."""
     return s.held(1) if dim in s.numbers("dimensions") else s.of(0, dim)
 
 
 def _leading(operand: int, last: Rule | None) -> Rule:
-    """As an operand, but for the last dimension."""
+    """As an operand, except for the last dimension."""
 
     def rule(s: Sizing, dim: int) -> Number | None:
         if dim < len(s.dims) - 1:

@@ -1,16 +1,16 @@
-"""Reductions of rows whose results are read again in the same kernel: a block keeps what its rows gave in shared memory.
+"""Reductions of rows whose results are read again in the same kernel: a block keeps its rows' results in shared memory.
 
     m = reduce maximum x[r, c]                       one block: its rows of x, their maxima, the differences,
     e = exp(x - broadcast m)             ->          the sums, the quotients; m and s are in shared memory
     s = reduce add e;  y = e / broadcast s
 
-Every reduction reads a matrix of r rows and c columns. What depends on one must stay in its row: element i of an array of r*c belongs
+Every reduction reads a matrix of r rows and c columns. An op that depends on one must stay in its row: element i of an array of r*c belongs
 to row i div c, element i of an array of r to row i. That holds for elementwise ops and reshapes, whatever the ranks, and for a broadcast
-of an array of r to one of r*c along the dimensions behind the rows. Any other op that reads what depends on a reduction, such as a
+of an array of r to one of r*c along the dimensions behind the rows. Any other op that depends on a reduction, such as a
 transpose or a slice, is refused; ops that depend on none are computed wherever an element needs them. Each result has r*c elements or r.
 
-What the reductions give must fit into `SHARED_BYTES` for one row at least; how many rows a block has, and whether it keeps the row itself
-too, is the schedule's choice when the sizes are known.
+The results of the reductions must fit into `SHARED_BYTES` for at least one row; how many rows a block has, and whether it keeps the row
+itself too, the schedule decides when the sizes are known.
 Source: docs/reference/4 3.3; Zheng et al., "AStitch: enabling a new multi-dimensional optimization space for memory-intensive ML training
 and inference on modern SIMT architectures" (ASPLOS 2022).
 """
@@ -36,7 +36,7 @@ from xla_emitters.dtypes import dtype_of
 from xla_emitters.shapes import Size
 
 SHARED_BYTES = 8192
-"""Of a block, for what its rows gave."""
+"""Shared memory of a block for its rows' results."""
 
 
 def stitch_rules(group: Group, most_buffers: int) -> Verdict:
@@ -81,7 +81,7 @@ class _Rows:
         return count in (self.rows, self.rows * self.columns)
 
     def why_not(self, part: Part) -> str | None:
-        """Why an op that depends on a reduction leaves its row; None for one that does not."""
+        """Why an op that depends on a reduction leaves its row; None if it stays."""
         before = [other for other in self.group.reads_inside[part] if other in self.dependent]
         if part.reduces:
             starts = [self.group.writer[buffer] for buffer in part.reads[1:] if buffer in self.group.writer]
@@ -101,7 +101,7 @@ class _Rows:
         return None if keeps else f"{part.name} ({part.opcode}) moves what a row gave out of its row"
 
     def _stays_in_row(self, part: Part) -> bool:
-        """Whether a broadcast gives each element of a row the number of that row, or adds dimensions of size 1."""
+        """Whether a broadcast gives each element of a row the row's number, or only adds dimensions of size 1."""
         given, wanted = self.group.sizes.of(part.reads[0]), self.group.sizes.of(part.writes[0])
         along = part.dimensions
         if list(along) != sorted(along):

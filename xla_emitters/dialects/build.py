@@ -29,11 +29,11 @@ from xla_emitters.dialects.xla_gpu import INDEX, INDUCTION_NAMES, ApplyIndexingO
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval
 
 NestBody: TypeAlias = Callable[[Builder, Sequence[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]]
-"""(builder inside, values of the symbols, iter args) -> what the iter args become."""
+"""(builder inside, values of the symbols, iter args) -> the next iter args."""
 
 
 def constant_index(builder: Builder, value: int) -> SSAValue:
-    """`arith.constant value : index`; among the constants that its block begins with, each value stands once."""
+    """`arith.constant value : index`; each value occurs once among the constants at the start of its block."""
     at = builder.insertion_point
     wanted = IntegerAttr(value, INDEX)
     op = at.block.first_op
@@ -42,7 +42,7 @@ def constant_index(builder: Builder, value: int) -> SSAValue:
             return op.result
         op = op.next_op
     builder.insertion_point = at if op is at.insert_before or op is None else InsertPoint.before(op)
-    # A builder may hand out an equal constant that stands elsewhere.
+    # A builder may return an equal constant from elsewhere.
     constant = builder.insert(arith.ConstantOp(wanted))
     builder.insertion_point = at
     return constant.result
@@ -51,7 +51,7 @@ def constant_index(builder: Builder, value: int) -> SSAValue:
 def apply_indexing(builder: Builder, indexing_map: IndexingMap, operands: Sequence[SSAValue]) -> list[SSAValue]:
     """The results of `indexing_map` at `operands` (dims, then symbols), each by an op of its own.
 
-    A result that is a variable is its operand, one that is a number a constant. Constraints are not looked at.
+    A result that is a variable is its operand, one that is a number a constant. Constraints are ignored.
     """
     if indexing_map.runtime_vars:
         indexing_map = indexing_map.symbols_to_dims()
@@ -69,7 +69,7 @@ def apply_indexing(builder: Builder, indexing_map: IndexingMap, operands: Sequen
 
 
 def value_is_in(builder: Builder, value: SSAValue, interval: Interval) -> SSAValue:
-    """i1: whether `value`, read as signed, lies in `interval`."""
+    """i1: whether `value`, read as signed, is in `interval`."""
     lower = constant_index(builder, interval.lower)
     if interval.is_point:
         return builder.insert(arith.CmpiOp(value, lower, "eq")).result
@@ -81,7 +81,7 @@ def value_is_in(builder: Builder, value: SSAValue, interval: Interval) -> SSAVal
 def constraints_check(
     builder: Builder, indexing_map: IndexingMap, dims: Sequence[SSAValue], symbols: Sequence[SSAValue]
 ) -> SSAValue:
-    """i1: whether the constraints hold, and then whether the dims lie in their bounds. Bounds of symbols are not checked."""
+    """i1: whether the constraints hold and the dims are in their bounds. Bounds of symbols are not checked."""
     checks: list[SSAValue] = []
     if indexing_map.is_known_empty:
         return builder.insert(arith.ConstantOp(IntegerAttr.from_bool(False))).result
@@ -101,7 +101,7 @@ def constraints_check(
 
 
 def _value_of(builder: Builder, expression: Expr, indexing_map: IndexingMap, operands: Sequence[SSAValue]) -> SSAValue:
-    """An expression of the map's variables, computed from those that it uses alone: so it can leave loops over the others."""
+    """An expression of the map's variables, computed from the variables that it uses: so it can be moved out of loops over the others."""
     alone, removed = replace(indexing_map, results=(expression,), constraints=()).remove_unused_vars()
     used = [operand for operand, gone in zip(operands, removed or [False] * len(operands), strict=True) if not gone]
     (value,) = apply_indexing(builder, alone, used)
@@ -117,9 +117,9 @@ def loop_nest(
 ) -> Sequence[SSAValue]:
     """One `scf.for` per symbol of `indexing_map`, symbol 0 outermost, and inside them `body`, if the map's domain holds.
 
-    inits    what the iter args begin with
+    inits    initial values of the iter args
     body     see NestBody; it runs for the points of the domain
-    returns  what the iter args are in the end
+    returns  final values of the iter args
     """
     bounds = [
         (constant_index(builder, symbol.bounds.lower), constant_index(builder, symbol.bounds.upper + 1))
@@ -179,8 +179,8 @@ def clamp_index(builder: Builder, value: SSAValue, high: int, *, is_unsigned: bo
 
     is_unsigned  read `value` as unsigned: nothing is less than 0 then
 
-    With `high` <= 0 only 0 is left, and `value` is not used. What an index of 32 bits may not hold is clamped before it becomes one.
-    Source: docs/reference/1 5.5, "clamp rule"; XLA makes an index of it first, so its clamp of 2^32 + 5 to [0, 9] gives 5.
+    With `high` <= 0 the result is 0, and `value` is not used. A value that a 32-bit index may not hold is clamped before the conversion.
+    Source: docs/reference/1 5.5, "clamp rule"; XLA converts to index first, so its clamp of 2^32 + 5 to [0, 9] gives 5.
     """
     if high <= 0:
         return constant_index(builder, 0)

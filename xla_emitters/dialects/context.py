@@ -1,4 +1,4 @@
-"""One context for everybody: all dialects, ours in the place of xDSL's where both have one; text to IR with located errors.
+"""The one context: all dialects, ours in place of xDSL's of the same name; and text to IR with located errors.
 
 module = parse_ir(text, "kernel.mlir")
 
@@ -30,11 +30,11 @@ DialectFactory = Callable[[], Dialect]
 
 
 def _factory(module: str, name: str) -> DialectFactory:
-    """Loads `xla_emitters.dialects.<module>.<name>` when called: listing dialects imports none."""
+    """Loads `xla_emitters.dialects.<module>.<name>` when called: listing the dialects imports none."""
     return lambda: getattr(import_module(f"xla_emitters.dialects.{module}"), name)
 
 
-# Dialects that xDSL does not have.
+# Dialects that xDSL lacks.
 ADDED_DIALECTS: Mapping[str, DialectFactory] = {
     "disc_ral": _factory("disc_ral", "DISC_RAL"),
     "hlo": _factory("hlo", "HLO"),
@@ -45,25 +45,25 @@ ADDED_DIALECTS: Mapping[str, DialectFactory] = {
     "xla_gpu": _factory("xla_gpu", "XLA_GPU"),
 }
 
-# Dialects that it has too: ours are its own with what they lack.
+# Dialects that xDSL has: ours are xDSL's, completed.
 REPLACED_DIALECTS: Mapping[str, DialectFactory] = {
     name: _factory(f"mlir.{name}", name.upper())
     for name in ("affine", "arith", "complex", "func", "gpu", "llvm", "math", "scf", "tensor", "vector")
 }
 
 DIALECTS: Mapping[str, DialectFactory] = {**get_all_dialects(), **ADDED_DIALECTS, **REPLACED_DIALECTS}
-"""Every dialect that there is here, by name."""
+"""All dialects, by name."""
 
 
 @cache
 def op_named(name: str) -> type[Operation]:
-    """The class of an op, such as `math.tanh`, that one of `DIALECTS` has."""
+    """The class of an op of one of `DIALECTS`, such as `math.tanh`."""
     dialect = DIALECTS[name.partition(".")[0]]()
     return next(op for op in dialect.operations if op.name == name)
 
 
 def make_context(*, allow_unregistered: bool = False) -> Context:
-    """A context that knows every dialect; each is loaded when it is first met."""
+    """A context with every dialect registered; each is loaded on first use."""
     context = Context(allow_unregistered=allow_unregistered)
     for name, factory in DIALECTS.items():
         context.register_dialect(name, factory)
@@ -83,7 +83,7 @@ def context_of_thread() -> Context:
 def replace_upstream_dialects() -> None:
     """Makes xDSL's own tools (`xdsl-opt`) use our dialects where both have one.
 
-    Two plugins may not define one name, so this changes xDSL's table of its own dialects, before it is merged with the plugins'.
+    Two plugins may not define one name, so this changes xDSL's table of its own dialects before the plugins' are merged into it.
     """
     from xdsl.universe import XDSL_UNIVERSE  # lists all of xDSL's passes and targets, which a compilation does not need
 
@@ -94,7 +94,7 @@ def replace_upstream_dialects() -> None:
 
 
 class _PlacedParser(Parser):
-    """Remembers where each op begins."""
+    """Records where each op begins."""
 
     def __init__(self, context: Context, text: str, name: str):
         super().__init__(context, text, name)
@@ -119,9 +119,9 @@ def parse_ir(
 ) -> ModuleOp:
     """IR from text; a text of several ops gets a module around it.
 
-    name     what messages call the text, such as its file
-    context  by default a fresh one that knows every dialect
-    raises   ParseError if it is no IR, VerifyError if it breaks a rule of its ops; both say where
+    name     the name of the text in messages, such as its file
+    context  by default a new one with every dialect
+    raises   ParseError if the text is no IR, VerifyError if it breaks a rule of its ops; both have the place
     """
     if isinstance(text, bytes):
         try:
@@ -139,14 +139,14 @@ def parse_ir(
         if message.startswith("in "):
             message = f"unexpected text {message}"
         elif (unknown := _UNKNOWN_OP.match(message)) and parser:
-            # xDSL points behind the name.
+            # xDSL's position is behind the name.
             message, place = f"there is no op '{unknown[1]}'", _place_of_op(text, name, parser.start)
         raise ParseError(message, stage="ir.parse", place=place) from error
     except RecursionError:
         place = _place(text, name, parser.pos, parser.pos) if parser else None
         raise ParseError("nested too deeply to be read", stage="ir.parse", place=place) from None
     except ESCAPING_ERRORS as error:
-        # Raised while an op is made: it stands at the op's name.
+        # Raised while an op is constructed: the place is the op's name.
         place = _place_of_op(text, name, parser.start) if parser else None
         op_name = place.text[place.column - 1 : place.end_column - 1].strip('"') if place else name
         message = f"{op_name}: {str(error).strip() or f'not understood ({type(error).__name__})'}"
@@ -160,7 +160,7 @@ def parse_ir(
 
 
 def _place(text: str, name: str, start: int, end: int) -> Place:
-    """Lines and columns of text[start:end], as far as its first line goes."""
+    """Lines and columns of text[start:end], up to the end of its first line."""
     start = min(start, len(text))
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
@@ -175,6 +175,6 @@ _OP_NAME = re.compile(r'(?:%[^=]*=\s*)?("?[\w.$]+"?)')
 
 
 def _place_of_op(text: str, name: str, start: int) -> Place:
-    """Where the name of the op that begins at `start` stands."""
+    """The place of the name of the op that begins at `start`."""
     found = _OP_NAME.match(text, start)
     return _place(text, name, *(found.span(1) if found else (start, start)))

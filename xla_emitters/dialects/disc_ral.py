@@ -1,4 +1,4 @@
-"""Calls of the runtime: a context that holds all state, arguments and results through it, functions by name.
+"""Calls of the runtime: a context that holds all state and passes arguments and results; functions found by name.
 
     func.func @main(%ctx: !disc_ral.context) {
       %st = disc_ral.stream %ctx
@@ -6,14 +6,14 @@
       disc_ral.dispatch "ral_gemm" on "gpu"(%ctx, %st, %x, %w, %o, %f, %f, %f) : (...) -> ()
       disc_ral.send_output %ctx, 0, %o : memref<?x4xf32, "gpu">
 
-A function is found by a name made of what it is called, the device, and the types that go in and out (`ral_name`):
+A function is found by a name made from its call name, the device, and the types of arguments and results (`ral_name`):
 
     ral_gemm___gpu___pvoid_pvoid_m2df32_m2df32_m2df32_i1_i1_i1___void
 
     context, stream, text   pvoid          iN, unsigned iN   iN, uiN         index     i64
     f16, bf16, f32 ...      by that name   rank R of T       m{R}d{T}        nothing   void
 
-`config` is one more argument, a text or a list of numbers that are known when the program is compiled; it counts as one more pvoid.
+`config` is one more argument, a compile-time text or list of numbers; it counts as one more pvoid.
 Source: seed document, "DhloInjectExecutionContext", "LowerToLibraryCallsV2", "RewriteRalApi"; docs/reference/4 4.2.
 """
 
@@ -54,21 +54,21 @@ from xla_emitters.program.ral_name import RalName
 
 @irdl_attr_definition
 class ContextType(ParametrizedAttribute, TypeAttribute):
-    """What one call of a program keeps: arguments, results, buffers."""
+    """The state of one call of a program: arguments, results, buffers."""
 
     name = "disc_ral.context"
 
 
 @irdl_attr_definition
 class StreamType(ParametrizedAttribute, TypeAttribute):
-    """The order in which a device does what it is given."""
+    """A device's queue: work on it is executed in order."""
 
     name = "disc_ral.stream"
 
 
 CONTEXT, STREAM = ContextType(), StreamType()
 MARKER = "gpu_mem_marker_"
-"""How the names of functions begin that say which buffers are a GPU's."""
+"""Prefix of the names of functions that mark buffers of a GPU."""
 
 
 @irdl_op_definition
@@ -160,12 +160,12 @@ class DispatchOp(IRDLOperation):
 
 
 def ral_name(call: str, device: str, ins: Sequence[Attribute], outs: Sequence[Attribute]) -> str:
-    """The name of a function of these types; see the file's head."""
+    """The name of a function with these types; see the file's head."""
     return str(RalName(call, device, tuple(map(type_code, ins)), tuple(map(type_code, outs))))
 
 
 def type_code(ir_type: Attribute) -> str:
-    """A type as a part of a name."""
+    """The code of a type in a name."""
     match ir_type:
         case ContextType() | StreamType():
             return "pvoid"
@@ -179,17 +179,17 @@ def type_code(ir_type: Attribute) -> str:
         case ComplexType():
             return dtype_of(ir_type).name
         case _:
-            # Names of eight-bit floats have no underscore, so a name can be taken apart again.
+            # Names of eight-bit floats have no underscore, so that names can be parsed.
             return dtype_of(ir_type).name
 
 
 def is_runtime_value(value: SSAValue) -> bool:
-    """Whether a value is a context or a stream, which no generated code needs to pass twice."""
+    """Whether a value is a context or a stream, which generated code need not pass twice."""
     return isinstance(value.type, ContextType | StreamType)
 
 
 def is_marker(op: Operation) -> bool:
-    """Whether an op only says that its operand is in a GPU's memory."""
+    """Whether an op only marks its operand as a GPU's buffer."""
     return isinstance(op, func.CallOp) and op.callee.root_reference.data.startswith(MARKER)
 
 

@@ -1,12 +1,12 @@
-"""IR as bytes, between two processes of one program: for what is compiled in parallel.
+"""IR as bytes, for compiling in several processes of one program.
 
     data = ir_to_bytes(module)        in a process that was forked from this one
     module = ir_from_bytes(data)      here: equal to it, with locations and names of values
 
-Text would do, but takes many times as long to read. Ops become plain tuples with the numbers of their operands; types and attributes, which
-are values, are pickled, each once however often it is used. Made for one process and its children: it is no format to store, and reading
-it runs what pickle finds, so bytes from elsewhere must not come here.
-Raises ValueError where an op is of a class that its name alone does not find (a plugin's), or an attribute cannot be pickled.
+Text would work, but takes many times as long to read. Ops become plain tuples with the numbers of their operands; types and attributes are
+pickled, each once however often it is used. Only for one process and its children: this is no storage format, and unpickling
+can run any code, so bytes from elsewhere must not be read.
+Raises ValueError if the class of an op cannot be found by its name (a plugin's), or an attribute cannot be pickled.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def ir_to_bytes(module: ModuleOp) -> bytes:
 
 
 def ir_from_bytes(data: bytes) -> ModuleOp:
-    """The module that `ir_to_bytes` was given, in another process."""
+    """The module that was given to `ir_to_bytes`, in another process."""
     unpacker = _Unpacker()
     module = unpacker.op(pickle.loads(data), ())
     assert isinstance(module, ModuleOp)
@@ -46,7 +46,7 @@ def ir_from_bytes(data: bytes) -> ModuleOp:
 
 
 class _Packer:
-    """Numbers the values."""
+    """Numbers the values, and packs ops."""
 
     def __init__(self) -> None:
         self.numbers: dict[SSAValue, int] = {}
@@ -77,7 +77,7 @@ class _Packer:
 
 
 class _Unpacker:
-    """Makes ops in order. `late` are those of which an operand comes later in the text, with the numbers of their operands."""
+    """Builds ops. `late`: ops with operands that come later in the text, and the numbers of their operands."""
 
     def __init__(self) -> None:
         self.values: dict[int, SSAValue] = {}

@@ -13,13 +13,13 @@ Control flow has regions and carries buffers as values, so that a size may chang
     %r = lmhlo.while %a ({ ^(%x): ... lmhlo.condition %more }, { ^(%x): ... lmhlo.terminator %next })
     %r = lmhlo.case %i  ({ ... lmhlo.terminator %x }, { ... lmhlo.terminator %y })
 
-    the condition borrows %x; the body owns it: it frees or yields it. Results belong to whoever is around the op.
-    the last branch of `case` is taken where no other one has the number %i.
+    the condition borrows %x; the body owns it: it frees or yields it. Results belong to the block around the op.
+    the last branch of `case` is taken if %i is not the number of another one.
 
 A copy or a reshape may be a second name instead of a second buffer (`lmhlo.inc_ref`).
 
-Not here: tuples, calls, sizes as values (`memref.dim` gives those), random numbers of a hidden state, and what only XLA's optimized
-modules have (fusions of HLO, async operations, communication).
+Not here: tuples, calls, sizes as values (`memref.dim` gives those), random numbers of a hidden state, and ops that occur only in
+modules optimized by XLA (fusions of HLO, async operations, communication).
 Source: docs/reference/4 2.2; MLIR-HLO's lmhlo dialect (https://github.com/tensorflow/mlir-hlo).
 """
 
@@ -78,11 +78,11 @@ from xla_emitters.dialects.hlo.types import ArrayType, array_type, tuple_type
 
 SEGMENTS = AttrSizedOperandSegments.attribute_name
 DONATED = "disc.donated"
-"""Of an argument of the program: the program owns its buffer, and frees it, writes into it, or returns it."""
+"""Attribute of an argument of the program: the program owns its buffer, and frees it, writes into it, or returns it."""
 
 
 def tensor_of(ir_type: Attribute) -> ArrayType:
-    """The tensor that a buffer holds. raises VerifyException for what is no buffer."""
+    """The tensor type for a buffer's type. raises VerifyException for another type."""
     if not isa(ir_type, MemRefType[Attribute]):
         raise VerifyException(f"expected a memref, got {ir_type}")
     return array_type(ir_type.element_type, ir_type.get_shape())
@@ -95,12 +95,12 @@ def space_of(ir_type: Attribute) -> str | None:
 
 
 def buffer_type(element: Attribute, dims: Sequence[int], space: str | None) -> MemRefType[Attribute]:
-    """The type of a buffer in that memory space; None: in no stated one."""
+    """The type of a buffer in that memory space; None: without one."""
     return MemRefType(element, dims, memory_space=StringAttr(space) if space else NoneAttr())
 
 
 class BufferEffects(MemoryEffect):
-    """Reads the inputs, writes the outputs; without outputs the op may stop the program, which counts as a write to anything."""
+    """Reads the inputs, writes the outputs; an op without outputs may stop the program, which counts as a write to anything."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> set[EffectInstance]:
@@ -137,7 +137,7 @@ class BufferOp(IRDLOperation):
         return made
 
     def as_hlo(self) -> HloOp:
-        """The op on the tensors that the buffers hold: no op of the block, but it finds the computations that it calls."""
+        """The op on the tensors in the buffers: it is in no block, but it finds the computations that it calls."""
         found = [tensor_of(output.type) for output in self.outputs]
         made = self.HLO.create(
             operands=Block(arg_types=[tensor_of(value.type) for value in self.inputs]).args,
@@ -194,7 +194,7 @@ def _parse_values(parser: Parser) -> list[Any]:
 
 
 def _class_of(hlo: type[HloOp]) -> type[BufferOp]:
-    """The class of an `hlo` op's kin on buffers."""
+    """The class on buffers for an `hlo` op's class."""
     fields: dict[str, Any] = {
         "__module__": __name__,
         "__doc__": f"`{hlo.name}` on buffers.",
@@ -208,7 +208,7 @@ def _class_of(hlo: type[HloOp]) -> type[BufferOp]:
     return irdl_op_definition(type(hlo.__name__, (BufferOp,), fields))
 
 
-# What has no meaning on single buffers: the structure around instructions, and what the head leaves out.
+# Opcodes without a version on buffers: the structure around instructions, and those that the head excludes.
 LEFT_OUT = frozenset(
     (
         *("parameter", "tuple", "get-tuple-element", "call", "fusion", "while", "conditional"),
@@ -222,7 +222,7 @@ LEFT_OUT = frozenset(
 BUFFER_OPS: dict[str, type[BufferOp]] = {
     opcode: _class_of(hlo) for opcode, hlo in {**HLO_OPS, **PROGRAM_OPS}.items() if opcode not in LEFT_OUT
 }
-"""The class on buffers of each opcode of `hlo` that has one."""
+"""Opcode -> its class on buffers."""
 
 
 # ---------------------------------------------------------------------------------------------------- regions of buffers
@@ -246,7 +246,7 @@ class FusionOp(IRDLOperation):
 
 @irdl_op_definition
 class WhileOp(IRDLOperation):
-    """Runs the body while the condition holds; see the file's head for who owns the carried buffers."""
+    """Runs the body while the condition holds; see the file's head for the ownership of carried buffers."""
 
     name = "lmhlo.while"
 
@@ -270,7 +270,7 @@ class WhileOp(IRDLOperation):
 
 @irdl_op_definition
 class CaseOp(IRDLOperation):
-    """Runs the branch whose number the selector is, else the last one; returns what it yields."""
+    """Runs the branch with the number in the selector, else the last one; returns the values that it yields."""
 
     name = "lmhlo.case"
 
@@ -306,7 +306,7 @@ class ConditionOp(IRDLOperation):
 
 @irdl_op_definition
 class TerminatorOp(IRDLOperation):
-    """Ends a region of buffer ops and says which buffers it yields."""
+    """Ends a region of buffer ops and yields buffers."""
 
     name = "lmhlo.terminator"
 
@@ -317,7 +317,7 @@ class TerminatorOp(IRDLOperation):
 
 @irdl_op_definition
 class IncRefOp(IRDLOperation):
-    """A second name of a buffer, in another shape of as many elements, and one more reference to it: each name is freed for itself."""
+    """A second name of a buffer, in another shape with equally many elements, with its own reference: each name is freed separately."""
 
     name = "lmhlo.inc_ref"
 
@@ -337,9 +337,9 @@ class IncRefOp(IRDLOperation):
 
 @irdl_op_definition
 class WatchOp(IRDLOperation):
-    """Hands buffers and numbers to a function that watches a run of the program; it writes none of them.
+    """Passes buffers and numbers to a function that watches a run of the program; it writes none of them.
 
-    number  by which that function knows the place
+    number  identifies the place to that function
     """
 
     name = "lmhlo.watch"
@@ -350,11 +350,11 @@ class WatchOp(IRDLOperation):
 
 @irdl_op_definition
 class RunHotOp(IRDLOperation):
-    """Runs what was compiled for a fusion at exactly these sizes, if there is such, and says whether it did.
+    """Runs a kernel compiled for a fusion at exactly these sizes, if there is one; returns whether it did.
 
     fusion   its name
     reads, writes  its arrays
-    numbers  what else decides sizes and indices in it, as integers
+    numbers  the other values that determine sizes and indices in it, as integers
     """
 
     name = "lmhlo.run_hot"

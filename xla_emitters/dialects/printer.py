@@ -1,4 +1,4 @@
-"""IR as text, as MLIR prints it: aliases for maps, `module`, `return`, names that say what a value is.
+"""IR as text, as MLIR prints it: aliases for maps, `module`, `return`, descriptive value names.
 
     #map = #xla_gpu.indexing_map<"(th_x, bl_x)[vector_index] -> (bl_x floordiv 4096, ...), domain: ...">
     module @fusion attributes {dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>} {
@@ -8,8 +8,8 @@
 
 xDSL's printer writes a long map at every use, `builtin.module`, `func.return`, and one `print` call per word. This one writes each
 map once, at the top, in order of first use; shortens what MLIR shortens; names values that have no name of their own by their op, as
-MLIR does; gives several results one name (`%r:2`, `%r#1`); and keeps the text of each attribute, so that time goes with the number of ops.
-What it prints, `context.parse_ir` reads back, and `mlir-opt` where the ops are MLIR's.
+MLIR does; gives several results one name (`%r:2`, `%r#1`); and caches the text of each attribute, so that time is linear in the ops.
+Its output can be read by `context.parse_ir`, and by `mlir-opt` if the ops are MLIR's.
 """
 
 from __future__ import annotations
@@ -119,12 +119,12 @@ _DEFAULT_NAMES: dict[str, str | Callable[[Operation], str]] = {
 }
 
 
-# Attributes that are often made anew, and of which equal ones have one text. Maps are not so: the names of their variables do not count.
+# Attributes that are often created anew and for which equal ones have one text. Not so maps: equality ignores the names of variables.
 _PLAIN = (IntegerAttr, FloatAttr, DenseArrayBase, IntegerType, VectorType)
 
 
 class KernelPrinter(Printer):
-    """xDSL's printer with the differences that the file's head names. One printer prints one text."""
+    """xDSL's printer with the changes listed in the file's head. One printer prints one text."""
 
     def __init__(self, *, locations: bool, generic: bool, spelling: Spelling):
         super().__init__(stream=None, print_debuginfo=locations, print_generic_format=generic)
@@ -132,7 +132,7 @@ class KernelPrinter(Printer):
         self._renamed = UPSTREAM_NAMES if spelling == "upstream" else {}
         self._written: list[str] = []
         self._line_start = "\n"
-        # Kept by identity: hashing a type costs more than printing it. The attribute is held so that its id stays its own.
+        # Keyed by identity: hashing a type costs more than printing it. The attribute is kept alive so that its id is not reused.
         self._attribute_texts: dict[int, tuple[Attribute, str]] = {}
         self._plain_texts: dict[Attribute, str] = {}
         self._keys: dict[str, str] = {}
@@ -144,7 +144,7 @@ class KernelPrinter(Printer):
         self._starts: list[tuple[int, Operation]] | None = None
 
     def note_starts(self) -> list[tuple[int, Operation]]:
-        """From now on this list gets each op and where it begins, for `lines_of`."""
+        """Returns a list to which each op printed from now on is appended with its start, for `lines_of`."""
         self._starts = []
         return self._starts
 
@@ -158,7 +158,7 @@ class KernelPrinter(Printer):
         return found
 
     def text(self) -> str:
-        """All that was printed, with the aliases first."""
+        """The printed text, with the aliases first."""
         return "".join([*(f"{alias} = {text}\n" for text, alias in self._aliases.items()), *self._written])
 
     # ---- characters ---------------------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class KernelPrinter(Printer):
         return text
 
     def _print_map(self, attribute: IndexingMapAttr) -> None:
-        """The map's alias, which is made here on first use."""
+        """Prints the map's alias, which is created on first use."""
         name, stem = ("xla", "indexing_map") if attribute.spelling_for(self) == "upstream" else ("xla_gpu", "map")
         text = f'#{name}.indexing_map<"{attribute.text_for(self)}">'
         number = len(self._aliases)
@@ -287,7 +287,7 @@ class KernelPrinter(Printer):
         self._written.append(", ".join(["%" + self._name_of(result) for result in results]) + " = ")
 
     def _share_a_name(self, results: Sequence[OpResult]) -> bool:
-        """Whether the results of one op have no names that differ, and none was used before its definition."""
+        """Whether the results of one op have no different names, and none was used before its definition."""
         first = results[0].name_hint
         return all(result.name_hint in (None, first) and result not in self._ssa_values for result in results)
 
@@ -344,7 +344,7 @@ class KernelPrinter(Printer):
         self.print_operation_type(op)
 
     def _short_name(self, op: Operation, name: str) -> str:
-        """The name without the dialect where MLIR leaves it out: the module, and `func` ops right inside a function."""
+        """The name without the dialect where MLIR omits it: the module, and `func` ops directly inside a function."""
         if name == "builtin.module":
             return "module"
         if name in ("func.return", "func.call") and (parent := op.parent_op()) and parent.name == "func.func":
@@ -353,7 +353,7 @@ class KernelPrinter(Printer):
 
     def print_block(self, block: Block, print_block_args: bool = True, print_block_terminator: bool = True) -> None:
         if print_block_args:
-            # A label stands at the indentation of the op that holds it.
+            # A label has the indentation of the op that contains it.
             self._print_new_line()
             self.print_block_name(block)
             if block.args:

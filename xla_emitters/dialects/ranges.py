@@ -1,4 +1,4 @@
-"""What values an index can have, as far as IR says without looking at any arithmetic.
+"""Ranges of index values, as far as attributes and loop bounds state them: without looking at arithmetic.
 
     %thread_id_x = gpu.thread_id x {xla.range = [0 : index, 127 : index]}     ->   [0, 127]
 
@@ -16,20 +16,20 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xla_emitters.indexing import Interval
 
 RANGE_ATTR = "xla.range"
-"""The attribute, of an op or a function's argument, that says what values it can have; both ends are among them."""
+"""The attribute, of an op or a function's argument, with its range; both ends are included."""
 
 _INDEX = IndexType()
 
 
 class KnowsRanges(Operation, ABC):
-    """Interface of an op that knows the values of its index results, or of the index arguments of its body."""
+    """Interface of an op that knows the ranges of its index results, or of the index arguments of its body."""
 
     def range_of_result(self, number: int) -> Interval | None:
-        """What result `number` can be; unless the op knows better, what its `xla.range` says."""
+        """The range of result `number`; by default its `xla.range`."""
         return interval_of(self.attributes.get(RANGE_ATTR))
 
     def range_of_body_argument(self, number: int) -> Interval | None:
-        """What argument `number` of the op's block can be."""
+        """The range of argument `number` of the op's block."""
         return None
 
 
@@ -39,7 +39,7 @@ def range_attr(lower: int, upper: int) -> ArrayAttr[Attribute]:
 
 
 def interval_of(attribute: Attribute | None) -> Interval | None:
-    """The interval that a `xla.range` attribute stands for; None if it is none."""
+    """The interval of a `xla.range` attribute; None for another attribute."""
     match attribute:
         case ArrayAttr(data=(IntegerAttr() as lower, IntegerAttr() as upper)):
             return Interval(lower.value.data, upper.value.data)
@@ -50,7 +50,7 @@ def interval_of(attribute: Attribute | None) -> Interval | None:
 def range_of_value(value: SSAValue) -> Interval | None:
     """The least interval known to hold every value that `value` takes; None when nothing is known.
 
-    Known are results of apply_indexing (over the map's domain), constants, whatever carries `xla.range`, the induction variables of
+    Known are results of apply_indexing (over the map's domain), constants, values with `xla.range`, the induction variables of
     loops with constant bounds, and the induction variables and map results of `xla_gpu.loop`.
     """
     if isinstance(value, OpResult):

@@ -1,9 +1,9 @@
-"""Checks IR and says where it is wrong, as one message.
+"""Verifies IR and reports the first error as one message with its place.
 
     kernel.mlir:3:10: error: [ir.verify] arith.addi: ...
 
-xDSL checks each op by itself; a value that is used before it is defined, or outside the region that defines it, passes there and fails much
-later. Here values are followed too: down each block, and from a block into those that it dominates.
+xDSL checks each op by itself; a value used before it is defined, or outside the region that defines it, is not found there, and fails
+much later. Here definitions are checked too: down each block, and from a block into those that it dominates.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from xdsl.utils.hints import isa
 
 from xla_emitters.errors import Place, VerifyError
 
-# What xDSL's parser, verifiers and attribute constructors let out on wrong input, besides its ParseError. They have no one base class.
+# Exceptions that xDSL's parser, verifiers and attribute constructors raise on wrong input, besides its ParseError, without a common base.
 ESCAPING_ERRORS = (
     xdsl_errors.DiagnosticException,
     xdsl_errors.PyRDLError,
@@ -48,7 +48,7 @@ PlaceOf: TypeAlias = Callable[[Operation], Place | None]
 def verify_ir(op: Operation, place_of: PlaceOf | None = None) -> None:
     """Checks `op`, all ops inside it, and that every value is defined where it is used.
 
-    place_of  where an op stands in its source; by default what its location says
+    place_of  returns an op's place in its source; by default from its location
     raises    VerifyError naming the op
     """
     place_of = place_of or place_from_location
@@ -67,13 +67,13 @@ def verify_ir(op: Operation, place_of: PlaceOf | None = None) -> None:
         raise VerifyError(first, stage="ir.verify", place=place_of(current), details=tuple(more)) from error
 
 
-# Dialects of which an op is right or wrong by itself, unless a trait looks around it.
+# Dialects with ops that can be verified one by one, unless a trait looks at the surroundings.
 _SELF_CONTAINED = frozenset(("arith", "complex", "llvm", "math", "nvvm", "tensor", "vector"))
 _LOOKING_AROUND = (HasAncestor, HasParent, IsTerminator, SymbolUserOpInterface)
 _MOST_REMEMBERED = 20_000
 
 _correct: set[tuple[object, ...]] = set()
-"""What ops that were found correct are made of: after a pass, most ops are as they were or like another."""
+"""Signatures of ops that were verified: after a pass, most ops are unchanged or equal to another."""
 
 
 def _verify_one(op: Operation) -> None:
@@ -110,7 +110,7 @@ def _verify_fully(op: Operation) -> None:
 
 
 def place_from_location(op: Operation) -> Place | None:
-    """Where the op's location says it is from; None when it says nothing."""
+    """The place in the op's location; None if it has none."""
     return _place_in(op.location)
 
 
@@ -132,8 +132,8 @@ def _place_in(location: Attribute) -> Place | None:
 
 
 def _verify_values(region: Region, visible: set[SSAValue], place_of: PlaceOf) -> None:
-    """Checks that ops in `region` use only values in `visible`, which are defined around it, and such as are defined before, inside it."""
-    # Values that a block defines are visible in the blocks below it in the tree, and forgotten when that part is done.
+    """Checks that ops in `region` use only values in `visible` (defined around it) and values defined before them inside it."""
+    # Values defined in a block are visible in the blocks that it dominates, and removed when that subtree is done.
     added: list[list[SSAValue]] = []
     for block in _by_dominance(region):
         if block is None:
@@ -156,7 +156,7 @@ def _verify_values(region: Region, visible: set[SSAValue], place_of: PlaceOf) ->
 
 
 def _by_dominance(region: Region) -> Iterator[Block | None]:
-    """The blocks that can be reached, each before those that it dominates; None where the part below a block ends."""
+    """The reachable blocks, each before those that it dominates; None marks the end of a block's subtree."""
     entry = region.blocks.first
     if entry is None:
         return

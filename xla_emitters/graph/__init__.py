@@ -1,1 +1,1 @@
-"""Passes on HLO: `hlo` modules in, `hlo` modules out, before kernels are planned. One pass per file; the map knows their order."""
+"""Passes on HLO: `hlo` modules in, `hlo` modules out, before kernels are planned. One pass per file; the map orders them."""

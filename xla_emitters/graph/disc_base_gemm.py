@@ -1,14 +1,14 @@
-"""Dots become what a library of matrix products takes. On HLO.
+"""Rewrites dots to the form of a library's matrix products. On HLO.
 
     t = transpose(a), dimensions={1,0}                     dot(a, b), lhs_contracting_dims={0}
-    d = dot(t, b), lhs_contracting_dims={1}        ->      the transpose is gone where nothing else uses it
+    d = dot(t, b), lhs_contracting_dims={1}        ->      the transpose is erased if nothing else uses it
 
     dot(v[k], m[k,n])                              ->      reshape(dot(reshape(v, [1,k]), m), [n])
 
-A transpose is folded where batch dimensions keep their places and the free dimensions their order: then the result is the same array.
-With `multiple=8` a dot of matrices is padded with zeros to sizes that tensor cores want, in one branch of a conditional that only large
-dots take (at least `least` in each of the three sizes); the result is cut to its true size. Zeros add nothing: NaN and infinity
-outside of the padding never meet it. (A sum that was -0 becomes +0.) Off by default: cuBLASLt pads by itself.
+A transpose is folded if batch dimensions keep their places and the free dimensions their order, so that the result is the same array.
+With `multiple=8` a dot of matrices is padded with zeros to sizes that suit tensor cores, in one branch of a conditional that only large
+dots take (at least `least` in each of the three sizes); the result is cut to its true size. Zeros add nothing, and NaN and infinity
+are never multiplied by the padding. (A sum that was -0 becomes +0.) Off by default: cuBLASLt pads by itself.
 Source: seed document, "DhloBaceGemm"; BladeDISC dot_rewriter.cc.
 """
 
@@ -37,8 +37,8 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscBaseGemmPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect.
 
-    multiple   of which padded sizes are; 0: no padding
-    least      the smallest sizes that are padded
+    multiple   divides the padded sizes; 0: no padding
+    least      sizes below are not padded
     """
 
     name = "disc-base-gemm"
@@ -58,7 +58,7 @@ class DiscBaseGemmPass(KernelPass):
                 self._pad(dot, names)
 
     def _fold_transpose(self, dot: DotOp, operand: int) -> bool:
-        """Whether the operand was a transpose, which is now folded."""
+        """Folds the operand if it is a transpose; returns whether it did."""
         transpose = dot.operands[operand].owner
         if not isinstance(transpose, TransposeOp):
             return False
@@ -113,7 +113,7 @@ class DiscBaseGemmPass(KernelPass):
         return None
 
     def _is_large(self, code: ShapeCode, dot: DotOp) -> SSAValue:
-        """A scalar pred: all three sizes are at least `least`."""
+        """A scalar pred: whether all three sizes are at least `least`."""
         pred = array_type(dtype("pred").ir_type, ())
         found: SSAValue | None = None
         contracted = dot.pairing.rhs_contracting[0]
@@ -161,7 +161,7 @@ class DiscBaseGemmPass(KernelPass):
         names.replace(inner, cut)
 
     def _padded(self, code: ShapeCode, value: SSAValue) -> SSAValue:
-        """A matrix with zeros up to the next multiples."""
+        """A matrix padded with zeros to the next multiples."""
         edges = list[Number]()
         for axis in (0, 1):
             size = code.size(value, axis)
@@ -178,7 +178,7 @@ class DiscBaseGemmPass(KernelPass):
 
 
 def _as_matrices(dot: DotOp, names: Names) -> None:
-    """Vectors become matrices of one row or one column, and the result loses that size again."""
+    """Vectors become matrices of one row or one column; the result is reshaped to drop that dimension."""
     code, pairing = ShapeCode(names, dot), dot.pairing
     sizes = [code.size(value, axis) for value, axis in _free(dot)]
     vectors = [len(dims_of(value)) == 1 for value in dot.operands]
@@ -202,7 +202,7 @@ def _as_matrices(dot: DotOp, names: Names) -> None:
 
 
 def _free(dot: DotOp) -> list[tuple[SSAValue, int]]:
-    """Where each size of a dot's result is from: (operand, axis)."""
+    """The origin of each size of a dot's result: (operand, axis)."""
     pairing, (lhs, rhs) = dot.pairing, dot.operands
     left = [dim for dim in range(len(dims_of(lhs))) if dim not in (*pairing.lhs_batch, *pairing.lhs_contracting)]
     right = [dim for dim in range(len(dims_of(rhs))) if dim not in (*pairing.rhs_batch, *pairing.rhs_contracting)]

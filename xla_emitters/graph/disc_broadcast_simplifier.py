@@ -3,14 +3,14 @@
     add(a[?,?], b[?]) {broadcast_dimensions = [1]}      s = sizes of the result; a' = dynamic_broadcast_in_dim(a, s), {0,1}
                                                   ->    b' = dynamic_broadcast_in_dim(b, s), {1}; add(a', b') {disc.no_implicit_broadcast}
 
-An op has the attribute `broadcast_dimensions` where its front end leaves the broadcast to us: the operand of lower rank has these
-dimensions of the result, a scalar none. A size 1 is repeated (a and b may each have some). HLO's and StableHLO's own ops have operands of
-one shape; they have no such attribute and are left.
+An op has the attribute `broadcast_dimensions` if its frontend leaves the broadcast to the compiler: it maps the dimensions of the operand
+of lower rank to the result's, none for a scalar. A size 1 is repeated (a and b may each have some). HLO's and StableHLO's own ops have
+operands of one shape; they have no such attribute and are not changed.
 
-A size of the result is `select(l == 1, r, l)` of the two operands' sizes: not their maximum, for 0 and 1 give 0. Where the sizes are
-known to be equal, or an operand has the result's shape already, nothing is inserted for it. Where it is open whether a size is 1, both are
-broadcast. Known sizes that differ, neither of them 1, are an error that names both shapes. An op with `disc.no_implicit_broadcast`
-is left untouched.
+A size of the result is `select(l == 1, r, l)` of the two operands' sizes: not their maximum, because 0 and 1 give 0. Where the sizes are
+known to be equal, or an operand has the result's shape already, nothing is inserted for it. If it is unknown whether a size is 1, both
+operands are broadcast. Known sizes that differ, neither of them 1, are an error that names both shapes. An op with
+`disc.no_implicit_broadcast` is left untouched.
 Source: seed document, "DhloBroadcastSimplifierPass".
 """
 
@@ -81,7 +81,7 @@ def _broadcast(op: HloOp, names: Names) -> None:
 
 
 def _size(code: ShapeCode, op: HloOp, axes: Sequence[Sequence[int]], dim: int) -> Number:
-    """The size of the result in one dimension: that of an operand which is not 1."""
+    """The size of the result in one dimension: the operand's size that is not 1."""
     found: Number = 1
     for operand, places in zip(op.operands, axes, strict=True):
         if dim not in places:

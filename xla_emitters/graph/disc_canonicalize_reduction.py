@@ -10,7 +10,7 @@
 Sizes that are not known are read and multiplied in 64 bits. A matrix whose rows or columns are reduced already and an array of rank 1
 are left. All arrays of a reduction of several (argmax) are reshaped alike.
 
-Every element is combined in the order in which it was, and the initial value once for each result: the values are the same bits. That
+Elements are combined in the same order as before, and the initial value once for each result, so the result has the same bits. This
 is why case d is a transpose and not two reductions one after the other, as in BladeDISC: there the initial value counts twice.
 The option `transpose=false` leaves case d, for a target with kernels of its own for it.
 Source: seed document, "DhloCanonicalizeReductionPass"; docs/decisions/14-where-the-passes-of-programs-differ.md.
@@ -71,7 +71,7 @@ class DiscCanonicalizeReductionPass(KernelPass):
 
     @staticmethod
     def _combine(reduction: ReduceOp, names: Names) -> bool:
-        """Case e: whether the reduction is one op on the initial value and the array."""
+        """Case e: replaces the reduction by one op on the initial value and the array; returns whether it did."""
         step = find_computation(reduction, reduction.to_apply).root.owner
         if not isinstance(step, HloOp) or step.opcode not in FOLDS or len(reduction.arrays) != 1:
             return False

@@ -1,4 +1,4 @@
-"""Convolutions get the layout that a library wants, and their padding as an operand. On HLO.
+"""Convolutions get the layout that their library requires, and their padding as an operand. On HLO.
 
     y = convolution(x, w), dim_labels=bf01_oi01->bf01        xt = transpose(x), {0,2,3,1}     wt = transpose(w), {0,2,3,1}
                                                        ->    yt = dynamic_conv(xt, wt, pad), dim_labels=b01f_o01i->b01f
@@ -9,8 +9,8 @@
     GPU, else                                                bf01_oi01->bf01
     CPU (library=cpu)                                        b01f_01io->b01f
 
-An operand that lies as wanted has no transpose. Convolutions placed on the host by `disc-placer` lie as for a CPU. Those of rank 2 have
-no spatial dimension: left. A kernel that is applied reversed is reversed first, as the library has no such option.
+An operand that has this layout gets no transpose. Convolutions placed on the host by `disc-placer` get the CPU's layout. Those of rank 2
+have no spatial dimension and are not changed. A kernel that is applied reversed is reversed first, as the library has no such option.
 Source: seed document, "DhloConvRewriterPass"; BladeDISC conv_rewriter.cc for the table.
 """
 
@@ -42,8 +42,8 @@ _HALVES = ("f16", "bf16")
 class DiscConvRewriterPass(DevicePass):
     """See the file's head. For a module of the `hlo` dialect.
 
-    library  "gpu" or "cpu": whose convolutions they become
-    tf32     f32 may be computed in tf32, and so channels come last
+    library  "gpu" or "cpu": the library that computes the convolutions
+    tf32     f32 may be computed in tf32, so channels come last
     """
 
     name = "disc-conv-rewriter"

@@ -1,17 +1,17 @@
-"""Ops on types that the backend does not compute with, between conversions. On HLO.
+"""Ops on types that the backend does not support are computed in a wider type, between conversions. On HLO.
 
     r = reduce(m: pred[?,?], and), dims {0}           w = convert(m): u32; s = reduce(w, minimum); r = convert(s): pred
 
 Always: reductions of matrices (after `disc-canonicalize-reduction`) of pred and of integers below 32 bits. Signed ones become s32,
-unsigned and pred u32, so that order is kept; a sum is cut to the narrow type, which is the sum that wraps around there. Of pred, `and`
-and `multiply` are the minimum, `or` and `add` the maximum. Only bodies of one op of the two arguments are known: others are left.
+unsigned and pred u32, which keeps the order; a sum is truncated to the narrow type, which equals the sum that wraps there. For pred, `and`
+and `multiply` are the minimum, `or` and `add` the maximum. Only bodies of one op on the two arguments are converted.
 
-    to=f16, to=bf16       mixed precision: products and convolutions of f32 take that type, and add in f32; less exact, so an option. A
-                          product gives f32; a convolution, for which libraries want one type, gives the narrow one, and is converted back
-    dot, convolution      =false leaves the one or the other alone
-    sensitive             rsqrt, tanh and reductions of f16 in f32, and back
+    to=f16, to=bf16       mixed precision: f32 dots and convolutions take operands of that type and add in f32; less exact, so an option. A
+                          dot returns f32; a convolution, for which libraries want one type, returns the narrow one, and is converted back
+    dot, convolution      =false excludes the one or the other
+    sensitive             rsqrt, tanh and reductions of f16 are computed in f32
 
-A second run finds nothing more to do.
+A second run changes nothing.
 Source: seed document, "DhloElementTypeConverterPass"; BladeDISC element_type_converter.cc.
 """
 
@@ -74,7 +74,7 @@ class DiscElementTypeConverterPass(KernelPass):
                     pass
 
     def _narrow(self, op: HloOp, names: Names) -> None:
-        """A product or a convolution in mixed precision."""
+        """A dot or a convolution in mixed precision."""
         if any(element_of(value).name != "f32" for value in (*op.operands[:2], op.result)):
             return
         if op.properties.get("algorithm") is not None:
@@ -110,7 +110,7 @@ class DiscElementTypeConverterPass(KernelPass):
 
 
 def _body_opcode(reduction: ReduceOp) -> str | None:
-    """The opcode of what a reduction applies, if that is one op of its two arguments."""
+    """The opcode of a reduction's body, if that is one op on its two arguments."""
     body = find_computation(reduction, reduction.to_apply)
     root = body.root.owner
     if (
@@ -133,7 +133,7 @@ def _body(opcode: str, element: DType) -> ComputationOp:
 def _between(op: HloOp, names: Names, element: DType, operands: int, body: SymbolRefAttr | None = None) -> None:
     """Computes `op` in another type: its first operands are converted to it, and the result back.
 
-    body  what a reduction applies then
+    body  the reduction's new body
     """
     code = ShapeCode(names, op)
     converted: Sequence[SSAValue] = [_converted(code, value, element) for value in op.operands[:operands]]

@@ -1,15 +1,15 @@
-"""A slice of unknown size at a place that data decide becomes a gather, which reads its place on the device. On HLO.
+"""A slice of unknown size at a start computed from data becomes a gather, which reads its start on the device. On HLO.
 
     start = clamp(zero, at, last)                                start = clamp(zero, at, last)
     limit = add(start, sizes)                             ->     y = dynamic_gather(x, start, sizes), offset_dims={0,1}, ...
     y = real_dynamic_slice(x, start, limit, ones)
 
-JAX writes `dynamic_slice` so where the size of the slice has a symbol. All operands of a real_dynamic_slice but the first are read on the
-host, because they give the size of the result. Where the place is computed from data (the row of the largest element, an argument), that
-is a copy to the host, in a loop one in each iteration. A gather takes the sizes apart from the place, so only sizes are on the host.
+JAX writes `dynamic_slice` like this if the size of the slice has a symbol. All operands of a real_dynamic_slice but the first are read on
+the host, because they give the size of the result. If the start is computed from data (the row of the largest element, an argument), this
+is a copy to the host, in each iteration of a loop. A gather has the sizes apart from the start, so only sizes are on the host.
 
-A place that the host can compute, such as one from a loop's counter, is left: there a slice costs nothing. So is one that is not clamped: a
-gather would move it into the array where a slice is an error, and a step that is not 1.
+Not changed: a start that the host can compute, for example from a loop's counter (the slice then costs nothing); a start that is not
+clamped (a gather would clamp it, where the slice is an error); a step that is not 1.
 Not one of the seed's passes. Source: StableHLO specification, "dynamic_gather".
 """
 
@@ -76,7 +76,7 @@ class DiscGatherSlicesPass(KernelPass):
 
 
 def _outside(value: SSAValue, placement: Placement) -> SSAValue:
-    """What a parameter that a loop or a branch hands on is, around it."""
+    """For a parameter of a loop's or branch's computation that is passed on unchanged: the value outside."""
     while isinstance(owner := value.owner, ParameterOp) and (number := owner.number.value.data):
         computation = owner.parent_op()
         callers = placement.callers.get(computation, []) if isinstance(computation, ComputationOp) else []

@@ -1,10 +1,10 @@
-"""Convolutions on the GPU get the same padding on both sides; a pad before supplies the rest. On HLO.
+"""Convolutions on the GPU get the same padding on both sides; a pad before them adds the rest. On HLO.
 
     y = dynamic_conv(x, w, [[0, 1]])         ->      p = pad(x, 0), padding=0_1;  y = dynamic_conv(p, w, [[0, 0]])
     y = dynamic_conv(x, w, %runtime)         ->      c = max(min(low, high), 0); p = dynamic_pad(x, 0, low - c, high - c); conv with (c, c)
 
-cuDNN takes one number for both sides of a spatial dimension, which is not negative. Constant padding that is so already is left. What the
-image is dilated by (gradients have that) goes into the pad too, as the numbers of a padding count in the dilated image.
+cuDNN takes one nonnegative number for both sides of a spatial dimension. Constant padding of this form is not changed. Dilation of the
+image (as in gradients) is moved into the pad too, since padding counts elements of the dilated image.
 A negative padding cuts elements off, which the pad does as well; BladeDISC passes it on, and cuDNN refuses it.
 Convolutions of more than two spatial dimensions, and those on the host, are left.
 Source: seed document, "DhloGpuConvPaddingLegalizationPass"; docs/decisions/14-where-the-passes-of-programs-differ.md.
@@ -92,13 +92,13 @@ class DiscGpuConvPaddingPass(KernelPass):
 
 
 def _zero(code: ShapeCode, image: SSAValue) -> SSAValue:
-    """The padding value, where the image is."""
+    """The padding value, placed where the image is."""
     element = element_of(image)
     return code.insert(ConstantOp.from_array(np.zeros((), element.numpy), element, "zero"))
 
 
 def _at_run_time(code: ShapeCode, padding: SSAValue) -> tuple[list[Number], list[tuple[Number, Number]]]:
-    """What both sides have in common, and the rest, of a padding that an operand holds."""
+    """Splits a padding held by an operand into the part common to both sides, and the rest of each side."""
     spatial = dims_of(padding)[0]
     wide = code.add("convert", [padding], array_type(SCALAR.element_type, (spatial, 2)), of_sizes=True)
     common, rest = list[Number](), list[tuple[Number, Number]]()

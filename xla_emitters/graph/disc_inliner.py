@@ -1,13 +1,13 @@
-"""Calls of a program become the instructions of what they call, so that its entry is one computation. On HLO.
+"""Inlines a program's calls, so that its entry is one computation. On HLO.
 
     f { x = f32[?] parameter(0)                                        ENTRY main {
         ROOT y = f32[?] abs(x) }                               ->        p = f32[?] parameter(0)
     ENTRY main { p = f32[?] parameter(0)                                 ROOT y = f32[?] abs(p) }
                  ROOT c = f32[?] call(p), to_apply=f }
 
-JAX exports at least two functions (`main` calls `_wrapped_jax_export_main`), and one for each `jit` inside. What loops, branches and
-reductions run stays a computation, with its own calls inlined. A tuple that only was the result of a call is taken apart again.
-A function that calls itself is an error. This is `xla-inline-calls` under the name that it has in a program's pipeline.
+JAX exports at least two functions (`main` calls `_wrapped_jax_export_main`), and one for each `jit` inside. Computations of loops, branches
+and reductions stay, with their own calls inlined. A tuple that was only the result of a call is replaced by its elements.
+A function that calls itself is an error. This is `xla-inline-calls` under its name in the pipeline of programs.
 Source: seed document, "Inliner".
 """
 
@@ -36,7 +36,7 @@ class DiscInlinerPass(KernelPass):
 
 
 def take_tuples_apart(module: ModuleOp) -> None:
-    """Uses a value instead of the element of a tuple that was just made of it; erases tuples that nothing uses then."""
+    """Replaces `get-tuple-element(tuple(...))` by the element; erases tuples that are then unused."""
     for op in list(module.walk()):
         if not isinstance(op, GetTupleElementOp) or not isinstance(made := op.operands[0].owner, TupleOp):
             continue

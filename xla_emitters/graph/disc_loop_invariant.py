@@ -1,4 +1,4 @@
-"""What no iteration of a loop changes leaves the loop. On HLO.
+"""Loop-invariant code motion: values that no iteration changes are computed outside of the loop. On HLO.
 
     body { p = (s32[], f32[?,?]) parameter(0)                  body { p = (s32[]) parameter(0),  w = f32[?,?] parameter(1)
            i = p.0, w = p.1                                           i = p.0
@@ -7,7 +7,7 @@
     l = while((0, x)), body=body                               n = negate(x)
     y = l.1                                                    l = while((0)), x, n, body=body              y is x
 
-1. A carried array that the body hands on unchanged is *transparent*: the body and the condition read the initial value, as an operand of
+1. A carried array that the body passes on unchanged is *transparent*: the body and the condition read the initial value, as an operand of
    the loop after the first, and the loop's result is that value. (Later it needs no buffer of its own, and no copy.)
 2. An op of the body or the condition whose operands come from outside is moved before the loop, from nested loops too, until nothing moves.
    A constant moves with an op that needs it; alone it stays.
@@ -86,7 +86,7 @@ class DiscLoopInvariantPass(KernelPass):
             and owner.index.value.data == index
         }
         if len(transparent) == len(types):
-            transparent.pop(0)  # a loop carries something
+            transparent.pop(0)  # a loop carries at least one value
         mover = _Mover(self, loop, code, proofs)
         for called in (body, condition):
             mover.move(called, transparent)
@@ -99,12 +99,12 @@ class DiscLoopInvariantPass(KernelPass):
 
 @dataclass(eq=False)
 class Proofs:
-    """Which ops cannot fail for their sizes, by one analysis of the module for as long as it knows the ops that are asked for.
+    """Proves that ops cannot fail for their sizes, by one analysis of the module; it is repeated for an op that it does not know.
 
     module  None: it has no entry, and nothing is proven
 
-    A loop that is made anew carries the same values, so what was found of the ops that stay is true afterwards, and of an op that was moved
-    too. The copy of a computation that two loops shared is analysed when it is asked for: its sizes are those of one loop.
+    A loop that is rebuilt carries the same values, so results for ops that stay, or were moved, remain valid.
+    The copy of a computation that two loops shared is analysed when it is asked for: its sizes are those of one loop.
     """
 
     module: ModuleOp | None
@@ -112,7 +112,7 @@ class Proofs:
     _sizes: Sizes | None = None
 
     def holds(self, op: HloOp) -> bool:
-        """The sizes of `op` are proven to fit."""
+        """Whether the sizes of `op` are proven to fit."""
         if self.module is None:
             return False
         if op in self._moved:
@@ -122,7 +122,7 @@ class Proofs:
         return self._sizes.is_proven(op)
 
     def moved(self, op: HloOp) -> None:
-        """`op` was made of one that can move."""
+        """Records that `op` replaces an op that was proven to be movable."""
         self._moved.add(op)
 
 
@@ -130,7 +130,7 @@ class Proofs:
 class _Mover:
     """Moves ops out of the computations of a loop.
 
-    captured  values from outside that a computation reads, in the order of the loop's new operands
+    captured  outside values that a computation reads, in the order of the loop's new operands
     """
 
     wanting: DiscLoopInvariantPass
@@ -143,7 +143,7 @@ class _Mover:
         self.captured = dict.fromkeys(self.loop.operands[1:])
 
     def move(self, called: ComputationOp, transparent: dict[int, SSAValue]) -> None:
-        """Moves what can move out of one computation, and gives what stays new parameters."""
+        """Moves the invariant ops out of one computation; the remaining ops read them as new parameters."""
         outside = dict[SSAValue, SSAValue]()
         constants = dict[SSAValue, ConstantOp]()
         moved = list[HloOp]()
@@ -182,7 +182,7 @@ class _Mover:
         return True
 
     def _read(self, called: ComputationOp, outside: dict[SSAValue, SSAValue], moved: list[HloOp]) -> None:
-        """What stays reads new parameters where it read what has moved; what nothing reads is erased."""
+        """Lets the remaining ops read new parameters in place of moved ops; erases ops without users."""
         gone = set(moved)
         root = called.root.owner
         made_anew = (
@@ -213,12 +213,12 @@ class _Mover:
 
 
 def _hands_on(op: HloOp, slot: int) -> bool:
-    """Whether `op`, an operand of the body's root tuple there, is what the loop carries in that slot."""
+    """Whether `op`, operand `slot` of the body's root tuple, is the unchanged value of that slot."""
     return isinstance(op, GetTupleElementOp) and op.index.value.data == slot
 
 
 def may_fail(op: HloOp, proofs: Proofs) -> str:
-    """Why an op may not run where it would not have run; "" if it may."""
+    """Why an op must not run where it did not run before; "" if it may."""
     if is_elementwise(op):
         if op.opcode in ("divide", "remainder") and element_of(op.result).is_integer:
             return "an integer division may fail"
@@ -304,7 +304,7 @@ def _elements(code: ShapeCode, value: SSAValue) -> list[SSAValue]:
 
 
 def _inner_first(module: ModuleOp) -> list[RuleOp]:
-    """The loops of a module, those that a loop's computations hold before it."""
+    """The loops of a module; each after the loops inside its computations."""
     found = dict[RuleOp, None]()
 
     def visit(computation: ComputationOp, path: tuple[ComputationOp, ...]) -> None:
@@ -324,7 +324,7 @@ def _inner_first(module: ModuleOp) -> list[RuleOp]:
 
 
 def _own_computations(loop: RuleOp, names: Names) -> None:
-    """Gives the loop a copy of a computation that something else uses too."""
+    """Gives the loop a private copy of each computation that is also used elsewhere."""
     used = [
         callee.symbol.root_reference.data
         for op in names.module.walk()

@@ -1,12 +1,12 @@
-"""Ops that take random numbers from a hidden state say how many numbers the ops before them take. On HLO.
+"""Numbers the `rng` ops, which share one hidden state: each records how many random numbers the ops before it take. On HLO.
 
     %a = rng(%low, %high), distribution=rng_uniform                   {disc.numbers_before = 0}
     %b = rng(%low, %high), distribution=rng_uniform            ->     {disc.numbers_before = 4294967296}
 
-StableHLO's `rng` has no key and no defined bits. Here it takes its own part of the numbers of one generator, which part the ops before it
-decide. On buffers, or after a pass removed an op, they could no longer be counted, so that two ops would take the same numbers or a later
-stage others than an earlier one. The number is constant: each run gives the same values, and so does each iteration of a loop.
-Left alone: ops that have a number.
+StableHLO's `rng` has no key and no defined bits. Here each op takes its own part of one generator's sequence; the part starts after the
+numbers of the ops before it. On buffers, or after a pass removed an op, these could no longer be counted: two ops would take the same
+numbers, or a later stage other numbers. The number is constant: each run, and each iteration of a loop, gives the same values.
+Ops that have a number are not changed.
 Source: StableHLO's specification of `rng`, whose values are implementation defined.
 """
 

@@ -1,21 +1,21 @@
-"""Shape arithmetic runs on the host, data on the device, and copies are between them. On HLO.
+"""Places shape arithmetic on the host and data on the device, and inserts the copies between them. On HLO.
 
     n = get_dimension_size(x), dimensions={0}          n {cpu}
     s = concatenate(n1, four)                          s {cpu}
-    y = dynamic_reshape(x, s)                    ->    y {gpu}: reads s where it is, on the host
+    y = dynamic_reshape(x, s)                    ->    y {gpu}: reads s on the host
     i = convert(n)                                     t = h2d(n) {gpu}, i = convert(t) {gpu}
 
-The attribute `disc.device` is "cpu" or "gpu", for a tuple one entry an array; no op is without it. On the host are:
-  * what computes shape operands (`SHAPE_OPERANDS`), selectors of branches and conditions of loops, and what assertions check: the
-    op and backwards what it is computed from, as long as that is integers or predicates, static, of at most 64 elements. A size is read
-    on the host, from the array's description. What is larger, or of floats, is computed on the device, and its result copied;
+The attribute `disc.device` is "cpu" or "gpu", for a tuple one entry per array; every op has it. On the host are:
+  * shape operands (`SHAPE_OPERANDS`), selectors of branches, conditions of loops, operands of assertions: the op that computes
+    them, and backwards its operands, as long as they are integers or predicates, static, of at most 64 elements. A size is read
+    on the host, from the array's descriptor. Larger values, and floats, are computed on the device, and the result copied;
   * with `i32-on-host`, all other ops on s32 too, as in the seed's second rule.
-An array that a loop carries is in one place: its initial value, the body's parameter and result, and the loop's result. A branch likewise.
-Parameters and results of the program are on the device. A constant that both sides read is one on each, not a copy. What a loop only reads
-is copied before the loop, not in each iteration.
+An array that a loop carries has one place: its initial value, the body's parameter and result, and the loop's result. The same holds for
+a branch. Parameters and results of the program are on the device. A constant that both sides read is duplicated, not copied. An array that
+a loop only reads is copied before the loop, not in each iteration.
 
-The second rule is off by default: it moves the arithmetic of token ids and of masks made from them to the host, with a round
-trip for each. Computations of scalars (what reductions and sorts apply) are part of their op and have no place of their own.
+The second rule is off by default: it moves the arithmetic of token ids, and of masks made from them, to the host, with a round
+trip for each. Computations of scalars (bodies of reductions and sorts) belong to their op and have no place of their own.
 Source: seed document, "DhloPlacer"; BladeDISC mhlo_mark_shape_calc.cc, mhlo_placer.cc;
 docs/decisions/14-where-the-passes-of-programs-differ.md.
 """
@@ -52,7 +52,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscPlacerPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect.
 
-    i32_on_host   the seed's second rule too
+    i32_on_host   apply the seed's second rule too
     """
 
     name = "disc-placer"
@@ -66,7 +66,7 @@ class DiscPlacerPass(KernelPass):
         if not entries:
             raise self.refuse(op, "no computation is the entry: nothing says what is a parameter of the program")
         for copy in [inner for inner in op.walk() if isinstance(inner, TransferOp)]:
-            Rewriter.replace_op(copy, (), [copy.operands[0]])  # of an earlier run: places are decided anew
+            Rewriter.replace_op(copy, (), [copy.operands[0]])  # from an earlier run: places are decided anew
         placement = Placement(entries[0])
         placement.decide(i32_on_host=self.i32_on_host)
         _Placing(placement, Names(op)).apply()
@@ -74,9 +74,9 @@ class DiscPlacerPass(KernelPass):
 
 @dataclass(eq=False)
 class _Placing:
-    """Writes the places down, and adds the copies.
+    """Sets the places of all ops, and inserts the copies.
 
-    copies   (value, place) -> the value there, in the computation that is looked at
+    copies   (value, place) -> the value there, in the current computation
     """
 
     placement: Placement
@@ -141,14 +141,14 @@ class _Placing:
         return self.names.add(made, before)
 
     def _loop_around(self, value: SSAValue) -> CallingOp | None:
-        """The loop that `value`, a parameter of its body or its condition, is an operand of, and hands on unchanged."""
+        """The loop whose body or condition has the parameter `value` and passes it on unchanged."""
         owner = value.owner
         computation = owner.parent_op() if isinstance(owner, ParameterOp) and owner.number.value.data else None
         callers = self.placement.callers.get(computation, []) if isinstance(computation, ComputationOp) else []
         return callers[0] if len(callers) == 1 and callers[0].opcode == "while" else None
 
     def _captured(self, value: SSAValue, wanted: str, loop: CallingOp) -> SSAValue:
-        """A new operand of the loop: the copy, made before it. Returns the parameter that reads it."""
+        """Makes the copy before the loop a new operand of it; returns the parameter that reads it."""
         owner = value.owner
         assert isinstance(owner, ParameterOp)
         outside, around = loop.operands[owner.number.value.data], owner.parent_op()

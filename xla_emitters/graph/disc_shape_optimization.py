@@ -1,13 +1,13 @@
-"""Shape arithmetic once: equal lists of sizes are one value, known ones are constants, what nothing reads is gone. On HLO.
+"""CSE of shape arithmetic: equal lists of sizes become one value, known ones constants, unused ones are erased. On HLO.
 
     r = reshape(b), c = concatenate(r, four)                    r = reshape(b), c = concatenate(r, four)
     q = reshape(b), d = concatenate(q, four)            ->      y = dynamic_broadcast_in_dim(x, c)
     y = dynamic_broadcast_in_dim(x, d)
 
-JAX writes the sizes down at every op, 122 instructions in one layer of a transformer. Two small arrays of integers of one type are one
-value where their elements are equal as sizes (`sizes`), however they were computed: s // 2 * 2 is s where s is known to be even. That holds
-whenever the program's guards do. What `shape_assertion`s read is left, so that the program still checks what the guards were made of.
-Values are replaced within a computation, by one that comes before. Values of data are not compared.
+JAX computes the sizes again for every op: 122 instructions in one layer of a transformer. Two small integer arrays of one type are one
+value if their elements are equal as sizes (`sizes`), however they are computed: s // 2 * 2 is s if s is known to be even. This holds
+if the program's guards hold. Operands of `shape_assertion`s are not changed, so that the program still checks the guards' conditions.
+A value is replaced by an earlier one of the same computation. Values of data are not compared.
 Source: docs/reference/4 1.1 (BladeDISC's shape optimization, run after nearly every pass of its graph), 3.1.
 """
 
@@ -86,7 +86,7 @@ def _replace_equal(computation: ComputationOp, names: Names, sizes: Sizes) -> No
 
 
 def _key(op: HloOp, sizes: Sizes) -> Key | None:
-    """Type and elements of a small array of integers that follow from sizes."""
+    """Type and elements of a small integer array whose elements are known as sizes; None for others."""
     if not is_array(op.result.type) or element_of(op.result).kind not in (Kind.SIGNED, Kind.UNSIGNED):
         return None
     numbers = sizes.numbers(op.result)
@@ -97,7 +97,7 @@ def _key(op: HloOp, sizes: Sizes) -> Key | None:
 
 
 def _asserted(computation: ComputationOp) -> Iterator[HloOp]:
-    """What assertions are computed from."""
+    """The ops that assertions depend on."""
     pending: list[HloOp] = [op for op in computation.instructions if op.opcode == "shape-assertion"]
     seen = set(pending)
     while pending:

@@ -2,9 +2,9 @@
 
     c = concatenate(a, b, c, d)       ->      u = concatenate(a, b), v = concatenate(c, d), c = concatenate(u, v)     limit 2
 
-The halves are split again as long as they have more operands than the limit. The size along the concatenated axis is known where all sizes
-there are, else `?`. Order and elements stay. The default limit, 32 arrays, keeps a kernel below 64 buffers, which is what fusing allows.
-Other ops with many operands (tuples, sorts of many arrays) are no kernels of one op; they are not touched.
+The halves are split again while they have more operands than the limit. The size along the concatenated axis is known if all operands'
+sizes are, else `?`. Order and elements stay. The default limit, 32 arrays, keeps a kernel below 64 buffers, the limit of fusion.
+Other ops with many operands (tuples, sorts of many arrays) are not compiled to one kernel; they are not changed.
 Source: seed document, "DhloSplitLargeOpsPass"; BladeDISC split_large_ops.cc for the limit.
 """
 
@@ -29,7 +29,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscSplitLargeOpsPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect.
 
-    max_operands   of a concatenation; at least 2
+    max_operands   limit of a concatenation's operands; at least 2
     """
 
     name = "disc-split-large-ops"
@@ -54,7 +54,7 @@ class DiscSplitLargeOpsPass(KernelPass):
             if len(operands) > self.max_operands:
                 operands = [joined(operands[: len(operands) // 2]), joined(operands[len(operands) // 2 :])]
             dims = [list(dims_of(operand)) for operand in operands]
-            sizes = [max(sizes) for sizes in zip(*dims, strict=True)]  # of a known and an unknown size, the known one
+            sizes = [max(sizes) for sizes in zip(*dims, strict=True)]  # the known size if one of the two is unknown
             ends = [row[along] for row in dims]
             sizes[along] = UNBOUNDED if UNBOUNDED in ends else sum(ends)
             ir_type = array_type(as_array(operands[0].type).element_type, sizes)

@@ -1,4 +1,4 @@
-"""Transposes behind convolutions move on, through ops of elements, until they meet those before the next convolution and cancel. On HLO.
+"""Moves transposes behind convolutions down, through elementwise ops, until they meet the next convolution's and cancel. On HLO.
 
     a = dynamic_conv(...), b01f                     a = dynamic_conv(...), b01f
     t = transpose(a), {0,3,1,2}                     r = maximum(a, z')
@@ -6,11 +6,11 @@
     u = transpose(r), {0,2,3,1}
     b = dynamic_conv(u, ...), b01f
 
-`disc-conv-rewriter` puts transposes around every convolution that is not in the library's layout. Only those are moved: a transpose of what
-a convolution gives, or what such a transpose became. An op of elements is done before its operands' transposes if these are the same, and
-its other operands have any layout for nothing: scalars, constants, broadcasts of one dimension, such as a bias. So is a window that is
-reduced (pooling). Two transposes in a row are one, or none. A transpose that something else than these ops reads as well stays, so that
-there are never more of them than before.
+`disc-conv-rewriter` puts transposes around every convolution that is not in the library's layout. Only these are moved: a transpose of a
+convolution's result, and transposes that replace it. An elementwise op is moved before its operands' transposes if these are equal and
+its other operands can have any layout at no cost: scalars, constants, broadcasts of one dimension, such as a bias. So is a reduce-window
+(pooling). Two transposes in a row become one, or none. A transpose with other users stays, so that the number of transposes
+never grows.
 
 Source: BladeDISC, the pass of this name behind its convolution passes; the seed document leaves transposes where they are inserted.
 """
@@ -72,7 +72,7 @@ class _Moving:
                 self._sink(op, order)
 
     def _compose(self, op: TransposeOp) -> None:
-        """Two in a row are one, or none."""
+        """Merges two transposes in a row into one, or none."""
         first = op.operands[0].owner
         assert isinstance(first, TransposeOp)
         order = tuple(integers(first.dimensions)[dim] for dim in integers(op.dimensions))
@@ -89,10 +89,10 @@ class _Moving:
             self.found.discard(op.result)
             Rewriter.erase_op(op)
 
-    # ------------------------------------------------------------------------------------------- whether to move, and over what
+    # ------------------------------------------------------------------------------------------- which ops are moved
 
     def _order_of(self, op: HloOp) -> Order | None:
-        """The order of the transposes that `op` can be done before; None where it cannot, or would gain nothing."""
+        """The permutation of the operands' transposes if `op` is to be moved before them; None if that is impossible or gains nothing."""
         moving = [value for value in op.operands if value in self.found]
         orders = {_order(value) for value in moving}
         if len(orders) != 1 or not all(map(self._is_all_moved, moving)):
@@ -106,7 +106,7 @@ class _Moving:
         return order if all(value in self.found or _is_free(value) for value in op.operands) else None
 
     def _is_all_moved(self, value: SSAValue) -> bool:
-        """Whether all readers are ops over which a transpose moves, or transposes."""
+        """Whether all users are transposes, or ops that a transpose can be moved over."""
         readers = [use.operation for use in value.uses]
         return len(readers) == 1 or all(
             isinstance(reader, TransposeOp) or (isinstance(reader, HloOp) and is_elementwise(reader))
@@ -137,7 +137,7 @@ class _Moving:
 
 
 def _transposed(value: SSAValue) -> SSAValue:
-    """What a transpose transposes."""
+    """The operand of a transpose."""
     assert isinstance(value.owner, TransposeOp)
     return value.owner.operands[0]
 
@@ -153,7 +153,7 @@ def _moved_type(value: SSAValue, order: Order) -> ArrayType:
 
 
 def _is_free(value: SSAValue) -> bool:
-    """Whether an array is as cheap in any other order of its dimensions."""
+    """Whether an array costs the same in any order of its dimensions."""
     if not dims_of(value):
         return True
     match value.owner:
@@ -166,7 +166,7 @@ def _is_free(value: SSAValue) -> bool:
 
 
 def _laid_out(code: ShapeCode, value: SSAValue, order: Order) -> SSAValue:
-    """An array that is free, with its dimensions in that order."""
+    """An array that is free (`_is_free`), with its dimensions in that order."""
     if not dims_of(value):
         return value
     op = value.owner

@@ -2,8 +2,8 @@
 
     f { ... }   g { ... }   ENTRY main { ... }           ->           ENTRY main { ... }
 
-The passes that follow assume one function: one that is still called is an error that names the pass to run first. What loops, branches,
-reductions and sorts run are regions in all but spelling: they are kept where an instruction that is kept names them.
+The following passes assume one function: one that is still called is an error that names the pass to run first. Computations of loops,
+branches, reductions and sorts are regions in all but spelling: they are kept if an instruction that is kept refers to them.
 Source: seed document, "UnusedFunctionRemovalPass".
 """
 

@@ -6,8 +6,8 @@
     f = f32[8] fusion(a, q), calls=added                    q = f32[8] parameter(3)
                                                             f = f32[8] fusion(p.0, q), calls=added
 
-So a program's parameters are arrays. What the module says of parameters by number is said of the new ones, or left out: it never has to be
-known for the right answer. A tuple that something else reads is made again of its arrays.
+So a program's parameters are arrays. Module attributes that refer to parameters by number are renumbered, or left out: none is
+needed for the right answer. A tuple that another op reads is rebuilt from its arrays.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class FlattenParametersPass(KernelPass):
 
 
 def flatten_parameters(module: ModuleOp) -> None:
-    """See the file's head. Where no parameter is a tuple, the module stays as it is. raises VerifyError without an ENTRY."""
+    """See the file's head. If no parameter is a tuple, the module is not changed. raises VerifyError without an ENTRY."""
     entry = entry_of(module)
     parameters = entry.parameters
     if not any(isinstance(parameter.result.type, TupleType) for parameter in parameters):
@@ -72,8 +72,8 @@ class _Leaves:
     """The new parameters.
 
     names    of ENTRY's instructions
-    numbers  (number of an old parameter, the way to an array in it) -> number of the new one
-    tuples   made of new ones, the innermost first
+    numbers  (number of an old parameter, path to an array in it) -> number of the new one
+    tuples   rebuilt from new parameters, innermost first
     """
 
     names: set[str]
@@ -81,14 +81,14 @@ class _Leaves:
     tuples: list[TupleOp] = field(default_factory=list[TupleOp])
 
     def give(self, parameter: ParameterOp) -> None:
-        """Puts what it is made of in the place of a parameter."""
+        """Replaces a parameter by the new ones."""
         if isinstance(parameter.result.type, TupleType):
             Rewriter.replace_op(parameter, (), [self.at(parameter, parameter.result.type, ())])
         else:
             parameter.properties["number"] = IntegerAttr(self.new_number(parameter, ()), i64)
 
     def at(self, parameter: ParameterOp, ir_type: Attribute, path: tuple[int, ...]) -> SSAValue:
-        """What stands for the element of a parameter that `path` leads to."""
+        """The value that replaces the element at `path` of a parameter."""
         name = ".".join((parameter.instruction_name.data, *map(str, path)))
         if isinstance(ir_type, TupleType):
             parts = [self.at(parameter, part, (*path, index)) for index, part in enumerate(ir_type.types)]

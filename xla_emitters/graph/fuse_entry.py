@@ -1,13 +1,13 @@
-"""What stands beside fusions: copies become fusions; constants, and bitcasts that fusions read, go into the fusions that use them. On HLO.
+"""Instructions beside fusions: copies become fusions; constants, and bitcasts that fusions read, are moved into the fusions. On HLO.
 
     k = f32[] constant(2)                                   inside:  k = f32[] constant(2)
     b = f32[1200] bitcast(p)                                         b = f32[1200] bitcast(p)
     f = f32[1200] fusion(b, k), calls=scaled        ->      f = f32[1200] fusion(p), calls=scaled.whole
     c = f32[1200] copy(q)                                   c = f32[1200] fusion(q), calls=c.computation
 
-So a constant needs no buffer, and a bitcast no kernel. A constant that something else uses (a tuple, a loop, a library call) is written by
-a fusion, another one for each use: what a loop is given is then its own. A bitcast that something else uses stays if the element type
-does, for planning looks through it, else a fusion copies.
+So a constant needs no buffer, and a bitcast no kernel. A constant with another user (a tuple, a loop, a library call) is written by
+a fusion, a new one for each use, so that a loop has an array of its own. A bitcast with another user stays if it keeps the element
+type, because planning looks through it; else a fusion copies.
 Source: XLA fusion_wrapper.cc for copies; for the rest, buffers that XLA shares or fills when it loads a program.
 """
 
@@ -43,7 +43,7 @@ class FuseEntryPass(KernelPass):
 
 
 def fuse_entry(module: ModuleOp, skip: Skip = skip_silently) -> None:
-    """See the file's head. An ENTRY that is one kernel stays as it is. `skip` is told what else stays, and why."""
+    """See the file's head. An ENTRY that is one kernel stays as it is. `skip` is told which instructions stay, and why."""
     computations = host_computations(module)
     if is_one_kernel(computations[-1]):
         return
@@ -80,7 +80,7 @@ def _is_kept(op: object) -> bool:
 
 
 def _take_in(names: Names, fusion: FusionOp, skip: Skip) -> None:
-    """Puts a fusion of more instructions in the place of one that is compiled, and does not say whose buffers it writes."""
+    """Replaces a fusion by one that contains the constants and bitcasts that it reads; not one with `output_to_operand_aliasing`."""
     view = supported_view(fusion)
     if view is None:
         return

@@ -1,7 +1,7 @@
-"""What passes that make two fusions of one are built of: a computation put together from parts of another, ENTRY as a call of what it was.
+"""Tools of passes that split a fusion: a computation made from parts of another; ENTRY as a call of its old computation.
 
 part = Part(callee)                       a computation under construction
-x = part.take(root.operands[0])           what that value is made of comes along: instructions, and the parameters that they need
+x = part.take(root.operands[0])           copies the instructions that compute this value, and the parameters that they need
 y = part.insert(CopyOp(...), root)        a new instruction
 computation = part.finish("first", [y], callee)
 call = new_fusion([operands[n] for n in part.parameters], computation, "fusion.first")
@@ -39,17 +39,17 @@ from xla_emitters.fusions.view import HloFusion
 from xla_emitters.graph.names import Names
 
 _FEW = 16
-"""Up to here numbers for names are tried one by one."""
+"""Up to this limit, numbers for names are tried one by one."""
 
 
 @dataclass(eq=False)
 class Part:
-    """A computation under construction that takes over instructions of another, and those parameters that these need.
+    """A computation under construction that copies instructions of another, with the parameters that they need.
 
-    source      the other
-    taken       its values, and what they are here
-    parameters  for each parameter here the number of the one that it is there, -1 for one that is not
-    names       that no new instruction may have
+    source      the computation that is copied from
+    taken       value of `source` -> its copy here
+    parameters  for each parameter here: the number of its original in `source`, -1 if it has none
+    names       that are taken here
     """
 
     source: ComputationOp
@@ -72,7 +72,7 @@ class Part:
         return op.result
 
     def take(self, value: SSAValue) -> SSAValue:
-        """What `value` of the other computation is here."""
+        """Copies `value` of `source`, with the instructions that it depends on; returns the copy."""
         pending = [value]
         while pending:
             current = pending[-1]
@@ -105,7 +105,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Parting:
-    """A fusion of a host computation on its way to several."""
+    """A fusion of a host computation that is being split."""
 
     names: Names
     fusion: FusionOp
@@ -114,11 +114,11 @@ class Parting:
     def call(
         self, part: Part, name: str, results: Sequence[SSAValue], first: Sequence[SSAValue], suffix: str
     ) -> FusionOp:
-        """Adds the computation of `part` to the module, and before the fusion one that calls it.
+        """Adds the computation of `part` to the module, and a fusion that calls it before this one.
 
         name    of the computation
-        first   what the parameters are given that are none of the fusion's
-        suffix  to the fusion's name
+        first   operands for the parameters that are not the fusion's
+        suffix  appended to the fusion's name
         """
         callee = part.finish(name, results, self.callee)
         self.names.add_computation(callee, self.callee)
@@ -132,7 +132,7 @@ class Parting:
         return self.names.add(op, self.fusion)
 
     def elements(self, value: SSAValue) -> list[SSAValue]:
-        """The elements of a tuple; `value` alone if it is none."""
+        """The elements of a tuple; [value] if it is no tuple."""
         if not isinstance(value.type, TupleType):
             return [value]
         owner = value.owner
@@ -144,7 +144,7 @@ class Parting:
         ]
 
     def replace(self, found: Sequence[tuple[HloOp, SSAValue]]) -> None:
-        """The fusion's users get new values: one for each root of what the fusion called, also where an instruction is several."""
+        """Replaces the fusion's results: `found` has one (instruction, value) per root of the computation; a root may be a tuple."""
         values = {root: [value for other, value in found if other is root] for root, _ in found}
 
         def together(value: SSAValue) -> SSAValue:
@@ -183,10 +183,10 @@ def new_fusion(operands: Sequence[SSAValue], callee: ComputationOp, name: str) -
 
 
 def copying(names: Names, value: SSAValue, ir_type: Attribute, before: Operation, name: str) -> SSAValue:
-    """What a new fusion makes of an array of a host computation: a copy.
+    """A new fusion that copies an array of a host computation.
 
-    type    the copy's: the array's, perhaps in another layout
-    before  what it comes before, and whose place it has
+    type    of the copy: the array's, possibly with another layout
+    before  the instruction before which it is inserted, and whose location it gets
     """
     around = before.parent_op()
     assert isinstance(around, ComputationOp)
@@ -200,12 +200,12 @@ def copying(names: Names, value: SSAValue, ir_type: Attribute, before: Operation
 
 
 def goes_inside(op: object) -> TypeGuard[BitcastOp]:
-    """Whether an instruction is a bitcast that fusions take in. One that changes the width of elements is a copy of bytes."""
+    """Whether an instruction is a bitcast that fusions take in. One that changes the width of elements is a copy of bytes instead."""
     return isinstance(op, BitcastOp) and not changes_width(op)
 
 
 def taken_inside(part: Part, value: SSAValue, given: list[SSAValue]) -> SSAValue:
-    """What a value of the host computation is inside: what is neither constant nor bitcast becomes a parameter, and one of `given`."""
+    """The value inside the fusion; a value that is neither constant nor bitcast becomes a parameter and is appended to `given`."""
     op = value.owner
     assert isinstance(op, HloOp)
     match op:
@@ -222,7 +222,7 @@ def taken_inside(part: Part, value: SSAValue, given: list[SSAValue]) -> SSAValue
 
 
 def aliasing(operands: Sequence[int | None], *, is_tuple: bool) -> StringAttr:
-    """An `output_to_operand_aliasing`: result number k lies where the k-th of `operands` does; None: where nothing is said."""
+    """An `output_to_operand_aliasing`: result k shares the buffer of operand `operands[k]`; None: no entry."""
     pairs = [
         f"{{{number if is_tuple else ''}}}: ({operand}, {{}})"
         for number, operand in enumerate(operands)
@@ -232,7 +232,7 @@ def aliasing(operands: Sequence[int | None], *, is_tuple: bool) -> StringAttr:
 
 
 def may_write(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> dict[int, SSAValue]:
-    """Number of a result -> the operand in whose buffer HLO says that it is; of those that may be written over, and the caller's.
+    """Number of a result -> the operand whose buffer it has according to HLO; only buffers that may be overwritten, and the caller's.
 
     bodies  as in `may_overwrite`
     """
@@ -246,14 +246,14 @@ def may_write(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> dict[int, 
 
 
 def rename(op: HloOp, names: set[str]) -> None:
-    """Gives `op` its name, or with a number the first that is not among `names`, and adds that to them."""
+    """Gives `op` its name, or with a number appended the first one that is not in `names`, and adds it to `names`."""
     name = fresh_name(op.instruction_name.data, names)
     names.add(name)
     op.properties["name"] = StringAttr(name)
 
 
 def fresh_name(name: str, names: AbstractSet[str]) -> str:
-    """`name`, or with a number one that is not among `names`: as a rule the first, found in few steps however many there are."""
+    """`name`, or with a number appended a name that is not in `names`: mostly the first free one, found in few steps."""
     if name not in names:
         return name
     few = next((f"{name}.{n}" for n in range(1, _FEW) if f"{name}.{n}" not in names), None)

@@ -6,9 +6,9 @@
       a = f32[8] parameter(0)                                       ROOT s = f32[8] sine(a) }
       ROOT c = f32[8] call(a), to_apply=g }
 
-Everywhere: on the host, in fusions, and in what reductions apply. Calls that come with what is called are inlined in their turn, so the
-work is what it makes; a computation that only calls refer to is erased. A computation that runs itself is an error: HLO has no recursion.
-Calls only group instructions: XLA keeps them where a frontend marked a composite, or where it is given HLO before optimization.
+Applies everywhere: on the host, in fusions, and in bodies of reductions. Calls in inlined computations are inlined too; a computation
+that only calls refer to is erased. A computation that calls itself is an error: HLO has no recursion.
+Calls only group instructions: XLA keeps them for composites that a frontend marked, and in HLO before optimization.
 Source: XLA call_inliner.cc.
 """
 

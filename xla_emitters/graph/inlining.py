@@ -1,12 +1,12 @@
-"""The instructions of a computation in the place of an instruction that runs it, for `inline_calls`, `disc_inliner` and `unwrap_async`.
+"""Replaces an instruction by the instructions of the computation that it runs, for `inline_calls`, `disc_inliner` and `unwrap_async`.
 
     g { x = f32[8] parameter(0)                                    n = f32[8] negate(a)
         n = f32[8] negate(x)
         ROOT s = f32[8] add(n, x) }                        ->      s = f32[8] add(n, a)
     ... c = f32[8] call(a), to_apply=g
 
-Names that are taken get a number. HLO lets a parameter have another layout than the operand, and the root another one than the result:
-then a copy is between them.
+Names that are taken get a number. HLO allows a parameter another layout than its operand, and the root another one than the result:
+a copy converts between them.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from xla_emitters.graph.fusion_parts import rename
 def inline(
     at: HloOp, callee: ComputationOp, operands: Sequence[SSAValue], ir_type: Attribute, names: set[str]
 ) -> SSAValue:
-    """Clones what `callee` does before the instruction `at`; returns the value of its root.
+    """Clones the instructions of `callee` before the instruction `at`; returns the value of the root.
 
-    operands  what its parameters are
-    type      what the returned value must have
+    operands  values for its parameters
+    type      the type that the returned value must have
     names     of the instructions around `at`; new ones are added
     """
     values = dict[SSAValue, SSAValue]()
@@ -53,7 +53,7 @@ def inline(
 
 
 def insert(made: HloOp, at: HloOp, of: HloOp, names: set[str]) -> SSAValue:
-    """Adds an instruction before `at` that comes from `of`, under a name that is not among `names`; returns its value."""
+    """Inserts an instruction made from `of` before `at`, under a name that is not in `names`; returns its value."""
     rename(made, names)
     made.location = of.location
     Rewriter.insert_op(made, InsertPoint.before(at))
@@ -61,7 +61,7 @@ def insert(made: HloOp, at: HloOp, of: HloOp, names: set[str]) -> SSAValue:
 
 
 def laid_out(at: HloOp, value: SSAValue, ir_type: Attribute, names: set[str]) -> SSAValue:
-    """`value` in the layouts of `ir_type`, before the instruction `at`: itself, or a copy; of a tuple each element."""
+    """`value` in the layouts of `ir_type`, before the instruction `at`: itself, or a copy; for a tuple, element by element."""
     if value.type == ir_type:
         return value
     name = at.instruction_name.data
@@ -76,7 +76,7 @@ def laid_out(at: HloOp, value: SSAValue, ir_type: Attribute, names: set[str]) ->
 
 
 def erase_unused(module: ModuleOp, computations: Iterable[ComputationOp]) -> None:
-    """Erases those of `computations` that nothing refers to."""
+    """Erases those of `computations` that are not referred to."""
     pending = [computation for computation in computations if not computation.is_entry]
     while pending:
         calling = (op for op in module.walk() if isinstance(op, CallingOp))
@@ -88,9 +88,9 @@ def erase_unused(module: ModuleOp, computations: Iterable[ComputationOp]) -> Non
 
 
 def inline_calls(module: ModuleOp) -> None:
-    """Inlines every `call`, also inside of what calls or loops run.
+    """Inlines every `call`, also inside of computations that calls or loops run.
 
-    raises VerifyError for computations that call each other in a circle
+    raises VerifyError for a cycle of calls
     """
     calls = [op for op in module.walk() if isinstance(op, CallOp)]
     if not calls:
@@ -108,10 +108,10 @@ def inline_calls(module: ModuleOp) -> None:
 
 
 def _refuse_circles(module: ModuleOp) -> None:
-    """raises VerifyError for a computation that runs itself by calls."""
+    """raises VerifyError for a computation that calls itself, directly or not."""
     done = set[ComputationOp]()
     for root in module.ops:
-        # The way from a computation to what is looked at now; pairs, so that it may be longer than Python's stack.
+        # A path of calls, as nested pairs: it may be longer than Python's stack.
         path = {root: _called(root)} if isinstance(root, ComputationOp) and root not in done else {}
         while path:
             current = next(reversed(path))
@@ -130,7 +130,7 @@ def _called(computation: ComputationOp) -> list[ComputationOp]:
 
 
 def _inline_into(computation: ComputationOp) -> None:
-    """Inlines the calls in a computation, and those that come with what they call, in program order."""
+    """Inlines the calls in a computation, in program order, including those that inlining inserts."""
     pending = [op for op in computation.instructions if isinstance(op, CallOp)][::-1]
     names = {op.instruction_name.data for op in computation.instructions if not isinstance(op, CallOp)}
     inner = set[CallOp]()

@@ -1,25 +1,25 @@
-"""Copies that HLO leaves out: of arrays that are results as they are, and of those that are updated in place but wanted elsewhere. On HLO.
+"""Inserts copies that HLO leaves implicit: of results that are no array of their own, and of updated arrays that are still needed. On HLO.
 
-    ROOT all = tuple(f, p, f)               p and the second f become results of fusions that copy
+    ROOT all = tuple(f, p, f)               p and the second f are replaced by results of fusions that copy
     u = fusion(p, ...), an update of p      fusion(c, ...), output_to_operand_aliasing={{}: (0, {})}; c is a fusion that copies p
 
-An update goes in place where the result lies in the updated array's buffer, as the module's `input_output_alias` says, and where the array
-is the program's own and nothing needs it any more (`fusions/overwrites.py`): so a loop's body updates the loop's state without a copy.
-Elsewhere the update goes into a copy. In a loop's body a kernel that computes each element of the state's next value from the same element
-of the old one is an update in place too:
+An update is in place if the result is in the updated array's buffer: as the module's `input_output_alias` says, or if the array is a
+temporary of the program that is not needed any more (`fusions/overwrites.py`); so a loop's body updates the loop's state without a copy.
+Otherwise the update works on a copy. In a loop's body, a kernel that computes each element of the state's next value from the same element
+of the old value is an update in place too:
 
     x = f32[8] get-tuple-element(s), index=1      n = fusion(x), output_to_operand_aliasing={{}: (0, {})}
-    n = f32[8] fusion(x), of a negate             else the plan has a temporary for n, and a copy to x at the end
+    n = fusion(x), of a negate             else the plan has a temporary for n, and a copy to x at the end
     ROOT t = tuple(i, n)
 
-What holds afterwards, and planning relies on:
-- ENTRY's results are arrays that instructions make, each another one. Loops and conditionals may still give one array twice, or one that
-  they were given: their bodies and branches are left as they are.
-- An `output_to_operand_aliasing` of a fusion names arrays that it may write over, and the result then has that buffer: results of fusions
-  and of library calls, and state that a loop's body is given. Only for parameters of ENTRY it is a wish: the caller keeps these.
-- An array that is written over was read by no later instruction of its computation under any name, by no loop, conditional or call at all,
-  and is not a result of the computation; so what these are given may be shared with what they give.
-Source: XLA copy_insertion.cc, and what the real XLA does without any HLO pass: a copy, then the update in place.
+Guarantees that planning relies on:
+- ENTRY's results are distinct arrays made by instructions. Loops and conditionals may still return one array twice, or one of their
+  operands: their bodies and branches are not changed.
+- An `output_to_operand_aliasing` of a fusion names arrays that it may overwrite, and the result then has that buffer: results of fusions
+  and of library calls, and the state of a loop in its body. For parameters of ENTRY it is only a wish: they belong to the caller.
+- An array that is overwritten is not read by a later instruction of its computation under any name, nor by any loop, conditional or call,
+  and is not a result of the computation; so loops, conditionals and calls may share buffers between operands and results.
+Source: XLA copy_insertion.cc, and the behaviour of the real XLA without any HLO pass: a copy, then the update in place.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class InsertCopiesPass(KernelPass):
 
 
 def insert_copies(module: ModuleOp) -> None:
-    """Copies what ENTRY passes through, and what fusions, or an ENTRY that is a kernel itself, update elsewhere."""
+    """Copies ENTRY's results that are parameters or repeated, and arrays that fusions (or a kernel ENTRY) cannot update in place."""
     entry = entry_of(module)
     if is_one_kernel(entry):
         view = supported_view(entry)
@@ -90,7 +90,7 @@ def insert_copies(module: ModuleOp) -> None:
 
 
 def _results_of_others(entry: ComputationOp) -> Iterator[tuple[Operation, int]]:
-    """What is in the root, but is a parameter, or another result too: the tuple or the return, and the number of its operand."""
+    """Operands of the root that are parameters, or repeat another result: the tuple or return, and the number of its operand."""
     made = set[tuple[HloOp, int]]()
     terminator = entry.body.block.last_op
     pending = [terminator]
@@ -110,12 +110,12 @@ def _results_of_others(entry: ComputationOp) -> Iterator[tuple[Operation, int]]:
 
 
 def _updates_elsewhere(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> tuple[int, ...]:
-    """Per result, the number of the parameter that it updates; none where all lie there, or some are no updates in place."""
+    """Per result, the number of the parameter that it updates; () if all are in place, or some are no updates."""
     updates = find_in_place_updates(view)
     if isinstance(updates, str):
         return ()
     numbers = tuple(update.parameter.number.value.data for update in updates)
-    # Of one of them HLO may say that its elements are packed: then they are not one array in memory.
+    # HLO may say that the elements of one of them are packed: then they are not the same array in memory.
     is_one = all(view.operands[number].type == view.parameters[number].result.type for number in numbers)
     return () if not is_one or all(_in_place(view, numbers, bodies)) else numbers
 
@@ -126,13 +126,13 @@ def _next_state(
     bodies: AbstractSet[ComputationOp],
     made: Mapping[tuple[HloOp, int], Sequence[int]],
 ) -> tuple[int | None, ...]:
-    """Per result, the number of the operand that has the state's old value of it, where the kernel may write over that; () for none.
+    """Per result, the number of the operand that has the state's old value of it, if the kernel may overwrite that; () if there are none.
 
-    made    of all bodies, as `next_values` returns it
+    made    as `next_values` returns it, for all bodies
     """
     types = view.result_types
     forms = {(dims_of(array_type), minor_to_major(array_type)) for array_type in types}
-    # In a loop emitter's kernel one thread makes element i of all results, if these have one form; it reads x[i] before it writes.
+    # In a loop emitter's kernel one thread computes element i of all results, if these have one shape; it reads x[i] before it writes.
     if fusion.parent_op() not in bodies or len(forms) > 1 or any(kind_of(view, root) != "loop" for root in view.roots):
         return ()
     places: list[int | None] = []
@@ -156,16 +156,16 @@ def _next_state(
 
 
 def _in_place(view: HloFusion, numbers: tuple[int, ...], bodies: AbstractSet[ComputationOp]) -> list[bool]:
-    """Per result, whether it lies in the buffer of that operand, and of no other."""
+    """Per result, whether it is in the buffer of that operand, and of no other."""
     wanted = may_write(view, bodies)
     operands = [view.operands[number] for number in numbers]
     return [wanted.get(at) is value and view.operands.count(value) == 1 for at, value in enumerate(operands)]
 
 
 def _in_types_of_operands(names: Names, fusion: FusionOp, view: HloFusion) -> FusionOp:
-    """The fusion with its updates in the types of the arrays that they update, and bitcasts of its results behind it.
+    """The fusion with its updates in the types of the arrays that they update; bitcasts convert its results back.
 
-    An aliasing is of two arrays of one type; in the fusion, the update or the array may be a bitcast.
+    Aliased arrays have one type; in the fusion, the update or the array may be a bitcast.
     """
     updates = find_in_place_updates(view)
     assert not isinstance(updates, str)
@@ -195,7 +195,7 @@ def _update_copies(
     updated: tuple[int, ...],
     bodies: AbstractSet[ComputationOp],
 ) -> None:
-    """Lets results lie where these operands do, which become copies but for those that are in place already or may be written over."""
+    """Aliases results with these operands; an operand is copied first unless it is in place already or may be overwritten."""
     for number, is_there in zip(updated, _in_place(view, updated, bodies), strict=True):
         operand = fusion.operands[number]
         if not (is_there or may_overwrite(operand, fusion, bodies)):

@@ -1,4 +1,4 @@
-"""A module of fusions that have nothing to do with each other: each gets parameters of its own, whatever computation it was in.
+"""Builds a module of independent fusions: each gets parameters of its own, whatever computation it was in.
 
     ENTRY main, a body of a loop ...             ENTRY main
       %a = fusion(%x, %y), calls=first             %p0, %p1, %p2 = parameters
@@ -6,8 +6,8 @@
       %b = fusion(%c), calls=second                %b = fusion(%p2), calls=second
                                                    ROOT %fusions = tuple(%a, %b)
 
-For kernels of a module that cannot run as a whole, and to look at one fusion without the rest. Only the computations that the fusions
-call are in the new module. What the old one says of ENTRY's parameters is left out.
+For kernels of a module that cannot run as a whole, and to look at one fusion without the rest. The new module contains only the
+computations that the fusions call, and none of the old module's attributes about ENTRY's parameters.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from xla_emitters.graph.fusion_parts import fresh_name, rename
 def isolate_fusions(module: ModuleOp, fusions: Sequence[FusionOp]) -> ModuleOp:
     """A new module whose ENTRY calls these fusions of `module`, which stays as it is; see the file's head.
 
-    The result is a tuple, one element a fusion; of one fusion it is that fusion's result. Names that two fusions share get a number.
+    The result is a tuple, one element per fusion; for one fusion it is that fusion's result. Names that two fusions share get a number.
     """
     called = _called_by(module, fusions)
     names = set[str]()

@@ -1,11 +1,11 @@
-"""New computations and instructions, under names that are not taken; one `Names` for a run of a pass.
+"""Inserts computations and instructions under names that are not taken; one `Names` for a run of a pass.
 
     names = Names(module)
-    names.add_computation(made, before)       %made, or %made.1 ... where that is taken
-    names.add(op, before)                     the same for an instruction; the name of `before` may be taken again:
-    names.replace(before, op.result)          as a rule it is replaced by what comes before it
+    names.add_computation(made, before)       %made, or %made.1 ... if that is taken
+    names.add(op, before)                     the same for an instruction; it may have the name of `before`,
+    names.replace(before, op.result)          which it usually replaces
 
-Names are counted once for a computation, so that a pass over thousands of instructions stays linear.
+Names are counted once per computation, so that a pass over thousands of instructions stays linear.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _NUMBERED = re.compile(r"(.*)\.([1-9][0-9]*)", re.DOTALL)
 
 @dataclass(eq=False)
 class _Taken:
-    """How often each name is taken; and for `name.N` the first number that may be free, so that no number is tried twice."""
+    """Counts the uses of each name; and for `name.N` keeps the first number that may be free, so that no number is tried twice."""
 
     times: Counter[str]
     _first: dict[str, int] = field(default_factory=dict[str, int])
 
     def take(self, name: str, own: str = "") -> str:
-        """Takes `name`, or with a number the first that is free; `own` is, if only one has it. Returns what was taken."""
+        """Takes `name`, or with a number appended the first free one; `own` if it has one user at most. Returns the name taken."""
         found = self._fresh(name, own)
         self.times[found] += 1
         return found
 
     def free(self, name: str) -> None:
-        """One that has the name is gone."""
+        """One user of the name is erased."""
         self.times[name] -= 1
         self._lower(name, 0)
         if (numbered := _NUMBERED.fullmatch(name)) is not None:
@@ -64,7 +64,7 @@ class _Taken:
 
 
 def _number_in(numbered: str, name: str) -> int | None:
-    """N where `numbered` is `name.N`, 0 where it is `name`."""
+    """N if `numbered` is `name.N`, 0 if it is `name`."""
     if numbered == name:
         return 0
     found = _NUMBERED.fullmatch(numbered)
@@ -73,7 +73,7 @@ def _number_in(numbered: str, name: str) -> int | None:
 
 @dataclass(eq=False)
 class Names:
-    """The names in a module: those of computations, those of each computation's instructions, and which fusions call what."""
+    """The names in a module: of computations, and of each computation's instructions; and which fusions call which computation."""
 
     module: ModuleOp
     _computations: _Taken = field(init=False)
@@ -92,7 +92,7 @@ class Names:
         self._count_calls(made, 1)
 
     def add(self, op: HloOp, before: Operation) -> SSAValue:
-        """Adds an instruction before another one, at the place in the source where that is; returns its value."""
+        """Inserts an instruction before another one, with that one's location; returns its value."""
         own = before.instruction_name.data if isinstance(before, HloOp) else ""
         op.properties["name"] = StringAttr(self._of(before).take(op.instruction_name.data, own))
         op.location = before.location
@@ -101,7 +101,7 @@ class Names:
         return op.result
 
     def replace(self, op: HloOp, value: SSAValue) -> None:
-        """Uses `value` instead of what `op` gives, and erases `op`."""
+        """Replaces the result of `op` by `value`, and erases `op`."""
         self._of(op).free(op.instruction_name.data)
         self._count_calls(op, -1)
         Rewriter.replace_op(op, (), [value])
@@ -124,7 +124,7 @@ class Names:
             Rewriter.erase_op(computation)
 
     def _count_calls(self, around: Operation, each: int) -> None:
-        """Counts the fusions in an operation, itself included, once it was asked who calls what."""
+        """Adds `each` to the call counts for all fusions in an operation, itself included, once the counts exist."""
         if self._calls is not None:
             for op in around.walk():
                 if isinstance(op, FusionOp):

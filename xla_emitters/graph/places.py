@@ -1,11 +1,11 @@
-"""Which arrays of a program are on the host: the rules of `disc-placer`.
+"""Decides which arrays of a program are on the host: the rules of `disc-placer`.
 
     placement = Placement(entry); placement.decide(i32_on_host=False)
     placement.place((value, 0))                 "cpu" or "gpu"
-    placement.follows_data(start)               whether a list of integers is computed from what only the device has
+    placement.follows_data(start)               whether a list of integers is computed from data that only the device has
 
-Arrays that share a place are one class: what a loop carries, what a branch is given, an element of a tuple. A class is on the host where
-something there needs it, and where all of its members may be there: see `disc-placer` for both.
+Arrays that share a place form a class: an array that a loop carries, an operand of a branch, an element of a tuple. A class is on the host
+if a member is needed there and all of its members may be there: see `disc-placer` for both.
 Source: seed document, "DhloPlacer"; BladeDISC mhlo_mark_shape_calc.cc, mhlo_placer.cc.
 """
 
@@ -49,7 +49,7 @@ SHAPE_OPERANDS: dict[str, slice] = {
     "conditional": slice(0, 1),
     "shape-assertion": slice(0, None),
 }
-"""Opcode -> the operands that decide the sizes of the result, or what runs: they are read on the host."""
+"""Opcode -> the operands that determine the sizes of the result, or control flow: they are read on the host."""
 CONTROL = frozenset(("while", "conditional", "call", "fusion"))
 _HOST_OPS = frozenset(
     ("constant", "iota", "reshape", "concatenate", "slice", "broadcast", "transpose", "reverse", "pad", "dynamic-slice",
@@ -62,12 +62,12 @@ _NEVER = frozenset(
 )
 
 Slot: TypeAlias = tuple[SSAValue, int]
-"""An array of a value: its number among the value's arrays."""
+"""(value, number): one of a value's arrays, numbered across its tuple's leaves."""
 
 
 @dataclass(eq=False)
 class Placement:
-    """Which slots are on the host: classes of slots that share a place, by union-find. Before `decide`, what must be where.
+    """The slots on the host: classes of slots that share a place, by union-find. Before `decide`: the slots that must be on the host.
 
     on_host   roots of classes
     callers   computation -> the loops and branches that run it
@@ -112,7 +112,7 @@ class Placement:
             self._mark((condition.root, 0))
 
     def _mark(self, slot: Slot) -> None:
-        """This slot is on the host, if it may be, and what it is computed from."""
+        """Puts this slot on the host if that is possible, and the slots that it is computed from."""
         pending = [slot]
         while pending:
             root = self.find(pending.pop())
@@ -122,7 +122,7 @@ class Placement:
             pending += self._inputs(root)
 
     def follows_data(self, value: SSAValue) -> bool:
-        """Whether an integer list is computed from what only the device has, so that it would be copied to be on the host."""
+        """Whether an integer list is computed from data that only the device has, so that it would be copied to the host."""
         pending, seen = [(value, 0)], set[Slot]()
         while pending:
             root = self.find(pending.pop())
@@ -134,7 +134,7 @@ class Placement:
         return False
 
     def _inputs(self, root: Slot) -> Iterator[Slot]:
-        """What the members of a class are computed from."""
+        """The slots from which the members of a class are computed."""
         for value, number in self._members[root]:
             owner = value.owner
             if isinstance(owner, TupleOp):
@@ -143,7 +143,7 @@ class Placement:
                 yield from ((operand, 0) for operand in owner.operands if is_array(operand.type))
 
     def _share(self, op: HloOp) -> None:
-        """Slots that an op leaves where they are."""
+        """Merges the classes of slots that an op passes on unchanged."""
         if isinstance(op, CallingOp) and op.opcode in CONTROL:
             for callee in op.callees():
                 self.callers.setdefault(find_computation(op, callee.symbol), []).append(op)
@@ -229,14 +229,14 @@ def _operand_of_tuple(op: TupleOp, slot: int) -> Slot:
 
 
 def _is_small(ir_type: Attribute) -> bool:
-    """Integers or predicates, static, few."""
+    """Whether a type is integers or predicates, static, of at most 64 elements."""
     if not is_array(ir_type) or any(size < 0 for size in dims_of(ir_type)) or prod(dims_of(ir_type)) > MOST_ELEMENTS:
         return False
     return element_of(ir_type).kind in (Kind.SIGNED, Kind.UNSIGNED, Kind.PRED)
 
 
 def _may_be_on_host(slot: Slot) -> bool:
-    """Whether this array is small, and made from small ones by an op that the host may run, or handed on."""
+    """Whether this array is small and either passed on unchanged, or computed from small ones by an op that the host supports."""
     value, number = slot
     if not _is_small(leaf_types(value.type)[number]):
         return False
@@ -249,7 +249,7 @@ def _may_be_on_host(slot: Slot) -> bool:
 
 
 def _is_on_s32(op: HloOp) -> bool:
-    """The seed's second rule."""
+    """Whether the seed's second rule applies to the op."""
 
     def is_s32(value: SSAValue) -> bool:
         return is_array(value.type) and element_of(value).name == "s32"

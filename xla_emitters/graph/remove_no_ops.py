@@ -1,14 +1,14 @@
-"""Instructions that compute nothing are removed: each gives what it is given. On HLO.
+"""Removes instructions that compute nothing: each is replaced by its operand. On HLO.
 
     b = (f32[8], f32[8]) opt-barrier(t)                 t
     d = f32[8] domain(x), domain={...}                  x
     a = f32[8] add-dependency(x, token)                 x
-    token = token[] after-all()                         gone, where nothing waits for it any more
+    token = token[] after-all()                         erased once it has no users
     n = s32[] get-dimension-size(x), dimensions={0}     s32[] constant(8), where that size is static
-    m = f32[8] custom-call(x), custom_call_target="Sharding"        x: such a marker (`custom_calls.MARKERS`) speaks to XLA's passes
+    m = f32[8] custom-call(x), custom_call_target="Sharding"        x: such markers (`custom_calls.MARKERS`) are for XLA's passes
 
-They order effects, or carry what a partitioner wants to know: one stream runs steps in program order anyway. Where a marker's result has
-another layout than what it is given, it becomes a copy. Tokens of infeeds, outfeeds, sends and receives stay with these.
+They order effects, or carry information for a partitioner; one stream runs steps in program order anyway. A marker whose result has
+another layout than its operand becomes a copy. Tokens of infeeds, outfeeds, sends and receives stay.
 Source: docs/reference/1 6.8; XLA's optimization_barrier_expander.cc, and the passes that take out the rest.
 """
 
@@ -65,7 +65,7 @@ def _remove_from(computation: ComputationOp) -> None:
 
 
 def _instead_of(op: HloOp, names: set[str]) -> SSAValue | None:
-    """The value to put in the place of an instruction; None: it stays."""
+    """The value that replaces an instruction; None: it stays."""
     if op.opcode in _GIVE_THEIR_OPERAND or is_marker(op):
         return laid_out(op, op.operands[0], op.result.type, names)
     if isinstance(op, GetDimensionSizeOp):

@@ -5,8 +5,8 @@
                                                          ROOT %b = f32[8] fusion(p0, p1), calls=second
                                               fusion=b
 
-The fusion may be in ENTRY, in a loop, in a branch or in a called computation; of equal names ENTRY's is taken. What the module says of
-ENTRY's parameters by number is left out.
+The fusion may be in ENTRY, in a loop, in a branch or in a called computation; ENTRY's comes first if a name occurs twice. Module attributes
+that refer to ENTRY's parameters by number are left out.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Instructions that compute sizes: what passes put before an op whose sizes they change.
+"""Builder of instructions that compute sizes; passes insert them before an op whose sizes they change.
 
     code = ShapeCode(names, before)
     code.product([code.size(x, 0), code.size(x, 1), 4])        n = get_dimension_size(x), convert to s64, multiply ...
     code.reshaped(x, [rows, 4], "flat")                        reshape, or dynamic_reshape where a size is not known
 
-In a program that is placed (`disc-placer`) sizes are computed on the host, and other new instructions are where the old one is.
-A size is a Python int where it is known, else a scalar of 64 bits: products of sizes exceed 32 bits for arrays of more than 2^31 elements.
+In a placed program (`disc-placer`) sizes are computed on the host; other new instructions have the place of the op.
+A size is a Python int if it is known, else a scalar s64: products of sizes exceed 32 bits for arrays of more than 2^31 elements.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ class ShapeCode:
     ) -> SSAValue:
         """A new instruction; its name is `name`, or the opcode.
 
-        of_sizes   it computes with sizes, and not with data
+        of_sizes   it computes sizes, not data
         """
         op_class = {**HLO_OPS, **PROGRAM_OPS}[opcode]
         made = op_class(operands, ir_type, name or opcode.replace("-", "_"), properties)
         return self.insert(made, of_sizes=of_sizes)
 
     def insert(self, made: HloOp, *, of_sizes: bool = False) -> SSAValue:
-        """Adds an instruction; in a placed program, at its place."""
+        """Inserts an instruction; in a placed program, with its place."""
         if DEVICE in self.before.attributes and DEVICE not in made.attributes:
             made.attributes[DEVICE] = StringAttr(HOST) if of_sizes else self.before.attributes[DEVICE]
         return self.names.add(made, self.before)
 
     def constant(self, array: object, element: str = "s64", name: str = "sizes") -> SSAValue:
-        """A constant: of integers for sizes, of others for data."""
+        """A constant; integers of 32 and 64 bits are sizes and are placed as such."""
         kind = dtype(element)
         made = ConstantOp.from_array(np.asarray(array, kind.numpy), kind, name)
         return self.insert(made, of_sizes=element in ("s32", "s64"))
@@ -115,7 +115,7 @@ class ShapeCode:
         return self.add("concatenate", parts, whole, {"dimensions": integer_array([0])}, of_sizes=True)
 
     def reshaped(self, value: SSAValue, sizes: Sequence[Number], name: str) -> SSAValue:
-        """`value` in another shape with as many elements; `value` itself where that is its shape."""
+        """`value` in another shape with as many elements; `value` itself if it has that shape."""
         dims = tuple(size if isinstance(size, int) else UNBOUNDED for size in sizes)
         ir_type = array_type(as_array(value.type).element_type, dims)
         if not any(dim < 0 for dim in dims) and dims == dims_of(value):
@@ -125,7 +125,7 @@ class ShapeCode:
         return self.add("reshape", [value], ir_type, name=name)
 
     def spread(self, value: SSAValue, sizes: Sequence[Number], name: str) -> SSAValue:
-        """A scalar at every place of a shape; `value` itself where that has rank 0."""
+        """A scalar broadcast to a shape; `value` itself for rank 0."""
         dims = tuple(size if isinstance(size, int) else UNBOUNDED for size in sizes)
         ir_type, nowhere = array_type(as_array(value.type).element_type, dims), {"dimensions": integer_array([])}
         if not dims:

@@ -1,15 +1,15 @@
-"""A reduction that one block cannot do becomes two: of parts of it, and of what these give. On HLO, before kernels are planned.
+"""Splits a reduction that is too large for one block: partial results, then a reduction of these. On HLO, before kernels are planned.
 
     r = f32[8192] reduce(p, z), dimensions={0}              partial: q = f32[1,64,128,8192] bitcast(p)
                                                                      s = f32[1,64,8192] reduce(q, z), dimensions={2}
     of p = f32[8192,8192]                            ->     rest:    t = f32[64,8192] bitcast(s)
                                                                      r = f32[8192] reduce(t, z), dimensions={0}
 
-The first kernel also writes the fusion's other results, which are as large as what is read; the second makes of the reductions what the
-fusion made of them. Where the length is no product of two like numbers, the operand is padded with what leaves everything as it is: the
-initial value if it may be there more than once, else the identity, and then the initial value comes in the second kernel alone.
-What comes out may have to be split again. A reduction without known identity is left: one thread makes each of its results.
-`parts` asks for more: "f=32" divides what the fusion %f reduces into 32 parts, though one block could do it.
+The first kernel also writes the fusion's other results, which have the size of its input; the second computes the fusion's remaining
+instructions from the reductions. If the length is not a product of two similar numbers, the operand is padded with a neutral element: the
+initial value if it may be combined more than once, else the identity; then only the second kernel combines the initial value.
+The results may have to be split again. A reduction without known identity is not split: one thread computes each of its results.
+`parts` forces a split: "f=32" divides what the fusion %f reduces into 32 parts, though one block could reduce it.
 Source: docs/reference/2 1.8; XLA tree_reduction_rewriter.cc.
 """
 
@@ -57,7 +57,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 class SplitReductionsPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect.
 
-    parts  "NAME=COUNT" for each fusion, or ENTRY that is a kernel, whose reductions are to be split in so many parts
+    parts  "NAME=COUNT" for a fusion, or an ENTRY that is one kernel: splits its reductions into COUNT parts
     """
 
     name = "xla-split-reductions"
@@ -84,9 +84,9 @@ def parts_asked(texts: Sequence[str]) -> dict[str, int]:
 def needs_split(
     source: FusionOp | ComputationOp, skip: Skip = skip_silently, parts: int | None = None
 ) -> FusionReductions | None:
-    """The reductions of what becomes a kernel, if they are to be split and can be; `skip` is told why they cannot.
+    """The reductions of a future kernel, if they must be split and can be; `skip` is told why they cannot.
 
-    parts  into so many, if one block could reduce them
+    parts  number of parts to split into though one block could reduce them
     """
     if not any(isinstance(op, ReduceOp) for op in computation_of(source).instructions):
         return None
@@ -103,22 +103,22 @@ def needs_split(
 
 
 def _why_whole(hero: ReduceOp) -> str | None:
-    """Why a reduction cannot be split; None: it can."""
+    """Why a reduction cannot be split; None if it can."""
     if isinstance(identities := identities_needed(hero), str):
         return identities
     return None if _is_uniform(hero) else "its operands have different layouts"
 
 
 def _is_uniform(hero: ReduceOp) -> bool:
-    """Whether all that it reduces lies in the same order in memory."""
+    """Whether all of its operands have the same order in memory."""
     return len({minor_to_major(array.type) for array in hero.arrays}) == 1
 
 
 def split_reductions(module: ModuleOp, skip: Skip = skip_silently, parts: Mapping[str, int] | None = None) -> None:
-    """Splits what fusions, or an ENTRY that is a kernel itself, reduce, until each block can do its part.
+    """Splits the reductions of fusions, or of an ENTRY that is one kernel, until one block can reduce each.
 
-    skip   is told what stays, and why
-    parts  name of a fusion -> into how many parts its reductions are split, though one block could do them
+    skip   is told which reductions stay, and why
+    parts  name of a fusion -> number of parts to split its reductions into, though one block could reduce them
     """
     entry, left = entry_of(module), dict(parts or {})
     if is_one_kernel(entry):
@@ -132,7 +132,7 @@ def split_reductions(module: ModuleOp, skip: Skip = skip_silently, parts: Mappin
     names = Names(module)
     while pending:
         fusion = pending.pop()
-        # The second of its parts has the fusion's name.
+        # The fusion's name now is that of the second part.
         count = left.pop(fusion.instruction_name.data, None)
         if (found := needs_split(fusion, skip, count)) is not None:
             pending += _Splitting(names, fusion, computation_of(fusion), found, count).split()
@@ -140,9 +140,9 @@ def split_reductions(module: ModuleOp, skip: Skip = skip_silently, parts: Mappin
 
 @dataclass(frozen=True, eq=False)
 class _Splitting(Parting):
-    """One fusion on its way to two.
+    """One fusion being split in two.
 
-    count  of parts, if that is asked for
+    count  of parts, if requested
     """
 
     found: FusionReductions
@@ -160,7 +160,7 @@ class _Splitting(Parting):
         return self.shape.split_in(self.count)
 
     def split(self) -> list[FusionOp]:
-        """Puts two fusions for the one, and answers them."""
+        """Replaces the fusion by two, and returns these."""
         heroes = self.found.reduce_heroes
         sides = [root for number, root in enumerate(self.found.roots) if self.found.hero_of(number) is None]
         reduced = [root for number, root in enumerate(self.found.roots) if self.found.hero_of(number) is not None]
@@ -183,13 +183,13 @@ class _Splitting(Parting):
             own, inputs = inputs[: len(hero.arrays)], inputs[len(hero.arrays) :]
             second.taken[hero.result] = self._rest(second, hero, own)
         rest = self.call(second, f"{name}.rest", [second.take(root.result) for root in reduced], given, "")
-        # What one root is may be a tuple itself.
+        # The result of one root may be a tuple itself.
         values = self.elements(rest.result) if len(reduced) > 1 else [rest.result]
         self.replace(list(zip([*sides, *reduced], [*side_leaves, *values], strict=True)))
         return [partial, rest]
 
     def _partial(self, part: Part, hero: ReduceOp) -> SSAValue:
-        """The reduction of runs of what `hero` reduces."""
+        """The reduction of runs of the operand of `hero`."""
         starts = self._starts(part, hero)
         major, middle, minor = self.shape.dims
         outer, inner = self.parts.outer, self.parts.inner
@@ -218,7 +218,7 @@ class _Splitting(Parting):
         return part.insert(_reduce(hero, [*operands, *starts], [gone], dims, f"{name}.partial"), hero)
 
     def _starts(self, part: Part, hero: ReduceOp) -> list[SSAValue]:
-        """What partial results begin with, and what operands are padded with."""
+        """Initial values of partial results, and padding values of operands."""
         inits = hero.inits
         identities = identities_needed(hero)
         if identities is None:
@@ -235,7 +235,7 @@ class _Splitting(Parting):
         return made
 
     def _rest(self, part: Part, hero: ReduceOp, partials: Sequence[SSAValue]) -> SSAValue:
-        """The reduction of partial results, which are as `_partial` makes them, to what `hero` is."""
+        """The reduction of partial results (from `_partial`) to the result of `hero`."""
         array = hero.operands[0].type
         sizes, gone = dims_of(array), set(integers(hero.dimensions))
         order = list(reversed(minor_to_major(array)))
@@ -270,7 +270,7 @@ class _Splitting(Parting):
 def _reduce(
     hero: ReduceOp, operands: Sequence[SSAValue], gone: Sequence[int], dims: Sequence[int] | None, name: str
 ) -> ReduceOp:
-    """A reduction by the same computation; `dims` are those of its results, None for what `hero` gives."""
+    """A reduction by the computation of `hero`; `dims`: the shape of its results, None: that of `hero`."""
     ir_type = hero.result.type
     if dims is not None:
         leaves = [array_type(as_array(leaf).element_type, dims) for leaf in leaf_types(ir_type)]

@@ -1,13 +1,13 @@
-"""A fusion whose results no one kernel makes becomes several, one for results that go together. On HLO, before kernels are planned.
+"""Splits a fusion whose results need several kernels, one fusion for each group of results. On HLO, before kernels are planned.
 
     t = f32[40] reduce(p, z)                      fusion.0:  t = f32[40] reduce(p, z)
     m = f32[40] multiply(t, k)                               n = f32[40,300] negate(p)
     n = f32[40,300] negate(p)               ->    fusion.1:  t = f32[40] reduce(p, z)
     ROOT all = tuple(t, m, n)                                m = f32[40] multiply(t, k)
 
-One kernel makes results of as many elements, after which there may be some of one element, reductions of one shape with what is as large as
-they read, transposes of one kind, updates in place. XLA fuses nothing else; where it is given such a fusion, it breaks off or leaves out
-indices. What several parts need is computed in each of them.
+One kernel computes results of equal size, optionally followed by some of one element; reductions of one shape with results of the size
+of their input; transposes of one kind; or updates in place. XLA fuses nothing else; given such a fusion, it fails or omits
+indices. Instructions that several parts need are computed in each of them.
 Source: docs/reference/2 1.3; the real XLA on such fusions.
 """
 
@@ -40,7 +40,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class SplitResultsPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect.
 
-    hero_rules  as in `CompileOptions`: by the seed document's rules one kernel makes slices of any sizes, and nothing is split
+    hero_rules  as in `CompileOptions`: by the seed document's rules one kernel writes slices of any sizes, and nothing is split
     """
 
     name = "xla-split-results"
@@ -53,7 +53,7 @@ class SplitResultsPass(KernelPass):
 
 
 def split_results(module: ModuleOp) -> None:
-    """Splits fusions, or an ENTRY that is a kernel itself, where no one kernel makes all results."""
+    """Splits fusions, or an ENTRY that is one kernel, whose results need several kernels."""
     entry = entry_of(module)
     if is_one_kernel(entry):
         if not (parts := parts_of(entry)):
@@ -68,7 +68,7 @@ def split_results(module: ModuleOp) -> None:
 
 
 def parts_of(source: FusionOp | ComputationOp) -> tuple[tuple[HloOp, ...], ...]:
-    """The roots in groups that go together; none where all of them do."""
+    """The roots in groups, one per kernel; () if one kernel computes all."""
     if (view := supported_view(source)) is None or is_stitched(view):
         return ()
     roots = view.roots
@@ -87,12 +87,12 @@ def parts_of(source: FusionOp | ComputationOp) -> tuple[tuple[HloOp, ...], ...]:
 
 
 def _elements(root: HloOp) -> int:
-    """Of the root; if it is a tuple, its arrays have the same shape."""
+    """Number of elements of a root; the arrays of a tuple have the same shape."""
     return math.prod(dims_of(leaf_types(root.result.type)[0]))
 
 
 def _share_a_kernel(view: FusionView) -> bool:
-    """Whether an emitter takes roots of different sizes."""
+    """Whether an emitter supports these roots of different sizes."""
     found = (find_reductions(view, are_split=True), find_transposes(view), find_in_place_updates(view))
     return any(not isinstance(each, str) for each in found)
 

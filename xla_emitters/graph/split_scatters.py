@@ -3,10 +3,10 @@
     s = scatter(broadcast(0), rows, u)        arrays:  a = copy or computation of what is updated, here broadcast(0)
                                               rest:    s = scatter(a, rows, u), output_to_operand_aliasing={{}: (0, {})}
 
-In place means: the result lies in the buffer of a parameter that nothing else reads, as the module's `input_output_alias` or the fusion's
-`output_to_operand_aliasing` say. An array of the program's own that nothing else needs any more (`overwrites.py`) needs no copy: the
-fusion says so, and it is updated there. So is the state of a loop by the loop's body.
-Source: docs/reference/2 2.7.3 "The output buffer is assumed to already contain the operand"; XLA copy_insertion.cc does the like.
+In place means: the result is in the buffer of a parameter that has no other reader, as the module's `input_output_alias` or the fusion's
+`output_to_operand_aliasing` say. A temporary of the program that is not needed any more (`overwrites.py`) needs no copy: the fusion is
+marked to update it in place. The same holds for the state of a loop in the loop's body.
+Source: docs/reference/2 2.7.3 "The output buffer is assumed to already contain the operand"; similar: XLA copy_insertion.cc.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SplitScattersPass(KernelPass):
 
 
 def split_scatters(module: ModuleOp) -> None:
-    """Splits fusions, or an ENTRY that is a kernel itself, where they scatter and cannot do so in place."""
+    """Splits fusions, or an ENTRY that is one kernel, that scatter and cannot do so in place."""
     entry = entry_of(module)
     if is_one_kernel(entry):
         view = supported_view(entry)
@@ -64,7 +64,7 @@ def split_scatters(module: ModuleOp) -> None:
 
 
 def _not_in_place(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> list[int]:
-    """The numbers of the arrays that a scatter cannot update where they are."""
+    """The numbers of the arrays that a scatter cannot update in place."""
     scatter = scatter_of(view)
     if isinstance(scatter, str):
         return []
@@ -77,7 +77,7 @@ def _not_in_place(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> list[i
 
 
 def _claim_operands(fusion: FusionOp, view: HloFusion, bodies: AbstractSet[ComputationOp]) -> bool:
-    """Says that the results lie in the arrays, and whether it does: only where it may write over all of these."""
+    """Marks the results as aliases of the arrays, if the fusion may overwrite all of them; returns whether it did."""
     arrays = arrays_in_place(view)
     if isinstance(arrays, str):
         return False
@@ -89,7 +89,7 @@ def _claim_operands(fusion: FusionOp, view: HloFusion, bodies: AbstractSet[Compu
 
 
 def _split(parting: Parting, numbers: Sequence[int]) -> None:
-    """Puts two fusions for the one; the first writes the arrays `numbers`."""
+    """Replaces the fusion by two; the first writes the arrays `numbers`."""
     callee = parting.callee
     scatter = callee.root.owner
     assert isinstance(scatter, ScatterOp)

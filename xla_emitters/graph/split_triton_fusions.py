@@ -1,4 +1,4 @@
-"""Fusions that XLA compiles with Triton or cuDNN become fusions with emitters here, and contractions. On HLO, in all host computations.
+"""Splits fusions that XLA compiles with Triton or cuDNN into contractions and fusions with emitters. On HLO, in all host computations.
 
     f = f32[512,2048] fusion(x), kind=kCustom          f.reduce.0 = f32[512] fusion(x)                          max of a row
         backend_config: "kind":"__triton"        ->    f.reduce.1 = f32[512] fusion(f.reduce.0, x)              sum of exp(x - max)
@@ -12,7 +12,7 @@ The HLO of such a fusion defines all that it computes; its configuration holds t
 then the body is cut at the places that `fusions/cuts.py` finds. Each part contains copies of the instructions that it needs, with their
 locations, so every instruction keeps its value. Contractions become instructions of the host computation.
 
-A fusion that holds what a library computes, as a sort, is split in the same way, whatever it is for.
+A fusion that contains an op for a library, such as a sort, is split in the same way, whatever its kind.
 
 Fusions with instructions that no emitter has, and custom kernels (`__custom_fusion`), stay; emission refuses them by name and place.
 Source: XLA's names of fusion kinds, backend_configs.proto.
@@ -55,7 +55,7 @@ from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 Tell = Callable[[Operation, str], None]
-"""`KernelPass.skip` or `KernelPass.remark` of some pass."""
+"""`KernelPass.skip` or `KernelPass.remark` of a pass."""
 
 
 @dataclass(frozen=True)
@@ -75,20 +75,20 @@ class SplitTritonFusionsPass(KernelPass):
 
 
 def _silently(op: Operation, text: str) -> None:
-    """For functions that are called without a pass."""
+    """The default of `skip` and `remark` when there is no pass."""
 
 
 def split_triton_fusions(module: ModuleOp, skip: Tell = _silently, remark: Tell = _silently) -> None:
-    """See the file's head. `skip` is told which of these fusions stay, and why; `remark` what became of the others."""
+    """See the file's head. `skip` is told which of these fusions stay, and why; `remark` how the others were split."""
     instructions = [op for computation in host_computations(module) for op in computation.instructions]
     fusions = [op for op in instructions if isinstance(op, FusionOp) and _is_split(view_of(op))]
     if not fusions:
         return
     before, names = _reached(module, [entry_of(module)]), Names(module)
-    # Of one fusion chosen by name, the rest of its module is still there, and calls what it called.
+    # With one fusion chosen by name, the rest of its module is still present and calls its computations.
     others = [op for op in module.ops if isinstance(op, ComputationOp) and op not in before]
     for fusion in fusions:
-        view = view_of(fusion)  # its operands may be parts of a fusion that was split before
+        view = view_of(fusion)  # its operands may be parts of a fusion split before
         if missing := [op for op in without_code(view) if not is_library_call(op)]:
             skip(fusion, f"no code for HLO op '{missing[0].opcode}' (instruction %{missing[0].instruction_name.data})")
             continue
@@ -106,14 +106,14 @@ def split_triton_fusions(module: ModuleOp, skip: Tell = _silently, remark: Tell 
 
 
 def _is_split(view: HloFusion) -> bool:
-    """Whether a fusion is for Triton or cuDNN; or for no other compiler, and holds what a library computes and no kernel: a sort."""
+    """Whether a fusion is for Triton or cuDNN; or for XLA's emitters with an op that only a library computes: a sort."""
     if view.other_compiler is not None:
         return is_splittable_kind(view.other_compiler)
     return any(isinstance(op, RuleOp) and is_library_call(op) for op in view.instructions)
 
 
 def _told(view: HloFusion, parts: Sequence[CutPart]) -> str:
-    """The remark on a fusion that was split: how XLA would compile it, and the number of parts."""
+    """The remark on a split fusion: how XLA would compile it, and the number of parts."""
     roles = (part.role if is_library_call(part.cuts[0]) else "fusion" for part in parts)
     counts = sorted(Counter(roles).items())
     made = " and ".join(f"{count} {role}{'s' * (count > 1)}" for role, count in counts) or "nothing: it is its operands"
@@ -125,7 +125,7 @@ def _told(view: HloFusion, parts: Sequence[CutPart]) -> str:
 
 
 def _reached(module: ModuleOp, users: Sequence[ComputationOp]) -> set[ComputationOp]:
-    """Some computations, and those that they need."""
+    """The computations of `users`, and those that they call."""
     named = {op.sym_name.data: op for op in module.ops if isinstance(op, ComputationOp)}
     found, pending = set[ComputationOp](), list(users)
     while pending:
@@ -167,14 +167,14 @@ class _Inlining:
     names: set[str] = field(default_factory=set[str])
 
     def add(self, op: HloOp, of: HloOp) -> SSAValue:
-        """Adds a copy of an instruction under a name of its own."""
+        """Adds a copy of an instruction, renamed if its name is taken."""
         rename(op, self.names)
         op.location = of.location
         self.block.add_op(op)
         return op.result
 
     def values_of(self, computation: ComputationOp, arguments: Sequence[SSAValue]) -> SSAValue:
-        """The root of a computation of these arguments, after its instructions were added."""
+        """Adds the instructions of a computation applied to these arguments; returns its root."""
         values = dict[SSAValue, SSAValue]()
         for op in computation.instructions:
             operands = [values[operand] for operand in op.operands]
@@ -198,7 +198,7 @@ class _Inlining:
 
 @dataclass(eq=False)
 class _Splitting:
-    """One fusion on its way to its parts.
+    """One fusion being split into its parts.
 
     made  value of the body -> value of the host computation
     """
@@ -252,7 +252,7 @@ class _Splitting:
         self.made |= zip((cut.result for cut in part.cuts), values, strict=True)
 
     def _on_host(self, value: SSAValue) -> SSAValue:
-        """The value of the host computation that equals one of the body: of a parameter or cut, an element of it, or a bitcast of these."""
+        """The host computation's equal of a value in the body: a parameter or cut, an element of one, or a bitcast of these."""
         if value in self.made:
             return self.made[value]
         op = owner_of(value)

@@ -1,4 +1,4 @@
-"""What is started and awaited becomes the plain instruction, at the place of its start. On HLO.
+"""Replaces asynchronous instructions by the plain ones, at the place of their start. On HLO.
 
     wrapped { x = f32[8] parameter(0)
               ROOT f = f32[8] fusion(x), calls=g }
@@ -9,8 +9,8 @@
     d = f32[8] copy-done(s)
 
 `fusion-start`, `custom-call-start`, `call-start` ... are read as `async-start` of a computation with that one instruction, which gets the
-start's attributes (`backend_config`, `metadata` ...) where it has none of its own. XLA starts
-early what may overlap with other work; one stream gives the same values. A start that something reads besides its updates and its
+start's attributes (`backend_config`, `metadata` ...) unless it has its own. XLA starts
+early what may overlap with other work; one stream gives the same values. A start with other readers than its updates and its
 done stays, and planning refuses it.
 Source: docs/reference/1 6.8; XLA async_wrapper.cc, the inverse.
 """
@@ -63,7 +63,7 @@ def unwrap_async(module: ModuleOp, skip: Skip = skip_silently) -> None:
 
 
 def _followers(start: HloOp) -> tuple[list[HloOp], list[Operation]]:
-    """The updates of a start, each after what it updates, and what else reads the start or one of them."""
+    """The updates of a start, each after its operand, and all other readers of the start or of an update."""
     updates, ends = [start], list[Operation]()
     for op in updates:
         for use in op.result.uses:
@@ -76,7 +76,7 @@ def _followers(start: HloOp) -> tuple[list[HloOp], list[Operation]]:
 
 
 def _unwrap(start: HloOp, updates: list[HloOp], dones: list[Operation], names: set[str]) -> None:
-    """Puts what a start runs in its place, and its value in that of each done."""
+    """Replaces a start by the instructions that it runs, and each done by their value."""
     names -= {op.instruction_name.data for op in (start, *updates, *dones) if isinstance(op, HloOp)}
     if dones:
         done = dones[0]
@@ -96,7 +96,7 @@ def _unwrap(start: HloOp, updates: list[HloOp], dones: list[Operation], names: s
 
 
 def _hand_on_attributes(start: HloOp, callee: ComputationOp, value: SSAValue) -> None:
-    """Gives what a start says to the one instruction that it runs, whose value is `value`."""
+    """Copies the start's attributes to the one instruction that it runs, whose value is `value`."""
     root, made = callee.root.owner, value.owner
     is_alone = all(isinstance(op, ParameterOp) or op is root for op in callee.instructions)
     if is_alone and isinstance(made, HloOp) and isinstance(root, HloOp) and made.opcode == root.opcode:

@@ -1,13 +1,13 @@
-"""Says where an ENTRY that is one kernel would compute elements many times over. Changes nothing. On HLO.
+"""Warns if an ENTRY that is one kernel would compute elements many times over. Changes nothing. On HLO.
 
     ENTRY softmax { ... s = f32[512] reduce(e, z)  ... ROOT d = f32[512,512] divide(e, b) }
 
     warning: one kernel takes 268,959,744 steps where its instructions alone take 1,048,576 (256 times over), most of them again for %e
       help: `xla-emitters optimize FILE` lets XLA choose the fusions; a program in StableHLO is divided into kernels here
 
-HLO before optimization is right, but as one kernel it is a trap: a reduction that a broadcast uses computes a whole row for each element.
-A step is an element that is computed, or combined (`fusions/recomputation.py`). The answer is the same, so this is no error. Fusions that
-HLO has are XLA's own choice, and are not looked at.
+HLO before optimization is correct, but slow as one kernel: a reduction under a broadcast computes a whole row for each element.
+A step is an element that is computed or combined (`fusions/recomputation.py`). The result is the same, so this is no error. Fusions
+in the HLO are XLA's own choice, and are not checked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 
 _TIMES = 4
 _MORE = 1_000_000
-"""There is a warning from this many times, and this many more steps, on."""
+"""Least factor, and least number of additional steps, for a warning."""
 _WAYS_OUT = (
     "`xla-emitters optimize FILE` lets XLA choose the fusions; a program in StableHLO is divided into kernels here"
 )

@@ -1,12 +1,12 @@
-"""What stands alone in a host computation, beside fusions or what only the host runs, becomes a fusion of its own. On HLO.
+"""Wraps each lone instruction of a host computation, beside fusions or ops for the host, into a fusion of its own. On HLO.
 
     s = f32[8,2] sort(x), dimensions={0}, to_apply=less                 s = f32[8,2] sort(x), dimensions={0}, to_apply=less
     t = f32[2,8] transpose(s), dimensions={1,0}                  ->     t = f32[2,8] fusion(s), calls=t.computation
 
-So that each step of a program is one kernel, or not a kernel at all. What runs other computations or a library stays, and so do `dot` and
-`convolution`, which a library computes where they are not the whole of ENTRY or in a fusion. Parameters, tuples, constants and
-bitcasts are no steps; copies are for `fuse_entry`, as constants and bitcasts are. An ENTRY in which all of this is one kernel stays.
-XLA fuses before it wraps: HLO before optimization makes a kernel for each instruction here.
+So each step of a program is either one kernel, or not a kernel at all. Not wrapped: instructions that run other computations or a library;
+`dot` and `convolution`, which a library computes unless they are all of ENTRY or in a fusion; parameters, tuples, constants and
+bitcasts, which are no steps; copies, which `fuse_entry` handles, as it does constants and bitcasts. An ENTRY that is one kernel as a
+whole is not changed. XLA fuses before it wraps: HLO before optimization makes a kernel for each instruction here.
 Source: XLA fusion_wrapper.cc.
 """
 
@@ -56,7 +56,7 @@ class WrapInstructionsPass(KernelPass):
 
 
 def wrap_instructions(module: ModuleOp) -> None:
-    """See the file's head. Values that are not arrays, tokens for example, have no kernel: what reads or gives them stays too."""
+    """See the file's head. Instructions with values that are not arrays (tokens, for example) are not wrapped."""
     computations = host_computations(module)
     if is_one_kernel(computations[-1]):
         return
@@ -73,7 +73,7 @@ def _is_of_arrays(op: HloOp) -> bool:
 
 
 def _wrap(op: HloOp, around: ComputationOp, names: Names) -> None:
-    """Puts a fusion that does what `op` does in its place; an operand that is there twice is one parameter."""
+    """Replaces `op` by a fusion that computes it; a repeated operand is one parameter."""
     operands = list(dict.fromkeys(op.operands))
     values = dict[SSAValue, SSAValue]()
     block = Block()

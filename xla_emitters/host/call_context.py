@@ -1,17 +1,17 @@
-"""The context of a call of a host program in machine code: a struct of C, 8 bytes a field.
+"""The context of a call of a host program in machine code: a C struct, 8 bytes per field.
 
-    runtime       whatever the runtime keeps
+    runtime       the runtime's own data
     function      void (*)(context, name, args): the runtime's functions by name
-    status        0; a function that fails sets it
+    status        0; set by a function that fails
     inputs        for each argument a pointer to {data, sizes ...}
-    outputs       for each result likewise, which the program writes
-    constants     for each constant its data, null until it was loaded
-    shared_work   bytes of a launch's buffers from which on the runtime launches it, which has threads
-    buffers       those that there are, linked
-    allocations   how many were made; bytes, peak_bytes: what they take, and took at most
+    outputs       for each result likewise, written by the program
+    constants     for each constant its data, null until it is loaded
+    shared_work   a launch on buffers of at least so many bytes is left to the runtime, which has threads
+    buffers       linked list of the live buffers
+    allocations   their number so far; bytes, peak_bytes: their current and their largest total size
 
-The first three are all that calls by name need. The layout is an interface: `lowering/host_runtime`, `runtime/ral/native_program` and the
-C header of a bundle have it too.
+Calls by name need only the first three. The layout is an interface: `lowering/host_runtime`, `runtime/ral/native_program` and the
+C header of a bundle define it too.
 Source: docs/reference/4 4.1, 4.3.
 """
 
@@ -35,5 +35,5 @@ def context_field(builder: Builder, context: SSAValue, name: str) -> SSAValue:
 
 
 def word_at(builder: Builder, address: SSAValue, number: int) -> SSAValue:
-    """The address of the word of that number from an address on."""
+    """The address of word `number` behind an address."""
     return builder.insert(llvm.GEPOp(address, [number], i64)).result

@@ -1,4 +1,4 @@
-"""What calls of the runtime take: the context and the stream of the function around an op, and all sizes of a buffer."""
+"""Operands of calls of the runtime: the context and the stream of the function around an op, and all sizes of a buffer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xla_emitters.rewrite.kernel_pass import refusal
 
 
 def context_of(op: Operation) -> SSAValue:
-    """The context that the function takes. raises Unsupported where it takes none."""
+    """The context argument of the function. raises Unsupported if it has none."""
     holder: Operation | None = op
     while holder is not None and not isinstance(holder, func.FuncOp):
         holder = holder.parent_op()
@@ -26,7 +26,7 @@ def context_of(op: Operation) -> SSAValue:
 
 
 def stream_of(op: Operation) -> SSAValue:
-    """The stream of that context, asked for once at the beginning of the function."""
+    """The stream of that context, read once at the beginning of the function."""
     context = context_of(op)
     for use in context.uses:
         if isinstance(use.operation, StreamOp):
@@ -42,7 +42,7 @@ def stream_of(op: Operation) -> SSAValue:
 def sizes_of(op: Operation, ir_type: Attribute, unknown: Sequence[SSAValue]) -> list[SSAValue]:
     """All sizes of a buffer as values before `op`.
 
-    unknown  those that the type leaves open
+    unknown  values of the sizes that the type leaves unknown
     """
     assert isinstance(ir_type, MemRefType)
     left, found = iter(unknown), list[SSAValue]()

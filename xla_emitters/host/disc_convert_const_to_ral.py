@@ -1,15 +1,15 @@
-"""Constants leave the program: what reads one asks the runtime for it by name, and the data are in a file beside the program.
+"""Moves constants to a file beside the program: readers ask the runtime for them by name.
 
     %o = memref.alloc() : memref<2xi32, "cpu">                  %o = disc_ral.dispatch "ral_const" on "cpu"(%ctx, %stream, %c0)
     lmhlo.constant -> %o {value = dense<[1, 2]>}         ->          config "<MD5 of the data>_i32_2"
     ... memref.dealloc %o                                       ...
 
-The name is the digest of the elements' bytes, the element type, the sizes: `constant_name`. Equal constants are one; an element that is
-repeated is stored once. The runtime keeps a constant as long as the program, so nothing frees it, and nothing gives it away: a constant
+The name is the digest of the elements' bytes, the element type, the sizes: `constant_name`. Equal constants share an entry; a constant of
+equal elements stores one. The runtime keeps a constant as long as the program, so it is never freed nor given away: a constant
 that is returned, or passed to a loop, is copied into the buffer that it had.
 
-    file=PATH   writes the data into PATH, an .npz archive, which the module's attribute `disc.constants` names; otherwise they stay in the
-                module, in that attribute
+    file=PATH   writes the data into PATH, an .npz archive, which the module's attribute `disc.constants` names; otherwise they are in
+                that attribute
 
 Source: seed document, "ConvertConstToTaoRAL"; docs/reference/4 1.3, 4.4.
 """
@@ -79,7 +79,7 @@ class DiscConvertConstToRalPass(KernelPass):
 
 
 def constant_name(array: Array, element: Attribute) -> str:
-    """MD5 of the hexadecimal text of the bytes, the element type's code, the sizes: `..._i32_2`; of bytes for truth values.
+    """MD5 of the hexadecimal text of the bytes, the element type's code, the sizes: `..._i32_2`; pred elements are bytes.
 
     array    row major
     element  its type in IR
@@ -91,19 +91,19 @@ def constant_name(array: Array, element: Attribute) -> str:
 
 
 def stored(array: Array) -> Array:
-    """What is kept of a constant, row major: one element where all are the same bits, which the runtime repeats."""
+    """The stored form of a constant, row major: one element if all have the same bits; the runtime repeats it."""
     flat = np.asarray(array, order="C").reshape(-1)
     data, size = flat.tobytes(), flat.itemsize
     return flat[:1] if flat.size > 1 and data == data[:size] * flat.size else flat.reshape(array.shape)
 
 
 def as_bytes(array: Array) -> Array:
-    """The bytes of all elements: what a file holds, which names no types of its own."""
+    """The bytes of all elements, as stored in a file, which has no element types of its own."""
     return np.frombuffer(array.tobytes(), np.uint8)
 
 
 def constants_of(module: ModuleOp) -> Path | dict[str, bytes]:
-    """The data that a module holds, by name, or the file that has them."""
+    """The constants of a module: their data by name, or the file that has them."""
     held = module.attributes.get(CONSTANTS)
     if isinstance(held, StringAttr):
         return Path(held.data).absolute()
@@ -114,14 +114,14 @@ def constants_of(module: ModuleOp) -> Path | dict[str, bytes]:
 def _write(path: Path, constants: Mapping[str, Array]) -> None:
     """raises UsageError where the file cannot be written"""
     try:
-        with path.open("wb") as stream:  # a stream: of a path without a suffix NumPy would make another one
+        with path.open("wb") as stream:  # a stream: NumPy would add a suffix to a path without one
             np.savez(stream, allow_pickle=False, **{name: as_bytes(array) for name, array in constants.items()})
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}", stage="output") from error
 
 
 def _convert(op: BufferOp, name: str, index: int) -> None:
-    """Reads of the constant's buffer become reads of the runtime's."""
+    """Lets readers of the constant's buffer read the runtime's."""
     buffer = op.outputs[0]
     alloc, device = buffer.owner, space_of(buffer.type) or "gpu"
     number = arith.ConstantOp(IntegerAttr(index, IndexType()))
@@ -149,5 +149,5 @@ def _convert(op: BufferOp, name: str, index: int) -> None:
 
 
 def _gives_away(use: Use) -> bool:
-    """Whether the buffer becomes a result, or another block's."""
+    """Whether the use returns the buffer, or passes it to another block."""
     return isinstance(use.operation, SendOutputOp | cf.BranchOp | cf.ConditionalBranchOp | cf.SwitchOp)

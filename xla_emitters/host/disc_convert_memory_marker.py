@@ -1,11 +1,11 @@
-"""Allocations in a GPU's memory become calls of the runtime, which has the device's allocator; so do deallocations.
+"""Allocations and deallocations in a GPU's memory become calls of the runtime, which has the device's allocator.
 
     %o = memref.alloc(%n) : memref<?x4xf32, "gpu">             %o = disc_ral.dispatch "alloc" on "gpu"(%ctx, %n, %c4)
     func.call @gpu_mem_marker_2df32_x_4(%o)             ->
     memref.dealloc %o                                          disc_ral.dispatch "dealloc" on "gpu"(%ctx, %o)
 
-What is marked by a call (`disc-insert-memory-marker`) or by its type is a GPU's; a buffer that was passed from block to block is known by
-its type alone. All sizes are the call's arguments. With `cpu-too` the host's allocations are calls as well,
+A buffer is a GPU's if a call (`disc-insert-memory-marker`) or its type marks it; a buffer passed from block to block is recognized by
+its type alone. All sizes are arguments of the call. With `cpu-too` the host's allocations are calls as well,
 so that its allocator can be replaced; by default they stay.
 Source: seed document, "ConvertMemoryMarkerV2"; docs/reference/4 1.3, note M.
 """
@@ -30,7 +30,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscConvertMemoryMarkerPass(KernelPass):
     """See the file's head.
 
-    cpu_too   the host's buffers are the runtime's as well
+    cpu_too   convert the host's buffers as well
     """
 
     name = "disc-convert-memory-marker"

@@ -1,21 +1,21 @@
-"""What needs no runtime is done by the host program itself; the runtime is asked where that fails.
+"""The host program does simple runtime calls itself, and calls the runtime only if that fails.
 
     %o = disc_ral.dispatch "alloc" on "gpu"(%ctx, %n, %c4)
 ->
-      %bytes = ral_product(ral_product(4, %n), 4)                   negative where a size is, or the product overflows
-      %p = llvm.call @ral_new(%ctx, %bytes)                         null where there is no memory
+      %bytes = ral_product(ral_product(4, %n), 4)                   negative if a size is, or the product overflows
+      %p = llvm.call @ral_new(%ctx, %bytes)                         null without memory
       cf.cond_br (%p != null), ^direct, ^asked
     ^direct: cf.br ^next(the buffer at %p)
-    ^asked:  %1 = disc_ral.dispatch "alloc" ...                     says what is wrong
+    ^asked:  %1 = disc_ral.dispatch "alloc" ...                     reports the error
              cf.br ^next(%1)
 
-    recv_input, send_output       from and to the context               ral_const          once it was loaded
-    alloc, dealloc, inc_ref       counted in the buffer's own head      h2d, d2h, d2d      bytes are moved
-    ral_kernel_launch             a call of the kernel: its blocks, one after the other; above `shared_work` bytes the runtime shares them
+    recv_input, send_output       read and write the context            ral_const          once it is loaded
+    alloc, dealloc, inc_ref       counters in the buffer's own header   h2d, d2h, d2d      bytes are copied
+    ral_kernel_launch             a call of the kernel, block by block; from `shared_work` bytes on, the runtime launches on threads
     lmhlo ops on a few integers of the host: the code of each element; an assertion that holds
 
-So a program runs as without a runtime, and every message is the runtime's. The context (`call_context`) has fields for that, and the
-functions `ral_...` are machine code too (`lowering/host_runtime`). Not for a program that is to log its calls: it asks for each.
+So a program runs nearly without a runtime, and all messages come from it. The context (`call_context`) has fields for this, and the
+functions `ral_...` are machine code too (`lowering/host_runtime`). Not for a program that logs its calls: it calls the runtime each time.
 Source: docs/reference/4 4.1, 4.5.
 """
 
@@ -60,7 +60,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
 
 MOST_ELEMENTS = 16
-"""Elements of a result that are computed one by one."""
+"""Most elements of a result that is computed element by element."""
 INTEGERS = frozenset((i1, IntegerType(32), i64))
 RUNTIME: Mapping[str, tuple[tuple[Attribute, ...], Attribute | None]] = {
     "ral_product": ((i64, i64), i64),
@@ -72,7 +72,7 @@ RUNTIME: Mapping[str, tuple[tuple[Attribute, ...], Attribute | None]] = {
     "ral_scratch": ((i64,), POINTER),
     "ral_free": ((POINTER,), None),
 }
-"""Functions of machine code: what they take and return; see `lowering/host_runtime`."""
+"""Functions of machine code: parameter and result types; see `lowering/host_runtime`."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class DiscDirectCallsPass(KernelPass):
 
 
 class _Direct:
-    """One op that is replaced. `builder` inserts before it."""
+    """One op that is being replaced. `builder` inserts before it."""
 
     def __init__(self, op: Operation, declared: dict[str, llvm.FuncOp]) -> None:
         self.op = op
@@ -120,7 +120,7 @@ class _Direct:
         return results[0] if results else None
 
     def value(self, name: str, *values: SSAValue) -> SSAValue:
-        """What such a function returns, called before the op."""
+        """The result of a function of machine code, called before the op."""
         found = self.call(self.builder, name, *values)
         assert found is not None
         return found
@@ -134,7 +134,7 @@ class _Direct:
         return context_field(self.builder, self.context, name)
 
     def pointer(self, place: SSAValue, number: int) -> SSAValue:
-        """The address that is held at `number` in an array of them at an address that is held at `place`."""
+        """The pointer at index `number` of the array whose address is stored at `place`."""
         array = self.builder.insert(llvm.LoadOp(place, POINTER)).dereferenced_value
         at = self.builder.insert(llvm.GEPOp(array, [number], POINTER)).result
         return self.builder.insert(llvm.LoadOp(at, POINTER)).dereferenced_value
@@ -143,20 +143,20 @@ class _Direct:
         return self.builder.insert(llvm.ICmpOp(pointer, null(self.builder), "ne")).results[0]
 
     def multiplied(self, first: int, values: Sequence[SSAValue]) -> SSAValue:
-        """The product; negative where one is, or it overflows."""
+        """The product; negative if a factor is, or it overflows."""
         found = integer(self.builder, first)
         for value in values:
             found = self.value("ral_product", found, as_i64(self.builder, value))
         return found
 
     def replace(self, values: Sequence[SSAValue] = ()) -> None:
-        """The op by values, or by nothing."""
+        """Replaces the op by values, or by nothing."""
         for result, value in zip(self.op.results, values, strict=True):
             value.name_hint = value.name_hint or result.name_hint
         Rewriter.replace_op(self.op, [], values)
 
     def where(self, holds: SSAValue, make: Callable[[Builder], Sequence[SSAValue]]) -> None:
-        """The op only where `holds` is false, else what `make` inserts, with its values for the op's."""
+        """Runs the op only if `holds` is false; otherwise uses the values of the code that `make` inserts."""
         op, before = self.op, self.op.parent
         assert before is not None
         behind = before.split_before(op)
@@ -180,7 +180,7 @@ class _Direct:
 
 
 # --------------------------------------------------------------------------------------------------------------- buffers
-# Each replaces an op, or returns why not.
+# Each function replaces an op, or returns why not.
 
 
 def _receive(d: _Direct, op: RecvInputOp) -> None:
@@ -194,7 +194,7 @@ def _receive(d: _Direct, op: RecvInputOp) -> None:
         sizes.append(integer(d.builder, known) if is_known else d.builder.insert(llvm.LoadOp(place, i64)).results[0])
     if DONATED not in op.attributes:
         return d.replace([row_major(d.builder, null(d.builder), data, sizes, ir_type)])
-    # The program owns it, and only what it made: a copy.
+    # The program must own the buffer, and owns only buffers that it allocated: a copy.
     total = d.multiplied(element_bytes(ir_type.element_type), sizes)
     memory = d.value("ral_new", d.context, total)
 
@@ -281,7 +281,7 @@ def _constant(d: _Direct, op: DispatchOp) -> str | None:
 
 
 def _launch(d: _Direct, op: DispatchOp) -> str | None:
-    """Of a kernel for a CPU: it takes a range of its blocks, which are in one row, and memory for one of them."""
+    """A launch of a CPU kernel: it takes a range of its blocks, which are in one row, and memory for one of them."""
     _, _, blocks, *others, shared = op.arguments[:9]
     if any(_number(value) != 1 for value in others):
         return "its blocks are in several dimensions"
@@ -309,7 +309,7 @@ def _launch(d: _Direct, op: DispatchOp) -> str | None:
         return ()
 
     if has_scratch:
-        # Freed behind the op, either way.
+        # Freed behind the op on both paths.
         d.call(Builder(InsertPoint.after(op)), "ral_free", scratch)
     d.where(holds, launch)
     return None
@@ -340,7 +340,7 @@ CALLS: Mapping[str, Callable[[_Direct, DispatchOp], str | None]] = {
 
 
 def _integers(d: _Direct, op: BufferOp) -> str | None:
-    """An op on a few integers of the host."""
+    """An op on a few host integers."""
     if any(space_of(value.type) != "cpu" for value in op.operands):
         return "it is not the host's"
     shapes = [list(_shape(value)) for value in op.operands]
@@ -357,7 +357,7 @@ def _integers(d: _Direct, op: BufferOp) -> str | None:
         return f"its result has more than {MOST_ELEMENTS} elements"
     made, block = op.as_hlo(), Block()
     values = list[SSAValue]()
-    # First apart: what has no code leaves the program as it is.
+    # Built apart first: if an op has no code, the program stays unchanged.
     with suppress(Unsupported):
         for place in places:
             builder = located_builder(InsertPoint.at_end(block), op)
@@ -375,7 +375,7 @@ def _integers(d: _Direct, op: BufferOp) -> str | None:
     for inner in list(block.ops):
         inner.detach()
         Rewriter.insert_op(inner, InsertPoint.before(op))
-    # All are computed before the first is stored: the result may be an operand.
+    # All are computed before the first is stored: the result may alias an operand.
     for place, value in zip(places, values, strict=True):
         d.builder.insert(memref.StoreOp.get(value, op.outputs[0], _indices(d.builder, place)))
     d.replace()
@@ -395,7 +395,7 @@ def _indices(builder: Builder, place: Sequence[int]) -> list[SSAValue]:
 
 
 def _moved(builder: Builder, op: BufferOp, made: HloOp, place: Sequence[int]) -> SSAValue | None:
-    """The element of an operand that has that place in the result; None where the op does not only move elements."""
+    """The element of an operand at that index of the result; None if the op does more than move elements."""
     buffer, at = op.inputs[0], list(place)
     match made:
         case ConcatenateOp():
@@ -414,7 +414,7 @@ def _moved(builder: Builder, op: BufferOp, made: HloOp, place: Sequence[int]) ->
 
 
 class _HostElement:
-    """An element at a known place: an `ElementContext`."""
+    """An element at a known index: an `ElementContext`."""
 
     def __init__(self, builder: Builder, op: BufferOp, place: Sequence[int]) -> None:
         self.builder = builder
@@ -425,7 +425,7 @@ class _HostElement:
         buffer = self._op.inputs[i]
         at = self.indices if indices is None else indices
         value = self.builder.insert(memref.LoadOp.get(buffer, at if _shape(buffer) else ())).res
-        # An op computes with bytes of truth values.
+        # Ops represent truth values as bytes.
         return self.builder.insert(arith.ExtUIOp(value, i8)).result if value.type == i1 else value
 
     def elements(self, i: int, indices: Sequence[SSAValue] | None = None) -> Sequence[SSAValue]:

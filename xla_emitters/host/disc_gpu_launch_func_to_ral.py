@@ -4,8 +4,8 @@
 ->
     disc_ral.dispatch "ral_kernel_launch" on "gpu"(%ctx, %stream, %grid, %c1, %c1, %c256, %c1, %c1, %c0, %x, %y, %n) config "k"
 
-The arguments: blocks in x, y, z, threads in x, y, z, bytes of shared memory that the launch adds, then those of the kernel. The name is of
-the kernel, in the module of the same name, which stays in the program: the compiler of kernels takes it from there.
+The arguments: blocks in x, y, z, threads in x, y, z, bytes of dynamic shared memory, then the kernel's arguments. The name is that of
+the kernel and of its module, which stays in the program: the compiler of kernels reads it from there.
 
     %ran = lmhlo.run_hot %x, %y, %n {fusion = "k"}
 ->

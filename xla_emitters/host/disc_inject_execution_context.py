@@ -1,4 +1,4 @@
-"""The entry takes a context only: arguments are received from it, results sent to it.
+"""The entry gets a context as its only argument: it receives its inputs from it, and sends results to it.
 
     func.func @main(%a: memref<?x?xf32>, %b: memref<?x?xf32>) -> memref<?x?xf32> {
       ...
@@ -9,8 +9,8 @@
                                                      disc_ral.send_output %ctx, 0, %r : memref<?x?xf32>
                                                      return }
 
-What a memref is made of is then the runtime's own business. Every function that the module defines is an entry: fusions are regions here,
-and have no functions that would need the context.
+The representation of a memref is then internal to the runtime. Every function that the module defines is an entry: fusions are regions
+here, so no other function needs the context.
 Source: seed document, "DhloInjectExecutionContext"; docs/reference/4 1.3.
 """
 

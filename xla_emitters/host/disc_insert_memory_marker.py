@@ -1,10 +1,10 @@
-"""A call after each allocation in a GPU's memory says so, for IR whose types do not.
+"""Marks each allocation in a GPU's memory by a call, for IR whose types do not say it.
 
     %o = memref.alloc(%n) : memref<?x4xf32, "gpu">        ->        %o = memref.alloc(%n) : memref<?x4xf32, "gpu">
                                                                     func.call @gpu_mem_marker_2df32_x_4(%o)
 
-The name spells the type: rank, element type, and each size, x where it is not known. A pass that drops memory spaces from types cannot drop
-a call. `disc-convert-memory-marker` reads either. Here types keep their memory spaces, so that the marker is a second way to say the same.
+The name spells the type: rank, element type, and each size, x if unknown. A pass that drops memory spaces from types cannot drop
+a call. `disc-convert-memory-marker` reads either. Here types keep their memory spaces, so the marker is redundant.
 Source: seed document, "InsertMemoryMarker"; docs/reference/4 1.3, note M.
 """
 

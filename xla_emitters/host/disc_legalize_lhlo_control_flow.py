@@ -1,4 +1,4 @@
-"""Loops and branches on buffers become blocks that branch to each other.
+"""Lowers loops and branches on buffers to blocks with branches (`cf`).
 
     %r = lmhlo.while(%a) ({ ^(%x): ... lmhlo.condition %p },             cf.br ^1(%a)
                           { ^(%y): ... lmhlo.terminator %b })     ->   ^1(%x): ... cf.cond_br %p, ^2, ^3
@@ -9,9 +9,9 @@
 
     scf.if %p { ... } else { ... }                              ->    cf.cond_br %p, ^1, ^2; each: cf.br ^3
 
-The selector and the condition are numbers on the host: where a device computes them, a copy to the host is before the load. A loop's
-buffers are passed from block to block; the buffer of the last iteration is freed by the body, which owns it. Inner ops first become
-blocks of their region, then of the function. Choices in kernels are left.
+The selector and the condition are numbers on the host: if the device computes them, a copy to the host precedes the load. A loop's
+buffers are passed from block to block; the body owns them and frees the last iteration's. Inner ops first become
+blocks of their region, then of the function. Choices in kernels are not changed.
 Source: seed document, "LegalizeLhloControlFlow"; docs/reference/4 1.3.
 """
 
@@ -37,7 +37,7 @@ class DiscLegalizeLhloControlFlowPass(KernelPass):
     name = "disc-legalize-lhlo-control-flow"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        # Outer ops first: the blocks of an inner one are then already in the function.
+        # Outer ops first: the blocks of an inner one are then in the function already.
         for inner in list(op.walk()):
             if isinstance(inner, lmhlo.WhileOp):
                 _lower_while(inner)
@@ -48,7 +48,7 @@ class DiscLegalizeLhloControlFlowPass(KernelPass):
 
 
 def _is_on_host(op: Operation, module: ModuleOp) -> bool:
-    """Whether a choice is one of the host program, and not in a kernel or in a loop that becomes one."""
+    """Whether a choice belongs to the host program, not to a kernel or a loop that becomes one."""
     holder = op.parent_op()
     while isinstance(holder, scf.IfOp | lmhlo.WhileOp | lmhlo.CaseOp):
         holder = holder.parent_op()
@@ -91,7 +91,7 @@ def _lower_if(op: scf.IfOp) -> None:
 
 
 def _branches(op: Operation, regions: Sequence[Region], before: Block, after: Block) -> list[Block]:
-    """Moves the regions of a choice between two blocks; each branches to `after` with what it yields, the op's results."""
+    """Moves the regions of a choice between two blocks; each branches to `after` with the values that it yields."""
     branches = [region.block for region in regions]
     previous = before
     for region, block in zip(regions, branches, strict=True):
@@ -125,7 +125,7 @@ def _split(op: Operation) -> tuple[Block, Block]:
 
 
 def _move(region: Region, behind: Block) -> None:
-    """The only block of a region, behind a block of the function."""
+    """Moves the only block of a region behind a block of the function."""
     Rewriter.inline_region(region, BlockInsertPoint.after(behind))
 
 

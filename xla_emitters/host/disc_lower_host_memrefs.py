@@ -1,4 +1,4 @@
-"""Buffers of the host program become descriptors, what is done with them code on pointers, and the context a pointer.
+"""Lowers buffers of the host program to descriptors, ops on them to code on pointers, and the context to a pointer.
 
     func.func @main(%ctx: !disc_ral.context) {                func.func @main(%ctx: !llvm.ptr) {
       %d = memref.dim %x, %c0 : memref<?x4xf32>                 %d = llvm.extractvalue %x[3, 0]
@@ -6,9 +6,9 @@
       memref.store %n, %s[%c1]                                  llvm.store %n, %s.aligned[%c1]
     ^bb1(%y: memref<?xf32>):                                  ^bb1(%y: !llvm.struct<(ptr, ptr, i64, array<1 x i64>, ...)>):
 
-Computations that ops applied are gone with those ops, and casts between a buffer and its descriptor with the buffer. Buffers on the stack
-are made once, at the beginning of the function: none is in a loop (`disc-localize-small-cpu-buffer`). Allocations are calls of the runtime
-by now, those of the host too (`disc-convert-memory-marker` with `cpu-too`).
+Computations that ops applied have been erased with those ops, and casts between buffers and descriptors with the buffers. Stack buffers
+are allocated once, at the beginning of the function: none is in a loop (`disc-localize-small-cpu-buffer`). Allocations are calls of the
+runtime by now, on the host too (`disc-convert-memory-marker` with `cpu-too`).
 Source: MLIR, "Target LLVM IR" (finalize-memref-to-llvm); docs/reference/4 4.3.
 """
 
@@ -78,7 +78,7 @@ class DiscLowerHostMemrefsPass(KernelPass):
 
 
 def lowered(ir_type: Attribute) -> Attribute:
-    """What a value of that type becomes."""
+    """The type that a value of this type gets."""
     match ir_type:
         case MemRefType():
             return descriptor_type(ir_type)
@@ -107,7 +107,7 @@ def _retype_operands(op: Operation) -> None:
 
 
 def _erase_casts(function: func.FuncOp) -> None:
-    """A cast back to the type from before is the value from before; then nothing uses the others."""
+    """Replaces a cast back to the original type by the original value, and erases the casts, then unused."""
     casts = [op for op in function.walk() if isinstance(op, CastOp)]
     for op in casts:
         maker = op.inputs[0].owner
@@ -134,7 +134,7 @@ def _dim(builder: Builder, op: Operation, entry: Block) -> Sequence[SSAValue]:
 
 
 def _address(builder: Builder, buffer: SSAValue, indices: Sequence[SSAValue]) -> tuple[SSAValue, Attribute]:
-    """Where an element is, and how it is stored."""
+    """The address of an element, and its type in memory."""
     ir_type = memref_type(buffer)
     memory, base = memory_type(ir_type.element_type), part(builder, buffer, 1)
     number: SSAValue | None = None
@@ -187,7 +187,7 @@ def _alloca(builder: Builder, op: Operation, entry: Block) -> Sequence[SSAValue]
 
 
 def _collapse(builder: Builder, op: Operation, entry: Block) -> Sequence[SSAValue]:
-    """Of a row-major buffer: the sizes of each group multiplied."""
+    """memref.collapse_shape of a row-major buffer: multiplies the sizes of each group."""
     assert isinstance(op, memref.CollapseShapeOp)
     sizes, wanted = sizes_of_buffer(builder, op.src), list[SSAValue]()
     for group in op.reassociation:
@@ -199,7 +199,7 @@ def _collapse(builder: Builder, op: Operation, entry: Block) -> Sequence[SSAValu
 
 
 def _stream(builder: Builder, op: Operation, entry: Block) -> Sequence[SSAValue]:
-    """There is no stream on a host."""
+    """A null pointer: a host has no streams."""
     return [cast(builder, null(builder), op.results[0].type)]
 
 
@@ -211,4 +211,4 @@ LOWERINGS: Mapping[type[Operation], Lowering] = {
     memref.LoadOp: _load,
     memref.StoreOp: _store,
 }
-"""An op -> the code that replaces it."""
+"""Op -> the function that replaces it by code."""

@@ -1,4 +1,4 @@
-"""Products, convolutions, copies and the like become calls of the runtime's functions; a reference is counted by one too.
+"""Lowers dots, convolutions, copies and similar ops to calls of the runtime's functions, and so `inc_ref`.
 
     lmhlo.dot %a, %b -> %o                       disc_ral.dispatch "ral_gemm" on "gpu"(%ctx, %stream, %a, %b, %o, %ta, %tb, %const)
     lmhlo.dynamic_conv %x, %w, %p -> %o          disc_ral.dispatch "ral_conv" on "gpu"(..., %x, %w, %p, %o) config array<i64: ...>
@@ -7,13 +7,13 @@
     lmhlo.topk, lmhlo.rng_bit_generator          disc_ral.dispatch "topk", "ral_rng" on their device
     %v = lmhlo.inc_ref %a(%n)                    %v = disc_ral.dispatch "inc_ref" on "gpu"(%ctx, %a, %n, %c4)
 
-A product is one if its batch dimensions are the first ones, in order, on both sides, and it has one free and one contracting dimension on
-each: then the two flags say which operands are transposed. Rows in several dimensions, with one matrix on the right, are one matrix. Other
-products stay `lmhlo` ops, which the runtime carries out under their own names, as it does sorts, whose comparators are computations of
+A dot becomes a gemm if its batch dimensions come first, in order, on both sides, and it has one free and one contracting dimension on
+each: the two flags say which operands are transposed. Rows in several dimensions, with one matrix on the right, are one matrix. Other
+dots stay `lmhlo` ops, which the runtime executes under their own names, as it does sorts, whose comparators are computations of
 the module. %const says that the right operand is a constant of the program.
-The metadata of a convolution: for each dimension (batch, features, spatial ...) where it is in input, kernel (input features first), and
-result; strides; dilations of the kernel; whether the kernel is a constant; where there are any, the groups of features and of the batch;
-behind these, where there are any, the dilations of the image.
+The metadata of a convolution: for each dimension (batch, features, spatial ...) its position in input, kernel (input features first), and
+result; strides; dilations of the kernel; whether the kernel is a constant; if any, the groups of features and of the batch;
+behind these, if any, the dilations of the image.
 Source: seed document, "LowerToLibraryCallsV2"; docs/reference/4 1.3, 4.5.
 """
 
@@ -67,7 +67,7 @@ def _device(op: BufferOp) -> str:
 def _call(
     op: BufferOp, name: str, extra: Sequence[SSAValue] = (), config: DenseArrayBase | StringAttr | None = None
 ) -> None:
-    """The call of that name with the op's buffers, inputs first."""
+    """A call of that function with the op's buffers, inputs first."""
     arguments = [context_of(op), stream_of(op), *op.operands, *extra]
     _replace(op, DispatchOp(name, _device(op), arguments, config=config))
 
@@ -83,7 +83,7 @@ def _flag(op: Operation, holds: bool) -> SSAValue:
     return made.result
 
 
-# ------------------------------------------------------------------------------------------------------- what calls what
+# ------------------------------------------------------------------------------------------------------- calls by op
 
 
 def _gemm(op: BufferOp) -> str | None:
@@ -170,7 +170,7 @@ LOWERINGS: Mapping[str, Callable[[BufferOp], str | None]] = {
     "lmhlo.rng_bit_generator": _rng,
     "lmhlo.topk": _topk,
 }
-"""Replaces an op by a call; returns why not where it does not."""
+"""Op -> the function that replaces it by a call; it returns why not, or None."""
 
 
 def _inc_ref(op: lmhlo.IncRefOp) -> None:

@@ -1,4 +1,4 @@
-"""Calls of the runtime in the one form that any language can serve: a name, and pointers to the arguments.
+"""Converts calls of the runtime to one form that any language can implement: a name, and pointers to the arguments.
 
     disc_ral.dispatch "ral_gemm" on "gpu"(%ctx, %stream, %a, %b, %o, %f, %f, %f)
 ->
@@ -10,13 +10,13 @@
     %status = llvm.load %ctx[0, 2]
     cf.cond_br (%status != 0), ^stop, ^next                                          ^stop: return
 
-A buffer is its parts one after the other (`memref_descriptors`), an index an i64, a context, a stream and a text a pointer; a list of
-numbers is a text too, "[0, 1, 2]". A result has its slots, which are read after the call. Slots of calls of one name are shared.
-`recv_input` and `send_output` are calls like all others, `ral_recv_input` and `ral_send_output`; what is left of `lmhlo` ops becomes calls
-whose names are those of the instructions, by `name_buffer_ops`: a runtime carries them out by the op.
+A buffer is passed as its parts, one after the other (`memref_descriptors`), an index as i64, a context, a stream or a text as a pointer; a
+list of numbers is a text too, "[0, 1, 2]". A result has slots of its own, read after the call. Calls of one name share slots.
+`recv_input` and `send_output` are calls too, `ral_recv_input` and `ral_send_output`; remaining `lmhlo` ops become calls
+named after their instructions, by `name_buffer_ops`: a runtime finds the op by that name.
 
-A function that fails sets the status in the context (`call_context`); nothing is called after that. `ral_api_call(ctx, name, args)` calls
-the function in the context.
+A function that fails sets the status in the context (`call_context`); no function is called after that. `ral_api_call(ctx, name, args)`
+calls the function pointer in the context.
 Source: seed document, "RewriteRalApiPass"; docs/reference/4 4.2, 4.3; BladeDISC's runtime (https://github.com/alibaba/BladeDISC).
 """
 
@@ -61,7 +61,7 @@ from xla_emitters.rewrite.locations import located_builder
 
 API = "ral_api_call"
 NAME = "ral_name"
-"""How the names of functions are called."""
+"""Name prefix of the globals that hold functions' names."""
 RECEIVE, SEND = "ral_recv_input", "ral_send_output"
 
 
@@ -79,17 +79,17 @@ class DiscRewriteRalApiPass(KernelPass):
 
 
 CALLED = "disc.called"
-"""The attribute in which `keep_names` notes a name."""
+"""The attribute in which `keep_names` stores a name."""
 
 
 def keep_names(function: Operation) -> None:
-    """Notes on each op on buffers what it is called, so that passes which remove some of them leave the others' numbers."""
+    """Stores the name of each op on buffers in an attribute, so that passes which remove ops do not renumber the others."""
     for name, op in name_buffer_ops(function).items():
         op.attributes[CALLED] = StringAttr(name)
 
 
 def name_buffer_ops(function: Operation) -> Mapping[str, BufferOp]:
-    """What each op on buffers of a host program is called, in order: `lmhlo_` and the instruction, numbered where that is taken."""
+    """Name -> op, for the ops on buffers of a host program, in order: `lmhlo_` and the instruction, numbered if taken."""
     found = dict[str, BufferOp]()
     for op in function.walk():
         if isinstance(op, BufferOp) and isinstance(kept := op.attributes.get(CALLED), StringAttr):
@@ -169,7 +169,7 @@ class _Calls:
         Rewriter.replace_op(op, [], made)
 
     def argument(self, builder: Builder, value: SSAValue) -> list[SSAValue]:
-        """What is stored for an argument."""
+        """The values that are stored for an argument."""
         match value.type:
             case MemRefType():
                 return parts_of(builder, value)
@@ -181,7 +181,7 @@ class _Calls:
                 return [value]
 
     def slots_of(self, name: str, struct: llvm.LLVMStructType, count: int) -> tuple[SSAValue, SSAValue]:
-        """The memory of calls of that name: their arguments and results, and the pointers to these."""
+        """The memory for calls of that name: their arguments and results, and the pointers to these."""
         if name not in self.slots:
             one = llvm.ConstantOp(IntegerAttr(1, i32), i32)
             slots = llvm.AllocaOp(one.result, struct)
@@ -193,7 +193,7 @@ class _Calls:
         return self.slots[name]
 
     def text(self, builder: Builder, text: str, kind: str) -> SSAValue:
-        """The address of a text, which ends with 0."""
+        """The address of a zero-terminated text."""
         if text not in self.texts:
             self.texts[text] = f"{kind}_{len(self.texts)}"
             data = StringAttr(f"{text}\0")
@@ -203,7 +203,7 @@ class _Calls:
         return builder.insert(llvm.AddressOfOp(self.texts[text], POINTER)).result
 
     def stop_on_failure(self, builder: Builder, op: Operation, context: SSAValue) -> None:
-        """Returns where the call that was just made failed; `op` is then in a block behind."""
+        """Returns from the function if the call before failed; `op` is then in a new block behind."""
         status = builder.insert(llvm.LoadOp(context_field(builder, context, "status"), i64)).dereferenced_value
         zero = builder.insert(arith.ConstantOp(IntegerAttr(0, i64))).result
         failed = builder.insert(arith.CmpiOp(status, zero, "ne")).result
@@ -226,5 +226,5 @@ def _slot_types(ir_type: Attribute) -> list[Attribute]:
 
 
 def config_text(config: StringAttr | DenseArrayBase) -> str:
-    """What is known when the program is compiled, as a text."""
+    """The compile-time configuration as text."""
     return config.data if isinstance(config, StringAttr) else str(list(integers(config)))

@@ -1,11 +1,11 @@
-"""What the loops of a host program do: is it worth to run them as machine code?
+"""Decides whether the loops of a host program are worth compiling to machine code.
 
     ^bb1: ... cond_br %p, ^bb2, ^bb3          in a loop: ^bb1, ^bb2
     ^bb2: ... br ^bb1
     ^bb3: return
 
-A loop whose body only launches kernels, asks for buffers, and computes with integers of the host needs no Python: one trip is less than a
-microsecond of machine code, and some tens by Python. One that calls the runtime's library is as slow as that is.
+A loop whose body only launches kernels, allocates buffers, and computes with host integers needs no Python: an iteration takes less than a
+microsecond in machine code, and some tens in Python. A loop that calls the runtime's library gains nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OF_THE_HOST = frozenset(
 
 
 def has_plain_loop(host: ModuleOp) -> bool:
-    """Whether a host program has a loop, and its loops need nothing of the runtime's library. For one without regions inside."""
+    """Whether a host program (without regions) has a loop, and no loop calls the runtime's library."""
     found = False
     for function in [op for op in host.ops if isinstance(op, func.FuncOp)]:
         if any(isinstance(op, scf.ForOp | scf.WhileOp) for op in function.walk()):

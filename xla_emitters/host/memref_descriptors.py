@@ -1,10 +1,10 @@
-"""A buffer as the values that it is made of: MLIR's descriptor of a memref, which the runtime's functions take apart.
+"""A buffer as its parts: MLIR's memref descriptor, which the runtime's functions take apart.
 
     memref<?x4xf32>     !llvm.struct<(ptr, ptr, i64, array<2 x i64>, array<2 x i64>)>
                         allocated, aligned, offset, sizes, strides (both only from rank 1 on)
 
-`allocated` is what frees the buffer, null where nobody has to; `aligned` is where its elements begin. Buffers here are row-major, and their
-offset is 0. Elements are stored as in NumPy: an i1 in a byte, an index in eight.
+`allocated` is the pointer to free, null if the buffer is not to be freed; `aligned` is the address of its first element. Buffers here are
+row-major with offset 0. Elements are stored as in NumPy: an i1 in one byte, an index in eight.
 Source: MLIR, "Target LLVM IR", ranked memrefs; docs/reference/4 4.3.
 """
 
@@ -32,7 +32,7 @@ from xla_emitters.dtypes import dtype_of
 
 POINTER = llvm.LLVMPointerType()
 HEAD = 3
-"""Parts before the sizes."""
+"""Number of parts before the sizes."""
 
 
 def memref_type(buffer: SSAValue) -> MemRefType[Attribute]:
@@ -51,18 +51,18 @@ def descriptor_type(ir_type: Attribute) -> llvm.LLVMStructType:
 
 
 def part_types(ir_type: Attribute) -> list[Attribute]:
-    """The types of a buffer's parts, one after the other: 3 and two for each dimension."""
+    """The types of a buffer's parts, in order: 3, and two for each dimension."""
     assert isa(ir_type, MemRefType[Attribute])
     return [POINTER, POINTER, i64, *[i64] * (2 * ir_type.get_num_dims())]
 
 
 def _position(number: int, rank: int) -> list[int]:
-    """Where a part is in the descriptor."""
+    """The position of a part in the descriptor."""
     return [number] if number < HEAD else [HEAD + (number - HEAD) // rank, (number - HEAD) % rank]
 
 
 def cast(builder: Builder, value: SSAValue, wanted: Attribute) -> SSAValue:
-    """The value as one of another type; `disc-lower-host-memrefs` takes such casts away."""
+    """A cast of the value to another type; `disc-lower-host-memrefs` removes it."""
     if value.type == wanted:
         return value
     return builder.insert(UnrealizedConversionCastOp.get([value], [wanted])).results[0]
@@ -83,7 +83,7 @@ def parts_of(builder: Builder, buffer: SSAValue) -> list[SSAValue]:
 
 
 def sizes_of_buffer(builder: Builder, buffer: SSAValue) -> list[SSAValue]:
-    """A buffer's sizes as i64, those of its type as constants."""
+    """A buffer's sizes as i64, static ones as constants."""
     ir_type = memref_type(buffer)
     return [
         integer(builder, size) if size >= 0 else part(builder, buffer, HEAD + dim)
@@ -92,7 +92,7 @@ def sizes_of_buffer(builder: Builder, buffer: SSAValue) -> list[SSAValue]:
 
 
 def buffer_of(builder: Builder, parts: Sequence[SSAValue], ir_type: Attribute) -> SSAValue:
-    """The buffer of that type that has these parts."""
+    """The buffer of that type with these parts."""
     assert isa(ir_type, MemRefType[Attribute])
     kind, rank = descriptor_type(ir_type), ir_type.get_num_dims()
     made: SSAValue = builder.insert(llvm.PoisonOp(kind)).results[0]
@@ -129,7 +129,7 @@ def null(builder: Builder) -> SSAValue:
 
 
 def memory_type(element: Attribute) -> Attribute:
-    """How an element is stored."""
+    """The type of an element in memory."""
     if isinstance(element, IndexType):
         return i64
     if isinstance(element, IntegerType):

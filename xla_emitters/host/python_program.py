@@ -1,4 +1,4 @@
-"""A program on buffers as Python source: what runs on the host, at every stage from `lmhlo` on.
+"""Prints a program on buffers as Python source, which runs on the host, at every stage from `lmhlo` on.
 
     func.func @main(%x: memref<?x4xf32, "gpu">) ... {              def main(ctx, x):
       %0 = memref.dim %x, %c0                                          d = x.shape[0]
@@ -10,13 +10,13 @@
     disc_ral.dispatch "h2d" on "gpu"(%ctx, %st, %a, %b)     ->        h2d_m1df32(ctx, stream, a, b)
                        before `main`:   h2d_m1df32 = ral("h2d___gpu___pvoid_pvoid_m1df32_m1df32___void")
 
-One statement for each op, in a table by op. An `lmhlo` op, and a fusion of loops, is a call of a function that the runtime makes from it
-(`functions` says which op each name means); of a fusion of buffer ops, each op is one. Loops and branches with regions are Python's; blocks
+One statement per op, from a table by op. An `lmhlo` op, and a fusion of loops, is a call of a function that the runtime makes from it
+(`functions` maps each name to its op); in a fusion of buffer ops, each op is a call. Loops and branches with regions are Python's; blocks
 that branch to each other are the states of a loop:
 
     ^bb1(%i): cond_br %p, ^bb2, ^bb3              ->        elif block == 1: block = 2 if p else 3
 
-Numbers are Python's, which do not overflow; they are sizes and truth values, never data. What has no row is refused by name.
+Numbers are Python's, which do not overflow; they are sizes and truth values, never data. An op without a row is refused by name.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class PythonProgram:
     """A program as text.
 
     source     binds the runtime's functions by `ral(full name)`, and defines `main(ctx, ...)`, which returns a tuple of buffers
-    functions  name of a global of the source -> the op that it carries out, or the fusion whose loops it runs
+    functions  name of a global of the source -> the op that it executes, or the fusion whose loops it runs
     dtypes     name of a global of the source -> HLO's name of an element type: the global is its NumPy type
     donated    numbers of the arguments that the program owns
     """
@@ -84,7 +84,7 @@ class PythonProgram:
 def python_program(module: ModuleOp) -> PythonProgram:
     """The module's function as Python.
 
-    raises  UsageError where there is none; Unsupported for an op that has no row here
+    raises  UsageError if there is no function; Unsupported for an op without a row
     """
     for op in module.ops:
         if isinstance(op, func.FuncOp) and not op.is_declaration:
@@ -125,7 +125,7 @@ class _Writer:
         self.lines.append(INDENT * self.depth + text)
 
     def unused(self, wanted: str) -> str:
-        """A Python name like `wanted` that no value has."""
+        """A Python name like `wanted` that is not taken."""
         base = re.sub(r"\W", "_", wanted)
         base = base if base and not base[0].isdigit() else f"v{base}"
         name, number = base, 0
@@ -140,7 +140,7 @@ class _Writer:
         return self.names[value]
 
     def __getitem__(self, value: SSAValue) -> str:
-        """A value as an expression: its name, or the number that it is."""
+        """A value as an expression: its name, or a number."""
         if isinstance(value.owner, arith.ConstantOp) and isinstance(value.owner.value, IntegerAttr):
             number = value.owner.value
             is_truth = str(number.type) == "i1"
@@ -154,7 +154,7 @@ class _Writer:
         return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
     def shape(self, ir_type: Attribute, sizes: Sequence[SSAValue]) -> str:
-        """The sizes of a buffer, those that its type leaves open by value."""
+        """The sizes of a buffer; unknown ones from `sizes`."""
         unknown = iter(sizes)
         return self.tuple([str(size) if size >= 0 else self[next(unknown)] for size in tensor_of(ir_type).get_shape()])
 
@@ -188,7 +188,7 @@ class _Writer:
             raise refusal(STAGE, op, f"the host program has no '{op.name}'")
 
     def function(self, op: BufferOp) -> str:
-        """The name of the function that carries out an op on buffers."""
+        """The name of the function that executes an op on buffers."""
         opcode, name = op.name.partition(".")[2], re.sub(r"\W", "_", op.instruction_name)
         name = name if name.startswith(opcode) else f"{opcode}_{name}"
         found = self.unused(f"lmhlo_{name}")
@@ -210,7 +210,7 @@ class _Writer:
         self.line(f"{results}{self.calls[op.full_name]}({', '.join(arguments)})")
 
     def region(self, region: Region) -> Operation:
-        """The statements of a region but for its terminator, which is returned; one level in."""
+        """Writes the statements of a region, one level deeper; returns its terminator."""
         *ops, last = region.block.ops
         self.depth += 1
         for op in ops:
@@ -218,7 +218,7 @@ class _Writer:
         return last
 
     def assign(self, names: Sequence[str], values: Sequence[str]) -> None:
-        """All at once, those that change."""
+        """Assigns all names at once, leaving out those that keep their value."""
         pairs = [(name, value) for name, value in zip(names, values, strict=True) if name != value]
         if pairs:
             self.line(f"{', '.join(name for name, _ in pairs)} = {', '.join(value for _, value in pairs)}")
@@ -226,7 +226,7 @@ class _Writer:
     # ---------------------------------------------------------------------------------------------------------- blocks
 
     def states(self, blocks: Sequence[Block]) -> None:
-        """Blocks that branch to each other: `block` is the number of the one that runs next."""
+        """Blocks that branch to each other: the variable `block` is the number of the next one."""
         self.numbers = {block: number for number, block in enumerate(blocks)}
         for block in blocks[1:]:
             for argument in block.args:
@@ -245,7 +245,7 @@ class _Writer:
         self.line(f"block = {self.numbers[target]}")
 
     def either(self, choices: Iterator[tuple[str, Block, Sequence[SSAValue]]]) -> None:
-        """Branches to the first block whose condition holds; an empty condition always does."""
+        """Branches to the first block whose condition holds; an empty condition always holds."""
         for number, (condition, target, values) in enumerate(choices):
             word = "elif" if number else "if"
             self.line(f"{word} {condition}:" if condition else "else:")
@@ -300,7 +300,7 @@ def _case(w: _Writer, op: Operation) -> None:
 
 
 def _fusion(w: _Writer, op: Operation) -> None:
-    """One call where it is made of loops, else each of its ops."""
+    """One call for a fusion of loops, else each of its ops."""
     assert isinstance(op, lmhlo.FusionOp)
     if loops_of(op):
         name = w.unused(f"loops_{op.fusion_name.data if op.fusion_name else 'fusion'}")
@@ -449,7 +449,7 @@ EXPRESSIONS: Mapping[type[Operation], Callable[[_Writer, Operation], str]] = {
     arith.MuliOp: _form("{0} * {1}"),
     arith.OrIOp: _form("{0} | {1}"),
     arith.RemUIOp: _form("{0} % {1}"),
-    arith.RemSIOp: _form("{0} % {1}"),  # of sizes, which are not negative
+    arith.RemSIOp: _form("{0} % {1}"),  # of sizes, which are nonnegative
     arith.SelectOp: _form("{1} if {0} else {2}"),
     arith.SubiOp: _form("{0} - {1}"),
     RecvInputOp: _receive,
@@ -461,7 +461,7 @@ EXPRESSIONS: Mapping[type[Operation], Callable[[_Writer, Operation], str]] = {
     memref.DimOp: _dim,
     memref.LoadOp: _load,
 }
-"""The value of an op with one result."""
+"""Op with one result -> its value."""
 
 HINTS: Mapping[type[Operation], str] = {
     memref.CollapseShapeOp: "flat",
@@ -485,4 +485,4 @@ STATEMENTS: Mapping[type[Operation], Callable[[_Writer, Operation], None]] = {
     memref.StoreOp: _store,
     scf.IfOp: _if,
 }
-"""What an op without results does, and ops with regions."""
+"""Op without results, or with regions -> its statements."""

@@ -1,12 +1,12 @@
-"""Functions that a vendor's library has, over arrays: products of matrices, sorts, random bits, transforms, factorizations.
+"""Functions of a vendor's library, over arrays: matrix products, sorts, random bits, transforms, factorizations.
 
     call("sort", {"types": ["f32"], "dimension": 0, "keys": [...]}, [x], [("f32", (8,))])        xp=numpy
     call("sort", ..., xp=cupy)
 
 A function is pure: arrays and a configuration of plain data in, arrays out. Where NumPy and CuPy agree it is written once, over their
-module `xp`. Only NumPy, ml_dtypes and the package's errors are imported: a bundle carries these files to where nothing else is installed.
+module `xp`. Only NumPy, ml_dtypes and the package's errors are imported: a bundle carries these files to machines without anything else.
 
-    arguments       what a function is given; types        gemm, cublas    products of matrices
+    arguments       a call's arguments; types                gemm, cublas    matrix products
     functions       the table of functions, and `call`     convolution     sliding products
     random_bits     Philox, ThreeFry                       sort            by keys, by a comparator; top k
     fft             transforms                             linear_algebra  factorizations, triangular systems

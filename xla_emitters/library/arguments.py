@@ -1,4 +1,4 @@
-"""What a library function is given, and how narrow types become types that NumPy and CuPy compute in, and come back.
+"""Arguments of a library function; conversion of narrow types to types that NumPy and CuPy compute in, and back.
 
     f16 bf16 f8*     ->  wide: float32                             ->  rounded once to the result's type
     s4 u4 pred       ->  wide: int8, uint8
@@ -6,7 +6,7 @@
 
 On the CPU an array of bf16 has the type `ml_dtypes.bfloat16`. CuPy has no such types: there the array holds bit patterns (`uint16` for
 bf16, `uint8` for an 8-bit float, an element a byte), so the types of operands are named beside them, in a configuration's `types`.
-Only NumPy and ml_dtypes are imported: this runs where a bundle is unpacked.
+Only NumPy and ml_dtypes are imported: this file runs in unpacked bundles.
 Source: docs/reference/contracts "Arrays"; ml_dtypes.
 """
 
@@ -28,7 +28,7 @@ Array: TypeAlias = npt.NDArray[Any]
 """An array of NumPy, or of CuPy, which has the same methods."""
 
 Result: TypeAlias = tuple[str, tuple[int, ...]]
-"""HLO's name of an element type, and a shape."""
+"""(HLO's name of an element type, shape)."""
 
 OnElements: TypeAlias = Callable[[str, Sequence[Array]], Array]
 """(HLO text of a computation of scalars, arrays of one shape) -> its value for each element."""
@@ -76,11 +76,11 @@ def numpy_type(name: str) -> np.dtype[Any]:
 class LibraryArguments:
     """One call of a library function.
 
-    config       what the call says besides its operands: plain data; `types` names the operands' element types
+    config       the call's configuration: plain data; `types` names the operands' element types
     operands     logical, row-major arrays
-    results      types and shapes of what is returned
+    results      types and shapes of the results
     xp           numpy or cupy: the module of the operands
-    on_elements  evaluates a computation of scalars, where the caller can
+    on_elements  evaluates a computation of scalars; None if the caller cannot
     """
 
     config: Mapping[str, Any]
@@ -99,7 +99,7 @@ class LibraryArguments:
         return self.xp is not np
 
     def wide(self, operand: int) -> Array:
-        """An operand in a type that is computed in (see `widened`)."""
+        """An operand in a type that NumPy computes in (see `widened`)."""
         return widened(self.operands[operand], self.types[operand], self.xp)
 
     def result(self, number: int, value: Array) -> Array:
@@ -114,7 +114,7 @@ class LibraryArguments:
 
 
 def pattern_type(name: str) -> np.dtype[Any]:
-    """What an array of CuPy holds for an HLO element type: the type, or the bit pattern of one that CuPy lacks."""
+    """The element type of a CuPy array for an HLO element type: the type itself, or unsigned bit patterns if CuPy lacks it."""
     kind = numpy_type(name)
     return np.dtype(f"u{kind.itemsize}") if name in _IN_ML_DTYPES else kind
 
@@ -130,7 +130,7 @@ def largest_of(name: str) -> float:
 
 
 def is_narrow_float(name: str) -> bool:
-    """f16, bf16 and narrower."""
+    """Whether a type is f16, bf16 or a narrower float."""
     return is_float(name) and name not in ("f32", "f64")
 
 
@@ -152,7 +152,7 @@ def widened(array: Array, name: str, xp: Any) -> Array:
 
 
 def narrowed(array: Array, name: str, xp: Any) -> Array:
-    """Values in HLO's type `name`: floats rounded once to nearest even, integers wrapped. On a GPU bit patterns where CuPy lacks it.
+    """Values in HLO's type `name`: floats rounded once to nearest even, integers wrapped. On a GPU, bit patterns for types that CuPy lacks.
 
     array   float32 or wider for a float type, integers for an integer type
     """
@@ -167,7 +167,7 @@ def narrowed(array: Array, name: str, xp: Any) -> Array:
 def rounded_patterns(array: Array, name: str, xp: Any) -> Array:
     """float32 rounded once, to nearest even, to the bit patterns of bf16 or of an 8-bit float.
 
-    What is too large becomes infinity, or NaN in a type without it, as in `ml_dtypes`.
+    Values that are too large become infinity, or NaN in a type without it, as in `ml_dtypes`.
     """
     array = xp.ascontiguousarray(array.astype(xp.float32)).reshape(array.shape)
     if name == "bf16":
@@ -178,7 +178,7 @@ def rounded_patterns(array: Array, name: str, xp: Any) -> Array:
     borders, beyond, nan, sign = _rounding(name)
     size = xp.abs(array)
     at = xp.searchsorted(xp.asarray(borders), size.reshape(-1), side="left").reshape(size.shape)
-    # A number halfway between two patterns takes the even one, which `left` misses where the lower one is odd.
+    # A number halfway between two patterns takes the even one; `left` is wrong if the lower one is odd.
     last = len(borders) - 1
     tie = xp.asarray(borders)[xp.minimum(at, last)] == size
     at = at + (tie & (at % 2 == 1) & (at <= last))
@@ -205,7 +205,7 @@ def _values(name: str) -> Array:
 
 @cache
 def _rounding(name: str) -> tuple[Array, int, int, _Sign]:
-    """Of an 8-bit float: borders between neighbours, the patterns for what is beyond the largest and for NaN, and what -x is."""
+    """Rounding tables of an 8-bit float: borders between neighbours, the patterns for overflow and for NaN, and how -x is represented."""
     kind = numpy_type(name)
     if not name.startswith("f8") or name == "f8e8m0fnu":
         raise Unsupported(f"no rounding to {name} on a GPU", stage="library")
@@ -233,14 +233,14 @@ def _wrapped(array: Array, name: str) -> Array:
 
 
 def checked_results(found: Sequence[Array], arguments: LibraryArguments, name: str) -> list[Array]:
-    """What a function returned, if it is what was asked for. raises InternalError otherwise."""
+    """The results of a function, checked against the requested types and shapes. raises InternalError if they differ."""
     if said := unlike(found, arguments):
         raise InternalError(f"library function '{name}' {said}", stage="library")
     return list(found)
 
 
 def unlike(found: Sequence[Array], arguments: LibraryArguments) -> str:
-    """What of the arrays that a function returned is not as it was asked for; "": all is."""
+    """How the results differ from the requested types and shapes; "" if they do not."""
     wanted = [
         (pattern_type(kind) if arguments.on_gpu else numpy_type(kind), tuple(shape))
         for kind, shape in arguments.results

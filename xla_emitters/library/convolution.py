@@ -1,6 +1,6 @@
-"""Sliding products, forwards and to the gradients of image and kernel; with what cuDNN does after: scale, side input, bias, activation.
+"""Convolution, forwards and to the gradients of image and kernel; with cuDNN's epilogue: scale, side input, bias, activation.
 
-For each point k of the kernel, P the places of the window, and image at p * stride + k * dilation - padding:
+For each point k of the kernel and each position p of the window, with at(p, k) = p * stride + k * dilation - padding:
 
     forward           result[n, p, o] += image[n, at(p, k), i] * kernel[k, i, o]       a matrix product over n p, i, o
     backward_filter   kernel[k, i, o]  = image[n, at(p, k), i] * result[n, p, o]       summed over n p
@@ -8,8 +8,8 @@ For each point k of the kernel, P the places of the window, and image at p * str
 
     y = activation(scale * result + side_scale * side + bias)                          rounded once
 
-Base dilation puts zeros between the image's elements first; a reversed dimension turns the kernel around. Groups of features see their own
-features only; groups of batches give their own features of the result. Labels are those of the forward convolution.
+Base dilation puts zeros between the image's elements first; a reversed dimension flips the kernel. Groups of features read their own
+features only; groups of batches compute their own features of the result. Labels are those of the forward convolution.
 A dimension's label in the configuration: b, f of image and result, i, o of the kernel, digits for spatial ones.
 Source: docs/reference/1 3.6, 6.8 "convolution"; NVIDIA's cuDNN documentation, convolution and its activations.
 """
@@ -27,9 +27,9 @@ from xla_emitters.library.arguments import Array, LibraryArguments
 from xla_emitters.library.gemm import held_type
 
 PATCHES = 1 << 22
-"""Elements up to which what all windows see is copied, for one product of matrices instead of one for each point of the kernel."""
+"""Most elements of a copy of all windows, for which one matrix product is used instead of one per point of the kernel."""
 Points: TypeAlias = Sequence[tuple[tuple[int, ...], tuple[slice, ...]]]
-"""Index of each point of the kernel, and where the image's elements are that it meets."""
+"""(index of a point of the kernel, slices of the image's elements that it is multiplied with) for all points."""
 
 
 def convolution(arguments: LibraryArguments) -> list[Array]:
@@ -54,7 +54,7 @@ def convolution(arguments: LibraryArguments) -> list[Array]:
 
 
 def _order(label: str) -> list[int]:
-    """The dimensions as [b, spatial ..., f], of a kernel [spatial ..., i, o]."""
+    """The dimensions in the order [b, spatial ..., f], of a kernel [spatial ..., i, o]."""
     spatial = [label.index(digit) for digit in sorted(set(label) - set("bfio"))]
     if "b" in label:
         return [label.index("b"), *spatial, label.index("f")]
@@ -68,14 +68,14 @@ class _Window:
         self.dims = dims
 
     def padded_sizes(self, sizes: Sequence[int]) -> list[int]:
-        """Of the image, with its holes and its padding."""
+        """The image's sizes with dilation and padding."""
         return [
             max(0, sum(dim["pad"]) + (0 if size == 0 else (size - 1) * dim["base_dilation"] + 1))
             for dim, size in zip(self.dims, sizes, strict=True)
         ]
 
     def inside(self, sizes: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-        """Where the image's elements are in its padded form, and which of them: negative padding leaves some out."""
+        """The slices of the padded image that hold the image's elements, and which elements these are: negative padding omits some."""
         there, here = list[slice](), list[slice]()
         for dim, size, padded in zip(self.dims, sizes, self.padded_sizes(sizes), strict=True):
             low, step = dim["pad"][0], dim["base_dilation"]
@@ -87,7 +87,7 @@ class _Window:
         return tuple(there), tuple(here)
 
     def points(self, places: Sequence[int]) -> Points:
-        """Of all points of the kernel: which element of the kernel, and of the padded image at each place of the window."""
+        """For each point of the kernel: its index, and the elements of the padded image at all positions of the window."""
         found = list[tuple[tuple[int, ...], tuple[slice, ...]]]()
         for point in product(*(range(dim["size"]) for dim in self.dims)):
             kernel = tuple(
@@ -130,7 +130,7 @@ def _grouped(
 
 
 def _part(axis: int, count: int) -> Any:
-    """(group, shape) -> the part of an array, along one dimension, that is one of `count` groups."""
+    """(group, shape) -> the index of one of `count` groups along one dimension."""
 
     def part(group: int, shape: Sequence[int]) -> tuple[slice, ...]:
         size = shape[axis] // count
@@ -144,7 +144,7 @@ def _forward(window: _Window, parts: Mapping[str, Array], shape: Sequence[int]) 
     image, kernel = parts["image"], parts["kernel"]
     padded, found, points = _padded(window, image), np.zeros(shape, image.dtype), window.points(shape[1:-1])
     if found.size and points and len(points) * math.prod(shape[:-1]) * image.shape[-1] <= PATCHES:
-        # All that a window sees, one point after the other, as the terms of one sum.
+        # All elements of a window, one point after the other, as the terms of one sum.
         seen = np.concatenate([padded[:, *at] for _, at in points], axis=-1)
         weights = np.concatenate([kernel[point] for point, _ in points])
         return _times(seen.reshape(-1, seen.shape[-1]), weights).reshape(shape)

@@ -1,7 +1,7 @@
-"""Products of narrow floats on tensor cores: cuBLAS's gemmStridedBatchedEx, through CuPy, with sums in float32.
+"""Matrix products of narrow floats on tensor cores: cuBLAS's gemmStridedBatchedEx, through CuPy, with sums in float32.
 
 CuPy's own `matmul` has no bf16 and no 8-bit floats, and rounds f16 at its end. Here factors are f16 or bf16, as bit patterns; those of 8
-bits become f16, which holds each of their values; the product is float32.
+bits become f16, which represents each of their values; the product is float32.
 cuBLAS is column major: row-major [rows, columns] = left @ right is its right^T @ left^T without any transposition.
 This file is not run without a GPU. Source: NVIDIA's cuBLAS documentation, cublasGemmStridedBatchedEx; CuPy's `cupy.cublas`.
 """
@@ -25,7 +25,7 @@ _ANY_ALGORITHM = -1
 
 
 def factor(array: Array, name: str, xp: Any) -> Array:
-    """A factor in f16, or bf16 as bit patterns. raises Unsupported for a type that f16 does not hold."""
+    """A factor in f16, or bf16 as bit patterns. raises Unsupported for a type that f16 cannot represent."""
     if name in ("f16", "bf16"):
         return array
     if numpy_type(name).itemsize == 1 and name != "f8e8m0fnu":
@@ -40,7 +40,7 @@ def product(left: Array, right: Array, names: Sequence[str], xp: Any) -> Array:
     kind = _BFLOAT if names[0] == "bf16" else _HALF
     batch, rows, terms = left.shape
     columns = right.shape[2]
-    # Their memory is CuPy's: `data.ptr`.
+    # Allocated by CuPy: `data.ptr`.
     lhs: Any = xp.ascontiguousarray(left)
     rhs: Any = xp.ascontiguousarray(right)
     found: Any = xp.zeros((batch, rows, columns), xp.float32)

@@ -1,4 +1,4 @@
-"""The functions, one row each, and how one is called.
+"""The functions, one row each, and `call`.
 
     >>> gemm = {"types": ["f32", "f32"], "operands": ["lhs", "rhs"], "outputs": ["d"], "lhs_batch": [], "rhs_batch": [],
     ...         "lhs_contracting": [1], "rhs_contracting": [0], "alpha": [1, 0], "beta": 0, "epilogue": "DEFAULT"}
@@ -25,10 +25,10 @@ from xla_emitters.library.arguments import Array, LibraryArguments, OnElements, 
 class LibraryFunction:
     """One function.
 
-    compute  its value
-    library  what computes it on a GPU, through CuPy
-    is_own   whether it is of this package, which bundles carry
-    lacks    why no GPU has it through CuPy; "" where one has
+    compute  computes its value
+    library  the library that computes it on a GPU, through CuPy
+    is_own   whether it belongs to this package and so to bundles
+    lacks    why it is not available on a GPU through CuPy; "" if it is
     """
 
     name: str
@@ -75,12 +75,12 @@ def call(
     xp: Any = np,
     on_elements: OnElements | None = None,
 ) -> list[Array]:
-    """What the function `name` returns: one logical, row-major array per entry of `results`.
+    """Calls the function `name`; returns one logical, row-major array per entry of `results`.
 
     operands     logical, row-major arrays; on a GPU bit patterns for types that CuPy lacks (see `arguments`)
     results      (HLO's type, shape) of each
     xp           numpy, or cupy
-    on_elements  evaluates a computation of scalars given as HLO text: what a sort by a comparator without keys needs
+    on_elements  evaluates a computation of scalars given as HLO text: needed by a sort with a comparator without keys
     raises       Unsupported for a function that is unknown, or that the platform lacks
     """
     row = FUNCTIONS.get(name)

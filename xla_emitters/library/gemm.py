@@ -1,13 +1,13 @@
-"""Products of matrices, with what cuBLASLt does before and after: scales, a matrix to add, a bias, an activation.
+"""Matrix products, with cuBLASLt's prologue and epilogue: scales, a matrix to add, a bias, an activation.
 
     y    = alpha * lhs_scale * rhs_scale * (lhs @ rhs) + beta * c + bias          all in the type that sums are held in
     aux  = y                                                  GELU_AUX
     d    = activation(y)                                      RELU, GELU (by tanh), SILU
     amax = max |d|                                            before the result's scale
-    d    = clip(d_scale * d)                                  8-bit results, at their largest finite value
+    d    = clip(d_scale * d)                                  8-bit results: to their largest finite value
 
-Narrow floats are multiplied and added in float32, and rounded once, at the end; integers are exact and wrap; complex and f64 as they are.
-A dot of HLO is the same without anything before and after.
+Narrow floats are multiplied and added in float32, and rounded once, at the end; integers are exact and wrap; complex numbers and f64 use
+their own type. A dot of HLO is the same without prologue and epilogue.
 
 The configuration, as plain data:
 
@@ -52,7 +52,7 @@ EPILOGUES = (
     "SILU",
     "BIAS_SILU",
 )
-"""XLA's names."""
+"""XLA's names of epilogues."""
 
 
 def gemm(arguments: LibraryArguments) -> list[Array]:
@@ -89,7 +89,7 @@ def gemm(arguments: LibraryArguments) -> list[Array]:
 
 
 def held_type(result: str) -> np.dtype[Any]:
-    """The type in which sums of a result's type are held: of integers 64 bits."""
+    """The type in which sums of a result's type are held; 64 bits for integers."""
     if result[0] == "c" or result == "f64":
         return numpy_type(result)
     if is_float(result):
@@ -98,7 +98,7 @@ def held_type(result: str) -> np.dtype[Any]:
 
 
 def activated(value: Array, epilogue: str, xp: Any) -> Array:
-    """An epilogue's activation; NaN stays."""
+    """Applies an epilogue's activation; NaN stays."""
     match epilogue.removeprefix("BIAS_").removesuffix("_AUX"):
         case "DEFAULT" | "BIAS":
             return value
@@ -116,7 +116,7 @@ def activated(value: Array, epilogue: str, xp: Any) -> Array:
 
 
 def _product(arguments: LibraryArguments, held: np.dtype[Any]) -> Array:
-    """lhs @ rhs in the held type: batch dimensions, then rows, then columns, each as one; shape [batch, rows, columns]."""
+    """lhs @ rhs in the held type, shape [batch, rows, columns]: each group of dimensions is flattened to one."""
     config, xp = arguments.config, arguments.xp
     roles: list[str] = config["operands"]
     lhs, rhs = roles.index("lhs"), roles.index("rhs")
@@ -153,7 +153,7 @@ def _rounded(array: Array, name: str, xp: Any) -> Array:
 
 
 def arranged(array: Array, batch: Sequence[int], contracting: Sequence[int], *, contracting_last: bool) -> Array:
-    """[batch, free, contracting], or [batch, contracting, free]."""
+    """[batch, free, contracting], or [batch, contracting, free] unless `contracting_last`."""
     free = [dim for dim in range(array.ndim) if dim not in (*batch, *contracting)]
     order = [*batch, *free, *contracting] if contracting_last else [*batch, *contracting, *free]
     count, rows, terms = (math.prod(array.shape[dim] for dim in dims) for dims in (batch, free, contracting))

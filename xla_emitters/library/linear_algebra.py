@@ -1,15 +1,15 @@
 """Factorizations and triangular systems, of batches of matrices [..., m, n], in LAPACK's forms.
 
-    cholesky              a = l l^H: `lower` says which triangle is read and written; all NaN where there is none
+    cholesky              a = l l^H: `lower` says which triangle is read and written; all NaN if there is no factor
     triangular_solve      op(a) x = b, or x op(a) = b: one triangle of `a` is read
-    lu                    p a = l u: both in one matrix, pivots counted from 1, info: the first pivot that is 0, or 0
+    lu                    p a = l u: both in one matrix, pivots counted from 1, info: number of the first zero pivot, or 0
     permutation_of_pivots pivots counted from 0 -> the permutation that they make
     qr                    R and, below it, Householder vectors v (1 first); scales tau: Q is the product of all 1 - tau v v^H
-    householder_product   Q of the two
+    householder_product   Q from vectors and scales
     eigh                  ascending values, vectors as columns; of one triangle
     svd                   a = u s v^H: values descending
 
-What is not unique (signs and phases of vectors) is as NumPy has it. f32, f64 and complex ones only.
+Results that are not unique (signs and phases of vectors) are NumPy's. f32, f64 and complex types only.
 Source: LAPACK users' guide, potrf trsm getrf geqrf orgqr syevd gesvd; docs/reference/1 6.8.
 """
 
@@ -26,7 +26,7 @@ from xla_emitters.library.arguments import Array, LibraryArguments
 
 
 def cholesky(arguments: LibraryArguments) -> list[Array]:
-    """`factor`, zero in the other triangle; with `info`, what the operand has there, and which matrices have no factor (1)."""
+    """`factor`, zero in the other triangle; with `info`, the operand's elements there, and info: 1 for matrices without a factor."""
     matrices, xp, lower = _matrices(arguments, 0), arguments.xp, arguments.config["lower"]
     read = xp.tril(matrices) if lower else xp.conj(xp.swapaxes(xp.triu(matrices), -1, -2))
     below = xp.tril(read, -1)
@@ -64,7 +64,7 @@ def triangular_solve(arguments: LibraryArguments) -> list[Array]:
 
 
 def _substituted(matrices: Array, right: Array, *, lower: bool, unit: bool, xp: Any) -> Array:
-    """Row by row, each with the rows before it."""
+    """Substitution row by row, each with the rows before it."""
     count = matrices.shape[-1]
     if xp is not np:
         return _solved_on_gpu(matrices, right, lower=lower, unit=unit, xp=xp)
@@ -98,7 +98,7 @@ def lu(arguments: LibraryArguments) -> list[Array]:
 
 
 def _eliminated(matrix: Array, pivots: Array) -> int:
-    """Gaussian elimination in place, by the largest of a column; the number, from 1, of the first pivot that is 0."""
+    """Gaussian elimination in place with partial pivoting; returns the number, from 1, of the first zero pivot."""
     first_zero = 0
     for k in range(len(pivots)):
         size = np.abs(np.real(matrix[k:, k])) + np.abs(np.imag(matrix[k:, k]))
@@ -114,7 +114,7 @@ def _eliminated(matrix: Array, pivots: Array) -> int:
 
 
 def permutation_of_pivots(arguments: LibraryArguments) -> list[Array]:
-    """Which row is where after all exchanges."""
+    """The permutation of rows after all exchanges."""
     (pivots,), xp = arguments.operands, arguments.xp
     batch, count = pivots.shape[:-1], arguments.results[0][1][-1]
     host = pivots if xp is np else xp.asnumpy(pivots)
@@ -138,7 +138,7 @@ def qr(arguments: LibraryArguments) -> list[Array]:
 
 
 def householder_product(arguments: LibraryArguments) -> list[Array]:
-    """`product`: the first columns of Q, as many as the vectors' matrix has."""
+    """`product`: the first columns of Q, as many as the matrix of vectors has."""
     vectors, scales, xp = _matrices(arguments, 0), arguments.operands[1], arguments.xp
     rows, columns = vectors.shape[-2:]
     found = xp.broadcast_to(xp.eye(rows, columns, dtype=vectors.dtype), vectors.shape).copy()
@@ -174,7 +174,7 @@ def svd(arguments: LibraryArguments) -> list[Array]:
 
 
 def _matrices(arguments: LibraryArguments, operand: int) -> Array:
-    """An operand, of a type that LAPACK has. raises Unsupported for others."""
+    """An operand, of a type that LAPACK supports. raises Unsupported for others."""
     if arguments.types[operand] not in ("f32", "f64", "c64", "c128"):
         raise Unsupported(f"no linear algebra of {arguments.types[operand]} matrices", stage="library")
     return arguments.operands[operand]

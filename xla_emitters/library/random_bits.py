@@ -1,14 +1,14 @@
-"""Random bits of counters: Philox 4x32-10 and ThreeFry 2x32-20, as HLO's rng-bit-generator defines them; numbers made of them.
+"""Random bits from counters: Philox 4x32-10 and ThreeFry 2x32-20, as HLO's rng-bit-generator defines them; random numbers from these bits.
 
-    state  u64[2] or u64[3]: key, counter ...       new state: the same key, the counter advanced by what was used
+    state  u64[2] or u64[3]: key, counter ...       new state: the same key, the counter advanced by the number used
     Philox     a counter of 128 bits gives four words: state[1], state[2] (low, high), or of u64[2] state[1], state[0]
     ThreeFry   a counter of 64 bits, state[1], gives two words
 
-Philox's words follow each other, a counter after the other. ThreeFry's first words fill the even places of one dimension, its second words
-the odd ones: the first dimension of even size, without one the largest. 64-bit results are two words, the low one first; narrower ones the
+Philox's words are concatenated in counter order. ThreeFry's first words are the even elements along one dimension, its second words
+the odd ones: the first dimension of even size, or else the largest. 64-bit results are two words, the low one first; narrower ones the
 low bits of a word.
-What has no state (`rng`, rng-get-and-update-state) takes a part of Philox's numbers, or of a counter, that no other op of the module takes:
-it gives the same each time it runs.
+Ops without a state operand (`rng`, rng-get-and-update-state) take a part of Philox's numbers, or of a counter, that no other op of the
+module takes: they return the same values on each run.
 Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011); XLA, prng.cc and rng_bit_generator_expander.cc.
 """
 
@@ -28,7 +28,7 @@ KEY_PARITY = 0x1BD11BDA
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
 _FIRST_STATE = 0x7012395
-"""The hidden state that a module starts with, as in XLA; any number does."""
+"""The initial hidden state of a module, as in XLA; any number works."""
 _WORD, _LONG = (1 << 32) - 1, (1 << 64) - 1
 
 
@@ -50,7 +50,7 @@ def random_bits(arguments: LibraryArguments) -> list[Array]:
 
 
 def _words(name: str, state: Array) -> list[int]:
-    """The state as numbers of 64 bits."""
+    """The state as 64-bit numbers."""
     numbers = [int(number) for number in state.reshape(-1)]
     if name == "u64":
         return numbers
@@ -71,7 +71,7 @@ def _threefry_bits(words: Sequence[int], bits: int, shape: Sequence[int], xp: An
         found = _joined(low, high, xp).reshape(shape)
     else:
         dims = list(shape) or [1]
-        # The dimension that first and second words share.
+        # The dimension along which first and second words alternate.
         along = next((dim for dim, size in enumerate(dims) if size % 2 == 0), int(np.argmax(dims)))
         halves = [*dims[:along], -(-dims[along] // 2), *dims[along + 1 :]]
         count = elements(halves)
@@ -155,7 +155,7 @@ def random_numbers(arguments: LibraryArguments) -> list[Array]:
         value = low.astype(xp.float64) + first * (high.astype(xp.float64) - low.astype(xp.float64))
         value = value.astype(xp.float64 if name == "f64" else xp.float32)
         found = arguments.result(0, value)
-        # Rounded, a number below `high` may be `high`, which is out of the interval.
+        # Rounding may give `high`, which is outside the interval.
         return [xp.where(arguments.operands[1] == found, arguments.operands[0], found)]
     if name == "pred":
         return [arguments.result(0, first < 0.5)]

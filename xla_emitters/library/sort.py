@@ -1,9 +1,9 @@
-"""Sorts along one dimension, by keys or by any comparator, and the k first of a sort.
+"""Sorts along one dimension, by keys or by any comparator; and the first k elements of a sort.
 
-    keys    [{"operand": 0, "descending": true, "order": "total"}, {"operand": 1, ...}]        the first one decides, then the next
+    keys    [{"operand": 0, "descending": true, "order": "total"}, {"operand": 1, ...}]        the first one decides, ties by the next
 
-Each key becomes an array of integers that sorts as the key does; then the arrays are sorted by the last key, the one before it ... each
-time stably. `order` says how a key compares:
+Each key becomes an array of integers with the same order; then the arrays are sorted by the last key, the one before it, and so on, each
+time stably. `order` states how a key compares:
 
     "numeric"   integers and pred by value; floats too, -0 equal to +0, NaN after all numbers (HLO's comparison has no order for NaN)
     "total"     floats by HLO's total order: -NaN < -inf < ... < -0 < +0 < ... < +inf < NaN
@@ -11,9 +11,9 @@ time stably. `order` says how a key compares:
 
     "radix"     a total order in which zeros are equal: CUB's
 
-`part` is "real" or "imag" for a key that is a part of a complex operand. Without keys, the comparator of the configuration, as HLO text, is
-called on arrays by a merge sort: log2(n) rounds that double the runs, each of at most log2(n) + 1 calls on all elements at once.
-A comparator that is no order still gives a permutation.
+`part` is "real" or "imag" for a key that is a part of a complex operand. Without keys, a merge sort calls the configuration's comparator
+(HLO text) on arrays: log2(n) rounds that double the runs, each with at most log2(n) + 1 calls on all elements at once.
+A comparator that is not an order still gives a permutation.
 Source: docs/reference/1 6.8 "sort"; HLO's comparison types.
 """
 
@@ -29,13 +29,13 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.library.arguments import Array, LibraryArguments, is_float, widened
 
 IsBefore = Callable[[Array, Array], Array]
-"""(positions, positions) -> whether what is at the first is before what is at the second."""
+"""(positions, positions) -> whether the element at the first precedes the one at the second."""
 
 
 def sort(arguments: LibraryArguments) -> list[Array]:
     """The operands, sorted together, stably.
 
-    raises  Unsupported for a comparator where nothing evaluates it
+    raises  Unsupported for a comparator if `on_elements` is None
     """
     config, xp = arguments.config, arguments.xp
     dimension = config["dimension"]
@@ -54,12 +54,12 @@ def top_k(arguments: LibraryArguments) -> list[Array]:
 
 
 def top_key(*, largest: bool) -> Mapping[str, Any]:
-    """The key of the largest, or smallest, of one operand: NaN is larger than every number."""
+    """The key for the largest, or smallest, elements of one operand: NaN is larger than every number."""
     return {"operand": 0, "part": None, "order": "total", "descending": largest}
 
 
 def _order(arguments: LibraryArguments, moved: Sequence[Array]) -> Array:
-    """Positions along the last dimension, in order."""
+    """The permutation along the last dimension that sorts."""
     config, xp = arguments.config, arguments.xp
     if config["keys"] is not None:
         return _by_keys(config["keys"], moved, arguments.types, xp)
@@ -101,7 +101,7 @@ def _stable(values: Array, xp: Any) -> Array:
 
 
 def sortable(array: Array, name: str, key: Mapping[str, Any], xp: Any) -> Array:
-    """Integers that sort as the key does, ascending."""
+    """Integers whose ascending order is the key's order."""
     values: Array = widened(array, name, xp)
     if part := key.get("part"):
         values, name = (xp.real(values) if part == "real" else xp.imag(values)), "f32" if name == "c64" else "f64"
@@ -134,7 +134,7 @@ def merge_sorted(is_before: IsBefore, rows: int, count: int) -> Array:
 def _merged(is_before: IsBefore, order: Array, width: int) -> Array:
     """Sorted runs of `width`, merged in pairs.
 
-    The place of an element is its own in its run, plus the number of elements of the other run before it: found by bisection.
+    The new position of an element is its position in its run, plus the number of elements before it in the other run, found by bisection.
     """
     count = int(order.shape[1])
     at: Array = np.arange(count)
@@ -148,7 +148,7 @@ def _merged(is_before: IsBefore, order: Array, width: int) -> Array:
         middle = (low + high) // 2
         open_ = low < high
         theirs = np.take_along_axis(order, np.minimum(middle, count - 1), axis=1)
-        # Before a left one: what is strictly before it. Before a right one: what it is not before.
+        # A left element follows elements strictly before it; a right one also those equal to it.
         first, second = np.where(is_left, theirs, order), np.where(is_left, order, theirs)
         before = is_before(first, second)
         goes_up = open_ & np.where(is_left, before, ~before)
@@ -156,5 +156,5 @@ def _merged(is_before: IsBefore, order: Array, width: int) -> Array:
         high = np.where(open_ & ~goes_up, middle, high)
     pair = run // 2 * (2 * width)
     places = pair + (at - run * width) + (low - np.minimum(other, count))
-    # By a comparator that is no order two elements may have one place: sorted, they are a permutation all the same.
+    # If the comparator is not an order, two elements may get one position; sorting them gives a permutation anyway.
     return np.take_along_axis(order, np.argsort(places, axis=1, kind="stable"), axis=1)

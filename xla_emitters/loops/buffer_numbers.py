@@ -1,11 +1,11 @@
-"""The numbers that a kernel needs and the host knows: sizes of buffers, and elements of lists on the host.
+"""Numbers that a kernel needs and the host computes: sizes of buffers, and elements of lists on the host.
 
     numbers.sizes(%x)          -> (%n, %m, 32)     of memref<?x?x32xf32, "gpu">
     numbers.count(%x)          -> %c = %n * %m * 32
     numbers.held(%low, 1)      -> memref.load %low[%c1] : memref<2xi32, "cpu">, or a number where %low is a constant
 
-All code is put before the fusion, so a kernel gets values that it only has to read. Sizes that are known to be equal (`buffer_sizes`) are
-one SSA value, for whatever buffer of the fusion they are asked: that with which a buffer was allocated, or that `memref.dim` gives.
+All code is inserted before the fusion, so a kernel only reads the values. Sizes that are known to be equal (`buffer_sizes`) are
+one SSA value, for any buffer of the fusion: the one with which a buffer was allocated, or a `memref.dim`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from xla_emitters.shapes import Size
 
 
 class HostCode(IndexCode):
-    """Arithmetic before a fusion: each result once."""
+    """Builder of arithmetic before a fusion, with CSE."""
 
     def __init__(self, fusion: FusionOp) -> None:
         super().__init__(Builder(InsertPoint.before(fusion)), fusion.location)
@@ -95,7 +95,7 @@ class BufferNumbers:
         return self._values[size]
 
     def _asked(self, buffer: SSAValue, dim: int) -> Number:
-        """What a buffer made here was allocated with; what `memref.dim` says of another one."""
+        """For a buffer allocated here, the size it was allocated with; for another one, `memref.dim`."""
         owner = buffer.owner
         if isinstance(owner, memref.AllocOp | memref.AllocaOp | lmhlo.IncRefOp):
             return owner.dynamic_sizes[sum(size < 0 for size in tensor_of(buffer.type).get_shape()[:dim])]
@@ -114,7 +114,7 @@ class BufferNumbers:
 
 
 def number_of(value: SSAValue) -> int | None:
-    """The number that a constant is."""
+    """The value of a constant; None for other values."""
     owner = value.owner
     if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
         return owner.value.value.data
@@ -122,7 +122,7 @@ def number_of(value: SSAValue) -> int | None:
 
 
 def _constant_in(buffer: SSAValue) -> ConstantOp | None:
-    """The constant that a buffer holds: the one op that writes it."""
+    """The constant that is the only writer of a buffer."""
     writers = [use.operation for use in buffer.uses if writes(use)]
     if len(writers) != 1 or not isinstance(writers[0], BufferOp):
         return None

@@ -13,20 +13,20 @@
                  memref.atomic_rmw addf %q, %y[%column]             scf.parallel {disc.schedule = "column"}
 
 Two passes are the default: the order is fixed, so equal inputs give equal bits. They cost a buffer of at most 1024 rows, allocated on the
-host, that is written and read once: under a hundredth of the input's bytes where it has 256 rows or more a tile. Where one tile has all
-rows, the first pass writes the results, and the second one has no blocks. `disc.atomics` on the fusion asks for atomic updates where one
+host, that is written and read once: less than a hundredth of the input's bytes if tiles have 256 rows or more. If one tile has all
+rows, the first pass writes the results, and the second one has no blocks. `disc.atomics` on the fusion requests atomic updates where one
 instruction has the reduction's meaning; others keep two passes.
 
-With `disc.vector = 4` a thread takes four columns beside each other, and a tile has 64 columns, 16 rows of threads and 512 rows. A matrix
-of few columns, known when it is compiled, has narrower and taller tiles: one column, 256 rows of threads. Tiles are the second dimension
-of the grid, so a block divides nothing.
+With `disc.vector = 4` a thread takes four adjacent columns, and a tile has 64 columns, 16 rows of threads and 512 rows. A matrix
+with few columns, known at compile time, has narrower and taller tiles: one column, 256 rows of threads. Tiles are the second dimension
+of the grid, so a block does no division.
 
-In a tile of the usual height a thread has 32 rows. They are a loop of a known number of steps, of which nothing is left to check, and
-loads of later rows overtake additions of earlier ones. Other tiles (at the lower edge, of few rows, of more than 1024 times the usual
-height) have a loop to the last row.
+In a tile of the usual height a thread has 32 rows, in a loop with a known number of steps and without checks, so that
+loads of later rows are issued before the additions of earlier ones. Other tiles (at the lower edge, of few rows, or taller because there
+would be more than 1024) have a loop to the last row.
 
-Partial results begin without an element, so that the initial value counts once: it is added by the pass that writes the result, or
-written by the loop that runs before atomic updates. No row: no tile, and the second pass gives the initial value. No column: no block.
+Partial results begin without an element, so that the initial value counts once: the pass that writes the result adds it, or the loop
+before the atomic updates writes it. No rows: no tile, and the second pass gives the initial value. No columns: no block.
 Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 to 3.6.
 """
 
@@ -64,16 +64,16 @@ NAME = "column"
 START = "loop"
 """The schedule of the loop that writes initial values: one iteration per element."""
 ATOMICS = "disc.atomics"
-"""Attribute of a fusion: column reductions by atomic updates, where there is an instruction."""
+"""Attribute of a fusion: reduce columns by atomic updates, if there is an instruction."""
 ROWS_A_THREAD = 32
-"""A thread of the first pass takes as many rows, or more, so that there are at most MOST_TILES tiles."""
+"""Least number of rows that a thread of the first pass takes; more if there would be more than MOST_TILES tiles."""
 AT_A_TIME = 4
 """Rows whose elements are computed together, however long their code is."""
 MOST_TILES = 1024
 TOGETHER = 16
-"""Rows of threads whose partial results a thread combines; tiles of few columns have more, and take several steps."""
+"""Rows of threads whose partial results one thread combines at once; tiles with few columns have more, and take several steps."""
 STRIP, STRIP_ROWS, MOST_STRIPS = 256, 1024, 64
-"""On a CPU: columns of a tile, at least so many rows of one, at most so many tiles above each other."""
+"""For a CPU: columns of a tile, least rows of a tile, most tiles along a column."""
 
 Update = Callable[[KernelCode, SSAValue, SSAValue], None]
 """(code, row, column): adds an element of the arrays to the result of its column."""
@@ -91,7 +91,7 @@ def emit_column_reduction_schedule(fusion: FusionLoops) -> None:
 def emit_columns(fusion: FusionLoops, reducers: Sequence[Reducer], others: Sequence[BufferOp]) -> None:
     """Loops for reductions of columns.
 
-    others   roots with as many elements as the first one's matrix
+    others   roots with as many elements as the first reduction's matrix
     """
     first, *rest = by_shape(fusion.numbers, reducers)
     _emit_columns(fusion, first, others)
@@ -100,7 +100,7 @@ def emit_columns(fusion: FusionLoops, reducers: Sequence[Reducer], others: Seque
 
 
 def _emit_columns(fusion: FusionLoops, reducers: Sequence[Reducer], others: Sequence[BufferOp]) -> None:
-    """Loops for reductions of the columns of matrices of one shape; others are written where the first pass reads."""
+    """Loops for reductions of the columns of matrices of one shape; other roots are written where the first pass reads."""
     atomic = [reducer for reducer in reducers if is_atomic(fusion, reducer)]
     ordered = [reducer for reducer in reducers if reducer not in atomic]
     emit_starts(fusion, atomic)
@@ -126,7 +126,7 @@ def _emit_columns(fusion: FusionLoops, reducers: Sequence[Reducer], others: Sequ
 
         def part(inner: KernelCode) -> Sequence[SSAValue]:
             for buffers, total in zip(partials, own, strict=True):
-                for buffer, value in zip(buffers, total, strict=False):  # a flag is set in each of them
+                for buffer, value in zip(buffers, total, strict=False):  # without the flag, which is always set here
                     inner.store(value, buffer, [tile, column])
             return ()
 
@@ -161,14 +161,14 @@ Store = Callable[[KernelCode, Sequence[Sequence[SSAValue]], SSAValue, SSAValue],
 
 @dataclass(frozen=True)
 class Tiles:
-    """A matrix in tiles, a block each.
+    """A matrix divided into tiles, one block each.
 
-    columns   threads beside each other, a power of two up to 32; there are THREADS / columns rows of them
+    columns   threads along a row, a power of two up to 32; there are THREADS / columns rows of threads
     height    rows of a tile
     shape     of the matrix
-    count     tiles above each other
-    width     columns that a thread takes; it divides those of the matrix
-    usual     rows that most tiles have, as a number; 0 where none is known
+    count     tiles along a column
+    width     adjacent columns that a thread takes; divides the matrix's columns
+    usual     number of rows of most tiles; 0 if unknown
     """
 
     columns: int
@@ -191,13 +191,13 @@ class Tiles:
         return Tiles(columns, height, (rows, cols), _over(fusion, rows, height), width, usual)
 
     def of_parts(self, fusion: FusionLoops) -> Tiles:
-        """Tiles for the second pass over what these gave: one for all rows."""
+        """Tiles for the second pass over the partial results: one for all rows."""
         height = fusion.numbers.code.maximum(self.count, 1)
         return Tiles(self.columns, height, (self.count, self.shape[1]), 1, self.width)
 
     @staticmethod
     def alone(fusion: FusionLoops, sizes: tuple[Number, Number]) -> Tiles:
-        """Tiles for the first pass on a CPU, where a thread has one."""
+        """Tiles for the first pass on a CPU: one thread per tile."""
         host, (rows, cols) = fusion.numbers.code, sizes
         height = host.maximum(STRIP_ROWS, _over(fusion, rows, MOST_STRIPS))
         return Tiles(STRIP, height, (rows, cols), _over(fusion, rows, height))
@@ -215,7 +215,7 @@ class Tiles:
         store: Store,
         where: SSAValue | None = None,
     ) -> None:
-        """A parallel loop that reduces each column of each tile, if `where` holds on the host."""
+        """Emits a parallel loop that reduces each column of each tile, if `where` holds on the host."""
         host = fusion.numbers.code
         across = _over(fusion, self.shape[1], self.columns * self.width)
         if where is not None:
@@ -251,7 +251,7 @@ class Tiles:
         element: Element,
         store: Store,
     ) -> None:
-        """Row after row, all columns of the tile: their partial results are in an array, next to each other."""
+        """Row by row, all columns of the tile, with their partial results in an array."""
         index, (rows, cols) = code.index, self.shape
         tile, left = (index.value(0), block) if self.count == 1 else index.delinearize(block, (self.count, across))
         start = index.multiply(left, self.columns)
@@ -317,11 +317,11 @@ class Tiles:
         limit = index.value(index.multiple(cols, self.width))
         is_column = code.insert(arith.CmpiOp(column, limit, "ult")).result
         end = code.insert(arith.MinUIOp(index.value(index.add(top, self.height)), index.value(rows))).result
-        # A thread beyond the last column has no rows, but takes part in what follows.
+        # A thread beyond the last column has no rows, but takes part in the barriers.
         end = index.select(is_column, end, 0)
         first = index.value(index.add(top, lane))
 
-        # The partial results of each of a thread's columns, one after the other.
+        # The partial results of each of a thread's columns, concatenated.
         beside = [reducer for _ in range(self.width) for reducer in reducers]
         count = sum(len(reducer.types) for reducer in reducers)
         starts = starts_of(code, beside)
@@ -346,7 +346,7 @@ class Tiles:
             return inner.loop(first, end, self.lanes, starts, step)
 
         def usual(inner: KernelCode) -> Sequence[SSAValue]:
-            """The same where there are ROWS_A_THREAD rows."""
+            """The same for exactly ROWS_A_THREAD rows."""
 
             def some(outer: KernelCode, number: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 start = outer.index.add(first, outer.index.multiply(number, self.lanes * AT_A_TIME))
@@ -377,7 +377,7 @@ class Tiles:
     ) -> None:
         """Combines the partial results of the rows of threads, eight at a time, and stores those of each column.
 
-        values  of each of a thread's columns, one after the other
+        values  partial results of each of a thread's columns, concatenated
         """
         index, columns, lanes = code.index, self.columns * self.width, self.lanes
         types = [part for reducer in reducers for part in reducer.types]
@@ -472,7 +472,7 @@ INTEGER_KINDS: Mapping[str, str] = {
 
 
 def atomic_kind(reducer: Reducer) -> str | None:
-    """The kind of the atomic update that adds an element to a result; None where there is no such instruction."""
+    """The kind of the atomic update for a reduction; None if no instruction has its meaning."""
     if len(reducer.op.outputs) != 1:
         return None
     (opcode,) = reducer.opcodes
@@ -490,7 +490,7 @@ def is_atomic(fusion: FusionLoops, reducer: Reducer) -> bool:
 
 
 def emit_starts(fusion: FusionLoops, reducers: Sequence[Reducer]) -> None:
-    """A loop of its own that writes the initial values where atomic updates will add to them."""
+    """A separate loop that writes the initial values to which atomic updates add."""
     if not reducers:
         return
 
@@ -517,7 +517,7 @@ def _update(code: KernelCode, reducer: Reducer, value: Sequence[SSAValue], colum
 
 
 def update_from_rows(reducer: Reducer) -> Update:
-    """One update per element, for a column reduction in a loop over rows."""
+    """The per-element update of a column reduction in a loop over rows."""
 
     def update(code: KernelCode, row: SSAValue, column: SSAValue) -> None:
         _update(code, reducer, reducer.loaded(code, (row, column)), column)

@@ -1,14 +1,14 @@
-"""A reduction's partial results in the code of a loop: what they begin with, how two become one, and what the last one becomes.
+"""A reduction's partial results in the code of a loop: initial value, combination of two, conversion to the final result.
 
-    begins with   -0.0             the initial value    anything, 0     an identity; what may count twice; or neither is known
-    element       addf %p, %x      maximumf %p, %x      f ? body(%p, %x) : %x, 1         and a flag says if there was an element
-    two of them   addf %p, %q      maximumf %p, %q      body if both have elements, else the one that has
+    begins with   -0.0             the initial value    anything, 0     an identity; a value that may count twice; or neither
+    element       addf %p, %x      maximumf %p, %x      f ? body(%p, %x) : %x, 1         with a flag: whether there was an element
+    two of them   addf %p, %q      maximumf %p, %q      body if both have elements, else the one that has some
     in the end    addf %init, %p   %p                   f ? body(%init, %p) : %init
 
-However many threads take part, the initial value counts once (`fusions/reduction_starts` has the rules), and without any element it is
+The initial value counts once for any number of threads (`fusions/reduction_starts` has the rules), and without any element it is
 the result. The identity of float addition is -0.0: -0.0 + x is x for every x, while 0.0 + -0.0 is 0.0.
 
-Sums and products of floats with fewer than 32 bits are carried in f32 and rounded once, in the end; a computation that does anything
+Sums and products of floats with fewer than 32 bits are carried in f32 and rounded once, at the end; a body that does anything
 else with its operands gets them in their own type. Several arrays are reduced together: partial results have one value for each.
 Source: docs/reference/4 3.6, traps 1 and 5.
 """
@@ -52,7 +52,7 @@ T = TypeVar("T")
 def _located(
     emit: Callable[Concatenate[Reducer, KernelCode, P], T],
 ) -> Callable[Concatenate[Reducer, KernelCode, P], T]:
-    """New ops get the location of the reduction."""
+    """Gives new ops the location of the reduction."""
 
     @wraps(emit)
     def wrapper(reducer: Reducer, code: KernelCode, *given: P.args, **named: P.kwargs) -> T:
@@ -68,7 +68,7 @@ class Reducer:
 
     op       an `lmhlo.reduce`: arrays, initial values -> results
     body     its computation
-    by_row   whether rows of a matrix are reduced, and not columns
+    by_row   whether rows of a matrix are reduced, else columns
     """
 
     op: BufferOp
@@ -99,7 +99,7 @@ class Reducer:
 
     @property
     def is_vector(self) -> bool:
-        """Whether its arrays have one dimension: they are a matrix of one row, or of one column, and the results are scalars."""
+        """Whether its arrays have one dimension: a matrix of one row, or of one column, with scalar results."""
         return tensor_of(self.arrays[0].type).get_num_dims() == 1
 
     def shape(self, numbers: BufferNumbers) -> tuple[Number, Number]:
@@ -129,7 +129,7 @@ class Reducer:
 
     @cached_property
     def opcodes(self) -> tuple[str | None, ...]:
-        """For each result the opcode that combines its two candidates and nothing else, or None."""
+        """For each result, the opcode of the combination if its body is that one op, else None."""
         return combining_opcodes(self.body)
 
     @cached_property
@@ -152,11 +152,11 @@ class Reducer:
         """The types of a partial result's values, the flag's too."""
         return (*(part.storage_type for part in self.carried), *((i8,) if self.is_flagged else ()))
 
-    # ------------------------------------------------------------------------------------------------ the life of a partial result
+    # ------------------------------------------------------------------------------------------------ partial results
 
     @_located
     def starts(self, code: KernelCode) -> list[SSAValue]:
-        """The partial result of no element."""
+        """The partial result without elements."""
         match self.starting:
             case None:
                 return self._initial(code)
@@ -180,7 +180,7 @@ class Reducer:
 
     @_located
     def combined(self, code: KernelCode, one: Sequence[SSAValue], other: Sequence[SSAValue]) -> list[SSAValue]:
-        """Two partial results as one."""
+        """Combines two partial results."""
         if not self.is_flagged:
             return self._body(code, one, other)
         *ones, is_one = one
@@ -190,7 +190,7 @@ class Reducer:
 
     @_located
     def with_partial(self, code: KernelCode, so_far: Sequence[SSAValue], loaded: Sequence[SSAValue]) -> list[SSAValue]:
-        """A partial result and one of at least one element, as it was loaded, without a flag."""
+        """Combines a partial result with a loaded one, which has no flag because it has at least one element."""
         return self.combined(code, so_far, [*loaded, constant(code, 1, i8)] if self.is_flagged else loaded)
 
     @_located
@@ -225,7 +225,7 @@ class Reducer:
         return constant(code, -0.0 if isa(wanted, AnyFloat) else 0, wanted)
 
     def _body(self, code: KernelCode, one: Sequence[SSAValue], other: Sequence[SSAValue]) -> list[SSAValue]:
-        """The computation of two candidates: one op for each result that is carried in f32, its own code for the others."""
+        """Applies the body to two candidates: one op for each result that is carried in f32, the body's own code for the others."""
         count = len(self.elements)
         is_wide = [carried != element for carried, element in zip(self.carried, self.elements, strict=True)]
         found = list[SSAValue]()
@@ -283,12 +283,12 @@ def by_shape(numbers: BufferNumbers, reducers: Sequence[Reducer]) -> list[list[R
 
 
 def starts_of(code: KernelCode, reducers: Sequence[Reducer]) -> list[SSAValue]:
-    """What a loop over the elements of several reductions carries at first."""
+    """The initial carried values of a loop over the elements of several reductions."""
     return [value for reducer in reducers for value in reducer.starts(code)]
 
 
 def parts_of(reducers: Sequence[Reducer], values: Sequence[SSAValue]) -> list[Sequence[SSAValue]]:
-    """For each reduction its partial result, from the values of all."""
+    """Splits the values of all reductions into one partial result for each."""
     found, at = list[Sequence[SSAValue]](), 0
     for reducer in reducers:
         found.append(values[at : at + len(reducer.types)])
@@ -299,7 +299,7 @@ def parts_of(reducers: Sequence[Reducer], values: Sequence[SSAValue]) -> list[Se
 def with_elements(
     code: KernelCode, reducers: Sequence[Reducer], so_far: Sequence[SSAValue], place: Place
 ) -> list[SSAValue]:
-    """The values of several reductions after one more element of each of their arrays, at a row and a column."""
+    """Adds one more element of each array, at a row and a column, to the values of several reductions."""
     found = list[SSAValue]()
     for reducer, own in zip(reducers, parts_of(reducers, so_far), strict=True):
         found += reducer.with_element(code, own, reducer.loaded(code, place))

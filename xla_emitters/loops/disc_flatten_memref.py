@@ -1,4 +1,4 @@
-"""Accesses of a fusion's loops become one-dimensional: an index says where an element is in its buffer.
+"""Makes accesses of a fusion's loops one-dimensional: an index is the element's position in its buffer.
 
     lmhlo.fusion {                                            %flat = memref.collapse_shape %x [[0, 1]]     before the fusion
       scf.parallel (%i) = (0) to (%n) step (1) {              lmhlo.fusion {
@@ -7,12 +7,12 @@
         %w = memref.load %y[%k, %j]                               %l = affine.linearize_index [%k, %j] by (%d)
                                                                   %w = memref.load %flat_y[%l]
 
-Buffers are row major without gaps, so the flat view is the same memory. What a linearization undoes is not computed: coordinates that a
-delinearization over equal sizes gave are the number that it was given, and the first of them that number divided by the sizes of the rest.
-Two sizes are equal if they are the same number, the same value, or the same expression of the program's symbols (`disc.sizes`). A size
-that a loop says is a multiple of a number (`%m = arith.andi %size, -4`) is taken from there by all indices, so that those who lower
-accesses see which addresses are aligned. Memory of a block or a thread, which is allocated in the loop, becomes one-dimensional too.
-Buffers of one dimension or none are left alone. Source: docs/reference/4 1.1, row 9; BladeDISC's disc-flatten-memref-access
+Buffers are row major without gaps, so the flat view is the same memory. A linearization that undoes a delinearization is not computed:
+coordinates from a delinearization over equal sizes give back its operand, its first k coordinates that operand divided by the other sizes.
+Two sizes are equal if they are the same number, the same value, or the same expression of the program's symbols (`disc.sizes`). If a loop
+marks a size as a multiple of a number (`%m = arith.andi %size, -4`), all indices use the marked value, so that later passes see which
+addresses are aligned. Memory of a block or a thread, which is allocated in the loop, becomes one-dimensional too.
+Buffers of one dimension or none are not changed. Source: docs/reference/4 1.1, row 9; BladeDISC's disc-flatten-memref-access
 (https://github.com/alibaba/BladeDISC).
 """
 
@@ -55,7 +55,7 @@ class DiscFlattenMemrefPass(KernelPass):
 
 
 class _Flattening:
-    """One fusion."""
+    """Flattens the accesses of one fusion."""
 
     def __init__(self, owner: DiscFlattenMemrefPass, fusion: FusionOp) -> None:
         self.owner = owner
@@ -80,7 +80,7 @@ class _Flattening:
         self.simplify_coordinates()
 
     def flat_view(self, buffer: SSAValue) -> SSAValue:
-        """The buffer as one dimension, made on the host."""
+        """The buffer as one dimension; the view is created on the host."""
         assert isa(buffer.type, MemRefType[Attribute])
         groups = ArrayAttr([ArrayAttr([IntegerAttr(dim, i64) for dim in range(buffer.type.get_num_dims())])])
         made = memref.CollapseShapeOp.create(
@@ -104,7 +104,7 @@ class _Flattening:
     # ------------------------------------------------------------------------------------------------ accesses
 
     def flatten(self, buffer: SSAValue, flat: SSAValue) -> None:
-        """Makes every access to a buffer inside the fusion one to its flat view."""
+        """Converts every access to a buffer inside the fusion to its flat view."""
         inner = self.inner_sizes(buffer)
         for use in [use for use in buffer.uses if self.fusion.is_ancestor(use.operation)]:
             op = use.operation
@@ -118,7 +118,7 @@ class _Flattening:
             _replace_indices(op, index)
 
     def inner_sizes(self, buffer: SSAValue) -> list[Number]:
-        """The sizes of all dimensions but the first, each the value that the fusion knows for that size, if there is one."""
+        """The sizes of all dimensions but the first, each as a value that the fusion has already, if there is one."""
         found = list[Number]()
         for dim, size in enumerate(self.sizes.of(buffer)[1:], 1):
             known = self.by_size.get(size) if size.value is None else size.value
@@ -143,7 +143,7 @@ class _Flattening:
     def merged(
         self, builder: Builder, indices: Sequence[SSAValue], inner: Sequence[Number]
     ) -> tuple[SSAValue, int] | None:
-        """One number for the first coordinates, and how many they are; None where a delinearization gave fewer than two of them."""
+        """One number for the leading coordinates, and their count; None unless at least two come from one delinearization."""
         source = indices[0].owner
         if not isinstance(source, DelinearizeIndexOp) or source.multi_index[0] is not indices[0]:
             return None
@@ -169,7 +169,7 @@ class _Flattening:
         return Size.constant(number) if isinstance(number, int) else self.sizes.number(number)
 
     def simplify_coordinates(self) -> None:
-        """Erases coordinates that no access needs any more, and the first size of the others, which decides nothing."""
+        """Erases unused delinearizations, and the first size of the others, which has no effect."""
         for op in list(self.fusion.walk(reverse=True)):
             if not isinstance(op, DelinearizeIndexOp):
                 continue
@@ -184,13 +184,13 @@ class _Flattening:
 
 
 def _take_multiples(loop: scf.ParallelOp, captured: set[SSAValue]) -> None:
-    """Where a loop has `and %size, -4`, which is the size, all of it takes that: it says which addresses 4 divides."""
+    """Replaces a size in a loop by its marked value `and %size, -4` (equal to it), which shows that 4 divides addresses."""
     for op in list(loop.walk()):
         if isinstance(op, arith.AndIOp) and op.lhs in captured and isinstance(op.rhs.owner, arith.ConstantOp):
             for moved in (op, op.rhs.owner):
                 moved.detach()
                 Rewriter.insert_op(moved, InsertPoint.at_start(loop.body.block))
-            # The host allocates shared memory: it knows the size.
+            # Shared memory is allocated with the host's value of the size.
             users = [inner for inner in loop.walk() if inner is not op and not isinstance(inner, memref.AllocOp)]
             op.lhs.replace_uses_with_if(op.result, lambda use, users=frozenset(users): use.operation in users)
 
@@ -204,7 +204,7 @@ def _accessed(op: Operation) -> SSAValue:
 
 
 def _replace_indices(op: Operation, index: SSAValue) -> None:
-    """Puts one index in the place of an access's indices, which are its last operands."""
+    """Replaces an access's indices, its last operands, by one."""
     count = len(op.indices)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
     op.operands = [*op.operands[: len(op.operands) - count], index]
 
@@ -214,7 +214,7 @@ def _has_coordinates(ir_type: Attribute) -> bool:
 
 
 def _flat(ir_type: MemRefType[Attribute]) -> MemRefType[Attribute]:
-    """The type of as many elements in one dimension."""
+    """The one-dimensional type with the same number of elements."""
     shape = ir_type.get_shape()
     count = DYNAMIC_INDEX if DYNAMIC_INDEX in shape else prod(shape)
     return MemRefType(ir_type.element_type, [count], memory_space=ir_type.memory_space)

@@ -1,4 +1,4 @@
-"""Ops that the runtime would carry out become fusions of one op, where a CPU's loops do it well.
+"""Puts ops that the runtime would execute into fusions of one op, if a CPU's loops are good at them.
 
     lmhlo.scatter %x, %i, %u -> %y          ->          "lmhlo.fusion"() <{fusion_name = "main_kLoop_scatter_cpu_0", kind = "kLoop"}> ({
                                                           lmhlo.scatter %x, %i, %u -> %y

@@ -12,11 +12,11 @@
         %b = gpu.block_id x
         ...
 
-What the body takes from outside becomes arguments, buffers first, each in the order of its first use; constants are copied into the kernel.
-Memory of a block that the body allocates becomes a `workgroup` buffer of the function. Where its size is known only at run time, it stays
-an allocation in the kernel, and the launch says how many bytes all of them take, each from an address on that 16 divides. The number of
-threads of a block is part of the kernel, that of blocks is not.
-Source: seed document, "ReviseGpuKernelOutliningPass" (what is before it); MLIR's gpu-kernel-outlining.
+Outside values that the body uses become arguments, buffers first, each in the order of its first use; constants are copied into the kernel.
+Shared memory that the body allocates becomes a `workgroup` buffer of the function. If its size is known only at run time, it remains
+an allocation in the kernel, and the launch passes the total size in bytes, each allocation aligned to 16. The number of
+threads of a block is part of the kernel, the number of blocks is not.
+Source: seed document, "ReviseGpuKernelOutliningPass" (the pass before it); MLIR's gpu-kernel-outlining.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from xla_emitters.rewrite.locations import located_builder
 
 CONTAINER = "gpu.container_module"
 SHARED_ALIGNMENT = 16
-"""Bytes that divide the address of each allocation in shared memory."""
+"""Alignment in bytes of each allocation in shared memory."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class DiscGpuKernelOutliningPass(KernelPass):
             op.attributes[CONTAINER] = UnitAttr()
 
     def outline(self, launch: LaunchOp, name: str) -> GpuModuleOp:
-        """Replaces the launch by one of the kernel that is returned, in its module."""
+        """Replaces the launch body by a kernel; returns its module."""
         body = launch.body.block
         sizes = [_constant(size) for size in (launch.blockSizeX, launch.blockSizeY, launch.blockSizeZ)]
         threads = [size for size in sizes if size is not None]
@@ -164,7 +164,7 @@ def _constant(value: SSAValue) -> int | None:
 
 
 def _copy_constants(launch: LaunchOp) -> None:
-    """Puts a copy of each constant of the outside at the start of the body."""
+    """Copies outside constants to the start of the body."""
     for value in captured_by(launch):
         owner = value.owner
         if isinstance(owner, Operation) and owner.has_trait(ConstantLike):
@@ -175,7 +175,7 @@ def _copy_constants(launch: LaunchOp) -> None:
 
 
 def _ids(launch: LaunchOp, block: Block) -> None:
-    """Ops that read ids and sizes at the end of `block`, in the place of the launch's arguments."""
+    """Inserts ops that read ids and sizes at the end of `block`, and replaces the launch's arguments by them."""
     arguments = launch.body.block.args
     builder = located_builder(InsertPoint.at_end(block), launch)
     for number, argument in enumerate(arguments):
@@ -190,4 +190,4 @@ READERS: tuple[type[gpu.BlockIdOp | gpu.ThreadIdOp | gpu.GridDimOp | gpu.BlockDi
     *(gpu.BlockIdOp, gpu.ThreadIdOp),
     *(gpu.GridDimOp, gpu.BlockDimOp),
 )
-"""What reads each three of the arguments of a launch's body."""
+"""The ops that read each three of the arguments of a launch's body."""

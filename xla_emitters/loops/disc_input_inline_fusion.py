@@ -1,4 +1,4 @@
-"""What a fusion's loops read and the fusion computes is computed in the loops; after this a fusion is loops alone.
+"""Replaces loads of buffers that the fusion itself computes by the code of the elements; afterwards a fusion contains loops only.
 
     lmhlo.fusion {                                         lmhlo.fusion {
       lmhlo.abs %x -> %t                                     scf.parallel (%i) = (0) to (%n) step (1) {
@@ -10,9 +10,9 @@
       }                                                      }
     }                                                      }
 
-Nothing else reads the intermediate buffers then (`disc-dead-temp-buffer-removal` removes them). Each element is computed once in a region,
-its operands before it, in the order in which they are needed: the seed's repeated search for the nearest producer and its cache of loads at
-equal indices give the same code. A fusion without results is erased. A result that no loop writes is an error of the schedule.
+The intermediate buffers are then not read any more (`disc-dead-temp-buffer-removal` removes them). Each element is computed once in a
+region, after its operands, in the order in which they are needed: the seed's repeated search for the nearest producer and its load cache
+at equal indices give the same code. A fusion without results is erased. A result that no loop writes is an error of the schedule.
 Source: seed document, "InputInlineFusion"; docs/reference/4 3.5.
 """
 

@@ -1,4 +1,4 @@
-"""A fusion's roots become loops, by a schedule that its roots decide.
+"""Lowers a fusion's roots to loops; the kinds of the roots determine the schedule.
 
     lmhlo.fusion {                                         lmhlo.fusion {
       lmhlo.abs %x -> %t                                     lmhlo.abs %x -> %t
@@ -11,16 +11,16 @@
                                                            }
 
     row reductions   column reductions   others   schedule
-    some             any                 any      "row1", a block for each row, or "row2", a warp: `disc.row_schedule` says which
+    some             any                 any      "row1", a block per row, or "row2", a warp per row, by `disc.row_schedule`
     none             some                any      "column"
     none             none                some     "loop"
-    and of kind "kStitch", whatever its roots: "stitch"
+    kind "kStitch", whatever its roots: "stitch"
 
 For a CPU (`target=cpu`) a block is one thread: a row of a row reduction ("row") or of a stitched fusion, a strip of columns. Ops that are
-fused for a CPU only may have a schedule of their own (`host_schedules`; sorts, random bits and windows in files of their own).
+fused only for a CPU may have a schedule of their own (`host_schedules`; sorts, random bits and windows in files of their own).
 
-Loops are executed one after the other, before the fusion's terminator. A root whose elements are read elsewhere in the fusion stays until
-its readers have its code (`disc-input-inline-fusion`); all other roots are erased. Fusions of the host are left as they are.
+Loops run one after the other, before the fusion's terminator. A root with readers in the fusion stays until
+these have been replaced by code (`disc-input-inline-fusion`); all other roots are erased. Fusions on the host are not changed.
 Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 and 3.5.
 """
 
@@ -66,7 +66,7 @@ SCHEDULES: Mapping[str, Schedule] = {
 class DiscLhloLegalizeToLoopPass(KernelPass):
     """See the file's head.
 
-    atomics  columns are reduced by atomic updates where there is an instruction, in no fixed order
+    atomics  reduce columns by atomic updates where there is an instruction: no fixed order
     target   "gpu" or "cpu"
     """
 
@@ -114,7 +114,7 @@ def schedule_of(fusion: FusionOp, roots: Sequence[BufferOp], *, is_cpu: bool = F
 
 
 def _is_needed(root: BufferOp, fusion: FusionOp) -> bool:
-    """Whether a loop, or an op that is still there, reads the root's result. A reduction's own loops may read what they wrote."""
+    """Whether a loop or a remaining op reads the root's result. A reduction's own loops may read what they wrote."""
     readers = [
         use.operation
         for buffer in root.outputs

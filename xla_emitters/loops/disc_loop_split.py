@@ -1,4 +1,4 @@
-"""The iterations of a fusion's loops are given to the blocks and threads of launches.
+"""Distributes the iterations of a fusion's loops over the blocks and threads of launches.
 
     lmhlo.fusion {                                     %grid = (%n - %lb + 256 * %step - 1) udiv (256 * %step)
       scf.parallel (%i) = (%lb) to (%n) step (%step)   %some = arith.cmpi ne, %grid, %c0
@@ -9,17 +9,17 @@
                                                          } {disc.name = "main_kLoop_add_0"}
                                                        }
 
-A loop of two variables says itself what its blocks and threads are: %i is the number of the block, %j, from 0 to a constant, that of the
-thread, and nothing is checked: a schedule that exchanges values within a block needs all of its threads.
+A loop of two variables specifies its blocks and threads: %i is the number of the block, %j, from 0 to a constant, the number of the
+thread. No bounds are checked: a schedule that exchanges values within a block needs all of its threads.
 
     scf.parallel (%i, %j) = (0, 0) to (%rows, 256) step (1, 1)      ->      blocks in (%rows, 1, 1) threads in (256, 1, 1)
 
-One of three variables has blocks beside and above each other. A grid has at most 65535 above each other: the schedule sees to it.
+A loop of three variables has a two-dimensional grid, with at most 65535 blocks in y, which the schedule ensures.
 
     scf.parallel (%t, %i, %j) = (0, 0, 0) to (%tiles, %n, 256) ...  ->      blocks in (%n, %tiles, 1) threads in (256, 1, 1)
 
-Several loops of a fusion become launches one after the other; what is between them computes numbers, on the host from now on. The fusion is
-gone: each launch has its name.
+Several loops of a fusion become launches one after the other; the ops between them compute numbers, now on the host. The fusion is
+erased: each launch gets its name.
 Source: seed document, "LoopSplitPass", and the bounds check that its TODO asks for; docs/reference/4 3.5.
 """
 
@@ -44,12 +44,12 @@ from xla_emitters.loops.schedule import SCHEDULE
 from xla_emitters.rewrite.kernel_pass import DevicePass
 
 THREADS = 256
-"""Threads of a block where a loop does not say it."""
+"""Threads of a block if the loop does not specify them."""
 
 
 @dataclass(frozen=True)
 class DiscLoopSplitPass(DevicePass):
-    """See the file's head. `device`: the GPU, which bounds the threads of a block."""
+    """See the file's head. `device`: the GPU, which limits the threads of a block."""
 
     name = "disc-loop-split"
 
@@ -61,7 +61,7 @@ class DiscLoopSplitPass(DevicePass):
                 self.skip(fusion, "it has no loops")
 
     def split(self, fusion: FusionOp, loops: Sequence[scf.ParallelOp]) -> None:
-        """Puts a launch for each loop, and what is between them, before the fusion, and erases it."""
+        """Inserts a launch for each loop, and the ops between loops, before the fusion, and erases it."""
         name = fusion.fusion_name.data if fusion.fusion_name else "fusion"
         names = [name] if len(loops) == 1 else [f"{name}_{number}" for number in range(len(loops))]
         made = iter(names)
@@ -128,11 +128,11 @@ class DiscLoopSplitPass(DevicePass):
 
 AXES = "xyz"
 IDS = tuple(f"{what}_{axis}" for what in ("block", "thread", "blocks", "threads") for axis in AXES)
-"""What a launch's body takes: ids, then sizes."""
+"""Arguments of a launch's body: ids, then sizes."""
 
 
 def _blocks(host: IndexCode, count: Number, span: Number) -> Number:
-    """How many blocks of `span` iterations `count` iterations are, rounded up; neither is negative."""
+    """Number of blocks of `span` iterations for `count` iterations, rounded up; neither is negative."""
     if isinstance(span, int) and span == 1:
         return count
     last = host.subtract(host.add(count, span), 1)
@@ -142,7 +142,7 @@ def _blocks(host: IndexCode, count: Number, span: Number) -> Number:
 
 
 def _number(value: SSAValue) -> Number:
-    """A constant as a number, another value as it is."""
+    """A constant as a number; another value unchanged."""
     owner = value.owner
     if isinstance(owner, arith.ConstantOp):
         return owner.value.value.data  # pyright: ignore[reportAttributeAccessIssue, reportReturnType, reportUnknownMemberType, reportUnknownVariableType]
@@ -150,7 +150,7 @@ def _number(value: SSAValue) -> Number:
 
 
 def _move(loop: scf.ParallelOp, target: Block, places: Sequence[SSAValue]) -> None:
-    """Moves the loop's body but for its terminator to the end of `target`, at these values of its variables."""
+    """Moves the loop's body without its terminator to the end of `target`, with its variables replaced by `places`."""
     source = loop.body.block
     for argument, place in zip(source.args, places, strict=True):
         if place.name_hint is None or argument.name_hint:

@@ -1,16 +1,16 @@
-"""Kernels with the same code become one: the layers of a model launch the same few kernels.
+"""Merges kernels with equal code: the layers of a model launch the same few kernels.
 
     gpu.launch_func @add_0::@add_0 ... args(%x, %y, %n)                gpu.launch_func @add_0::@add_0 ... args(%x, %y, %n)
     gpu.launch_func @add_7::@add_7 ... args(%u, %v, %m)           ->   gpu.launch_func @add_0::@add_0 ... args(%u, %v, %m)
     gpu.module @add_0 { gpu.func @add_0 ... }                          gpu.module @add_0 { gpu.func @add_0 ... }
     gpu.module @add_7 { gpu.func @add_7 ... }
 
-Two kernels are equal when they have the same ops with the same attributes on the same values, in the same order, and parameters of the same
-types and attributes: names and locations do not count. The first stays, with its name, and says where only its own ops are from. Ops in
-another order are other code, and parameters in another order are not matched.
+Two kernels are equal if they have the same ops with the same attributes on the same values, in the same order, and parameters of the same
+types and attributes; names and locations are ignored. The first stays, with its name and its own locations. The same ops in
+another order are different code, and parameters in another order are not matched.
 
-A program of 12 layers is compiled as fast as one of one layer: what is behind this pass sees each kernel once.
-Why right: a kernel is a function of its arguments, and a launch still passes its own.
+A program of 12 layers compiles as fast as one of one layer, since later passes see each kernel once.
+Correctness: a kernel is a function of its arguments, and each launch still passes its own.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class DiscMergeEqualKernelsPass(KernelPass):
 
 
 def _code(op: Operation, numbers: dict[SSAValue | Block, int]) -> Iterator[object]:
-    """An op without its name and location, equal for equal ones: values and blocks are the numbers in which they are met first."""
+    """An op without its name and location, comparable: values and blocks are numbered in the order in which they occur."""
 
     def number(part: SSAValue | Block) -> int:
         return numbers.setdefault(part, len(numbers))

@@ -1,4 +1,4 @@
-"""The loop over all elements becomes one over rows, of which each is a loop over its elements: for a CPU.
+"""Splits the loop over all elements into a loop over rows with an inner loop over a row's elements: for a CPU.
 
     scf.parallel (%i) = (0) to (%n) step (1) {                scf.parallel (%row, %thread) = (0, 0) to (%b, 1) step (1, 1) {
       %d:2 = affine.delinearize_index %i into (%b, 32)          scf.for %j = 0 to 32 step 1 {
@@ -6,11 +6,11 @@
     } {disc.schedule = "loop"}                                  }
                                                               } {disc.schedule = "loop"}
 
-Nothing is divided in the inner loop, and elements next to each other have indices next to each other: LLVM can vectorize it. Rows are
-those of the coordinates that the body asks for first, of an array with as many elements as the loop has iterations: %n is %b * 32. Others
-are computed from the number of the element, which is %row * 32 + %j. A loop that needs no such coordinates stays one loop.
+The inner loop has no divisions, and adjacent elements have adjacent indices, so LLVM can vectorize it. The rows are those of the first
+coordinates that the body needs, of an array with as many elements as the loop has iterations: %n is %b * 32. Other coordinates
+are computed from the number of the element, which is %row * 32 + %j. A loop that needs no such coordinates remains one loop.
 
-Every loop then has two variables, of which the second has one value: a block is one thread.
+Every loop then has two variables, the second with one value: a block is one thread.
 Source: docs/reference/4 3.5 (the loop schedule).
 """
 
@@ -103,7 +103,7 @@ class DiscNestLoopsPass(KernelPass):
 
 
 def _count(sums: Sums, coordinates: DelinearizeIndexOp) -> Sum:
-    """The elements of the array whose coordinates these are."""
+    """The number of elements of the array with these coordinates."""
     total = Sum(1)
     for size in coordinates.basis:
         total = total * (Sum(size) if isinstance(size, int) else sums.of(size))

@@ -1,4 +1,4 @@
-"""A kernel takes what it can use: a pointer for each buffer of the device, and numbers; what is in the host's memory is read by the host.
+"""Reduces a kernel's arguments to pointers to device buffers, and numbers; the host reads lists in its memory for it.
 
     gpu.launch_func @k::@k ... args(%x, %shape, %n, %m)                    %shape: memref<2xi32, "cpu">; %n and %m are one size
       gpu.func @k(%x: memref<?xf32, "gpu">, %shape: memref<2xi32, "cpu">, %n: index, %m: index) kernel
@@ -9,9 +9,9 @@
       gpu.func @k(%x: memref<?xf32, "gpu">, %s0: i32, %s1: i32, %n: index) kernel
 
 A list of the host is replaced in place by its elements, in order; the kernel reads it at constant indices, and its size is part of its
-type. Of arguments that are one value, or one expression of the program's symbols, the first is kept; arguments that the kernel does not
-use are dropped. The order of the others stays. Where each buffer that the kernel writes was allocated by this program and is passed once,
-no other argument points into it: they are all marked `llvm.noalias`.
+type. Of equal arguments (one value, or one expression of the program's symbols) the first is kept; unused arguments are
+dropped. The order of the others stays. If each buffer that the kernel writes is allocated by this program and passed once,
+no other argument aliases it: all of these are marked `llvm.noalias`.
 Source: seed document, "ReviseGpuKernelOutliningPass"; docs/reference/4 3.7.
 """
 
@@ -48,7 +48,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 
 NO_ALIAS = "llvm.noalias"
 MOST_ELEMENTS = 64
-"""Of a list of the host that becomes arguments."""
+"""Largest number of elements of a host list that is passed as arguments."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class DiscReviseGpuKernelOutliningPass(KernelPass):
             _set_argument_attributes(made, function)
 
     def read_lists(self, launch: gpu.LaunchFuncOp, function: FuncOp) -> gpu.LaunchFuncOp:
-        """Passes the elements of each list of the host in its place; returns the launch that does."""
+        """Replaces each host list among the arguments by its elements; returns the new launch."""
         block = function.body.block
         host = IndexCode(Builder(InsertPoint.before(launch)), launch.location)
         operands, number = list[SSAValue](), 0
@@ -93,7 +93,7 @@ class DiscReviseGpuKernelOutliningPass(KernelPass):
         return _relaunched(launch, function, operands)
 
     def replace_load(self, op: object, found: dict[tuple[int, ...], BlockArgument]) -> None:
-        """A load at constant indices is the argument with that element."""
+        """Replaces a load at constant indices by the argument for that element."""
         assert isinstance(op, memref.LoadOp | memref.StoreOp)
         indices = [_constant(index) for index in op.indices]
         place = tuple(index for index in indices if index is not None)
@@ -103,7 +103,7 @@ class DiscReviseGpuKernelOutliningPass(KernelPass):
 
 
 def _merge(launch: gpu.LaunchFuncOp, function: FuncOp, sizes: BufferSizes) -> gpu.LaunchFuncOp:
-    """Drops arguments that are not used, and keeps one of those that are equal; returns the launch that passes the rest."""
+    """Drops unused arguments and duplicates; returns the launch with the rest."""
     block, launch_operands = function.body.block, list(launch.kernelOperands)
     kept, first = list[SSAValue](), dict[object, BlockArgument]()
     for value, argument in zip(launch_operands, block.args[: len(launch_operands)], strict=True):
@@ -123,7 +123,7 @@ def _merge(launch: gpu.LaunchFuncOp, function: FuncOp, sizes: BufferSizes) -> gp
 
 
 def _set_argument_attributes(launch: gpu.LaunchFuncOp, function: FuncOp) -> None:
-    """Says of the buffers that nothing else points into them while the kernel runs, where that is known."""
+    """Marks buffers that are known not to be aliased while the kernel runs."""
     written = {_root(value) for value in written_by(function, launch)}
     roots = [_root(value) for value in launch.kernelOperands if isinstance(value.type, MemRefType)]
     is_apart = all(isinstance(root.owner, memref.AllocOp) and roots.count(root) == 1 for root in written)
@@ -135,7 +135,7 @@ def _set_argument_attributes(launch: gpu.LaunchFuncOp, function: FuncOp) -> None
 
 
 def _key(value: SSAValue, sizes: BufferSizes) -> object:
-    """Equal for values that are equal; another view of one buffer in the same form is the same pointer."""
+    """A key that is equal for equal values; views of one buffer in the same form have the same pointer."""
     if isinstance(value.type, IndexType):
         return sizes.number(value)
     if isinstance(value.owner, memref.CollapseShapeOp):
@@ -144,7 +144,7 @@ def _key(value: SSAValue, sizes: BufferSizes) -> object:
 
 
 def _relaunched(launch: gpu.LaunchFuncOp, function: FuncOp, operands: list[SSAValue]) -> gpu.LaunchFuncOp:
-    """Replaces the launch by one with these arguments; the function's type follows its block."""
+    """Replaces the launch by one with these arguments, and updates the function's type."""
     types = [argument.type for argument in function.body.block.args[: len(operands)]]
     function.function_type = FunctionType.from_lists(types, [])
     made = gpu.LaunchFuncOp(
@@ -167,7 +167,7 @@ def written_by(function: FuncOp, launch: gpu.LaunchFuncOp) -> list[SSAValue]:
 
 
 def _root(value: SSAValue) -> SSAValue:
-    """The buffer whose memory a view has."""
+    """The buffer that a view refers to."""
     while isinstance(value.owner, memref.CollapseShapeOp | IncRefOp):
         value = value.owner.operands[0]
     return value

@@ -1,4 +1,4 @@
-"""Elements beside each other, which a thread computes one by one, are loaded and stored together.
+"""Combines loads and stores of adjacent elements, which a thread accesses one by one, into vector accesses.
 
     scf.for %v = 0 to 4 {                                  %a = vector.load %x[%i] {alignment = 16} : memref<?xf32>, vector<4xf32>
       %j = arith.addi %i, %v                               %0 = vector.extract %a[0]
@@ -7,13 +7,13 @@
       memref.store %1, %y[%j]                              %b = vector.from_elements %1, %3, %5, %7
     } {disc.vector}                                        vector.store %b, %y[%i] {alignment = 16} : memref<?xf32>, vector<4xf32>
 
-A schedule marks the loop over such elements (`disc.vector`), which is written out here. Accesses to one buffer whose indices are i, i + 1
-... become one of up to 16 bytes if i is surely a multiple of their number: buffers begin at a multiple of 16 bytes. What is known of an
-index is a sum of products: sizes that a loop takes as multiples (`%m = arith.andi %size, -4`) divide what they are factors of, and of a
-number that 4 divides, the next three have the same coordinates but for the last one, where 4 divides the last size.
+A schedule marks the loop over such elements (`disc.vector`); this pass unrolls it. Accesses to one buffer at indices i, i + 1
+... become one of up to 16 bytes if i is provably a multiple of their number: buffers are aligned to 16 bytes. An index is
+analysed as a sum of products: sizes that a loop marks as multiples (`%m = arith.andi %size, -4`) divide the products that contain them, and
+for a number divisible by 4, the next three have the same coordinates but for the last one, if 4 divides the last size.
 
-Loads move up to the first of them, stores down to the last, over nothing that accesses the same buffer otherwise. Accesses in branches
-stay. Elements of less than a byte, complex ones and those of eight-bit floats are left alone, and so is a loop that would become too long.
+Loads move up to the first of them, stores down to the last, but not over other accesses to the same buffer. Accesses in branches
+are not changed, nor are elements of less than a byte, complex ones and eight-bit floats, nor a loop that would become too long.
 Source: docs/reference/2 3.3 (vectorize-loads-stores, for tensors); BladeDISC's disc-loop vectorization
 (https://github.com/alibaba/BladeDISC).
 """
@@ -55,7 +55,7 @@ from xla_emitters.rewrite.locations import locate
 from xla_emitters.rewrite.unrolling import unroll_fully
 
 MOST_OPS = 4000
-"""Of a loop that is written out."""
+"""Limit of ops of a loop that is unrolled."""
 ACCESS_BYTES = 16
 Access: TypeAlias = memref.LoadOp | memref.StoreOp
 
@@ -74,7 +74,7 @@ class DiscVectorizeAccessesPass(KernelPass):
                     self.vectorize(inner)
 
     def vectorize(self, loop: scf.ForOp) -> None:
-        """Writes the loop out and joins its accesses."""
+        """Unrolls the loop and combines its accesses."""
         width = number_of(loop.ub) or 0
         if width * sum(1 for _ in loop.body.walk()) > MOST_OPS:
             return self.skip(loop, f"{width} copies of it are more than {MOST_OPS} ops")
@@ -113,7 +113,7 @@ def _join_loads(ops: Iterable[Operation], sums: Sums) -> None:
 
 
 def _close(open_ones: dict[tuple[SSAValue, Sum], list[memref.LoadOp]], op: Operation, sums: Sums) -> None:
-    """Loads of a buffer that an op, or one in it, writes are not moved over it."""
+    """Ends the groups of loads that may not move over an op, because it (or an op in it) writes their buffer."""
     written = {written_buffer(inner) for inner in op.walk()}
     for key in [key for key in open_ones if key[0] in written]:
         _load_together(open_ones.pop(key), sums)
@@ -123,7 +123,7 @@ def _join_stores(ops: Iterable[Operation], sums: Sums) -> None:
     open_ones = dict[tuple[SSAValue, Sum], list[memref.StoreOp]]()
     for op in ops:
         if op.parent is None:
-            continue  # a load that is joined with others
+            continue  # a load that is combined with others
         accessed = {buffer for inner in op.walk() for buffer in inner.operands if isinstance(buffer.type, MemRefType)}
         own = None
         if isinstance(op, memref.StoreOp) and _elements_an_access(op) > 1:
@@ -136,7 +136,7 @@ def _join_stores(ops: Iterable[Operation], sums: Sums) -> None:
 
 
 def _elements_an_access(op: Access) -> int:
-    """How many elements one access can have; 1 where an element is not loaded with others."""
+    """How many elements one access can have; 1 for elements that cannot be combined."""
     element = op.value.type if isinstance(op, memref.StoreOp) else op.res.type
     return ACCESS_BYTES * 8 // _bits(element) if len(op.indices) == 1 and _is_plain(element) else 1
 
@@ -152,7 +152,7 @@ def _bits(element: Attribute) -> int:
 
 
 def _rows(group: Sequence[Access], sums: Sums) -> Iterable[list[Access]]:
-    """The accesses of one buffer, at indices that differ by numbers, in runs that become one access each."""
+    """The accesses of one buffer, at indices with constant differences, in runs that become one access each."""
     places = dict[int, Access]()
     for op in group:
         places.setdefault(sums.of(op.indices[0]).constant, op)
@@ -189,7 +189,7 @@ def _load_together(group: Sequence[memref.LoadOp], sums: Sums) -> None:
 
 def _store_together(group: Sequence[memref.StoreOp], sums: Sums) -> None:
     if len({sums.of(op.indices[0]).constant for op in group}) < len(group):
-        return  # the later one of two stores to a place counts
+        return  # of two stores to one index, the later one counts
     for row in _rows(group, sums):
         last = max(row, key=group.index)  # pyright: ignore[reportArgumentType]
         first = row[0]

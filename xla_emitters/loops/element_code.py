@@ -1,4 +1,4 @@
-"""The code of one element of a buffer op: what it computes from elements of the buffers that it reads.
+"""Emits one element of a buffer op's result from elements of the buffers that it reads.
 
     element(code, lmhlo.add %x, %y -> %z, [%i, %j])
         %0 = memref.load %x[%i, %j]
@@ -7,7 +7,7 @@
 
 An elementwise op emits itself (`emit_element` of its class in `hlo`); an op that moves elements has a rule in `index_rules`, because its
 indices depend on sizes that are known only at run time. Ops of `host_elements` are in fusions for a CPU only. Operands are read by
-`KernelCode.load`, which loads them, or computes them where their producer is known.
+`KernelCode.load`, which loads them, or computes them if it knows their producer.
 Source: docs/reference/4 1.3 and 3.5.
 """
 
@@ -39,7 +39,7 @@ ELSEWHERE = {
     "scatter": "the runtime's scatter",
     "sort": "the runtime's sort",
 }
-"""What computes an op that has no code of one element; the runtime, if it is not here."""
+"""Opcode without element code -> what computes it; others: the runtime."""
 
 
 def has_element_code(op: BufferOp) -> bool:
@@ -50,7 +50,7 @@ def has_element_code(op: BufferOp) -> bool:
 
 
 def element(code: KernelCode, op: BufferOp, indices: Sequence[SSAValue]) -> SSAValue:
-    """One element of the result of `op`, in the form in which kernels compute.
+    """Emits one element of the result of `op`, in the types that kernels compute with.
 
     raises   Unsupported for an op without code of one element; it names what computes that op
     """
@@ -75,9 +75,9 @@ def element(code: KernelCode, op: BufferOp, indices: Sequence[SSAValue]) -> SSAV
 
 @dataclass(frozen=True)
 class Computed:
-    """A `Producer`: an element of the buffer that `op` writes is computed.
+    """A `Producer` that computes an element of the buffer that `op` writes.
 
-    What an element always reads is computed before it, from a list and not by recursion: a chain of ops may be longer than Python's stack.
+    Elements that are always read are computed first, from a list and not by recursion: a chain of ops may be longer than Python's stack.
     """
 
     op: BufferOp
@@ -99,7 +99,7 @@ class Computed:
         return value
 
     def missing(self, code: KernelCode, indices: tuple[SSAValue, ...]) -> list[tuple[Computed, tuple[SSAValue, ...]]]:
-        """The elements that are to be computed before this one."""
+        """The elements that must be computed before this one."""
         found = list[tuple[Computed, tuple[SSAValue, ...]]]()
         for buffer, at in _reads(code, self.op, indices):
             producer = code.producers.get(buffer)
@@ -109,7 +109,7 @@ class Computed:
 
 
 def _reads(code: KernelCode, op: BufferOp, indices: tuple[SSAValue, ...]) -> list[Read]:
-    """Elements that an element of `op` always reads, as far as their indices depend on no other element."""
+    """Elements that an element of `op` always reads, if their indices depend on no other element."""
     with code.located(op.location):
         e = BufferElement(code, op, indices)
         if is_elementwise(e.hlo):

@@ -81,11 +81,11 @@ class BufferElement:
         return self.code.numbers.sizes(self.op.inputs[i])
 
     def lists(self, name: str) -> tuple[int, ...]:
-        """The property's list of numbers."""
+        """The list of numbers in the property `name`."""
         return integers(self.hlo.properties.get(name))  # pyright: ignore[reportArgumentType]
 
     def held(self, i: int, *indices: int) -> Number:
-        """An element of operand `i`, which has integers: of the host, or of the device."""
+        """An element of operand `i`, an integer list in the host's or the device's memory, as a number."""
         buffer = self.op.inputs[i]
         if space_of(buffer.type) == HOST:
             return self.code.numbers.held(buffer, *indices)

@@ -1,13 +1,13 @@
-"""The code of one element of ops that a kernel computes on a CPU only: each element is a loop of its own.
+"""Element code of ops that only a CPU's kernels compute: each element is a loop of its own.
 
     map              the computation of the operands' elements
-    reduce_window    a = init; for each place of the window that is inside the array: a = body(a, x[place])
-                     of an array without gaps (no base dilation, window dilation 1) the loop has only the places inside:
+    reduce_window    a = init; for each position of the window that is inside the array: a = body(a, x[position])
+                     without gaps (no base dilation, window dilation 1) the loop visits only the positions inside:
                        for %w = max(0, low - %i * stride) to min(size, n + low - %i * stride)
 
-Elements of a window are combined in row-major order, in the array's own type, as the op says. `dynamic_reduce_window` has its window in
+Elements of a window are combined in row-major order, in the array's own type, as the op defines. `dynamic_reduce_window` has its window in
 operands: a dilation that is not positive there counts as 1.
-On a GPU these stay with the runtime's library: one thread an element reads far too much.
+On a GPU the runtime's library computes these: one thread per element would read far too much.
 Source: StableHLO specification, "map", "reduce_window".
 """
 
@@ -39,7 +39,7 @@ def has_host_element(op: BufferOp) -> bool:
 
 
 def computation_of(op: BufferOp) -> ComputationOp:
-    """What an op calls for elements."""
+    """The computation that an op calls for elements."""
     made = op.as_hlo()
     assert isinstance(made, MapOp | ReduceWindowOp | DynamicReduceWindowOp)
     return find_computation(op, made.to_apply)
@@ -79,7 +79,7 @@ def window_of(e: BufferElement) -> list[Along]:
 
 
 def window_on_host(numbers: BufferNumbers, op: BufferOp) -> list[Along]:
-    """The same before the fusion. A window in the device's memory has no numbers there: its sizes are 0."""
+    """The window of an op as host values before the fusion. A window in the device's memory has no host values: its sizes are 0."""
     lists = op.inputs[len(op.inputs) - len(DynamicReduceWindowOp.WINDOW) :]
     is_known = "window" in op.properties or all(space_of(buffer.type) == HOST for buffer in lists)
 

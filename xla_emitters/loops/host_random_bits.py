@@ -1,12 +1,12 @@
-"""The schedule of random bits on a CPU: counters of Philox or ThreeFry, one after the other, so that LLVM takes several at once.
+"""The schedule of random bits on a CPU: counters of Philox or ThreeFry in sequence, so that LLVM can vectorize over them.
 
     lmhlo.rng_bit_generator %state -> %new, %bits
       parallel of one:                    %new = the state, its counter advanced
       parallel for each CHUNK counters:   for each counter: its words, which are the next elements of %bits
-      parallel of one:                    the elements that the last words are too many for
+      parallel of one:                    the last elements, fewer than the words of a counter
 
-What the words are and where they go is said in `library/random_bits`, which has the same bits. A state is two u64, of Philox three
-too; any other stays with the runtime, as do elements that are no integers.
+`library/random_bits` defines the words and their order, and computes the same bits. A state is two u64, for Philox also
+three; other states are left to the runtime, as are elements that are no integers.
 Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011); StableHLO specification, "rng_bit_generator".
 """
 
@@ -28,17 +28,17 @@ from xla_emitters.loops.schedule import FusionLoops
 
 NAME = "loop"
 CHUNK = 4096
-"""Counters of one iteration that threads share."""
+"""Counters of one iteration, the unit that threads share."""
 THREEFRY = "rng_three_fry"
 WORDS = {True: 2, False: 4}
-"""Words of a counter: of ThreeFry, of Philox."""
+"""Words of a counter: ThreeFry, Philox."""
 ROUNDS = 10
 GROUPS = 5
-"""Rounds of Philox; of ThreeFry groups of four."""
+"""Rounds of Philox; groups of four rounds of ThreeFry."""
 
 
 def has_random_schedule(op: BufferOp) -> bool:
-    """Whether its state and its elements are known here."""
+    """Whether the types of its state and its elements are supported here."""
     state, bits = (tensor_of(buffer.type) for buffer in op.outputs)
     element, words = dtype_of(bits.element_type), dtype_of(state.element_type)
     is_integer = element.kind in (Kind.SIGNED, Kind.UNSIGNED) and element.bits in (8, 16, 32, 64)
@@ -92,7 +92,7 @@ def emit_random_bits(fusion: FusionLoops) -> None:
 
 @dataclass(frozen=True)
 class _State:
-    """Halves of the key, and the counter that the first words are of: low, high half of 128 bits."""
+    """Halves of the key, and the counter of the first words: low and high half of 128 bits."""
 
     key: tuple[SSAValue, SSAValue]
     low: SSAValue
@@ -100,11 +100,11 @@ class _State:
 
 
 class _Generator:
-    """One op.
+    """One op's parameters.
 
-    count                how many elements
-    elements_of_counter  that the words of a counter make
-    is_split             whether the two words of a counter are apart: of ThreeFry, where an element is one word
+    count                number of elements
+    elements_of_counter  number of elements made from the words of one counter
+    is_split             whether the two words of a counter are stored apart: ThreeFry with one-word elements
     """
 
     def __init__(self, fusion: FusionLoops, root: BufferOp) -> None:
@@ -149,7 +149,7 @@ class _Generator:
     # ---------------------------------------------------------------------------------------------------------- values
 
     def values(self, code: KernelCode, state: _State, number: SSAValue) -> list[SSAValue]:
-        """The elements that the counter of that number gives, in order."""
+        """The elements of counter `number`, in order."""
         words = self._words(code, state, number)
         if self.element.bits <= 32:
             return words
@@ -160,7 +160,7 @@ class _Generator:
         ]
 
     def store(self, code: KernelCode, value: SSAValue, place: Number) -> None:
-        """Writes an element, which has the low bits of the value."""
+        """Writes an element: the low bits of the value."""
         width = IntegerType(self.element.bits)
         if value.type != width:
             value = code.insert(arith.TruncIOp(value, width)).result
@@ -178,7 +178,7 @@ class _Generator:
     # ----------------------------------------------------------------------------------------------------- split words
 
     def _split(self, code: KernelCode) -> tuple[Number, Number, Number]:
-        """Elements before, along and behind the dimension in which first and second words take turns."""
+        """Elements before, along and behind the dimension along which first and second words alternate."""
         index, sizes = code.index, self._sizes or (1,)
         largest: Number = sizes[0]
         for size in sizes[1:]:
@@ -191,7 +191,7 @@ class _Generator:
         def chosen(found: tuple[Number, ...], is_it: SSAValue, other: tuple[Number, ...]) -> tuple[Number, ...]:
             return tuple(index.select(is_it, a, b) for a, b in zip(found, other, strict=True))
 
-        # From the last dimension to the first, the largest; then, before all of these, those of even size.
+        # First the largest dimension, from last to first; dimensions of even size, tested after, take precedence.
         best: tuple[Number, ...] = parts(len(sizes) - 1)
         for along in reversed(range(len(sizes) - 1)):
             best = chosen(parts(along), index.compare("eq", sizes[along], largest), best)
@@ -207,7 +207,7 @@ class _Generator:
         return total
 
     def write_split(self, code: KernelCode) -> None:
-        """Writes all elements where the words of a counter are beside each other in one dimension."""
+        """Writes all elements if the words of a counter are adjacent along one dimension."""
         before, size, behind = self._split(code)
         state, half = self.state(code), code.index.quotient(code.index.add(size, 1), 2)
 

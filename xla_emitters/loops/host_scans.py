@@ -1,16 +1,16 @@
-"""The schedule of windows on a CPU: a cumulative op is one pass over its array.
+"""The schedule of windows on a CPU: a cumulative op is computed in one pass over its array.
 
     lmhlo.reduce_window %x, %init -> %y                  parallel for each row along d, if the window is a prefix or a suffix of rows:
                                              ->            a = init;  for i in 0 .. n:  a = body(a, x[i]);  y[i] = a
-                                                         parallel for each element, if it is neither: as `host_elements`
+                                                         parallel for each element, otherwise: as `host_elements`
 
-    prefix    element i sees 0 .. i       size >= n, low = size - 1             the same operations in the same order as the op says
-    suffix    element i sees i .. n - 1   size >= n, low = 0                    from the end: only for a body that commutes, where the
-                                                                                order of a sum of floats is another one
+    prefix    element i reads 0 .. i      size >= n, low = size - 1             the same operations in the same order as defined by the op
+    suffix    element i reads i .. n - 1  size >= n, low = 0                    from the end: only for a commutative body, as the order
+                                                                                of a sum of floats differs
     both      size 1, no padding along all other dimensions; no stride, no dilation; as many elements as the array has
 
-JAX exports cumsum, cummax ... as such windows, whose sizes are known when the program runs. So the host decides which of the loops has
-blocks. Of a window that cannot be as large as the array there is one loop only.
+JAX exports cumsum, cummax ... as such windows, with sizes known at run time. So the host decides which of the loops has
+blocks. A window that cannot be as large as the array has one loop only.
 Source: StableHLO specification, "reduce_window"; G. Blelloch, "Prefix sums and their applications" (1990).
 """
 
@@ -32,7 +32,7 @@ from xla_emitters.loops.schedule import FusionLoops
 
 NAME = "loop"
 COMMUTING = frozenset(f"hlo.{name}" for name in ("add", "and", "maximum", "minimum", "multiply", "or", "xor"))
-"""Bodies that may take their elements in any order."""
+"""Bodies that may combine their elements in any order."""
 
 
 def emit_windows(fusion: FusionLoops) -> None:
@@ -51,7 +51,7 @@ def emit_windows(fusion: FusionLoops) -> None:
     host, first = fusion.numbers.code, sizes[0] if sizes else 1
     for holds in is_scan:
         first = host.insert(arith.SelectOp(holds, host.value(0), host.value(first)))
-    # Not its bound alone: loops over rows take theirs from the coordinates (`disc-nest-loops`).
+    # Not its bound alone: `disc-nest-loops` takes the bounds of loops over rows from the coordinates.
     left = [first, *sizes[1:]] if sizes else []
 
     def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
@@ -62,7 +62,7 @@ def emit_windows(fusion: FusionLoops) -> None:
 
 
 def _may_be_whole(size: Number, of: Number) -> bool:
-    """Whether a window of this size may see all of a dimension, at sizes that a program is called with."""
+    """Whether a window of this size may cover all of a dimension, for some run-time sizes."""
     return not isinstance(size, int) or (isinstance(of, int) and size >= of > 1)
 
 
@@ -71,7 +71,7 @@ def _may_be_one(size: Number) -> bool:
 
 
 def _scans(fusion: FusionLoops, root: BufferOp, window: Sequence[Along], dim: int) -> list[SSAValue]:
-    """Writes the loops of a scan along a dimension, from the front and from the end; the host's i1 that say which one runs."""
+    """Writes the loops of a scan along a dimension, forwards and backwards; returns the host's i1 that say which one runs."""
     host, sizes = fusion.numbers.code, fusion.numbers.sizes(root.inputs[0])
     results, along, size = fusion.numbers.sizes(root.outputs[0]), window[dim], sizes[dim]
 
@@ -87,7 +87,7 @@ def _scans(fusion: FusionLoops, root: BufferOp, window: Sequence[Along], dim: in
     found = [_every(fusion, [*holds, is_prefix])]
     _scan(fusion, root, dim, found[0], is_reversed=False)
     if commutes(computation_of(root)):
-        # A window of one element is both.
+        # A window of one element is both prefix and suffix.
         is_other = compare("ne", along.low, host.subtract(along.size, 1))
         found.append(_every(fusion, [*holds, compare("eq", along.low, 0), is_other]))
         _scan(fusion, root, dim, found[1], is_reversed=True)
@@ -102,7 +102,7 @@ def _every(fusion: FusionLoops, conditions: Sequence[SSAValue]) -> SSAValue:
 
 
 def commutes(computation: ComputationOp) -> bool:
-    """Whether a body is one op that takes its elements in any order."""
+    """Whether a body is one op that may combine its elements in any order."""
     root = computation.root.owner
     if not isinstance(root, HloOp) or root.name not in COMMUTING:
         return False
@@ -111,11 +111,11 @@ def commutes(computation: ComputationOp) -> bool:
 
 
 def _scan(fusion: FusionLoops, root: BufferOp, dim: int, holds: SSAValue, *, is_reversed: bool) -> None:
-    """The loop of each row; none where `holds` does not."""
+    """The loop of each row; without blocks if `holds` is false."""
     host, (array, init), buffer = fusion.numbers.code, root.inputs[:2], root.outputs[0]
     sizes, combine = fusion.numbers.sizes(array), computation_of(root)
     first, *others = [size for at, size in enumerate(sizes) if at != dim] or [1]
-    # Not the loop's bound alone: loops over rows take theirs from the coordinates (`disc-nest-loops`).
+    # Not the loop's bound alone: `disc-nest-loops` takes the bounds of loops over rows from the coordinates.
     rows = [host.insert(arith.SelectOp(holds, host.value(first), host.value(0))), *others]
 
     def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:

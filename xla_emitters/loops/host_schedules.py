@@ -1,4 +1,4 @@
-"""Schedules of ops that are loops on a CPU only; written here: what updates an array at places that data say.
+"""Schedules of ops that are loops only on a CPU; in this file: ops that update an array at indices computed from data.
 
     scatter %x, %i, %u -> %y                        select_and_scatter %x, %s, %init -> %y
       parallel: %y[...] = %x[...]                     parallel: %y[...] = %init
@@ -85,7 +85,7 @@ def _fits(op: BufferOp) -> bool:
 
 
 def _computations(op: BufferOp) -> list[ComputationOp]:
-    """What is called: of a selection first what selects."""
+    """The called computations; for select_and_scatter, first `select`."""
     made = op.as_hlo()
     if isinstance(made, ScatterOp):
         return [find_computation(op, made.to_apply)]
@@ -94,7 +94,7 @@ def _computations(op: BufferOp) -> list[ComputationOp]:
 
 
 def _fill(fusion: FusionLoops, source: int, *, is_scalar: bool) -> None:
-    """The loop that gives the result its first elements: those of an operand."""
+    """The loop that initializes the result with elements of an operand."""
     (root,) = fusion.roots
     (buffer,) = root.outputs
     if buffer is root.inputs[source]:
@@ -110,7 +110,7 @@ def _fill(fusion: FusionLoops, source: int, *, is_scalar: bool) -> None:
 def _one_after_the_other(
     fusion: FusionLoops, visited: SSAValue, visit: Callable[[KernelCode, list[SSAValue]], None]
 ) -> None:
-    """Loops of one block, which visit all indices of a buffer in row-major order."""
+    """Loops in one block, over all indices of a buffer in row-major order."""
     sizes = fusion.numbers.sizes(visited)
 
     def nest(code: KernelCode, at: list[SSAValue]) -> None:
@@ -153,7 +153,7 @@ def _emit_scatter(fusion: FusionLoops) -> None:
 
 
 def _target(e: BufferElement) -> tuple[list[SSAValue], list[Number]]:
-    """Conditions under which the element of the updates at `e.indices` is in the array, and where it is."""
+    """Conditions under which the element of the updates at `e.indices` updates the array, and the index that it updates."""
     hlo = e.hlo
     assert isinstance(hlo, ScatterOp)
     sizes, rank, of_updates = e.sizes(0), len(e.sizes(1)), e.sizes(2)
@@ -175,7 +175,7 @@ def _target(e: BufferElement) -> tuple[list[SSAValue], list[Number]]:
             number = e.index.value(mapped.index(dim))
             row = [number if i == along else e.indices[row_of[i]] for i in range(rank)]
             start = e.index.of(e.operand(1, row), element_of(hlo.operands[1]))
-            # A start that is negative is large as a number without a sign; an array without elements has no last start.
+            # As unsigned numbers: a negative start is large; an array without elements has no last start.
             last = e.index.subtract(size, extent)
             checks.append(e.index.compare("ule", start, last))
             if not isinstance(size, int):
@@ -236,4 +236,4 @@ HOST_SCHEDULES: Mapping[str, Schedule] = {
     "hlo.sort": emit_sort,
     "hlo.topk": emit_top_k,
 }
-"""The op that is alone in a fusion -> what writes its loops."""
+"""Op alone in a fusion -> function that writes its loops."""

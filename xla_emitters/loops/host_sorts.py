@@ -12,17 +12,17 @@
     merge:  for each pair of runs, [first, middle) and [middle, end):   left = first, right = middle
               for place in first .. end:
                 is_right = right < end and (left >= middle or @before(from[right], from[left]))
-                to[place] = from[is_right ? right : left];  the one that was taken counts up
+                to[place] = from[is_right ? right : left];  increment the index that was taken
 
-Where all readers take the first k alone, k at most MOST_FIRST, and the comparator is an order (`first_read`), nothing is sorted:
+If all readers use the first k elements alone, k at most MOST_FIRST, and the comparator is an order (`first_read`), nothing is sorted:
 
       parallel for each row:
         for place = 0; place < n:
           if place < k or @before(%x[place], %y[k - 1]):
-            what is in %y after %x[place] moves on by one;  %y, %j [there] = %x, %i [place]
+            shift the elements of %y that come after %x[place];  %y, %j [there] = %x, %i [place]
 
-What the comparator calls equal stays in order, since only what is before its left one is taken first. By a comparator that is no order the
-result is still a permutation: each element is taken once. A row is all elements along the dimension that is sorted.
+The sort is stable: a right element is taken first only if it is strictly before the left one. With a comparator that is no order the
+result is still a permutation: each element is taken once. A row is all elements along the sorted dimension.
 Source: D. E. Knuth, "The Art of Computer Programming" vol. 3, 5.2.4 (merge sort from the bottom up); StableHLO specification, "sort".
 """
 
@@ -58,24 +58,24 @@ from xla_emitters.loops.schedule import FusionLoops
 
 NAME = "loop"
 ROUNDS = 31
-"""Times that a run's width can be multiplied by 4."""
+"""How often a run's width can be multiplied by 4."""
 FIRST = "disc.first"
-"""Of a sort: how many of the first elements along its dimension are read."""
+"""Attribute of a sort: how many of the first elements along its dimension are read."""
 MOST_FIRST = 32
-"""An element that enters moves at most so many; in the worst order each does."""
+"""Limit of k: an element that enters the list shifts up to k others."""
 
 
 def has_sort_schedule(op: BufferOp) -> bool:
-    """Whether the comparator has code, and all arrays are known to be of one shape: loops do not check it, the runtime does."""
+    """Whether the comparator has code, and all arrays are known to have one shape: loops do not check this, the runtime does."""
     sizes = BufferSizes()
     first, *others = map(sizes.of, (*op.inputs, *op.outputs))
     return has_scalar_code(_comparator(op)) and all(other == first for other in others)
 
 
 def first_read(op: BufferOp) -> int | None:
-    """How many of the first elements of a sort are read at most; None: not known, more than MOST_FIRST, or by no order.
+    """An upper bound of the first elements of a sort that are read; None: unknown, more than MOST_FIRST, or the comparator is no order.
 
-    A comparator that is no order for some values, such as `<` for NaN, may give others first than the whole sort.
+    With a comparator that is no order for some values, such as `<` for NaN, the first elements may differ from those of the whole sort.
     """
     keys = keys_of(_comparator(op))
     if keys is None:
@@ -99,7 +99,7 @@ def first_read(op: BufferOp) -> int | None:
 
 
 def _limit(reader: Operation, along: int) -> int | None:
-    """How many of the first elements along a dimension a slice reads at most; None: it is no slice, or not known."""
+    """An upper bound of the first elements along a dimension that a slice reads; None: unknown, or no slice."""
     made = reader.as_hlo() if isinstance(reader, BufferOp) else None
     if isinstance(made, SliceOp):
         return rows(made.ranges)[along][1]
@@ -111,7 +111,7 @@ def _limit(reader: Operation, along: int) -> int | None:
 
 
 def _constant_at(buffer: SSAValue, place: int) -> int | None:
-    """The number at a place of a list that is a constant."""
+    """The element at `place` of a constant list."""
     for use in uses_of(buffer):
         if isinstance(use.operation, BufferOp) and use.operation.HLO is ConstantOp:
             constant_op = use.operation.as_hlo()
@@ -169,7 +169,7 @@ def _emit_first(fusion: FusionLoops, row: Row, count: int, others: Sequence[Numb
 
         def visit(inner: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             index = inner.index
-            # Before the list is full its last element is none: it may be any, but for its place in the row.
+            # Before the list is full its last element is undefined, but its index is inside the row.
             last = index.value(index.minimum(index.subtract(row.size, 1), count - 1))
             is_before = row.is_before(inner, root.inputs, place, root.outputs, last)
             has_room = index.compare("slt", place, count)
@@ -282,7 +282,7 @@ class Row:
             def take(inner: KernelCode, place: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 left, right = carried
                 index = inner.index
-                # A run that has ended is not looked at, but its place may be behind the row.
+                # A run that has ended is not read, but its index may be beyond the row.
                 inside = index.value(index.minimum(right, last))
                 is_before = self.is_before(inner, sources, inside, sources, left)
                 has_right = index.compare("slt", right, end)

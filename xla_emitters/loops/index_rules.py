@@ -1,4 +1,4 @@
-"""Which elements an op that moves elements reads, in sizes that are known only at run time.
+"""Indices of the operand elements that an op which moves elements reads, for run-time sizes.
 
     transpose     %i, %j -> %j, %i                         slice           %i -> start + %i * stride
     broadcast     %i, %j -> %j                             reverse         %i -> size - 1 - %i
@@ -7,9 +7,9 @@
     reshape       the coordinates of the same element      gather          starts, clamped into [0, size - slice]
     dynamic_slice %i -> clamp(start) + %i                  dynamic_update_slice   in the window ? update : operand
 
-`MOVES` have an element of operand 0 as each element of their result: a row gives its indices. `ELEMENTS` have a row that writes the value.
-A size that is known folds (`KernelIndex`); two sizes that are one value are equal. What is divided is never negative, so divisions are
-unsigned. Indices into an operand are inside it for each element that the result has; a value that is not chosen is not loaded.
+Ops in `MOVES` copy each element of the result from operand 0: a row gives its indices. A row in `ELEMENTS` emits the element's value.
+Known sizes are folded (`KernelIndex`); two sizes that are one value are equal. Dividends are never negative, so divisions are
+unsigned. Indices into an operand are in bounds for each element of the result; a value that is not selected is not loaded.
 Source: StableHLO specification; docs/reference/4 1.3.
 """
 
@@ -37,9 +37,9 @@ from xla_emitters.shapes import Size
 
 Indices: TypeAlias = Sequence[Number]
 Move: TypeAlias = Callable[[BufferElement], Indices]
-"""The indices in operand 0 of what the element is."""
+"""Returns the element's indices in operand 0."""
 Element: TypeAlias = Callable[[BufferElement], SSAValue]
-"""Writes the element's value."""
+"""Emits the element's value."""
 
 
 def read(e: BufferElement, i: int, indices: Indices) -> SSAValue:
@@ -55,7 +55,7 @@ def _broadcast(e: BufferElement) -> Indices:
 
 
 def _dynamic_broadcast_in_dim(e: BufferElement) -> Indices:
-    """A size 1 is repeated; whether an unknown size is 1 is decided at run time, unless it is the result's size by name."""
+    """A size 1 is repeated; whether an unknown size is 1 is decided at run time, unless it is known to be the result's size."""
     found = list[Number]()
     result, repeated, kept = e.result_sizes, e.lists("known_expanding"), e.lists("known_nonexpanding")
     for number, (size, dim) in enumerate(zip(e.sizes(0), e.lists("dimensions"), strict=True)):
@@ -98,7 +98,7 @@ def _same(e: BufferElement) -> Indices:
 
 
 def _reshape(e: BufferElement) -> Indices:
-    """The same element in row-major order, by groups of dimensions that have as many elements on both sides."""
+    """The same element in row-major order, by groups of dimensions with equal numbers of elements on both sides."""
     numbers = e.code.numbers
     shapes = numbers.shape(e.op.outputs[0]), numbers.shape(e.op.inputs[0])
     found = list[Number]()
@@ -115,7 +115,7 @@ def _reshape(e: BufferElement) -> Indices:
 
 
 def _groups(after: Sequence[Size], before: Sequence[Size]) -> Iterator[tuple[range, range]]:
-    """Dimensions of two shapes of one number of elements, in groups of equal products: as many groups as can be seen."""
+    """Dimensions of two shapes with equally many elements, in the smallest provable groups of equal products."""
     products = [product(before[:end]) for end in range(len(before) + 1)]
     begin, start = 0, 0
     for end in range(1, len(after)):
@@ -145,7 +145,7 @@ def _starts(e: BufferElement, first: int, window: Indices) -> Indices:
 
 
 def _gather(e: BufferElement) -> Indices:
-    """A slice for each row of indices: the row is that of the result's batch dimensions, the place in the slice that of the others."""
+    """One slice per row of indices: the result's batch dimensions select the row, the others the position in the slice."""
     assert isinstance(e.hlo, GatherOp | DynamicGatherOp)
     offsets, along = e.lists("offset_dims"), e.hlo.index_vector_dim.value.data
     batching, of_rows = e.lists("operand_batching_dims"), e.lists("start_indices_batching_dims")
@@ -209,7 +209,7 @@ def _bitcast(e: BufferElement) -> SSAValue:
 
 
 def _constant(e: BufferElement) -> SSAValue:
-    """A literal whose elements are all the same is a constant in the code; another one a table."""
+    """A literal of equal elements becomes a constant in the code; another one a table."""
     assert isinstance(e.hlo, ConstantOp)
     array = e.hlo.array()
     first, whole = array.reshape(-1)[:1], array.tobytes()
@@ -219,7 +219,7 @@ def _constant(e: BufferElement) -> SSAValue:
 
 
 def _iota(e: BufferElement) -> SSAValue:
-    """The index as an integer of the result's width, which wraps; for other types in 64 bits first, for the size may need them."""
+    """The index as an integer of the result's width, wrapped; for other types via 64 bits, which the size may need."""
     assert isinstance(e.hlo, IotaOp | DynamicIotaOp)
     element = element_of(e.hlo.result)
     is_integer = element.is_integer and element.significant_bits >= 8
@@ -229,7 +229,7 @@ def _iota(e: BufferElement) -> SSAValue:
 
 
 def _concatenate(e: BufferElement) -> SSAValue:
-    """The operand that has the element is found by halving."""
+    """Finds the operand with the element by bisection."""
     (along,) = e.lists("dimensions")
     lengths: Indices = [e.sizes(i)[along] for i in range(len(e.op.inputs))]
     offsets = [0, *accumulate(lengths, e.index.add)]
@@ -246,7 +246,7 @@ def _concatenate(e: BufferElement) -> SSAValue:
 
 
 def _pad(e: BufferElement) -> SSAValue:
-    """The operand's element where there is one: not before or behind it, and not between two of its elements."""
+    """The operand's element, if the index is not in the padding before, behind or between its elements."""
     if isinstance(e.hlo, PadOp):
         edges: Sequence[tuple[Number, ...]] = rows(e.hlo.edges)
     else:
@@ -262,7 +262,7 @@ def _pad(e: BufferElement) -> SSAValue:
             checks.append(e.index.compare("eq", e.index.remainder(place, step), 0))
             place = e.index.quotient(place, step)
         if not ends_inside or (step == 1 and not begins_inside):
-            checks.append(e.index.compare("ult", place, size))  # of a place before the first element too
+            checks.append(e.index.compare("ult", place, size))  # unsigned: false before it too
         places.append(place)
     if not checks:
         return read(e, 0, places)
@@ -283,7 +283,7 @@ def _dynamic_update_slice(e: BufferElement) -> SSAValue:
 
 
 def updated(e: BufferElement) -> Indices:
-    """Where the element of the update at `e.indices` is in the result of a dynamic_update_slice."""
+    """The index in the result of a dynamic_update_slice of the update's element at `e.indices`."""
     starts = _starts(e, 2, e.sizes(1))
     return [e.index.add(start, index) for start, index in zip(starts, e.indices, strict=True)]
 

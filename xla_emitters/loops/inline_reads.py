@@ -1,4 +1,4 @@
-"""Loads of buffers that the fusion computes are replaced by the code of their elements.
+"""Replaces loads of buffers that the fusion computes by the code of their elements.
 
     lmhlo.abs %x -> %t                                    scf.parallel (%i) = ... {
     scf.parallel (%i) = ... {                               %0 = memref.load %x[%i]
@@ -6,10 +6,10 @@
       %1 = arith.addf %0, %0                                %2 = arith.addf %1, %1
       ...                                                   ...
 
-Loads are visited in the order in which they are executed, inner regions included; the code of an element is put in front of the load, and
-loads in it are computed in turn, so nothing is left after one visit. An element that was computed before, in the same region or one
-around it, is taken again; so is one that the loop has stored: the value of a root is not computed a second time where another root
-reads it. Loads of what a loop alone writes (a tile of shared memory) are left as they are, and never taken for each other.
+Loads are visited in execution order, inner regions included; the code of an element is inserted before the load, and
+loads in it are replaced in turn, so one visit is enough. An element that was computed before, in the same region or an enclosing one,
+is reused; so is one that the loop has stored: a root's value is not computed a second time when another root
+reads it. Loads of buffers that only loops write (a tile of shared memory) are not changed, and never merged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from xla_emitters.rewrite.kernel_pass import refusal
 
 
 def producers_in(fusion: FusionOp) -> dict[SSAValue, Producer]:
-    """For each buffer that an op of the fusion writes, what computes its elements.
+    """For each buffer that an op of the fusion writes, the producer of its elements.
 
     raises   Unsupported for a buffer that two ops write, or that an op reads and writes
     """
@@ -80,7 +80,7 @@ def _visit(block: Block, code: KernelCode) -> None:
 
 
 def _load(op: memref.LoadOp, code: KernelCode) -> bool:
-    """Replaces a load of an element that is computed, or is known; says whether it did."""
+    """Replaces a load if its element is computed or known already; returns whether it did."""
     indices = list(op.indices)
     if op.memref in code.producers:
         with code.located(op.location):
@@ -105,7 +105,7 @@ def _load(op: memref.LoadOp, code: KernelCode) -> bool:
 
 
 def _store(op: memref.StoreOp, code: KernelCode) -> None:
-    """What is stored in a root's buffer is the element of the root."""
+    """Records the value stored in a root's buffer as the element of the root."""
     if not isinstance(code.producers.get(op.memref), Computed):
         return
     value = op.value
@@ -117,7 +117,7 @@ def _store(op: memref.StoreOp, code: KernelCode) -> None:
 
 
 def _converted(op: Operation, code: KernelCode) -> None:
-    """An element that was loaded, in the form in which kernels compute."""
+    """A loaded element, converted to the type that kernels compute with."""
     loaded = op.operands[0].owner
     if isinstance(loaded, memref.LoadOp) and code.is_shared(loaded.memref):
         code.keep(loaded.memref, list(loaded.indices), op.results[0])

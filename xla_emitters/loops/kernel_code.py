@@ -1,12 +1,12 @@
 """Code inside a loop of a fusion: index arithmetic, loads and stores, branches and loops.
 
-    code.load(%x, [%i, %j])          -> memref.load %x[%i, %j] : memref<?x4xf32, "gpu">, in the form in which kernels compute
+    code.load(%x, [%i, %j])          -> memref.load %x[%i, %j] : memref<?x4xf32, "gpu">, converted to the type that kernels compute with
     code.index.add(%i, 1)            -> arith.addi %i, %c1 : index
     code.branch(%c, [f32], f, g)     -> scf.if %c -> (f32) { f } else { g }
 
-A value is computed once: an op without effects that was inserted with the same operands, in the same block or one around it, is taken
-again; so is a load of a buffer that the fusion does not write. Elements are loaded and stored in the type of their buffer; kernels
-compute with pred as a byte 0 or 1 and with integers without a sign, so a load is followed by a conversion, and a store by its inverse:
+Code is emitted with CSE: an op without effects with the same operands, in the same block or an enclosing one, is reused;
+so is a load of a buffer that the fusion does not write. Elements are loaded and stored in the type of their buffer; kernels
+compute with pred as a byte 0 or 1 and with signless integers, so a load is followed by a conversion, and a store preceded by its inverse:
 
     %l = memref.load %p[%i] : memref<?xi1, "gpu">            %l = memref.load %u[%i] : memref<?xui32, "gpu">
     %v = arith.extui %l : i1 to i8                           %v = builtin.unrealized_conversion_cast %l : ui32 to i32
@@ -42,18 +42,18 @@ from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.locations import locate
 
 MOST_OPS = 50_000
-"""In one loop. An element that two branches need is computed in both, so a chain of such ops doubles the code each time."""
+"""Limit of ops in one loop. An element that two branches need is computed in both, so a chain of such ops doubles the code each time."""
 
 OperationT = TypeVar("OperationT", bound=Operation)
 Key: TypeAlias = tuple[Any, ...]
 Body: TypeAlias = Callable[["KernelCode"], Sequence[SSAValue]]
-"""Writes the code of a region; returns what it yields."""
+"""Emits a region's code; returns the values that it yields."""
 LoopBody: TypeAlias = Callable[["KernelCode", SSAValue, Sequence[SSAValue]], Sequence[SSAValue]]
 """(code inside, induction variable, carried values) -> the next carried values."""
 
 
 class KernelIndex(IndexCode):
-    """Index arithmetic in a kernel: each result once, and on numbers that are not negative."""
+    """Builder of index arithmetic in a kernel, with CSE, for nonnegative numbers."""
 
     def __init__(self, code: KernelCode) -> None:
         super().__init__(code.builder, code.location)
@@ -78,22 +78,22 @@ class KernelIndex(IndexCode):
         b: Number,
         unit: int | None = None,
     ) -> Number:
-        """What depends on nothing in the kernel is computed on the host."""
+        """Operations on host values only are computed on the host."""
         is_outside = all(isinstance(number, int) or not self._code.is_inside(number) for number in (a, b))
         if is_outside and not (isinstance(a, int) and isinstance(b, int)):
             return self._code.numbers.code.binary(op, fold, a, b, unit)
         return super().binary(op, fold, a, b, unit)
 
     def quotient(self, a: Number, b: Number) -> Number:
-        """Of a number that is not negative by a positive one."""
+        """a / b for nonnegative a and positive b."""
         return a if b == 1 else self.binary(arith.DivUIOp, lambda x, y: x // y, a, b)
 
     def remainder(self, a: Number, b: Number) -> Number:
-        """Of a number that is not negative by a positive one."""
+        """a mod b for nonnegative a and positive b."""
         return 0 if b == 1 else self.binary(arith.RemUIOp, lambda x, y: x % y, a, b)
 
     def multiple(self, number: Number, of: int) -> Number:
-        """A number of the host that a power of two divides, so that what follows sees that it does."""
+        """A host number that the power of two `of` divides, masked so that later passes see that it does."""
         if of == 1 or isinstance(number, int):
             return number
         return self.insert(arith.AndIOp(number, self.value(-of)))
@@ -106,7 +106,7 @@ class KernelIndex(IndexCode):
         return self.insert(arith.SelectOp(condition, self.value(then), self.value(otherwise)))
 
     def every(self, conditions: Sequence[SSAValue]) -> SSAValue:
-        """i1: whether all of one or more hold."""
+        """i1: the conjunction of one or more conditions."""
         first, *rest = conditions
         for other in rest:
             first = self.insert(arith.AndIOp(first, other))
@@ -115,7 +115,7 @@ class KernelIndex(IndexCode):
     def clamp(self, value: SSAValue, element: DType, high: Number) -> Number:
         """An integer of that type as an index in [0, high], where `high` is not negative.
 
-        What an index of 32 bits may not hold is clamped before it becomes one.
+        A value that a 32-bit index may not hold is clamped before the conversion.
         """
         is_unsigned, is_wide = element.kind is Kind.UNSIGNED, element.bits > 32
         if (known := number_of(value)) is not None:
@@ -145,7 +145,7 @@ class KernelIndex(IndexCode):
         return list(self._code.insert(DelinearizeIndexOp(linear, sizes, len(sizes))).multi_index)
 
     def linearize(self, indices: Sequence[SSAValue], sizes: Sequence[Number]) -> SSAValue:
-        """The number of the element at these coordinates; the inverse of `delinearize`, which it undoes."""
+        """The number of the element at these coordinates; folds with a `delinearize` over equal sizes."""
         if not indices:
             return self.value(0)
         if len(indices) == 1:
@@ -161,10 +161,10 @@ class KernelIndex(IndexCode):
 
 
 class KernelCode:
-    """Writes code where `builder` inserts, in a loop of `fusion`.
+    """Emits code at the insertion point of `builder`, in a loop of `fusion`.
 
-    numbers    of the host
-    producers  what is computed in place of a load: for each buffer, the code of one of its elements
+    numbers    host values
+    producers  buffer -> emitter of its elements, used in place of loads
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class KernelCode:
         self.index = KernelIndex(self)
 
     def inside(self, block: Block) -> KernelCode:
-        """The same at the end of a block that is inside: it sees what was made here; what it makes is not seen here."""
+        """The same at the end of an inner block: values made here are visible there, values made there are not visible here."""
         made = copy(self)
         made.builder = Builder(InsertPoint.at_end(block))
         made._made, made._elements = self._made.new_child(), self._elements.new_child()
@@ -195,7 +195,7 @@ class KernelCode:
         return made
 
     def insert(self, op: OperationT, /) -> OperationT:
-        """Adds an op, or returns the same op that is there already."""
+        """Inserts an op, or returns an equal one that is visible."""
         locate(op, self.location)
         self._count()
         if op.regions or not is_side_effect_free(op):
@@ -208,7 +208,7 @@ class KernelCode:
         return self.builder.insert(op)
 
     def hlo_of(self, op: BufferOp) -> HloOp:
-        """The op on tensors, made once."""
+        """The op on tensors; cached."""
         if op not in self._hlo:
             self._hlo[op] = op.as_hlo()
         return self._hlo[op]
@@ -221,12 +221,12 @@ class KernelCode:
             raise refusal("loops", self.fusion, why, "make smaller fusions")
 
     def is_inside(self, value: SSAValue) -> bool:
-        """Whether a value is made in the fusion, and not on the host."""
+        """Whether a value is defined in the fusion, not on the host."""
         holder = value.owner.parent_op() if isinstance(value.owner, Block) else value.owner
         return holder is not None and self.fusion.is_ancestor(holder)
 
     def note(self, op: Operation) -> None:
-        """Says that an op is there, at the place where code is inserted."""
+        """Records that an op exists at the current insertion point."""
         if not op.regions and is_side_effect_free(op):
             self._made.setdefault(_key(op), op)
 
@@ -240,19 +240,19 @@ class KernelCode:
     # ------------------------------------------------------------------------------------------------------ accesses
 
     def is_shared(self, buffer: SSAValue) -> bool:
-        """Whether a load may be taken for another one: a buffer of the outside that the fusion does not write."""
+        """Whether equal loads may be merged: an outside buffer that the fusion does not write."""
         return not (buffer in self.written or self.is_inside(buffer))
 
     def known(self, buffer: SSAValue, indices: Sequence[SSAValue]) -> SSAValue | None:
-        """An element that was computed or loaded before, and is still that of the buffer."""
+        """An element that was computed or loaded before, and is still valid."""
         return self._elements.get((buffer, tuple(indices)))
 
     def keep(self, buffer: SSAValue, indices: Sequence[SSAValue], value: SSAValue) -> None:
-        """Says that `value` is the element of a buffer: what is loaded there from now on."""
+        """Records `value` as the element of a buffer for later loads."""
         self._elements[buffer, tuple(indices)] = value
 
     def load(self, buffer: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
-        """An element of a buffer, in the form in which kernels compute: loaded, or computed where a producer is known."""
+        """An element of a buffer, converted to the type that kernels compute with: loaded, or computed if a producer is known."""
         if (known := self.known(buffer, indices)) is not None:
             return known
         if (producer := self.producers.get(buffer)) is not None:
@@ -278,7 +278,7 @@ class KernelCode:
         return self.insert(converted).results[0] if (converted := to_storage(raw)) else raw
 
     def store(self, value: SSAValue, buffer: SSAValue, indices: Sequence[SSAValue]) -> None:
-        """Writes an element; `value` is in the form in which kernels compute."""
+        """Writes an element; `value` has the type that kernels compute with."""
         self.written.add(buffer)
         if converted := from_storage(value, tensor_of(buffer.type).element_type):
             value = self.insert(converted).results[0]
@@ -289,9 +289,9 @@ class KernelCode:
     def branch(
         self, condition: SSAValue, types: Sequence[Attribute], then: Body, otherwise: Body | None = None
     ) -> Sequence[SSAValue]:
-        """`scf.if`: the values of one of two bodies. Without `otherwise` there are none."""
+        """`scf.if`: the results of its two bodies; none without `otherwise`."""
         regions = [Region(Block()), Region(Block()) if otherwise else Region()]
-        # First of all, so that what is made inside is seen to be in the fusion.
+        # Inserted first, so that values made inside are known to be in the fusion.
         made = self.insert(scf.IfOp(condition, types, regions[0], regions[1]))
         for body, region in zip((then, otherwise), regions, strict=True):
             if body:
@@ -300,7 +300,7 @@ class KernelCode:
         return made.results
 
     def neighbours(self, count: int, inits: Sequence[SSAValue], body: LoopBody) -> Sequence[SSAValue]:
-        """A loop over elements beside each other: `disc-vectorize-accesses` loads and stores them together."""
+        """A loop over adjacent elements: `disc-vectorize-accesses` combines their loads and stores."""
         return self.loop(0, count, 1, inits, body, {VECTOR: UnitAttr()})
 
     def loop(
@@ -312,7 +312,7 @@ class KernelCode:
         body: LoopBody,
         attributes: Mapping[str, Attribute] | None = None,
     ) -> Sequence[SSAValue]:
-        """`scf.for`: what the carried values are in the end."""
+        """`scf.for`: the final carried values."""
         block = Block(arg_types=[INDEX, *(value.type for value in inits)])
         first, end, stride = (self.index.value(number) for number in (lower, upper, step))
         made = self.insert(scf.ForOp(first, end, stride, inits, Region(block)))
@@ -323,7 +323,7 @@ class KernelCode:
 
 
 Producer = Callable[[KernelCode, Sequence[SSAValue]], SSAValue]
-"""(code, indices) -> the element of a buffer, in the form in which kernels compute."""
+"""(code, indices) -> the element of a buffer, in the type that kernels compute with."""
 
 
 def _key(op: Operation) -> Key:
@@ -342,7 +342,7 @@ def _written_by(op: Operation) -> Sequence[SSAValue]:
 
 
 def to_storage(value: SSAValue) -> Operation | None:
-    """The conversion of a loaded element to the form in which kernels compute; None where it has that form."""
+    """The conversion of a loaded element to the type that kernels compute with; None if it has that type."""
     element = dtype_of(value.type)
     if element.kind is Kind.PRED:
         return arith.ExtUIOp(value, i8)

@@ -1,4 +1,4 @@
-"""LoopSchedule: one iteration of a parallel loop for each element of the roots, or for a few that follow each other.
+"""LoopSchedule: one iteration of a parallel loop for each element of the roots, or for a few adjacent ones.
 
     lmhlo.add %x, %y -> %z                         scf.parallel (%i) = (0) to (%n) step (1) {
                                                      %d:2 = affine.delinearize_index %i into (%b, 32)
@@ -8,11 +8,11 @@
                                                      memref.store %2, %z[%d#0, %d#1]
                                                    } {disc.schedule = "loop"}
 
-All roots have as many elements, maybe in other shapes: roots of one shape share the coordinates. A root that reads another one at its own
-place takes the value, not the buffer. With `disc.vector = 4` the step is 4, and a loop inside visits the four elements; the fusion was
-chosen for a number of elements that 4 divides, so nothing is checked.
+All roots have equally many elements, perhaps in different shapes: roots of one shape share coordinates. A root that reads another one at
+the same index takes the value, not the buffer. With `disc.vector = 4` the step is 4, and an inner loop visits the four elements; the fusion
+variant runs only if 4 divides the number of elements, so no bounds are checked.
 
-A `dynamic_update_slice` whose result is in the buffer of its operand writes only the window: its elements are those of the update.
+A `dynamic_update_slice` with its result in the operand's buffer writes only the window: its elements are those of the update.
 Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.5.
 """
 
@@ -73,12 +73,12 @@ def _is_in_place(root: BufferOp) -> bool:
 
 
 def _visited(root: BufferOp) -> SSAValue:
-    """The buffer of which each element is visited: the result, or the update where the rest of the result is there already."""
+    """The buffer whose elements are visited: the result, or the update of an update in place."""
     return root.inputs[1] if _is_in_place(root) else root.outputs[0]
 
 
 def _refuse_readers(fusion: FusionLoops) -> None:
-    """raises Unsupported where an op reads a buffer that another one of the fusion updates in place: which comes first is not said."""
+    """raises Unsupported if an op reads a buffer that another op of the fusion updates in place: their order is undefined."""
     updated_ones = {root.outputs[0]: root for root in fusion.roots if _is_in_place(root)}
     for op in fusion.op.body.block.ops:
         for buffer in op.inputs if isinstance(op, BufferOp) else ():

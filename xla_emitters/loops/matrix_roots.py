@@ -1,4 +1,4 @@
-"""Roots that a loop over a matrix writes beside its reductions: arrays with as many elements, maybe in another shape.
+"""Roots that a loop over a matrix writes in addition to its reductions: arrays with equally many elements, perhaps in another shape.
 
 at (%row, %column) of a matrix of %b * %s rows and 32 columns, an array of shape
   (%b, %s, 32)    %i, %j = affine.delinearize_index %row into (%b, %s); element (%i, %j, %column): no division by the columns
@@ -20,7 +20,7 @@ from xla_emitters.loops.schedule import FusionLoops
 def write_root(
     fusion: FusionLoops, code: KernelCode, root: BufferOp, place: tuple[SSAValue, SSAValue], shape: Sequence[Number]
 ) -> None:
-    """Writes the element of a root at a place of the matrix; who reads it there from now on takes the value."""
+    """Writes the element of a root at a position of the matrix; later reads of it there reuse the value."""
     (buffer,) = root.outputs
     indices = indices_at(code, place, shape, fusion.numbers.sizes(buffer))
     value = fusion.element(code, root, indices)
@@ -32,7 +32,7 @@ def write_root(
 def indices_at(
     code: KernelCode, place: tuple[SSAValue, SSAValue], shape: Sequence[Number], sizes: Sequence[Number]
 ) -> list[SSAValue]:
-    """The indices, in an array of `sizes`, of the element at a place of a matrix of `shape`, which has as many elements."""
+    """The indices, in an array of `sizes`, of the element at a position of a matrix of `shape` with equally many elements."""
     row, column = place
     if len(sizes) > 1 and sizes[-1] == shape[-1]:
         return [*code.index.delinearize(row, sizes[:-1]), column]

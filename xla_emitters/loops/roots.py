@@ -1,4 +1,4 @@
-"""The roots of a fusion: the ops whose results are used outside, and which kinds of reductions are among them.
+"""The roots of a fusion: the ops with results that are used outside; and the kinds of reductions among them.
 
 lmhlo.fusion { lmhlo.abs %x -> %t;  lmhlo.add %t, %y -> %z }; return %z             the root is `add`
 """
@@ -16,7 +16,7 @@ from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 
 
 def is_used_outside(buffer: SSAValue, fusion: FusionOp) -> bool:
-    """Whether what the fusion writes into a buffer is read outside, or may be. A variant of the fusion reads what it writes itself."""
+    """Whether a buffer that the fusion writes is read outside, or may be. A variant of the fusion reads what it writes itself."""
     if not isinstance(buffer.owner, memref.AllocOp):
         return True
     return any(_is_read_outside(use, buffer, fusion) for use in buffer.uses)

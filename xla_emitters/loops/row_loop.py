@@ -1,4 +1,4 @@
-"""The loop of a fusion whose roots reduce rows: `row_reduction_schedule1` and `2` differ only in how many threads share a row.
+"""The loop of a fusion whose roots reduce rows: `row_reduction_schedule1` and `2` differ only in the number of threads per row.
 
     lmhlo.reduce %x, %zero -> %y {dimensions = 1}         scf.parallel (%block, %thread) = (0, 0) to (%rows, 256) step (1, 1) {
                                                             %p = scf.for %j = %thread to %cols step 256 iter_args(%a = -0.0) {
@@ -9,8 +9,8 @@
                                                             if %thread == 0: memref.store %zero + %total, %y[%block]
                                                           } {disc.schedule = "row1"}
 
-Reductions of matrices of one shape share the loop. Other roots have as many elements; each thread writes those at its places.
-No row: no block. No column: the loop runs zero times, and the result is the initial value. Roots that reduce columns get loops of their
+Reductions of matrices of one shape share the loop. Other roots have equally many elements; each thread writes those at its positions.
+No rows: no block. No columns: the loop runs zero times, and the result is the initial value. Roots that reduce columns get loops of their
 own, after this one, or atomic updates from it (`column_reduction_schedule`).
 Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 to 3.6.
 """
@@ -44,19 +44,19 @@ from xla_emitters.loops.schedule import FusionLoops
 from xla_emitters.loops.strided_loop import strided_loop
 
 ROWS_OF_BEGIN = 32
-"""Rows of a block that has something to compute before its first one, where there are enough."""
+"""Rows per block, if there are enough, in a loop with work before its first row."""
 FEW_THREADS = 1 << 16
-"""As many threads there are at least, if there are rows for them: with 16 bytes under way in each, what a GPU's memory wants."""
+"""Least number of threads, if there are rows for them: with 16 bytes in flight each, they saturate a GPU's memory."""
 FEW_BLOCKS = 128
-"""And as many blocks: for most multiprocessors one."""
+"""Least number of blocks: one for most multiprocessors."""
 HeldBody: TypeAlias = Callable[[KernelCode, SSAValue, Sequence[SSAValue], SSAValue], Sequence[SSAValue]]
-"""(code inside, column, carried values, the number of the thread's own element) -> the next carried values."""
+"""(code inside, column, carried values, number of the element among the thread's own) -> the next carried values."""
 Visit = Callable[[KernelCode, RowPlace], None]
-"""Writes what a thread does for its row."""
+"""Emits the work of a thread for its row."""
 
 
 def emit_row_loop(fusion: FusionLoops, name: str, threads: RowThreads) -> None:
-    """The loops of a fusion with at least one root that reduces rows. A vector is one column: no block should reduce it alone."""
+    """Emits the loops of a fusion with at least one root that reduces rows. A vector is one column: one block alone would be too slow."""
     is_row = [reduces_rows(root) and not reduces_columns(root) for root in fusion.roots]
     rows = [Reducer.of(root, by_row=True) for root, found in zip(fusion.roots, is_row, strict=True) if found]
     columns = [Reducer.of(root, by_row=False) for root in fusion.roots if reduces_columns(root)]
@@ -119,7 +119,7 @@ def loop_over_row(
     *,
     waits: bool = True,
 ) -> Sequence[SSAValue]:
-    """What a thread carries after its elements of its row, `width` beside each other at a time; `starts` where it has none.
+    """The carried values after all of a thread's elements of its row, `width` adjacent ones at a time; `starts` if it has none.
 
     waits  whether an element waits for memory
     """
@@ -141,7 +141,7 @@ def loop_over_held_row(
     starts: Sequence[SSAValue],
     body: HeldBody,
 ) -> Sequence[SSAValue]:
-    """As `loop_over_row`, written out: `body` is told which of the thread's own elements each is, as a constant."""
+    """As `loop_over_row`, unrolled: `body` gets the number of each element among the thread's own as a constant."""
 
     def steps(inner: KernelCode) -> Sequence[SSAValue]:
         return held_steps(inner, place.lane, threads.per_row, cols, width, starts, body)
@@ -158,7 +158,7 @@ def held_steps(
     starts: Sequence[SSAValue],
     body: HeldBody,
 ) -> Sequence[SSAValue]:
-    """What a thread carries after its elements of a row of `cols`; the last of its steps are only for threads that have them."""
+    """The carried values after a thread's elements of a row of `cols`; only threads that have them take the last steps."""
     first, stride, carried = code.index.multiply(lane, width), per_row * width, starts
     for number in range(-(-cols // stride)):
         start = code.index.value(code.index.add(first, number * stride))
@@ -194,9 +194,9 @@ def for_each_row(
     *,
     meets: bool = False,
 ) -> None:
-    """A parallel loop whose threads visit all rows; all threads of a row do so together.
+    """A parallel loop in which threads visit all rows, and all threads of a row visit it together.
 
-    begin  (code, thread): what a block computes before its first row, for all of its rows; it then takes several
+    begin  (code, thread): what a block computes once, before its first row; it then takes several rows
     meets  whether `visit` has barriers for all threads of a block
     """
     host, per_block = fusion.numbers.code, threads.rows_per_block
@@ -216,7 +216,7 @@ def for_each_row(
             visit(inner, replace(place, is_row=None))
             return ()
 
-        # The same for all threads of a warp, so its shuffles find all lanes.
+        # Uniform within a warp, so its shuffles find all lanes.
         code.branch(place.is_row, (), inside)
         return None
 
@@ -230,7 +230,7 @@ def for_each_row(
         def step(inner: KernelCode, group: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             at(inner, group, thread)
             if meets or threads.warps_per_row > 1:
-                # What threads exchange for these rows, none may write for the next ones before all have read it.
+                # All threads must have read the values exchanged for these rows before any writes those of the next.
                 inner.insert(gpu.BarrierOp())
             return ()
 

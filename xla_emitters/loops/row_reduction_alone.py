@@ -1,12 +1,12 @@
-"""The schedule of row reductions on a CPU: one thread a row, and nothing to exchange.
+"""The schedule of row reductions on a CPU: one thread per row, without exchange.
 
     scf.parallel (%row, %thread) = (0, 0) to (%rows, 1) step (1, 1) {
       %total = scf.for %j = %thread to %cols step 1 iter_args(%a = -0.0) { ... }
       memref.store %zero + %total, %y[%row]
     } {disc.schedule = "row"}
 
-See `row_loop` for the loop. Partial sums beside each other are LLVM's work (`disc-reassociate-reductions`).
-Source: seed document, "LhloLegalizeToLoop" (the schedules of a GPU, of which this is what is left for one thread).
+See `row_loop` for the loop. LLVM splits the sum into adjacent partial sums (`disc-reassociate-reductions`).
+Source: seed document, "LhloLegalizeToLoop" (the GPU's schedules, reduced to one thread).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""RowReductionSchedule1: a block a row, and two rounds of shuffles with shared memory between them. For long rows.
+"""RowReductionSchedule1: a block per row, and two rounds of shuffles with shared memory between them. For long rows.
 
     scf.parallel (%block, %thread) = (0, 0) to (%rows, 256) step (1, 1) { ... } {disc.schedule = "row1"}
 
@@ -17,5 +17,5 @@ BLOCK_A_ROW = RowThreads(THREADS)
 
 
 def emit_row_reduction_schedule1(fusion: FusionLoops) -> None:
-    """The loops of a fusion whose roots reduce rows, a block a row."""
+    """The loops of a fusion whose roots reduce rows, one block per row."""
     emit_row_loop(fusion, NAME, BLOCK_A_ROW)

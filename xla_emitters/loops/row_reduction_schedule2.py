@@ -1,4 +1,4 @@
-"""RowReductionSchedule2: a warp a row, and one round of shuffles. For short rows, and for many of them.
+"""RowReductionSchedule2: a warp per row, and one round of shuffles. For short rows, and for many of them.
 
     %blocks = (%rows + 7) / 8                                                     on the host
     scf.parallel (%block, %thread) = (0, 0) to (%blocks, 256) step (1, 1) {
@@ -21,5 +21,5 @@ WARP_A_ROW = RowThreads(WARP)
 
 
 def emit_row_reduction_schedule2(fusion: FusionLoops) -> None:
-    """The loops of a fusion whose roots reduce rows, a warp a row."""
+    """The loops of a fusion whose roots reduce rows, one warp per row."""
     emit_row_loop(fusion, NAME, WARP_A_ROW)

@@ -1,19 +1,19 @@
 """The threads that reduce a row, and the rounds in which they combine their partial results.
 
-    RowThreads(256)       a block a row          thread t takes columns t, t + 256, ...
-    RowThreads(128, 512)  four warps a row       4 rows a block
-    RowThreads(32)        a warp a row           8 rows a block; lane l takes columns l, l + 32, ...
-    RowThreads(8)         eight lanes a row      32 rows a block
-    ALONE                 one thread a block     for a CPU: nothing is exchanged
+    RowThreads(256)       a block per row        thread t takes columns t, t + 256, ...
+    RowThreads(128, 512)  four warps per row     4 rows per block
+    RowThreads(32)        a warp per row         8 rows per block; lane l takes columns l, l + 32, ...
+    RowThreads(8)         eight lanes per row    32 rows per block
+    ALONE                 one thread per block   for a CPU: no exchange
 
     round 1    %a = gpu.shuffle down %p, 16, 32;  %b = combine(%p, %a);  8, 4, 2, 1         lane 0 has the warp's result
     shared     lane 0: memref.store %b, %shared[%warp];  gpu.barrier;  memref.load %shared[%lane mod 8]
     round 2    4, 2, 1                                                                      lane 0 has the row's
 
-A warp a row needs round 1 alone, eight lanes its last three steps. Round 2 is over the warps of a row. Rounds always combine in one
+A warp per row needs round 1 alone, eight lanes its last three steps. Round 2 combines the warps of a row. Rounds always combine in one
 order, so equal inputs give equal bits.
-All lanes of a warp take part: a lane without elements, or beyond the last row, has the partial result of none. With `everyone` every warp
-does round 2 and lane 0 hands the result to all of its lanes: that is one value for the whole block, because all warps compute it from the
+All lanes of a warp take part: a lane without elements, or beyond the last row, has the partial result of no elements. With `everyone`
+every warp does round 2 and lane 0 sends the result to all of its lanes: it is uniform in the block, because all warps compute it from the
 same words of shared memory. Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.5.
 """
 
@@ -39,9 +39,9 @@ WARP = 32
 THREADS = 256
 """Threads of a block; 8 warps."""
 SHARED = AddressSpaceAttr(StringAttr("workgroup"))
-"""Memory of a block."""
+"""The memory space of shared memory."""
 Partials = list[list[SSAValue]]
-"""For each reduction the values of a partial result."""
+"""For each reduction, the values of a partial result."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ class RowThreads:
 
     @property
     def warps_per_row(self) -> int:
-        """Warps that exchange what they reduced; 0 where a row has a part of one."""
+        """Warps that share a row; 0 if a row has a part of a warp."""
         return self.per_row // WARP
 
     def is_apart(self, *, meets: bool) -> bool:
-        """Whether threads without a row may be elsewhere: whole warps, if nothing is exchanged beyond them.
+        """Whether threads without a row may skip the work: whole warps, if nothing is exchanged between warps.
 
         meets  whether all threads of a block meet at barriers
         """
@@ -70,7 +70,7 @@ class RowThreads:
     def place(
         self, code: KernelCode, group: SSAValue, thread: SSAValue, rows: Number, *, meets: bool = False
     ) -> RowPlace:
-        """Where a thread is when its block has come to a group of `rows_per_block` rows of the matrix."""
+        """The position of a thread when its block processes a group of `rows_per_block` rows of the matrix."""
         if self.rows_per_block == 1:
             return RowPlace(group, 0, thread, thread, group)
         slot, lane = code.index.delinearize(thread, (self.rows_per_block, self.per_row))
@@ -81,25 +81,25 @@ class RowThreads:
         is_row = code.insert(arith.CmpiOp(row, code.index.value(rows), "ult")).result
         if self.is_apart(meets=meets):
             return RowPlace(row, slot, lane, thread, first, is_row)
-        # Threads beyond the last row exchange with those of others, but read and write no element of their own.
+        # Threads beyond the last row take part in the exchange, but read and write no element.
         last = code.index.value(code.index.subtract(rows, 1))
         return RowPlace(code.insert(arith.MinUIOp(row, last)).result, slot, lane, thread, first, is_row)
 
 
 ALONE = RowThreads(1, 1)
-"""A block is a thread, and takes a row: for a CPU."""
+"""A block is one thread and takes one row: for a CPU."""
 
 
 @dataclass(frozen=True)
 class RowPlace:
-    """Where a thread is.
+    """The position of a thread.
 
-    row      of the matrix
-    slot     which of the block's rows that is
+    row      number of its row in the matrix
+    slot     number of its row among the block's
     lane     its number among the threads of its row
     thread   its number in the block
     first    the block's first row
-    is_row   i1: whether there is such a row; None where it is known
+    is_row   i1: whether the row exists; None if it certainly does
     """
 
     row: SSAValue
@@ -110,21 +110,21 @@ class RowPlace:
     is_row: SSAValue | None = None
 
     def is_first(self, code: KernelCode) -> SSAValue:
-        """i1: whether it is the first thread of its row, and there is one."""
+        """i1: whether it is the first thread of an existing row."""
         is_first = code.insert(arith.CmpiOp(self.lane, code.index.value(0), "eq")).result
         return is_first if self.is_row is None else code.insert(arith.AndIOp(is_first, self.is_row)).result
 
     def where_row(self, code: KernelCode, starts: Sequence[SSAValue], body: Body) -> Sequence[SSAValue]:
-        """What `body` gives; `starts` in a thread without a row."""
+        """The values of `body`; `starts` in a thread without a row."""
         if self.is_row is None:
             return body(code)
         return code.branch(self.is_row, [value.type for value in starts], body, lambda _: starts)
 
 
 def shared_array(code: KernelCode, size: Number, element: Attribute) -> SSAValue:
-    """An array in shared memory, one for each block, made where the parallel loop begins.
+    """An array in shared memory, one per block, allocated at the start of the parallel loop.
 
-    size   known, or a value of the host: the launch then says how many bytes there are
+    size   known, or a host value: the launch then passes the number of bytes
     """
     known, sizes = (size, []) if isinstance(size, int) else (DYNAMIC_INDEX, [size])
     made = memref.AllocOp(sizes, [], MemRefType(element, [known], memory_space=SHARED))
@@ -134,7 +134,7 @@ def shared_array(code: KernelCode, size: Number, element: Attribute) -> SSAValue
 
 
 def private_array(code: KernelCode, size: int, element: Attribute) -> SSAValue:
-    """An array of each thread, made where the parallel loop begins. Where all indices are constants, LLVM keeps it in registers."""
+    """A private array of each thread, allocated at the start of the parallel loop. With constant indices, LLVM keeps it in registers."""
     made = memref.AllocaOp.get(element, shape=[size])
     locate(made, code.location)
     Rewriter.insert_op(made, InsertPoint.at_start(_body_of_launch(code)))
@@ -159,7 +159,7 @@ def combine_row(
     *,
     everyone: bool,
 ) -> Partials:
-    """The row's result of each reduction: in its first thread, or in every one.
+    """The row's result of each reduction: in its first thread, or in all of its threads.
 
     thread     its number in the block
     """
@@ -172,7 +172,7 @@ def combine_row(
     if everyone:
         first: Number = 0
         if lanes < WARP:
-            # Of the lanes of the same row.
+            # Only among the lanes of the same row.
             lane = code.index.remainder(thread, WARP)
             first = code.index.multiply(code.index.quotient(lane, lanes), lanes)
         source = (
@@ -183,7 +183,7 @@ def combine_row(
 
 
 def over_lanes(code: KernelCode, reducer: Reducer, values: Sequence[SSAValue], lanes: int) -> list[SSAValue]:
-    """Combines the partial results of `lanes` lanes, a power of two; those of lane 0 are the whole."""
+    """Combines the partial results of `lanes` lanes, a power of two; lane 0 gets the total."""
     found, width = list(values), constant(code, WARP, i32)
     while lanes > 1:
         lanes //= 2
@@ -201,7 +201,7 @@ def _over_warps(
     reducers: Sequence[Reducer],
     partials: Sequence[Sequence[SSAValue]],
 ) -> Partials:
-    """Combines the results of a row's warps, which their first lanes have; lane 0 of each of these warps then has the row's."""
+    """Combines the results of a row's warps, which their first lanes hold; lane 0 of each of these warps then has the row's."""
     warps, all_warps = threads.warps_per_row, threads.per_block // WARP
     warp, lane = code.index.delinearize(thread, (all_warps, WARP))
     own = [value for values in partials for value in values]

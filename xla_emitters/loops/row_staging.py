@@ -1,4 +1,4 @@
-"""Rows of a block as one run of elements: copied into shared memory, or out of it, in whole accesses whatever the length of rows is.
+"""Copies a block's rows as one run of elements into or out of shared memory, in full-width accesses for any row length.
 
     rows of 33 f32, 8 a block: elements 264 g to 264 (g + 1)       rows of 1001 f32, one a block: elements 1001 g to 1001 (g + 1)
 
@@ -6,12 +6,12 @@
       |4 |4 |4 |4 |4 | ...                 |4 |4 |                   ^start   |1 1 1 4 |4 |4 | ...      |4 |1 1
                                                                      (a multiple of 8)
 
-A thread that reads its row from memory reads single elements where vectors do not divide the row, and a warp's request begins anywhere in a
-sector of 32 bytes: a fifth of what it fetches is fetched twice. Rows that lie one behind the other are one run, which has two ends only.
+A thread that reads its row from memory reads single elements if vectors do not divide the row, and a warp's request may begin anywhere in a
+sector of 32 bytes: a fifth of the fetched bytes is fetched twice. Consecutive rows are one run, which has two ends only.
 Positions are counted from `start`, the multiple of a sector at or before the first row, in memory and in shared memory alike, so that
-both accesses are aligned. Elements before the first whole sector, and those behind the last whole access, are copied one by one.
+both accesses are aligned. Elements before the first whole sector, and behind the last whole access, are copied one by one.
 
-All threads of a block copy; the caller has barriers before and behind. What the run is computed from need not be in one run itself.
+All threads of a block copy; the caller inserts barriers before and behind. The run's source need not be contiguous itself.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from xla_emitters.loops.strided_loop import strided_loop
 SECTOR_BYTES = 32
 ACCESS_BYTES = 16
 LEAST_BYTES = 2
-"""A narrower element counts as one of these: an access has at most eight."""
+"""Narrower elements count as this wide: an access has at most eight elements."""
 
 Copy = Callable[[KernelCode, Sequence[SSAValue], SSAValue], None]
-"""(code, (row, column), place in shared memory): copies one element."""
+"""(code, (row, column), position in shared memory): copies one element."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """The elements of an array at the rows of a block.
+    """The elements of an array in the rows of a block.
 
     unit     elements of a sector
     width    elements of an access
@@ -57,10 +57,10 @@ class Run:
 
     @staticmethod
     def of(code: KernelCode, buffer: SSAValue, threads: RowThreads, place: RowPlace, shape: Sequence[Number]) -> Run:
-        """The run of an array of a matrix's size."""
+        """The run of an array with the matrix's size."""
         index, (rows, columns) = code.index, shape
         unit, width = unit_of(buffer), width_of(buffer)
-        # Of numbers that are seen not to be negative: else the kernel would need indices of 64 bits (`IndexBounds`).
+        # Nonnegative by construction: else the kernel would need 64-bit indices (`IndexBounds`).
         left = index.value(index.subtract(rows, place.first))
         here = code.insert(arith.MinUIOp(left, index.value(threads.rows_per_block))).result
         first = index.value(index.multiply(place.first, columns))
@@ -72,7 +72,7 @@ class Run:
         return Run(unit, width, start, padding, index.value(index.add(padding, count)))
 
     def position(self, code: KernelCode, element: Number) -> SSAValue:
-        """Where in shared memory an element of the rows is, counted from the first one."""
+        """The position in shared memory of an element of the rows, counted from the first one."""
         return code.index.value(code.index.add(element, self.padding))
 
     def copy(
@@ -101,12 +101,12 @@ class Run:
 
 
 def unit_of(buffer: SSAValue) -> int:
-    """Elements of a sector."""
+    """Number of elements in a sector."""
     return SECTOR_BYTES // _bytes(buffer)
 
 
 def room_of(host: IndexCode, buffer: SSAValue, threads: RowThreads, columns: Number) -> Number:
-    """Elements that a run needs in shared memory: what precedes it in its sector too, and whole sectors."""
+    """Elements that a run needs in shared memory, with those before it in its first sector, rounded up to whole sectors."""
     unit, elements = unit_of(buffer), host.multiply(columns, threads.rows_per_block)
     if threads.rows_per_block % unit == 0:
         return elements
@@ -114,7 +114,7 @@ def room_of(host: IndexCode, buffer: SSAValue, threads: RowThreads, columns: Num
 
 
 def width_of(buffer: SSAValue) -> int:
-    """Elements of an access."""
+    """Number of elements in an access."""
     return max(1, ACCESS_BYTES // _bytes(buffer))
 
 

@@ -1,4 +1,4 @@
-"""The code of a computation of scalars, which other ops call for elements: the body of a reduction, of `map`.
+"""Emits a computation of scalars that another op calls for elements: the body of a reduction, of `map`.
 
     hlo.computation @add {                                   emit_scalars(code, @add, [%a, %b])
       %p0 = hlo.parameter 0 ...                                  -> %s = arith.addf %a, %b : f32
@@ -6,7 +6,7 @@
       hlo.return (hlo.add %p0, %p1)
     }
 
-Values are in the form in which kernels compute: pred is a byte, integers have no sign. Calls are inlined. Instructions that the results
+Values have the types that kernels compute with: pred is a byte, integers are signless. Calls are inlined. Instructions that the results
 do not need have no code.
 Source: docs/reference/1 5.5 "map", "reduce".
 """
@@ -29,14 +29,14 @@ from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.rewrite.kernel_pass import refusal
 
 Values = dict[SSAValue, Sequence[SSAValue]]
-"""For each value of a computation the code's values: one, or one for each leaf of a tuple."""
+"""Value of a computation -> its SSA values in the code: one, or one per leaf of a tuple."""
 
 
 def emit_scalars(code: KernelCode, computation: ComputationOp, arguments: Sequence[SSAValue]) -> list[SSAValue]:
     """The results of a computation of scalars: one value per leaf of its root.
 
     arguments   one for each parameter
-    raises      Unsupported, with its place, for an instruction that is not one of scalars
+    raises      Unsupported, with its place, for an instruction that is not on scalars
     """
     values: Values = {}
     needed = _needed(computation)
@@ -56,7 +56,7 @@ def emit_scalars(code: KernelCode, computation: ComputationOp, arguments: Sequen
 
 
 def has_scalar_code(computation: ComputationOp) -> bool:
-    """Whether `emit_scalars` has code for all that the results need."""
+    """Whether `emit_scalars` supports all instructions that the results need."""
     for op in _needed(computation):
         if isinstance(op, CallOp):
             if not has_scalar_code(find_computation(op, op.to_apply)):
@@ -67,7 +67,7 @@ def has_scalar_code(computation: ComputationOp) -> bool:
 
 
 def _needed(computation: ComputationOp) -> set[Operation]:
-    """The instructions that the root is computed from."""
+    """The instructions that the root depends on."""
     found, waiting = set[Operation](), [computation.root]
     while waiting:
         owner = waiting.pop().owner
@@ -81,7 +81,7 @@ def _needed(computation: ComputationOp) -> set[Operation]:
 class ScalarContext:
     """The `ElementContext` of one instruction of a computation of scalars.
 
-    values   of the instructions before it
+    values   of the earlier instructions
     """
 
     code: KernelCode
@@ -113,7 +113,7 @@ class ScalarContext:
         raise self._refused()
 
     def _refused(self) -> Unsupported:
-        """Ops of scalars need neither branches nor loops."""
+        """The error for branches and loops, which ops on scalars do not need."""
         return refusal("loops", self.op, f"'{self.op.opcode}' is part of a computation that is called for elements")
 
     def call(self, computation: str, arguments: Sequence[SSAValue]) -> Sequence[SSAValue]:

@@ -1,4 +1,4 @@
-"""What a schedule is: it writes the loops that compute what a fusion returns.
+"""The interface of a schedule: a function that writes the loops which compute a fusion's results.
 
     def emit_loop_schedule(fusion: FusionLoops) -> None:
         def body(code: KernelCode, ivs: Sequence[SSAValue]) -> None:
@@ -7,9 +7,9 @@
                 code.store(fusion.element(code, root, indices), root.outputs[0], indices)
         fusion.parallel("loop", [fusion.numbers.count(fusion.roots[0].outputs[0])], [1], body)
 
-A schedule writes code for roots alone (and for what it keeps in shared memory): an element of a root loads its operands. Loads of buffers
-that other ops of the fusion write are replaced by their code in `disc-input-inline-fusion`. Afterwards a root is erased, unless another
-op of the fusion reads its buffer: then that pass does it.
+A schedule writes code for roots alone (and for values that it keeps in shared memory): an element of a root loads its operands. Loads of
+buffers that other ops of the fusion write are replaced in `disc-input-inline-fusion`. Afterwards a root is erased, unless another
+op of the fusion reads its buffer: then that pass erases it.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from xla_emitters.loops.element_code import element
 from xla_emitters.loops.kernel_code import KernelCode
 
 SCHEDULE = "disc.schedule"
-"""Attribute of a parallel loop: which schedule wrote it."""
+"""Attribute of a parallel loop: the name of the schedule that wrote it."""
 Body: TypeAlias = Callable[[KernelCode, Sequence[SSAValue]], None]
 """(code inside, induction variables)"""
 
 
 class FusionLoops:
-    """A fusion that becomes loops.
+    """A fusion that is being lowered to loops.
 
     op       the fusion; its loops are put in front of its terminator
     roots    the ops whose buffers are used outside, in order
     is_cpu   whether the loops are for a CPU: each block is one thread
-    numbers  sizes and the like, as values of the host
+    numbers  sizes and other numbers, as host values
     """
 
     def __init__(self, op: FusionOp, roots: Sequence[BufferOp], *, is_cpu: bool = False) -> None:
@@ -53,12 +53,12 @@ class FusionLoops:
 
     @property
     def vector(self) -> int:
-        """Elements that a thread computes side by side."""
+        """Adjacent elements that a thread computes."""
         width = self.op.attributes.get(VECTOR)
         return width.value.data if isinstance(width, IntegerAttr) and not self.is_cpu else 1
 
     def element(self, code: KernelCode, op: BufferOp, indices: Sequence[SSAValue]) -> SSAValue:
-        """One element of an op's result, in the form in which kernels compute. raises Unsupported for an op without code here."""
+        """One element of an op's result, in the type that kernels compute with. raises Unsupported for an op without element code."""
         return element(code, op, indices)
 
     def parallel(self, schedule: str, uppers: Sequence[Number], steps: Sequence[int], body: Body) -> scf.ParallelOp:
@@ -79,4 +79,4 @@ class FusionLoops:
 
 
 Schedule: TypeAlias = Callable[[FusionLoops], None]
-"""Writes the loops of a fusion."""
+"""Function that writes the loops of a fusion."""

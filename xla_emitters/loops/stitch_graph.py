@@ -1,20 +1,20 @@
-"""What a stitched fusion computes when: the rounds between which its rows' reductions are known, and which rows it keeps.
+"""Plan of a stitched fusion: in which round each op is computed (rounds are separated by row reductions), and which rows are kept.
 
     m = reduce maximum x         level 1          round 0   reads x                  gives m
     e = exp(x - broadcast m)     level 1          round 1   reads x, needs m         gives s
     s = reduce add e             level 2          round 2   reads x, needs m and s   writes y
     y = e / broadcast s          level 2
 
-The level of an op is the number of reductions, one after the other, on which it depends. What reductions and results of level n + 1 read is
-computed in round n. Ops of level 0 are computed wherever an element needs them; those that others read, or that a round writes, are the
-*sources* of the rounds: an array with an element for each place of the matrix, unless it is one number everywhere. A source that several
+The level of an op is the length of the longest chain of reductions on which it depends. Operands of reductions and results of level n + 1
+are computed in round n. Ops of level 0 are computed wherever an element needs them; those that other levels read, or a round writes, are
+the *sources* of the rounds: arrays of the matrix's size, unless they are one number everywhere. A source that several
 rounds read is *kept*, so that the buffers that it is computed from are read once.
 
-What is kept may change on the way: where all later rounds need of it is something dearer that a round computes from it, as exp(x - m), that
-takes its place.
+A kept source may be replaced on the way: if all later rounds need only a more expensive value that a round computes from it, as
+exp(x - m), that value is kept instead.
 
-Two choices of sources: as late as possible (x + mask, one row to keep), or as early as possible (x, from which two others are
-computed). The one with fewer reads of memory is taken; of equal ones that which keeps fewer bytes.
+There are two choices of sources: as late as possible (x + mask, one row to keep), or as early as possible (x, from which two others are
+computed). The one with fewer reads of memory is taken; if equal, the one that keeps fewer bytes.
 Source: docs/reference/4 3.3; Zheng et al., "AStitch: enabling a new multi-dimensional optimization space for memory-intensive ML training
 and inference on modern SIMT architectures" (ASPLOS 2022).
 """
@@ -38,7 +38,7 @@ from xla_emitters.shapes import Size
 
 BROADCASTS = frozenset(("hlo.broadcast", "hlo.dynamic_broadcast_in_dim"))
 SAME_PLACE = frozenset(("hlo.copy", "hlo.reshape", "hlo.dynamic_reshape", "hlo.bitcast"))
-"""Ops whose elements keep their row-major order, beside elementwise ones."""
+"""Ops that keep the row-major order of elements, besides elementwise ones."""
 CHEAP = frozenset(
     f"hlo.{opcode}"
     for opcode in (
@@ -110,12 +110,12 @@ class StitchGraph:
         return sizes if len(sizes) > 1 else (Size.constant(1), *sizes)
 
     def is_full(self, buffer: SSAValue) -> bool:
-        """Whether an array has an element for each place of the matrix; it is of a row, or smaller, otherwise."""
+        """Whether an array has the matrix's size; others have an element per row, or fewer."""
         is_reduced = buffer in self.writer and self.writer[buffer] in self.reductions
         return not is_reduced and self._sizes.elements(buffer) == product(self.matrix)
 
     def why_not(self, op: BufferOp) -> str | None:
-        """Why an op is in no round; None for one that has a number a row, or one for each place, or depends on no reduction."""
+        """Why an op is in no round; None for one with a value per row, or per element of the matrix, or that depends on no reduction."""
         (buffer,) = op.outputs
         if not self.levels[op] and op not in self.roots:
             return None
@@ -124,7 +124,7 @@ class StitchGraph:
         return f"{self._sizes.text(buffer)} is not known to be one element a row, or one for each element of the rows"
 
     def is_of_columns(self, buffer: SSAValue) -> bool:
-        """Whether an array has the same elements in each row: weights of a norm, in as many rows as there are."""
+        """Whether an array has the same elements in each row, like weights of a norm, for any number of rows."""
         op = self.writer.get(buffer)
         if op is None or not self.is_full(buffer):
             return False
@@ -137,7 +137,7 @@ class StitchGraph:
         return _is_in_place(op) and bool(inputs) and all(map(self.is_of_columns, inputs))
 
     def _is_one_number(self, buffer: SSAValue) -> bool:
-        """Whether all elements of an array are one number: a broadcast of a single one."""
+        """Whether all elements of an array are one number: a broadcast of a scalar."""
         op = self.writer.get(buffer)
         if op is None or op.HLO.name not in BROADCASTS:
             return False
@@ -163,7 +163,7 @@ class StitchGraph:
         ]
 
     def row_ops(self, number: int) -> list[BufferOp]:
-        """The ops that compute one element of a row, from reductions or for a result, and are known from a round on."""
+        """The ops with one value per row, needed by reductions or results, that are known from a round on."""
         return [
             op
             for op in self.ops
@@ -174,7 +174,7 @@ class StitchGraph:
         ]
 
     def _wanted(self, number: int) -> list[SSAValue]:
-        """What a round computes at each place: operands of reductions and results."""
+        """The arrays that a round computes elementwise: operands of reductions, and results."""
         reduced = [array for op in self.reduced_in(number) for array in op.inputs[: len(op.outputs)]]
         return [*reduced, *(op.outputs[0] for op in self.written_in(number))]
 
@@ -193,7 +193,7 @@ class StitchGraph:
 
     @cached_property
     def remade(self) -> dict[SSAValue, SSAValue]:
-        """What takes the place of a source that is kept, in the round of its level -> that source."""
+        """Replacement of a kept source, made in the round of its level -> that source."""
         found = dict[SSAValue, SSAValue]()
         for kept in self.kept:
             made = next((buffer for buffer in reversed(self.writer) if self._may_replace(buffer, kept, found)), None)
@@ -202,7 +202,7 @@ class StitchGraph:
         return found
 
     def _may_replace(self, buffer: SSAValue, kept: SSAValue, others: Iterable[SSAValue]) -> bool:
-        """Whether a round that reads `kept` computes a buffer of its type from it, and later ones need that alone."""
+        """Whether a round that reads `kept` computes a buffer of its type from it, and later ones need only that."""
         op, number, is_early = self.writer[buffer], self.level(buffer), self._choice[1]
         is_alike = _storage(buffer) == _storage(kept) and self.is_full(buffer) and op not in self.roots
         if not (is_alike and number and kept in self.sources[number]) or buffer in others:
@@ -217,7 +217,7 @@ class StitchGraph:
         return any(buffer in read for _, read in later) and not any(kept in read for _, read in later)
 
     def _between(self, buffer: SSAValue, source: SSAValue) -> list[str]:
-        """The names of the ops of which one reads `source`, or what another of them gives, and the last gives `buffer`."""
+        """The opcodes on the path from `source` to `buffer`."""
         names, depends = list[str](), {source}
         wanted, _ = self._reached([buffer], is_early=self._choice[1])
         for given, op in self.writer.items():
@@ -227,7 +227,7 @@ class StitchGraph:
         return names
 
     def read_in(self, number: int, *, keeps: bool) -> list[SSAValue]:
-        """The sources of a round, where `keeps` with what has taken their place."""
+        """The sources of a round; with `keeps`, their replacements."""
         if not keeps:
             return self.sources[number]
         ends = [buffer for buffer in self.remade if self.level(buffer) < number]
@@ -243,7 +243,7 @@ class StitchGraph:
         for number, read in enumerate(sources):
             for buffer in read:
                 found.setdefault(buffer, []).append(number)
-        # Elements of less than a byte share one with what another thread keeps.
+        # Elements of less than a byte share one with elements that another thread keeps.
         return {
             buffer: numbers[0]
             for buffer, numbers in found.items()
@@ -263,7 +263,7 @@ class StitchGraph:
     def _reached(
         self, wanted: Sequence[SSAValue], *, is_early: bool, ends: Sequence[SSAValue] = ()
     ) -> tuple[set[SSAValue], list[SSAValue]]:
-        """All arrays of the matrix's size that others are computed from, and the sources among them, in order; `ends` are sources."""
+        """All arrays of the matrix's size that others are computed from, and the sources among them, in order; stops at `ends`."""
         found, seen, waiting = dict[SSAValue, None](), set[SSAValue](), list(reversed(wanted))
         while waiting:
             buffer = waiting.pop()
@@ -281,7 +281,7 @@ class StitchGraph:
         return seen, sorted(found, key=lambda buffer: order.get(buffer, -1))
 
     def _cost(self, sources: Sequence[Sequence[SSAValue]]) -> tuple[int, int]:
-        """Reads of arrays of the matrix's size, over all rounds; bytes kept for one column."""
+        """(reads of arrays of the matrix's size, over all rounds; bytes kept per column)."""
         kept, reads = self._kept(sources), 0
         for number, read in enumerate(sources):
             loaded = [buffer for buffer in read if kept.get(buffer, number) == number]
@@ -300,5 +300,5 @@ def _storage(buffer: SSAValue) -> Attribute:
 
 
 def _is_in_place(op: BufferOp) -> bool:
-    """Whether each element is computed from the elements at its own place."""
+    """Whether each element is computed from the elements at the same index."""
     return is_elementwise(op.as_hlo()) or op.HLO.name in SAME_PLACE

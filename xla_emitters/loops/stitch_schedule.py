@@ -1,4 +1,4 @@
-"""The schedule of a stitched fusion: one block, or warp, computes all that depends on its row, and reads the row once.
+"""The schedule of a stitched fusion: one block, or warp, computes everything that depends on its row, and reads the row once.
 
     m = reduce maximum x                 scf.parallel (%block, %thread) = (0, 0) to (%rows, 256) step (1, 1) {
     e = exp(x - broadcast m)               %kept = memref.alloc(%cols) : memref<?xf32, #gpu.address_space<workgroup>>
@@ -9,40 +9,40 @@
                                            for %j: %x = memref.load %kept[%j]; memref.store exp(%x - %m) / %s, %y[%block, %j]
                                          } {disc.schedule = "stitch"}
 
-`stitch_graph` says what is computed in which loop and what is kept. A thread keeps elements for itself alone, so a barrier is needed only
-where warps exchange what they reduced. What is one number a row is computed once in each thread, between the loops.
+`stitch_graph` decides what each loop computes and keeps. A thread reads only elements that it kept itself, so a barrier is needed only
+where warps exchange reductions. Values with one number per row are computed once in each thread, between the loops.
 
-Where vectors do not divide the columns, the block's rows are copied into %kept as one run of elements (`row_staging`), and a result that
-can take the place of what is kept is copied out of it in the same way: whole accesses, and no sector is read for two rows.
+If vectors do not divide the columns, the block's rows are copied into %kept as one run of elements (`row_staging`), and a result that
+can overwrite kept elements is copied out of it in the same way: full-width accesses, and no sector is read for two rows.
 
-The launch allocates as many bytes of shared memory as %kept has. How a row is computed depends on its length, which is known when the
-program is compiled, or else to the host:
+The launch allocates shared memory of the size of %kept. The form depends on the length of a row, which is known at compile time or else
+to the host:
 
     columns                             form
-    up to 32 (128 in vectors of four)   eight lanes a row, 32 rows a block, rows are kept
-    up to 512                           a warp a row, eight rows a block, rows are kept
-    up to 2560 f32 (10 KiB a row)       four warps a row, four rows a block of 512 threads, rows are kept
-    as many as fit into 40 KiB          a block of 512 threads a row, the row is kept; where weights do not fit too, without them
-    more                                a block a row; each loop reads its sources again
+    up to 32 (128 in vectors of four)   eight lanes per row, 32 rows per block, rows are kept
+    up to 512                           a warp per row, eight rows per block, rows are kept
+    up to 2560 f32 (10 KiB per row)     four warps per row, four rows per block of 512 threads, rows are kept
+    as many as fit into 40 KiB          a block of 512 threads per row, the row is kept; weights only if they fit too
+    more                                a block per row; each loop reads its sources again
 
-Where the length is known there is one form: a power of two of threads a row, most of which have eight to 15 elements. In each form as
-many blocks as a multiprocessor has threads for find room for their rows, where it has 160 KiB of shared memory or more.
+A known length has one form: a power of two of threads per row, most of which have eight to 15 elements. In each form, a multiprocessor with
+160 KiB of shared memory or more has room for the rows of as many blocks as it has threads for.
 
     %fits = arith.cmpi sle, %cols, 512
     scf.if %fits { lmhlo.fusion F_warp } else { ... scf.if ... { lmhlo.fusion F_block } else { lmhlo.fusion F } }
 
-What all rows read, the weights of a norm, a block reads once, into shared memory, before its first row; it then takes up to 32 rows, one
-after the other, where that leaves blocks enough. With `disc.vector = 4` a thread takes four columns beside each other.
+Vectors that all rows read, such as the weights of a norm, are read once per block, into shared memory, before its first row; the block then
+takes up to 32 rows in sequence, if enough blocks remain. With `disc.vector = 4` a thread takes four adjacent columns.
 
 Attributes of the fusion
-    disc.row_schedule   1: always a block a row, 2: always a warp
-    disc.vector         columns beside each other that a thread takes; it divides their number
-    disc.kept_bytes     the most bytes of rows that a block may keep
-    disc.row_form       [threads of a row, threads of a block, where rows are kept, how often weights are read: "block" or "row"]: this form
-                        and no other, where columns are known
+    disc.row_schedule   1: always a block per row, 2: always a warp
+    disc.vector         adjacent columns that a thread takes; divides their number
+    disc.kept_bytes     most bytes of rows that a block may keep
+    disc.row_form       [threads of a row, threads of a block, where rows are kept, how often weights are read: "block" or "row"]: only
+                        this form, if columns are known
 
-Where columns are known, a thread may keep its elements in registers instead ("registers"): its steps are written out, so that every index
-into its own array is a constant, and LLVM makes values of the array. Vectors that all rows read are kept likewise.
+If columns are known, a thread may keep its elements in registers instead ("registers"): its steps are unrolled, so that every index
+into its private array is a constant, and LLVM promotes the array to values. Vectors that all rows read are kept likewise.
 
 Source: docs/reference/4 3.3; Zheng et al., "AStitch" (ASPLOS 2022).
 """
@@ -89,32 +89,32 @@ from xla_emitters.rewrite.kernel_pass import refusal
 
 NAME = "stitch"
 SHORT_ROW, SHORT_ROW_NOT_KEPT = 512, 1024
-"""Columns of a row that a warp computes: of one that is kept, and of one that need not be."""
+"""Most columns of a row for a warp: if the row is kept, and if it need not be."""
 LANES_A_ROW = RowThreads(8)
 FEWEST_LANES = 2
-"""Of a row of known length: a sector of 32 bytes, where each has an access of 16."""
+"""Fewest threads of a row of known length: two accesses of 16 bytes make a sector of 32."""
 WARPS_A_ROW = RowThreads(128, 512)
 LARGE_BLOCK_A_ROW = RowThreads(512, 512)
 SHORTEST_STEPS = 4
-"""Steps of a thread in a row that eight lanes compute."""
+"""Fewest steps of a thread in a row that eight lanes compute."""
 KEPT_BYTES = "disc.kept_bytes"
 REGISTERS, SHARED_MEMORY, NOWHERE = KEPT_IN = ("registers", "shared memory", "nowhere")
-"""Where the rows of a form are kept."""
+"""Places in which the rows of a form are kept."""
 MOST_CACHED_BYTES = 256 * 1024
-"""Of the second cache of a CPU's core."""
+"""Bytes of the second-level cache of a CPU's core."""
 MOST_KEPT_BYTES = 40 * 1024
-"""Of the 48 KiB that a block has on every device: 8 KiB are left for what warps exchange."""
+"""Bytes; every device has 48 KiB per block, of which 8 KiB are left for exchange between warps."""
 
 
 class Form(NamedTuple):
     """One way to compute a stitched fusion.
 
-    name          is added to the fusion's, where there are several
-    threads       of a row
-    keeps         whether sources of several rounds are kept: in shared memory, or in registers
-    most          columns, where a longer row takes the next form
-    shares        whether what is the same in each row is kept for all rows of a block
-    in_registers  where what is kept is
+    name          appended to the fusion's name, if there are several forms
+    threads       per row
+    keeps         whether sources of several rounds are kept, in shared memory or in registers
+    most          most columns; a longer row takes the next form
+    shares        whether vectors that are the same for each row are kept for all rows of a block
+    in_registers  whether they are kept in registers
     """
 
     name: str
@@ -126,7 +126,7 @@ class Form(NamedTuple):
 
 
 def emit_stitch_schedule(fusion: FusionLoops) -> None:
-    """The loop of a stitched fusion; where the length of rows decides, several forms of the fusion, and branches on the host.
+    """Emits the loop of a stitched fusion; if the length of rows is unknown, several forms of the fusion, and branches on the host.
 
     raises   Unsupported naming an op that is not one of rows
     """
@@ -158,7 +158,7 @@ def emit_stitch_schedule(fusion: FusionLoops) -> None:
         if form is not forms[-1]:
             fusion, others = _in_branches(fusion, form)
         _Stitch(fusion, form).emit()
-        # The pass erases the roots that it knows: those of the first form.
+        # The pass erases the roots that it knows, those of the first form.
         for root in () if is_first else fusion.roots:
             Rewriter.erase_op(root)
         fusion = others or fusion
@@ -172,12 +172,12 @@ def forms_of(
     shared_bytes: int = 0,
     columns: int | None = None,
 ) -> list[Form]:
-    """The forms of a fusion that keeps so many bytes for each column of a row, shortest rows first.
+    """The forms of a fusion that keeps so many bytes per column of a row, shortest rows first.
 
-    hint          1: a block a row, 2: a warp, whatever the length of rows
-    width         columns that a thread takes beside each other
-    shared_bytes  kept for each column of all rows of a block
-    columns       of a row, where they are known
+    hint          1: a block per row, 2: a warp per row, for any length of rows
+    width         adjacent columns that a thread takes
+    shared_bytes  kept per column for all rows of a block
+    columns       of a row, if known
     """
     if not bytes_a_column:
         short = Form("warp", WARP_A_ROW, keeps=False, most=SHORT_ROW_NOT_KEPT)
@@ -213,7 +213,7 @@ def threads_of(columns: int) -> RowThreads:
 
 
 def forms_alone(bytes_a_column: int) -> list[Form]:
-    """The forms on a CPU, a thread a row: rows are kept where they stay in the first caches."""
+    """The forms on a CPU, one thread per row: rows are kept if they stay in the first two caches."""
     long = Form("long", ALONE, keeps=False)
     return (
         [Form("row", ALONE, keeps=True, most=MOST_CACHED_BYTES // bytes_a_column), long] if bytes_a_column else [long]
@@ -221,7 +221,7 @@ def forms_alone(bytes_a_column: int) -> list[Form]:
 
 
 def _asked_form(fusion: FusionOp, graph: StitchGraph) -> Form | None:
-    """The form that `disc.row_form` asks for."""
+    """The form in the attribute `disc.row_form`."""
     found = fusion.attributes.get(ROW_FORM)
     if not isa(found, ArrayAttr[Attribute]):
         return None
@@ -237,8 +237,8 @@ class RowForm(NamedTuple):
 
     per_row    threads of a row
     per_block  threads of a block
-    kept       where its rows are kept: one of KEPT_IN
-    weights    "block" or "row": how often what all rows read is read
+    kept       where rows are kept: one of KEPT_IN
+    weights    "block" or "row": how often vectors that all rows read are read
     """
 
     per_row: int
@@ -267,7 +267,7 @@ def _number(fusion: FusionOp, name: str) -> int | None:
 
 
 def _in_branches(fusion: FusionLoops, form: Form) -> tuple[FusionLoops, FusionLoops]:
-    """Moves a fusion into a branch on the host, for rows that the form is for, and a copy of it into the other."""
+    """Moves a fusion into a branch on the host for the rows of this form, and a copy of it into the other branch."""
     op, ops, host = fusion.op, list(fusion.op.body.block.ops), fusion.numbers.code
     cols = fusion.numbers.sizes(StitchGraph(op, fusion.roots).reductions[0].inputs[0])[-1]
     fits = host.insert(arith.CmpiOp(host.value(cols), host.value(form.most or 0), "sle"))
@@ -291,10 +291,10 @@ def _in_branches(fusion: FusionLoops, form: Form) -> tuple[FusionLoops, FusionLo
 class _Stitch:
     """A stitched fusion in one form.
 
-    producers   what is computed in place of a load of a buffer, by now
-    arrays      where sources are kept, for the elements of the block's rows
-    vectors     where sources are kept that are the same in each row
-    runs        where staged sources are in their arrays
+    producers   current emitters of elements, in place of loads of a buffer
+    arrays      source -> array with its kept elements, for the rows of the block
+    vectors     the same for sources that are equal in each row
+    runs        source -> its run in its array, if it is staged
     """
 
     fusion: FusionLoops
@@ -323,14 +323,14 @@ class _Stitch:
 
     @cached_property
     def is_staged(self) -> bool:
-        """Whether what is kept is copied as one run: threads would read it in single elements."""
+        """Whether kept sources are copied as one run, because threads would read them in single elements."""
         is_in_shared = self.form.keeps and not self.form.in_registers
         is_single = is_in_shared and self.fusion.vector == 1 and not self.fusion.is_cpu
         return is_single and any(width_of(buffer) > 1 for buffer in self.graph.kept)
 
     @cached_property
     def in_place(self) -> dict[SSAValue, SSAValue]:
-        """Results that are written where a source of their type is kept which no later round reads, and no other op."""
+        """Results that overwrite a kept source of their type that no later round, and no other op, reads."""
         found = dict[SSAValue, SSAValue]()
         for number in self.graph.rounds if self.is_staged else ():
             later = {
@@ -350,18 +350,18 @@ class _Stitch:
         return found
 
     def emit(self) -> None:
-        """Writes the loop, and erases the ops that it computes but for the roots."""
+        """Emits the loop, and erases the ops that it computes, except the roots."""
         computed = (op for op in self.graph.ops if op not in self.graph.reductions)
         self.producers |= {buffer: Computed(op) for op in computed for buffer in op.outputs}
         begin = self._begin if self.form.shares else None
         for_each_row(self.fusion, NAME, self.threads, self.sizes[0], self._row, begin, meets=self.is_staged)
-        # All code is in the loop: what computed intermediate buffers goes, for another form of the fusion has these too.
+        # All code is in the loop now: erase the ops of intermediate buffers, which another form of the fusion has too.
         for op in reversed(self.graph.ops):
             if op not in self.fusion.roots:
                 Rewriter.erase_op(op)
 
     def _begin(self, code: KernelCode, thread: SSAValue) -> None:
-        """All threads of a block compute what is the same in each row."""
+        """All threads of a block compute the vectors that are the same in each row."""
         code.producers, width = self.producers, self.fusion.vector
         first = code.index.value(code.index.multiply(thread, width))
         row = code.index.value(0)
@@ -397,7 +397,7 @@ class _Stitch:
             self._copy_results(code, place)
 
     def _stage(self, code: KernelCode, place: RowPlace) -> None:
-        """Copies what is kept into shared memory; what of it is a result is written too."""
+        """Copies kept sources into shared memory; those that are results are written too."""
         results = [op.outputs[0] for op in self.graph.roots]
         for buffer in self.graph.kept:
 
@@ -439,14 +439,14 @@ class _Stitch:
         return self.sizes[1]
 
     def _room(self, buffer: SSAValue) -> Number:
-        """Elements of a source that the rows of a block have, as they are in shared memory."""
+        """Elements of a source in the rows of a block, in the layout of shared memory."""
         host, columns = self.fusion.numbers.code, self.sizes[1]
         if self.is_staged:
             return room_of(host, buffer, self.threads, columns)
         return host.multiply(columns, self.threads.rows_per_block)
 
     def _array(self, code: KernelCode, buffer: SSAValue, elements: Number) -> SSAValue:
-        """Where elements of a source are kept: in shared memory for the whole block, or a thread's own."""
+        """The array for elements of a source: in shared memory for the whole block, or private to a thread."""
         if not self.form.in_registers:
             return shared_array(code, elements, _stored(buffer))
         width = self.fusion.vector
@@ -454,7 +454,7 @@ class _Stitch:
         return private_array(code, steps * width, _stored(buffer))
 
     def _row_values(self, code: KernelCode, number: int, place: RowPlace) -> None:
-        """What is one number a row and is known before a round; results among them are written."""
+        """Computes the values with one number per row that are known before a round; writes the results among them."""
         for op in self.graph.row_ops(number):
             (buffer,) = op.outputs
             indices = code.index.delinearize(place.row, self.fusion.numbers.sizes(buffer))
@@ -469,7 +469,7 @@ class _Stitch:
         place: RowPlace,
         is_result: bool,
     ) -> None:
-        """From now on loads of the buffer, which has one element a row, are this value; the row's first thread writes a result."""
+        """Makes later loads of the buffer, which has one element per row, this value; the row's first thread writes a result."""
         self.producers[buffer] = _Known(value)
 
         def write(inner: KernelCode) -> Sequence[SSAValue]:
@@ -480,7 +480,7 @@ class _Stitch:
             code.branch(place.is_first(code), (), write)
 
     def _round(self, code: KernelCode, number: int, place: RowPlace) -> None:
-        """The loop over a row that computes what a round reduces and writes."""
+        """The loop over a row that computes a round's reductions and results."""
         reducers = [self.reducers[op] for op in self.graph.reduced_in(number)]
         written = self.graph.written_in(number)
         if not reducers and not written:
@@ -524,13 +524,13 @@ class _Stitch:
                 self._is_known(code, buffer, reducer.result_indices(place.row), value, place, is_result)
 
     def _columns(self, code: KernelCode) -> Number:
-        """Columns, as a number of which the kernel knows what divides it."""
+        """Number of columns, as a value whose divisors the kernel knows."""
         return code.index.multiple(self.sizes[1], self.fusion.vector)
 
     def _read_sources(
         self, code: KernelCode, number: int, place: RowPlace, column: SSAValue, held: SSAValue | None
     ) -> None:
-        """What a round reads, once for each place: from memory, or as an earlier round kept it.
+        """The elements that a round reads, once per index: from memory, or as an earlier round kept them.
 
         held  the number of the element among the thread's own, where these are in registers
         """
@@ -550,7 +550,7 @@ class _Stitch:
             known[buffer] = _Known(value)
 
     def _is_near(self, buffer: SSAValue, number: int) -> bool:
-        """Whether a round finds a source in shared memory, or in registers."""
+        """Whether a source is in shared memory or in registers in a round."""
         if buffer in self.vectors or (self.form.keeps and buffer in self.graph.remade):
             return True
         return buffer in self.arrays and (self.is_staged or self.graph.kept[buffer] < number)
@@ -561,7 +561,7 @@ class _Stitch:
     def _kept_at(
         self, code: KernelCode, buffer: SSAValue, place: RowPlace, column: SSAValue, held: SSAValue | None
     ) -> SSAValue:
-        """Where the element of the thread's row is in the array of a source that is kept; `held` in registers."""
+        """The index of the thread's element in the array of a kept source; `held` for registers."""
         if held is not None:
             return held
         element = code.index.add(code.index.multiply(place.slot, self._columns(code)), column)
@@ -571,7 +571,7 @@ class _Stitch:
 
 @dataclass(frozen=True)
 class _Known:
-    """A producer of a value that is there: the buffer has one element in a row, or it is asked at one place alone."""
+    """A producer of an existing value: the buffer has one element per row, or is read at one index only."""
 
     value: SSAValue
 

@@ -1,13 +1,13 @@
-"""A thread's loop over every n-th element, or every n-th few of them, several at a time as long as there are several.
+"""A thread's loop over every n-th element, or every n-th group of adjacent ones, unrolled by several steps.
 
     for %j = %first to %end step n { body(%j) }
 ->
     for %j = %first to max(%end - 3n, 0) step 4n { for %k = 0 to 4 { body(%j + %k * n) } }       the inner loop is unrolled later
     for %j = (where that ended) to %end step n { body(%j) }
 
-With a `width` of 4, body(%j) above is `for %v = 0 to 4 { body(%j + %v) }`, whose accesses become one of four elements. Loads of eight
-elements, or of four where a thread takes single ones, do not wait for each other. The order in which a thread combines its elements stays
-the same. Where sizes are known and every thread has as many elements, there is one loop of a known number of steps.
+With a `width` of 4, body(%j) above is `for %v = 0 to 4 { body(%j + %v) }`, with accesses of four elements. Loads of eight
+elements (four if a thread takes single ones) are independent of each other. The order in which a thread combines its elements stays
+the same. If sizes are known and every thread has equally many elements, there is one loop with a known number of steps.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from xla_emitters.buffers.index_code import Number
 from xla_emitters.loops.kernel_code import KernelCode, LoopBody
 
 TOGETHER = 4
-"""Steps at a time."""
+"""Steps in an unrolled iteration."""
 MOST_TOGETHER = 8
-"""Elements at a time."""
+"""Elements in an unrolled iteration."""
 
 
 def strided_loop(
@@ -36,11 +36,11 @@ def strided_loop(
     *,
     waits: bool = True,
 ) -> Sequence[SSAValue]:
-    """What the carried values are in the end; `first` and `end` are not negative. One thread alone takes elements as they come.
+    """The final carried values; `first` and `end` are not negative. If a block is one thread, elements are taken in order.
 
-    first  below `step`, unless `end` is not known
-    width  elements beside each other that a step takes; it divides `first`, `end` and `step`
-    waits  whether a step waits for memory: several are then taken at a time
+    first  less than `step`, unless `end` is unknown
+    width  adjacent elements of a step; divides `first`, `end` and `step`
+    waits  whether a step waits for memory: several steps are then taken at a time
     """
     index, together = code.index, min(TOGETHER, MOST_TOGETHER // width) if waits else 1
     stride, reach = together * step, (together - 1) * step

@@ -1,22 +1,22 @@
-"""What a compilation makes, as plain values: a `Program`, which is a list of steps; a `Kernel` is one kind of step.
+"""The result of a compilation as plain values: a `Program`, which is a list of steps; a `Kernel` is one kind of step.
 
     Program "gelu"                          parameters  p0 bf16[6,512,4096]          results  r0 bf16[6,512,4096]
       Kernel "fusion"  grid 24576x1x1  block 128x1x1  shared 0 bytes
         argument 0  parameter 0   bf16[6,512,4096]  25165824 bytes, 16-byte aligned, slice 0, only read
         argument 1  result 0      bf16[6,512,4096]  25165824 bytes, 256-byte aligned, slice 1
 
-The other steps, for programs of more than fusions:
+The other steps, for programs with more than kernels:
 
-    LibraryCall   a function that a library has: operands, results, and its configuration
-    Allocation    from here on a temporary has memory
-    Release       from here on it has none
-    Copy          one array to another
+    LibraryCall   a call of a library's function: operands, results, and its configuration
+    Allocation    allocates a temporary
+    Release       frees it
+    Copy          copies one array to another
     Loop          steps that decide, steps that repeat while the decision is true
     Branch        steps chosen by a number or a predicate
 
-Every launcher (CuPy, the CPU executor, the bundle's script) takes these and nothing else. They are frozen, printable and go to JSON and
+Every launcher (CuPy, the CPU executor, the bundle's script) executes these steps alone. They are frozen, printable and convert to JSON and
 back, so that a kernel can be compiled here and launched on a machine that has neither xDSL nor LLVM.
-Sizes that are known when the program runs, not when it is compiled, are `Size` values of `shapes`: in the shape of an array, in a kernel's
+Sizes that are known only at run time are `Size` values of `shapes`: in the shape of an array, in a kernel's
 grid, in its scalar arguments.
 """
 

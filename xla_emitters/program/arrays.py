@@ -1,6 +1,6 @@
-"""Values that steps are made of: launches, arrays, the slots that arrays are in, the arguments of a kernel.
+"""Values in steps: launches, arrays, slots that hold arrays, arguments of a kernel.
 
-Sizes that are known when the program runs, not when it is compiled, are `Size` values of `shapes`: in a kernel's grid, and in its scalar
+Sizes that are known only at run time are `Size` values of `shapes`: in a kernel's grid, and in its scalar
 arguments.
 """
 
@@ -46,12 +46,12 @@ class Launch:
 
 
 Extent = int | Size
-"""A number, or an expression over sizes that a run knows."""
+"""A number, or an expression over sizes known at run time."""
 
 
 @dataclass(frozen=True)
 class SizedLaunch:
-    """A launch whose grid depends on sizes that a run knows; threads of a block are part of the code."""
+    """A launch whose grid depends on sizes known at run time; the threads of a block are fixed in the code."""
 
     grid: tuple[Extent, Extent, Extent]
     block: tuple[int, int, int]
@@ -66,13 +66,13 @@ class SizedLaunch:
 
 
 def extent_at(extent: Extent, sizes: Mapping[str, int]) -> int:
-    """The number that an extent is for these values of symbols. raises DataError as `Size.evaluate`."""
+    """The value of an extent for these values of symbols. raises DataError as `Size.evaluate`."""
     return extent if isinstance(extent, int) else extent.evaluate(sizes)
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A number that a kernel takes behind its pointers: a size of the program.
+    """A number that a kernel takes after its pointers: a size of the program.
 
     dtype   HLO's name of its type
     """
@@ -125,7 +125,7 @@ class Argument:
 
     kind, index  the program's array, as in `Slot`
     bytes        size of the buffer slice; sub-byte types are packed
-    alignment    bytes that the kernel promises the compiler
+    alignment    bytes that the kernel's code assumes
     slice_index  arguments with equal numbers are the same memory
     written      whether the kernel writes it
     """
@@ -145,7 +145,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class SlotArray:
-    """What one step reads or writes: the slot, and the array that the step takes its elements to be."""
+    """Operand or result of a step: the slot, and the array type as which the step accesses it."""
 
     slot: Slot
     array: ArraySpec

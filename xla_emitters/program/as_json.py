@@ -22,7 +22,7 @@ from xla_emitters.shapes import parse_size
 
 
 def kernel_json(kernel: Kernel) -> dict[str, Any]:
-    """Plain data; not the PTX, which all kernels of a program share."""
+    """Plain data, without the PTX, which all kernels of a program share."""
     return {
         "name": kernel.name,
         "grid": list(map(_extent_json, kernel.launch.grid)),
@@ -48,7 +48,7 @@ def kernel_from_json(data: Mapping[str, Any], ptx: str) -> Kernel:
 
 
 def step_json(step: Step, kernels: Sequence[Kernel]) -> dict[str, Any]:
-    """A step as plain data; a kernel is its number in `kernels`."""
+    """A step as plain data; a kernel becomes its number in `kernels`."""
     match step:
         case Kernel():
             number = next(number for number, kernel in enumerate(kernels) if kernel.name == step.name)
@@ -103,7 +103,7 @@ def _step_from_json(data: Mapping[str, Any], kernels: Sequence[Kernel]) -> Step:
 
 
 def array_from_json(data: Mapping[str, Any]) -> ArraySpec:
-    """The `ArraySpec` whose `asdict` went through JSON."""
+    """The `ArraySpec` from plain data of its `asdict`."""
     return ArraySpec(data["dtype"], tuple(data["shape"]), tuple(data["minor_to_major"]))
 
 

@@ -1,4 +1,4 @@
-"""A compiled program: its arrays, its steps, and how it came to be."""
+"""A compiled program: its arrays, its steps, and the record of its compilation."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from xla_emitters.trace.explain import explained
 
 @dataclass(frozen=True)
 class Program:
-    """Steps in order, and the arrays that go in, come out, and live in between.
+    """Steps in order, with the arrays for inputs, results and temporaries.
 
     parameters   one spec per parameter of ENTRY
     results      one spec per leaf of ENTRY's result
     temporaries  buffers that one step writes and a later one reads
-    steps        what to do; of a module of fusions, a kernel each
-    stage        where the compilation stopped, "ptx" for the whole road
+    steps        in order; for a module of fusions, one kernel each
+    stage        where the compilation stopped; "ptx" if it did not stop early
     code         the program at that stage as one text: HLO, a module of MLIR with all kernels, LLVM IR, or PTX
-    graph        what passes on HLO did before kernels were planned; not part of what a program is
-    traces       what each kernel's compilation did, likewise
+    graph        record of the passes on HLO before kernels were planned; not compared
+    traces       record of each kernel's compilation; not compared
     hlo          the module it was compiled from, as text
     fusion       the one fusion instruction that was chosen; None: all that ENTRY computes
-    left_out     instructions whose data the text left out (`constant({...})`): there is code, with zeros for it, but it does not run
+    left_out     instructions whose data the text left out (`constant({...})`): compiled as zeros; the program refuses to run
     """
 
     name: str
@@ -57,7 +57,7 @@ class Program:
         return tuple(found.values())
 
     def array(self, slot: Slot) -> ArraySpec:
-        """What is in a slot."""
+        """The type of the array in a slot."""
         return {"parameter": self.parameters, "result": self.results, "temporary": self.temporaries}[slot.kind][
             slot.index
         ]
@@ -81,13 +81,13 @@ class Program:
         """Runs the IR of a stage on the CPU, on NumPy arrays; results as `__call__`.
 
         raises   DataError for arrays that do not fit, UsageError when the trace does not hold the stage's IR,
-                 ExecutionError where the kernel does what a GPU would silently do wrong
+                 ExecutionError where the kernel has a fault that a GPU would not report
         """
         return _one_or_all(_launcher("cpu")(self, inputs, stage))
 
     @property
     def peak_bytes(self) -> int:
-        """Bytes of device memory that a run needs at once: parameters, results, and the temporaries that are there together."""
+        """Bytes of device memory needed at once: parameters, results, and the temporaries that are allocated at the same time."""
         arguments = sum(map(_bytes, (*self.parameters, *self.results)))
         return arguments + peak_of_temporaries(self.steps, lambda slot: _bytes(self.array(slot)))
 
@@ -101,7 +101,7 @@ class Program:
             )
 
     def explain(self) -> str:
-        """What runs in which order, where that is more than one kernel; and why each kernel is as it is: emitter, launch, accesses ..."""
+        """The order of steps, if there are several; and for each kernel its emitter, launch, accesses ... with the reasons."""
         parts = [explained(self.graph)] if self.graph.remarks else []
         if not isinstance(self.steps[0] if len(self.steps) == 1 else None, Kernel):
             arguments = sum(map(_bytes, (*self.parameters, *self.results)))
@@ -171,7 +171,7 @@ def _bytes(spec: ArraySpec) -> int:
 
 
 LAUNCHERS: dict[str, Callable[..., Sequence[Any]]] = {}
-"""What runs a program, by platform: "cuda" takes (program, inputs), "cpu" (program, inputs, stage). `runtime` registers both."""
+"""Platform -> function that runs a program: "cuda" takes (program, inputs), "cpu" (program, inputs, stage). `runtime` registers both."""
 
 
 def _launcher(platform: str) -> Callable[..., Sequence[Any]]:

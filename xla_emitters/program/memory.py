@@ -1,4 +1,4 @@
-"""How many bytes a program needs at once: its parameters and results all the time, temporaries from allocation to release."""
+"""Peak memory of a program in bytes: parameters and results all the time, temporaries from allocation to release."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xla_emitters.program.steps import Allocation, Branch, Loop, Release, Step
 
 
 def peak_of_temporaries(steps: Sequence[Step], size: Callable[[Slot], int]) -> int:
-    """The most bytes that temporaries have at one time; `size` returns a slot's bytes."""
+    """The largest total size of temporaries at one time; `size` returns a slot's bytes."""
     most = now = 0
     for step in steps:
         match step:

@@ -1,8 +1,8 @@
-"""Names of functions of the runtime: what is called, on which device, and the types that go in and out.
+"""Names of functions of the runtime: function, device, and the types of arguments and results.
 
     ral_gemm___gpu___pvoid_pvoid_m2df32_m2df32_m2df32_i1_i1_i1___void
 
-`dialects/disc_ral` makes them of types; a host program finds functions by them, in bundles too.
+`dialects/disc_ral` builds them from types; a host program finds functions by them, in bundles too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from xla_emitters.errors import UsageError
 
 
 class RalName(NamedTuple):
-    """What a name says: the codes of types in and out, () for none."""
+    """The parts of a name: codes of argument and result types, () for none."""
 
     call: str
     device: str
@@ -25,14 +25,14 @@ class RalName(NamedTuple):
 
     @property
     def without_device(self) -> str:
-        """The seed's spelling."""
+        """The name without the device: the seed's spelling."""
         return "___".join((self.call, "_".join(self.ins) or "void", "_".join(self.outs) or "void"))
 
     @staticmethod
     def parse(text: str, default_device: str = "gpu") -> RalName:
-        """The inverse of `str`; the seed's spelling, which names no device, is read as that of `default_device`.
+        """The inverse of `str`; a name in the seed's spelling, without a device, gets `default_device`.
 
-        raises UsageError for what is no such name
+        raises UsageError for a text that is no such name
 
         >>> RalName.parse("ral_gemm___pvoid_m2df32_i1___void").device
         'gpu'

@@ -1,4 +1,4 @@
-"""What a program does, one value for each step; steps of loops and branches hold other steps."""
+"""The steps of a program; steps of loops and branches contain other steps."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from xla_emitters.program.arrays import Argument, Launch, Scalar, SizedLaunch, S
 
 @dataclass(frozen=True)
 class Kernel:
-    """Code of one entry function, what it is launched with, and the arrays that it is given.
+    """Code of one entry function, its launch, and its arguments.
 
-    ptx             text of the module that holds the entry, and those of the program's other kernels; "" when the compilation stopped
+    ptx             text of the module that contains the entry, and the program's other kernels; "" when the compilation stopped
                     before PTX
-    architecture    what it was compiled for, e.g. "sm_90"
+    architecture    target of the compilation, e.g. "sm_90"
     shared_bytes    static shared memory of one block
     arguments       in the order of the entry's parameters
-    scalars         what the entry takes behind them
+    scalars         numbers that the entry takes after the arguments
     """
 
     name: str
@@ -32,13 +32,13 @@ class Kernel:
 
 @dataclass(frozen=True)
 class LibraryCall:
-    """A call of a function that a library has.
+    """A call of a library's function.
 
     name         of our function, a row of `library.FUNCTIONS` such as "gemm"; not HLO's custom_call_target, "__cublas$gemm"
-    instruction  the HLO instruction that asks for it
+    instruction  the HLO instruction that it computes
     operands     arrays that are read
     results      arrays that are written
-    config       what the call says besides its operands, as plain data
+    config       the call's configuration, as plain data
     """
 
     name: str
@@ -50,21 +50,21 @@ class LibraryCall:
 
 @dataclass(frozen=True)
 class Allocation:
-    """A temporary has memory from here on; what it holds is not known."""
+    """Allocates a temporary, uninitialized."""
 
     slot: Slot
 
 
 @dataclass(frozen=True)
 class Release:
-    """A temporary has no memory from here on."""
+    """Frees a temporary."""
 
     slot: Slot
 
 
 @dataclass(frozen=True)
 class Copy:
-    """`target` gets the bytes of `source`, an array of as many."""
+    """Copies the bytes of `source` to `target`, an array of equal size."""
 
     source: Slot
     target: Slot
@@ -72,10 +72,10 @@ class Copy:
 
 @dataclass(frozen=True)
 class Loop:
-    """Runs `condition`; while the predicate `proceeds` is true then, `body` and `condition` again.
+    """Runs `condition`; while the predicate `proceeds` is then true, runs `body` and `condition` again.
 
     name    of the HLO instruction
-    trips   how often the body runs, where that is known
+    trips   how often the body runs, if known
     """
 
     name: str
@@ -87,7 +87,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Branch:
-    """Runs one of `branches`, as `selector` says.
+    """Runs one of `branches`, chosen by `selector`.
 
     name      of the HLO instruction
     selector  a predicate: true is the first of two; or an s32: the number of a branch, the last one for all numbers out of range
@@ -102,13 +102,13 @@ Step = Kernel | LibraryCall | Allocation | Release | Copy | Loop | Branch
 
 
 def on_slots(kernel: Kernel, slots: Sequence[Slot]) -> Kernel:
-    """The launch of a kernel on other arrays of the same types, one for each argument."""
+    """The same kernel on other arrays of the same types, one for each argument."""
     pairs = zip(kernel.arguments, slots, strict=True)
     return replace(kernel, arguments=tuple(replace(a, kind=slot.kind, index=slot.index) for a, slot in pairs))
 
 
 def steps_in(steps: Sequence[Step]) -> Iterator[Step]:
-    """Steps and the steps inside them, in the order in which they are written down."""
+    """Steps and the steps inside them, in program order."""
     for step in steps:
         yield step
         match step:
@@ -122,5 +122,5 @@ def steps_in(steps: Sequence[Step]) -> Iterator[Step]:
 
 
 def kernels_in(steps: Sequence[Step]) -> Iterator[Kernel]:
-    """The kernels of steps and of the steps inside them, in the order in which they are written down."""
+    """The kernels among steps and the steps inside them, in program order."""
     return (step for step in steps_in(steps) if isinstance(step, Kernel))

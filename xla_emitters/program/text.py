@@ -21,7 +21,7 @@ from xla_emitters.program.steps import Allocation, Branch, Copy, Kernel, Library
 
 
 def steps_text(steps: Sequence[Step], array: Callable[[Slot], ArraySpec]) -> str:
-    """The lines of steps; `array` returns what is in a slot."""
+    """The lines of steps; `array` returns the type of the array in a slot."""
     return "\n".join(_lines(steps, array, ""))
 
 
@@ -55,9 +55,9 @@ def _lines(steps: Sequence[Step], array: Callable[[Slot], ArraySpec], margin: st
 
 
 def _kernel_arguments(arguments: Sequence[Argument]) -> str:
-    """What is read, and what is written; a parameter of the program that shares a result's memory is read.
+    """Arguments that are read, and those that are written; a parameter of the program that shares a result's memory counts as read.
 
-    What is updated in place is both: two arguments have its slot, an operand and a result.
+    An array that is updated in place is both: two arguments have its slot, an operand and a result.
     """
     written = [argument for argument in arguments if argument.written and argument.kind != "parameter"]
     times = Counter(argument.slot for argument in written)

@@ -8,8 +8,8 @@ merged into an equal one of the same block, of a dominating block, or of an encl
 are covered; xDSL's pass skips them. An op that only reads memory is merged if nothing may have written in between: any write, call,
 barrier or block boundary starts a new epoch, and the epoch is part of the key. Dead ops are erased, and then the ops that only they used.
 
-Cost: one dictionary look-up per op, none for an op of whose operands one has no other use: equal ops have equal operands. That other use
-may come with a merge, so such ops are kept apart and become known then. Each attribute object gets a number at its first use
+Cost: one dictionary look-up per op, none for an op with an operand that has no other use (equal ops have equal operands). Another use
+may appear by a merge, so such ops are kept aside and looked up then. Each attribute object gets a number at its first use
 (`_AttributeNumbers`), so that an indexing map is hashed once and not once per op that has it.
 """
 
@@ -66,7 +66,7 @@ class _AttributeNumbers:
 
 
 class _Kind(NamedTuple):
-    """What is asked of ops of one type."""
+    """Cached properties of an op type."""
 
     stays: bool
     is_pure: bool
@@ -84,14 +84,14 @@ def _kind_of(op_type: type[Operation]) -> _Kind:
 
 @dataclass
 class _Scope:
-    """The block that is looked at: what was found in it, until its end."""
+    """The current block: ops found in it, until its end."""
 
     found: list[Key] = field(default_factory=list[Key])
     is_open: bool = True
 
 
 class _Alone(NamedTuple):
-    """An op without an equal, because one of its operands has no other use: in which block and epoch it was found."""
+    """An op without an equal, because one of its operands has no other use; with the block and epoch where it was found."""
 
     op: Operation
     scope: _Scope
@@ -234,7 +234,7 @@ class _Cse:
         self._erase(op)
 
     def _no_longer_alone(self, operand: SSAValue) -> None:
-        """The only user of `operand`, if it was looked at already, becomes known: others may be equal to it from now on."""
+        """If the only user of `operand` was visited already, makes it known: other ops may be equal to it from now on."""
         [use] = operand.uses
         user = self.alone.pop(id(use.operation), None)
         if user is not None and user.scope.is_open and user.op.parent is not None:

@@ -6,7 +6,7 @@
     is_speculatable(op)  pure, and cannot fail: may run where it would not have run
 
 xDSL calls every op with the `Pure` trait speculatable. Here an access is not, and a division only if its divisor shows that it cannot fail:
-for an index outside its tensor the CPU executor reports an error and a GPU reads other memory, and x / 0 is undefined in LLVM.
+an index outside its tensor is an error in the CPU executor and reads other memory on a GPU, and x / 0 is undefined in LLVM.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _effect_traits(op_type: type[Operation]) -> tuple[MemoryEffect, ...]:
 
 
 def _effects_of(op: Operation) -> AbstractSet[EffectInstance] | None:
-    """xDSL's `get_effects`: the effects of all traits, None for those of an op of which nothing is known."""
+    """xDSL's `get_effects`: the effects of all traits; None if the effects of the op are unknown."""
     traits = _effect_traits(type(op))
     if len(traits) == 1:
         return traits[0].get_effects(op)
@@ -120,7 +120,7 @@ def is_read_only(op: Operation) -> bool:
 
 
 def memory_use(op: Operation) -> tuple[bool, bool]:
-    """(`is_pure`, `may_write`) of an op that is no terminator; its effects are asked for once."""
+    """(`is_pure`, `may_write`) of an op that is no terminator, from one query of its effects."""
     if is_innocent_type(type(op)):
         return is_pure(op), may_write(op)
     effects = _effects_of(op)
@@ -139,7 +139,7 @@ def is_dead(op: Operation) -> bool:
 
 @cache
 def _may_be_dead_type(op_type: type[Operation]) -> bool:
-    """Whether ops of `op_type` do nothing besides what their effects and results say."""
+    """Whether ops of `op_type` do nothing besides their declared effects and results."""
     return not has_trait_type(op_type, IsTerminator) and not has_trait_type(op_type, SymbolOpInterface)
 
 

@@ -11,8 +11,8 @@
 
     xla-unswitch-loops: skipped scf.for: the branch is not alone in the body at tanh_0 (gelu.hlo:19:3)
 
-Remarks go to whoever takes notes (`notes.py`), and nowhere otherwise. `run_pass` runs a pass, one of ours or of xDSL's, so that whatever
-goes wrong in it names it.
+Remarks are recorded in `notes.py` while notes are taken, and dropped otherwise. `run_pass` runs a pass, ours or xDSL's, so that any
+failure in it names the pass.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class KernelPass(ModulePass):
         self.remark(op, f"skipped {op.name}: {reason}")
 
     def remark(self, op: Operation, text: str) -> None:
-        """Records what this pass did with `op`, where a user should know it."""
+        """Records what this pass did with `op`, for the user."""
         if (notes := notes_wanted()) is not None:
             notes.add(Remark(self.name, text, place_of(op)))
 
     def warn(self, op: Operation, text: str, help: str) -> None:
-        """Records what the user should know without asking, of `op` or of all; the tools print it. `help` is the way out."""
+        """Records a warning on `op` or on the whole input, which the tools always print; `help` is the way out."""
         if (notes := notes_wanted()) is not None:
             notes.add(Remark(self.name, text, place_of(op), help))
 
@@ -79,11 +79,11 @@ def refusal(
 
 
 Skip = Callable[[Operation, str], None]
-"""`KernelPass.skip` of some pass, for functions that it calls."""
+"""`KernelPass.skip` of a pass, for functions that it calls."""
 
 
 def skip_silently(op: Operation, reason: str) -> None:
-    """For functions that are called without a pass."""
+    """The default of `skip` without a pass."""
 
 
 _DEFAULT = device(DEFAULT_DEVICE)
@@ -91,7 +91,7 @@ _DEFAULT = device(DEFAULT_DEVICE)
 
 @dataclass(frozen=True)
 class DevicePass(KernelPass):
-    """A pass that reads the GPU that is compiled for; on the command line `{device="a6000"}`, a name as `--target` takes."""
+    """A pass that reads the target GPU; on the command line `{device="a6000"}`, a name as `--target` takes."""
 
     device: Device = _DEFAULT
 
@@ -118,8 +118,8 @@ class DevicePass(KernelPass):
 def run_pass(module_pass: ModulePass, context: Context, module: ModuleOp, *, verify: bool = False) -> None:
     """Applies a pass to `module`, in place.
 
-    verify   check the IR that it leaves; of a pass from outside the package it always is
-    raises   what the pass means to raise: our errors, and xDSL's diagnostics from xDSL's passes; InternalError naming the pass for
+    verify   check the resulting IR; always done after a pass from outside the package
+    raises   the errors that the pass raises on purpose: ours, and xDSL's diagnostics from xDSL's passes; InternalError naming the pass for
              anything else, and for IR that does not verify; PluginError for a pass from outside
     """
     if is_outside(type(module_pass)):
@@ -149,7 +149,7 @@ def _run_from_outside(module_pass: ModulePass, context: Context, module: ModuleO
 
 
 def verify_after(name: str, module: ModuleOp) -> None:
-    """Checks the IR. raises InternalError that names the pass which broke it."""
+    """Checks the IR. raises InternalError that names the pass `name`."""
     try:
         verify_ir(module)
     except VerifyError as error:

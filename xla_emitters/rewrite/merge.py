@@ -23,9 +23,9 @@ _LAYOUT = "dlti.dl_spec"
 
 
 def merge_modules(modules: Sequence[ModuleOp]) -> tuple[ModuleOp, tuple[Mapping[str, str], ...]]:
-    """One module with all ops of `modules`, which are left empty; and for each of these, old -> new name of what was renamed.
+    """One module with all ops of `modules`, which are left empty; and for each of these, old -> new names of the renamed symbols.
 
-    One module alone is the answer itself.
+    A single module is returned as it is.
     """
     if len(modules) == 1:
         return modules[0], ({},)
@@ -66,7 +66,7 @@ def _move(module: ModuleOp, made: ModuleOp, defined: dict[str, Operation]) -> di
 
 
 def _is_declaration(op: Operation) -> bool:
-    """Of a function; shared memory has no initial value either, and each kernel has its own."""
+    """Whether an op declares a function. Shared memory has no initial value either, but is defined once per kernel."""
     return op.name in ("func.func", "llvm.func") and not any(region.blocks for region in op.regions)
 
 

@@ -67,7 +67,7 @@ def apply_patterns_by_type(
 
 
 Worklist = dict[Operation, None]
-"""The ops that are to be visited, the last one first: a dictionary keeps its order, and `popitem` takes from its end."""
+"""The ops to visit, last one first: a dictionary keeps its order, and `popitem` takes from its end."""
 
 
 class LocatedRewriter(PatternRewriter):
@@ -102,7 +102,7 @@ class LocatedRewriter(PatternRewriter):
         new_results: Sequence[SSAValue | None] | None = None,
         safe_erase: bool = True,
     ) -> None:
-        """xDSL's; of the ops that use the results each is put on the worklist once, and nothing is done for no new ops."""
+        """As xDSL's, but each op that uses the results is put on the worklist once, and none if there are no new ops."""
         self.has_done_action = True
         made = (new_ops,) if isinstance(new_ops, Operation) else new_ops
         if made:
@@ -120,7 +120,7 @@ class LocatedRewriter(PatternRewriter):
             if new is None:
                 old.erase(safe_erase=safe_erase)
             else:
-                old.replace_all_uses_with(new)  # which hands on the name
+                old.replace_all_uses_with(new)  # also passes the name on
         if made and len(new_results) == 1 and (only := new_results[0]) is not None:
             name = only.name_hint
             for result in (result for new_op in made for result in new_op.results):
@@ -140,7 +140,7 @@ class LocatedRewriter(PatternRewriter):
             self._push_around(op)
 
     def _push_around(self, op: Operation) -> None:
-        """Visits the op around `op` again: what a branch or loop yields, or that it has become empty, decides about it."""
+        """Visits the op around `op` again: patterns of a branch or loop depend on yielded values and on empty blocks."""
         if (parent := op.parent_op()) is not None and parent is not self.root:
             self.worklist.setdefault(parent)
 
@@ -181,7 +181,7 @@ class LocatedRewriter(PatternRewriter):
 
 
 class _Folding(NamedTuple):
-    """What folding does with ops of one type."""
+    """Cached folding properties of an op type."""
 
     is_constant: bool
     is_commutative: bool
@@ -250,7 +250,7 @@ class _GreedyDriver:
         return changed
 
     def _visit_of(self, op_type: type[Operation]) -> tuple[_Folding, Sequence[RewritePattern]]:
-        """What is done with ops of one type: looked up once, not for each op."""
+        """The folders and patterns for ops of one type: looked up once, not for each op."""
         folding = _folding_of(op_type) if self.fold else _NOT_FOLDED
         found = self.visits[op_type] = folding, self.patterns_of(op_type)
         return found

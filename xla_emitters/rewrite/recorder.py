@@ -1,10 +1,10 @@
-"""Runs the steps of one kernel's compilation and writes down what they did.
+"""Runs the steps of one kernel's compilation and records them.
 
-    emit            recorded as stage "xla_gpu"      op counts, remarks, decisions, time; the IR and where each of its lines comes from
+    emit            recorded as stage "xla_gpu"      op counts, remarks, decisions, time; the IR and the origin of each of its lines
     pass by pass    a stage or none                  the same
-    a tool          stage "llvm", "ptx" or "sass"    its output and time; where lines were asked for, where each is from
+    a tool          stage "llvm", "ptx" or "sass"    its output and time; the origin of each line, if requested
 
-Every dump, diff, page, explanation and timing is made of the `Trace` that comes out of here.
+Every dump, diff, page, explanation and timing is made from the `Trace` recorded here.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ Observer = Callable[[str, str | None, ModuleOp], None]
 """Called with (pass name, stage or None, live module) after emission and after each pass; it must not change the module."""
 
 Sources = tuple[tuple[str, ...], ...]
-"""For each line of a text the HLO instructions that it comes from."""
+"""For each line of a text, the HLO instructions that it comes from."""
 Listing = Callable[[ModuleOp], tuple[str, Sources]]
 
 
 class Recorder:
-    """Runs the steps of one kernel's compilation and writes them into its trace.
+    """Runs the steps of one kernel's compilation and records them in its trace.
 
-    With nothing to record, verify or observe it only runs them: that is the fast path.
+    With nothing to record, verify or observe it only runs them, which is the fast path.
 
-    listing  how a module is written down
+    listing  prints a module
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Recorder:
         self.trace = Trace(name)
 
     def emission(self, emit: Callable[[], ModuleOp]) -> ModuleOp:
-        """Calls `emit` and records what it makes as the stage "xla_gpu"."""
+        """Calls `emit` and records the module that it returns as the stage "xla_gpu"."""
         start = time.perf_counter()
         with take_notes() as notes:
             module = emit()
@@ -60,20 +60,20 @@ class Recorder:
         return module
 
     def read(self, stage: str, module: ModuleOp) -> None:
-        """Records a module that was read as a stage."""
+        """Records a parsed module as a stage."""
         self._after("read", stage, module, 0.0, Notes())
 
     def run(self, kernel_pass: ModulePass, stage: str | None, context: Context, module: ModuleOp) -> None:
-        """Runs one pass. An error that it does not mean to raise is a bug of ours and names the pass."""
+        """Runs one pass. An error that it does not raise on purpose is a bug of ours; the message names the pass."""
         start = time.perf_counter()
         with take_notes() as notes:
             run_pass(kernel_pass, context, module)
         self._after(kernel_pass.name, stage, module, time.perf_counter() - start, notes)
 
     def tool(self, stage: str, text: str, seconds: float, sources: Sources = (), origins: tuple[int, ...] = ()) -> None:
-        """Records what an external tool wrote as the stage of that name.
+        """Records the output of an external tool as the stage of that name.
 
-        seconds  that it took for this kernel
+        seconds  time of the tool for this kernel
         """
         kept = text if self.keeps_text else None
         self.trace.steps.append(Step(stage, stage, kept, seconds, sources=sources, origins=origins))
@@ -83,7 +83,7 @@ class Recorder:
         return self._record != "none"
 
     def text(self, stage: str, text: str, source: Operation | None = None) -> None:
-        """Records a stage that is text; `source` is what its ops are counted in."""
+        """Records a stage that is text; the ops of `source` are counted."""
         if self.keeps_text:
             counts = op_counts(source) if source is not None else {}
             self.trace.steps.append(Step(stage, stage, text, 0.0, counts, sources=_sources_of_hlo(text)))
@@ -115,7 +115,7 @@ def hlo_listing(module: ModuleOp) -> tuple[str, Sources]:
 
 
 def sources_of_lines(text: str, starts: Sequence[tuple[int, Operation]]) -> Sources:
-    """For each line of printed IR the HLO instructions that the ops starting there come from."""
+    """For each line of printed IR, the HLO instructions from which the ops starting there come."""
     lines: list[dict[str, None]] = [{} for _ in range(text.count("\n") + 1)]
     for line, op in starts:
         lines[line] |= dict.fromkeys(instructions_of(op))
@@ -133,5 +133,5 @@ def _defined(line: str) -> tuple[str, ...]:
 
 
 def op_counts(root: Operation) -> dict[str, int]:
-    """Op name -> how many `root` holds, itself and modules left out."""
+    """Op name -> number of such ops in `root`, without `root` itself and modules."""
     return dict(Counter(op.name for op in root.walk() if op is not root and not isinstance(op, ModuleOp)))

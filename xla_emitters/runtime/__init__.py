@@ -1,6 +1,6 @@
-"""Running what was compiled: arrays at the boundary, CuPy, the CPU executor in `simt`, and what `Program` is run by.
+"""Runs compiled programs: arrays at the boundary, CuPy, the CPU executor in `simt`, and the functions that execute a `Program`.
 
-Importing this package makes programs callable: it tells `program.py`, which imports no launcher, how each platform runs one.
+Importing this package makes programs callable: it registers each platform's launcher with `program.py`, which imports none.
 """
 
 from __future__ import annotations

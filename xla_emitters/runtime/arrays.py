@@ -1,7 +1,7 @@
 """Arrays at the boundary: the caller's logical arrays, a kernel's flat buffers, random inputs, and `.npz` files.
 
-A caller's array is logical and row-major, whatever the HLO layout says; a kernel's buffer is one-dimensional and lies as the layout
-says. Types that NumPy lacks are `ml_dtypes`, sub-byte types take one byte an element here (see `packing`).
+A caller's array is logical and row-major, whatever the HLO layout says; a kernel's buffer is one-dimensional, its elements in the order of
+the layout. Types that NumPy lacks are `ml_dtypes`; sub-byte types take one byte an element here (see `packing`).
 
     f32[2,3]{0,1}   [[a b c]      ->  buffer  a d b e c f
                      [d e f]]
@@ -30,22 +30,22 @@ from xla_emitters.runtime.memory_size import memory_bytes
 from xla_emitters.runtime.npz import Archive, Header, opened
 
 LONGEST_DTYPE_NAME = 4 * 32
-"""Bytes of a member `p0.dtype`: 32 characters."""
+"""Size in bytes of a member `p0.dtype`: 32 characters."""
 
 _NAMES = {row.numpy: row.name for row in reversed(DTYPES)}
 
 
 def checked(array: Array, spec: ArraySpec, what: str) -> Array:
-    """`array` itself, when its shape and type are those of `spec`.
+    """Returns `array` itself if its shape and type are those of `spec`.
 
-    raises DataError naming `what`, what was wanted and what came.
+    raises DataError, which names `what`, the wanted and the found shape or type.
     """
     check_fits(array.dtype, array.shape, spec, what)
     return array
 
 
 def check_fits(found: np.dtype[Any], shape: tuple[int, ...], spec: ArraySpec, what: str) -> None:
-    """raises DataError where `what`, an array of that type and shape, is not what `spec` says."""
+    """raises DataError if an array of type `found` and shape `shape` does not match `spec`; `what` names it in the message."""
     wanted = dtype(spec.dtype).numpy
     if found != wanted:
         raise DataError(f"{what} is {found}, but {spec} is wanted ({wanted})", stage="arrays")
@@ -54,7 +54,7 @@ def check_fits(found: np.dtype[Any], shape: tuple[int, ...], spec: ArraySpec, wh
 
 
 def element_name(found: np.dtype[Any]) -> str:
-    """HLO's name of a NumPy type, in either byte order; NumPy's own for one that HLO has not."""
+    """HLO's name of a NumPy type, in either byte order; NumPy's own name for a type that HLO lacks."""
     if (name := _NAMES.get(found)) is not None:
         return name
     native = found.newbyteorder("=")
@@ -62,13 +62,13 @@ def element_name(found: np.dtype[Any]) -> str:
 
 
 def to_buffer(array: Array, spec: ArraySpec) -> Array:
-    """The elements of a logical array in the order in which they lie in memory, flat; a view where that costs nothing."""
+    """The elements of a logical array in memory order, flat; a view where no copy is needed."""
     major_to_minor = tuple(reversed(spec.minor_to_major))
     return np.ascontiguousarray(array.transpose(major_to_minor)).reshape(-1)
 
 
 def writable_buffer(array: Array, spec: ArraySpec) -> Array:
-    """As `to_buffer`; a copy where the array's memory cannot be written, as that of a broadcast."""
+    """As `to_buffer`, but a copy if the array's memory is not writable (a broadcast, for example)."""
     return np.require(to_buffer(array, spec), requirements="W")
 
 
@@ -81,19 +81,19 @@ def from_buffer(buffer: Array, spec: ArraySpec) -> Array:
 
 
 def random_arrays(specs: Sequence[ArraySpec], seed: int) -> list[Array]:
-    """One draw per spec (see `draws`); each has its own stream, so that adding a parameter does not change the others."""
+    """One random array per spec (see `draws`); each has its own stream, so that adding a parameter does not change the others."""
     return [random_array(spec, seed, number) for number, spec in enumerate(specs)]
 
 
 def random_array(spec: ArraySpec, seed: int, number: int, places: Places | None = None) -> Array:
-    """The draw for parameter `number`, which may say where a scatter writes. raises DataError where it is too large."""
+    """The random array for parameter `number`; `places`: where a scatter may write. raises DataError where it is too large."""
     row = dtype(spec.dtype)
     refuse_beyond_memory(spec.shape, row, f"parameter {number}")
     return draw(row.kind.value, row.significant_bits, row.numpy, spec.shape, seed=seed, number=number, places=places)
 
 
 def refuse_beyond_memory(shape: Sequence[int], element: DType, what: str) -> None:
-    """raises DataError for an array that this machine cannot hold: rather a message than a machine that swaps."""
+    """raises DataError for an array larger than this machine's memory, so that the machine does not start to swap."""
     # NumPy counts sizes of 0 as 1 here.
     size = element.numpy.itemsize * math.prod(max(1, extent) for extent in shape)
     if size > (memory := memory_bytes()):
@@ -115,14 +115,14 @@ def same_bits(one: Array, two: Array) -> bool:
 
 
 def differing(one: Array, two: Array) -> Array:
-    """Where two arrays of one type differ in value or in the sign of a zero; any NaN equals any NaN."""
+    """Mask of the elements in which two arrays of one type differ in value or in the sign of a zero; any NaN equals any NaN."""
     if one.dtype.kind == "c":
         return differing(np.real(one), np.real(two)) | differing(np.imag(one), np.imag(two))
     if one.dtype.itemsize > 8:
         raise TypeError(f"no bit pattern for {one.dtype}")
     different = np.asarray(bit_pattern(one) != bit_pattern(two)).reshape(one.shape)
     if different.any() and "float" in one.dtype.name:
-        with np.errstate(invalid="ignore"):  # which ml_dtypes raises for some patterns
+        with np.errstate(invalid="ignore"):  # ml_dtypes raises it for some patterns
             different &= ~(np.isnan(one) & np.isnan(two))
     return different
 
@@ -140,7 +140,7 @@ def save_arrays(path: str | Path | IO[bytes], prefix: str, arrays: Sequence[Arra
 
 
 class StandardInput(BytesIO):
-    """What came on standard input, in the place of a file; messages call it so."""
+    """The bytes read from standard input, used in place of a file; messages name it "standard input"."""
 
     def __str__(self) -> str:
         return "standard input"
@@ -165,7 +165,7 @@ def load_arrays(path: str | Path | StandardInput, prefix: str, specs: Sequence[A
 def load_given(path: str | Path | StandardInput, prefix: str, count: int) -> list[Array]:
     """Reads `count` arrays of any types and shapes, as `save_arrays` writes them.
 
-    raises as `load_arrays`, but for types and shapes
+    raises as `load_arrays`, except for types and shapes
     """
     with opened(path) as archive:
         return [_given(archive, f"{prefix}{number}") for number in range(count)]
@@ -190,7 +190,7 @@ def _given(archive: Archive, key: str) -> Array:
 
 
 def _checked_header(archive: Archive, key: str, spec: ArraySpec) -> Header:
-    """The header of `key`, when the archive has it and it says type and shape of `spec`; no data is read. raises DataError."""
+    """The header of `key`, read without its data. raises DataError if the key is missing or its type or shape is not that of `spec`."""
     if key not in archive.members:
         present = ", ".join(archive.keys)
         raise DataError(f"{archive.path} has no '{key}' for {spec}; it has: {present}", stage="arrays")
@@ -212,7 +212,7 @@ def _checked_header(archive: Archive, key: str, spec: ArraySpec) -> Header:
 
 
 def _dtype_name(archive: Archive, key: str) -> str:
-    """The text in the member `key`, which names a type. raises DataError where it is anything but a short text."""
+    """The text in the member `key`, which names a type. raises DataError if the member is not a short text."""
     header = archive.header(key)
     if header.dtype.kind != "U" or header.shape or header.data_size > LONGEST_DTYPE_NAME:
         raise DataError(

@@ -10,7 +10,7 @@
       layer/kernels-32.ptx ...    expected results for each of its shapes
       gelu/expected.npz           r0.positions, r0.low, r0.high: the compared positions of result 0 and the bounds there
 
-Steps are as in `Program.to_json`: loops, branches, library calls, copies. A program that calls a function which CuPy lacks is there
+Steps are as in `Program.to_json`: loops, branches, library calls, copies. A program that calls a function which CuPy lacks is included
 too; its case says why no GPU runs it (`refused`).
 Results up to 1 MiB are compared whole; larger ones at 65,536 positions: the first and last elements and a seeded choice.
 Nothing in a bundle is pickled. Source: docs/reference/contracts "Bundle".
@@ -54,7 +54,7 @@ from xla_emitters.runtime.tolerance import Bounds
 
 PACKAGE = Path(xla_emitters.__file__).parent
 FACES = ("program", "runtime", "runtime/ral")
-"""Packages whose `__init__.py` is empty in a bundle: theirs import more than a bundle has."""
+"""Packages whose `__init__.py` is empty in a bundle: the real ones import files that a bundle lacks."""
 FILES = (
     "__init__.py",
     "errors.py",
@@ -120,7 +120,7 @@ class BundledProgram:
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes at which a program is run, with arguments and what is admissible for its results; fields as of `Case`."""
+    """Sizes at which a program is run, with arguments and bounds of its results; fields as in `Case`."""
 
     sizes: Mapping[str, int]
     seed: int
@@ -167,7 +167,7 @@ def write_bundle(path: str | Path | IO[bytes], cases: Sequence[Case], programs: 
 
 
 def _refuse_plugins(program: Program) -> None:
-    """raises Unsupported for a library function that is of no file that a bundle holds"""
+    """raises Unsupported for a library function that no file of a bundle defines (a plugin's)."""
     for step in steps_in(program.steps):
         if isinstance(step, LibraryCall) and step.name in FUNCTIONS and not FUNCTIONS[step.name].is_own:
             raise Unsupported(
@@ -177,7 +177,7 @@ def _refuse_plugins(program: Program) -> None:
 
 
 def refused_on_gpu(program: Program) -> str:
-    """Why no GPU runs the program through CuPy, as far as that is known before it runs; "" where nothing is."""
+    """Why no GPU can run the program through CuPy, as far as that is known before it runs; "" if no reason is known."""
     reasons = (refusal(step) for step in steps_in(program.steps) if isinstance(step, LibraryCall))
     return next((reason for reason in reasons if reason), "")
 
@@ -288,7 +288,7 @@ def _write_code(
 
 
 def _recipe(spec: ArraySpec) -> dict[str, Any]:
-    """What `draws.draw` needs to know of a parameter."""
+    """The parameter's row for `draws.draw`."""
     row = dtype(spec.dtype)
     return {**asdict(spec), "kind": row.kind.value, "bits": row.significant_bits}
 

@@ -69,7 +69,7 @@ class BundledCase:
 
     row      its entry in the manifest
     arrays   of parameters, results and temporaries, by kind
-    refused  why no GPU runs it; "" where nothing is known against it
+    refused  why no GPU runs it; "" if no reason is known
     """
 
     name: str
@@ -184,9 +184,9 @@ def describe(cupy: Any) -> str:
 
 @dataclass
 class Counts:
-    """What one run did.
+    """Counters of one run.
 
-    bytes   that kernels and library functions are given, and twice those that are copied
+    bytes   accessed: arguments of kernels and library functions, and twice the bytes copied
     reads   predicates and numbers of branches that came back to the host
     """
 
@@ -196,7 +196,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Checked(CupyPlatform):
-    """For the run whose results are compared: it counts, and fresh memory holds a pattern."""
+    """Platform of the run whose results are compared: it counts, and fresh memory holds a pattern."""
 
     counts: Counts = field(default_factory=Counts)
 
@@ -221,7 +221,7 @@ class Checked(CupyPlatform):
 
 
 class Timed(CupyPlatform):
-    """For the timed runs: a temporary keeps the memory that it got in the first of them."""
+    """Platform of the timed runs: a temporary keeps the memory that it got in the first of them."""
 
     def allocate(self, slot: Slot) -> None:
         if (slot.kind, slot.index) not in self.buffers:
@@ -253,7 +253,7 @@ def run_code(
         return {"verdict": "refused", "reason": error.message}
     except MemoryError as error:
         return {"verdict": "refused", "reason": f"out of memory: {error}"}
-    except RuntimeError as error:  # the base of what CuPy raises for the driver and for NVIDIA's libraries
+    except RuntimeError as error:  # base class of what CuPy raises for the driver and for NVIDIA's libraries
         return {"verdict": "differs", "reason": f"it stops with: {error}"}
     row = {"verdict": "differs" if wrong else "ok", "wrong": wrong}
     try:
@@ -328,7 +328,7 @@ def poisoned(cupy: Any, spec: ArraySpec) -> Any:
 def in_place(buffers: Buffers, code: Code) -> Buffers:
     """The same buffers, but a result that shares a parameter's memory is that parameter, so that no copy is timed.
 
-    Of programs of kernels alone: what a loop does may depend on the parameter, which must be the same in each run then.
+    Only for programs of kernels alone: a loop may depend on the parameter, which must then be the same in each run.
     """
     if not all(isinstance(step, Kernel | Allocation | Release) for step in code.steps):
         return buffers
@@ -345,7 +345,7 @@ def compare(cupy: Any, case: BundledCase, buffers: Buffers, expected: dict[str, 
     """Number of compared elements that are outside their bounds."""
     wrong = 0
     for number, spec in enumerate(case.arrays["result"]):
-        # A byte that nothing has written is no truth value, but NumPy takes it for true.
+        # NumPy reads any nonzero byte as true, so an unwritten byte of a pred would compare equal to true.
         dtype = np.dtype(np.uint8) if spec.dtype == "pred" else numpy_type(spec.dtype)
         positions, low, high = (expected[f"r{number}.{part}"] for part in ("positions", "low", "high"))
         got = to_host(cupy, buffers["result", number], spec).reshape(-1)[positions]

@@ -1,4 +1,4 @@
-"""What the script of a bundle does with numbers: inputs drawn again from their recipe, results compared with their bounds."""
+"""Numbers in the script of a bundle: inputs drawn again from their recipe, results compared with their bounds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xla_emitters.runtime.draws import Places, draw
 
 
 def redraw(case: dict[str, Any]) -> list[Array]:
-    """The inputs, in the order of the parameters; raises ValueError when they are not those of the reference."""
+    """The inputs, in the order of the parameters; raises ValueError if their checksums differ from the reference's."""
     inputs: list[Array] = []
     for number, spec in enumerate(case["parameters"]):
         array = draw(
@@ -42,7 +42,7 @@ def load_expected(archive: zipfile.ZipFile, case: dict[str, Any]) -> dict[str, A
 
 
 def admitted(got: np.ndarray[Any, Any], low: np.ndarray[Any, Any], high: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Mask of low <= got <= high, for complex numbers of both parts; NaN is admitted where a bound is NaN, or where nothing is known."""
+    """Mask of low <= got <= high, part by part for complex numbers; NaN is admitted where a bound is NaN or the value is unknown."""
     if got.dtype.kind == "c":
         return admitted(got.real, low.real, high.real) & admitted(got.imag, low.imag, high.imag)
     with np.errstate(invalid="ignore"):
@@ -55,7 +55,7 @@ def admitted(got: np.ndarray[Any, Any], low: np.ndarray[Any, Any], high: np.ndar
 
 
 def extremes(kind: np.dtype[Any]) -> Array:
-    """The least and the greatest value of a float type: infinities, where it has them."""
+    """The least and the greatest value of a float type: infinities if it has them."""
     infinities = np.array([-np.inf, np.inf]).astype(kind)
     finfo: Any = ml_dtypes.finfo
     limits = finfo(kind)

@@ -33,7 +33,7 @@ Row = dict[str, Any]
 def run_programs(cupy: Any, archive: zipfile.ZipFile, programs: Sequence[Row], repeat: int) -> list[Row]:
     """A row of the report for each shape of each program.
 
-    cupy    None: nothing runs
+    cupy    None: inputs are drawn and checked, nothing runs
     raises  LookupError, TypeError or ValueError where the manifest is not one that we wrote, or inputs are drawn otherwise here
     """
     rows = list[Row]()
@@ -62,14 +62,14 @@ def run_programs(cupy: Any, archive: zipfile.ZipFile, programs: Sequence[Row], r
                 row |= {"verdict": "refused", "reason": error.message}
             except MemoryError as error:
                 row |= {"verdict": "refused", "reason": f"out of memory: {error}"}
-            except RuntimeError as error:  # the base of what CuPy raises for the driver and for NVIDIA's libraries
+            except RuntimeError as error:  # base class of what CuPy raises for the driver and for NVIDIA's libraries
                 row |= {"verdict": "differs", "reason": f"it stops with: {error}"}
             rows.append(row)
     return rows
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:
-    """`b=2 s=5`; a program without unknown sizes has none to say."""
+    """`b=2 s=5`; "" for a program without unknown sizes."""
     return " ".join(f"{name}={value}" for name, value in sizes.items()) or "ours"
 
 
@@ -100,7 +100,7 @@ def load(cupy: Any, archive: zipfile.ZipFile, program: Row) -> CupyProgram:
 
 
 def _constants(archive: zipfile.ZipFile, name: str) -> dict[str, bytes]:
-    """The bytes of all constants by name; `Constants` compares their digests."""
+    """The bytes of all constants by name; `Constants` checks their digests."""
     if not name:
         return {}
     with np.load(BytesIO(archive.read(name)), allow_pickle=False) as entries:
@@ -111,7 +111,7 @@ def compare(found: Sequence[Array], names: Sequence[str], expected: Mapping[str,
     """Number of compared elements that are outside their bounds."""
     wrong = 0
     for number, (array, name) in enumerate(zip(found, names, strict=True)):
-        # A byte that nothing has written is no truth value, but NumPy takes it for true.
+        # NumPy reads any nonzero byte as true, so an unwritten byte of a pred would compare equal to true.
         held = np.dtype(np.uint8) if name == "pred" else numpy_type(name)
         positions, low, high = (expected[f"r{number}.{part}"] for part in ("positions", "low", "high"))
         if array.size <= int(positions.max(initial=-1)):
@@ -122,7 +122,7 @@ def compare(found: Sequence[Array], names: Sequence[str], expected: Mapping[str,
 
 
 def by_clock(cupy: Any, program: CupyProgram, inputs: Sequence[Array], donated: Sequence[int], repeat: int) -> float:
-    """The median of seconds of the host's clock, of a call on arrays of the device; copies of what it overwrites are in it."""
+    """Median seconds of a call on device arrays, by the host's clock; includes the copies of donated inputs."""
     arrays = [to_cupy(cupy, array) for array in inputs]
     seconds = list[float]()
     for _ in range(repeat + 1):

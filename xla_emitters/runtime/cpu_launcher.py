@@ -75,7 +75,7 @@ def run_program(
 
 @dataclass(frozen=True)
 class ExecutableKernel:
-    """A kernel's IR, which nobody changes any more; the executor's code of it is made once.
+    """A kernel's IR, which no longer changes; the executor's code for it is made once.
 
     results  how many of the last arguments are results
     """
@@ -101,14 +101,14 @@ class ExecutableKernel:
 
 
 _recorded_kernels: dict[tuple[int, str], list[ExecutableKernel]] = {}
-"""By the address of a program that is alive, and the stage."""
+"""(address of a live program, stage) -> its kernels."""
 
 
 def recorded_kernels(program: Program, stage: str) -> list[ExecutableKernel]:
-    """The kernels at a stage whose IR the traces recorded: read once, kept as long as the program. raises UsageError without that stage."""
+    """The kernels as recorded by the traces at `stage`: parsed once, kept as long as the program. raises UsageError without that stage."""
     key = id(program), stage
     if (found := _recorded_kernels.get(key)) is None:
-        # Printed by the compilation itself: `verify` is its option.
+        # Printed by the compilation itself, whose `verify` option checked it.
         modules = [parse_ir(_recorded(trace, stage), f"<{stage}>", verify=False) for trace in program.traces]
         found = _recorded_kernels[key] = [*map(ExecutableKernel.of, modules, program.kernels)]
         weakref.finalize(program, _recorded_kernels.pop, key)
@@ -117,7 +117,7 @@ def recorded_kernels(program: Program, stage: str) -> list[ExecutableKernel]:
 
 @dataclass(frozen=True)
 class Executor(Platform):
-    """The CPU: kernels are executed, arrays are NumPy's.
+    """The CPU platform: kernels are executed by `simt`, arrays are NumPy's.
 
     kernels  the code of each kernel, by its name
     """
@@ -158,7 +158,7 @@ class Executor(Platform):
 
 
 def buffer_in(slots: Slots, slot: Slot) -> Array:
-    """The flat buffer of a slot. raises InternalError where it has no memory now."""
+    """The flat buffer of a slot. raises InternalError if it has no memory at this step."""
     if (buffer := slots.get((slot.kind, slot.index))) is None:
         raise InternalError(f"{slot} is used where it has no memory", stage="run")
     return buffer
@@ -218,7 +218,7 @@ def results_among(kernel_arguments: Sequence[Argument]) -> int:
 
 
 def arrays_of(kernel_arguments: Sequence[Argument], slots: Slots) -> list[Array]:
-    """What a launch gets: the buffers that it reads, and copies of those that it writes."""
+    """Arguments of a launch: the buffers that it reads, and copies of those that it writes."""
     fresh: dict[int, Array] = {}
     arrays: list[Array] = []
     for argument in kernel_arguments:

@@ -44,7 +44,7 @@ def cuda_reason_missing() -> str | None:
 
 
 def device_architecture() -> str:
-    """What to compile for on the current device: its own architecture, e.g. "sm_90", or the newest known one before it."""
+    """The architecture to compile for: the current device's own, e.g. "sm_90", or the newest known one before it."""
     cupy: Any = _cupy()
     return device_running(f"sm_{cupy.cuda.Device().compute_capability}").architecture
 
@@ -97,7 +97,7 @@ def _result(cupy: Any, buffer: Any, spec: ArraySpec, *, on_host: bool) -> Any:
 
 
 def _parameter(cupy: Any, array: Any, spec: ArraySpec, number: int) -> Any:
-    """The buffer of a parameter: a flat array on the device in memory order, copied only if `array` is not that already."""
+    """The buffer of a parameter: a flat device array in memory order; copied only if `array` is not already one."""
     if isinstance(array, np.ndarray):
         return to_device(cupy, checked(cast(Array, array), spec, f"parameter {number}"), spec)
     wanted = pattern_type(spec.dtype)

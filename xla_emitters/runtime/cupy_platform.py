@@ -1,13 +1,13 @@
 """Steps on an NVIDIA GPU, through CuPy: it launches kernels, calls library functions, copies arrays. The only file that imports cupy.
 
-    buffers["parameter", 0]   a flat CuPy array, elements in the order of memory: numbers of a type that CuPy has, bit patterns of one
+    buffers["parameter", 0]   a flat CuPy array, elements in memory order: numbers of a type that CuPy has, bit patterns of one
                               that it lacks (bf16, f8 ...), bytes of packed elements for types below eight bits
 
-The in-process launcher and the script of a bundle both use it. A bundle holds this file and all that it imports (`bundle.FILES`), so only
-NumPy, ml_dtypes and files that need no more than those may be imported here.
+The in-process launcher and the script of a bundle both use it. A bundle holds this file and all that it imports (`bundle.FILES`), so it
+imports only NumPy, ml_dtypes and files that need no more than those.
 
 All kernels of a program are one PTX module, which the driver assembles once for each device. A kernel that writes to a parameter's memory
-gets a copy of the parameter, unless the caller's buffers are one already.
+gets a copy of the parameter, unless the caller's buffers are copies already.
 Source: docs/reference/contracts "Arrays"; CuPy's documentation, RawModule.
 """
 
@@ -55,9 +55,9 @@ def find_cupy() -> tuple[Any, str]:
 class CupyPlatform(Platform):
     """The current device and stream.
 
-    array      the array that is in a slot
+    array      returns the array in a slot
     functions  of all kernels that will be launched (`load_functions`)
-    buffers    memory of parameters and results; of temporaries while they have some
+    buffers    memory of parameters and results; of temporaries while they are allocated
     """
 
     cupy: Any
@@ -72,7 +72,7 @@ class CupyPlatform(Platform):
             buffer = self.buffers[argument.kind, argument.index]
             source = by_slice.get(argument.slice_index)
             if source is not None and source is not buffer:
-                # A result that shares a parameter's memory: the kernel writes to a copy of the caller's array.
+                # The result shares a parameter's memory: the kernel writes to a copy of the caller's array.
                 buffer[...] = source.view(buffer.dtype)
                 pointers = [buffer if pointer is source else pointer for pointer in pointers]
             elif not argument.written and buffer.size and buffer.data.ptr % argument.alignment:
@@ -120,7 +120,7 @@ class CupyPlatform(Platform):
 
 
 def refusal(call: LibraryCall) -> str:
-    """Why no GPU runs the call through CuPy; "" where nothing is known against it before it runs."""
+    """Why no GPU runs the call through CuPy, as far as known before it runs; "" if no reason is known."""
     row = library.FUNCTIONS.get(call.name)
     if row is not None and row.lacks:
         return f"no library function '{call.name}' on a GPU, which '{call.instruction}' calls: {row.lacks}"
@@ -172,7 +172,7 @@ def load_module(ptx: str, names: tuple[str, ...], architecture: str, device: int
 
 
 def _writes_elements(kernel: Kernel) -> bool:
-    """Whether there is anything to launch: an array may have no elements."""
+    """Whether there is anything to launch: false if all written arrays are empty."""
     return any(argument.written and argument.array.elements for argument in kernel.arguments)
 
 
@@ -180,7 +180,7 @@ def _writes_elements(kernel: Kernel) -> bool:
 
 
 def length_of(spec: ArraySpec) -> int:
-    """Elements of the flat array on the device: of a type below eight bits, bytes."""
+    """Elements of the flat device array: for a type below eight bits, its packed bytes."""
     bits = BITS_IN_SHARED_BYTES.get(spec.dtype, 8)
     return -(-prod(spec.shape) * bits // 8)
 
@@ -191,12 +191,12 @@ def bytes_of(spec: ArraySpec) -> int:
 
 
 def empty(cupy: Any, spec: ArraySpec) -> Any:
-    """Memory for an array; what it holds is not known."""
+    """Uninitialized memory for an array."""
     return cupy.empty(length_of(spec), dtype=pattern_type(spec.dtype))
 
 
 def to_device(cupy: Any, array: Array, spec: ArraySpec) -> Any:
-    """A copy on the device of a logical array of NumPy's."""
+    """A device copy of a logical NumPy array."""
     host = np.ascontiguousarray(array.transpose(_major_to_minor(spec))).reshape(-1)
     if spec.dtype in BITS_IN_SHARED_BYTES:
         return cupy.asarray(packed_bytes(host.view(np.uint8), BITS_IN_SHARED_BYTES[spec.dtype]))
@@ -204,7 +204,7 @@ def to_device(cupy: Any, array: Array, spec: ArraySpec) -> Any:
 
 
 def to_host(cupy: Any, buffer: Any, spec: ArraySpec) -> Array:
-    """The logical array of NumPy's that a buffer on the device holds."""
+    """The logical NumPy array that a device buffer holds."""
     host = cupy.asnumpy(buffer)
     if spec.dtype in BITS_IN_SHARED_BYTES:
         host = unpacked_elements(host, BITS_IN_SHARED_BYTES[spec.dtype])[: prod(spec.shape)]
@@ -212,7 +212,7 @@ def to_host(cupy: Any, buffer: Any, spec: ArraySpec) -> Array:
 
 
 def logical(buffer: Any, spec: ArraySpec) -> Any:
-    """A flat buffer, an element each, as the array that it holds: a view."""
+    """A view of a flat, unpacked buffer as the logical array that it holds."""
     physical = _major_to_minor(spec)
     shape = tuple(spec.shape[dim] for dim in physical)
     return buffer.reshape(shape).transpose([physical.index(dim) for dim in range(len(physical))])

@@ -1,7 +1,7 @@
 """Random inputs that are the same on every machine: NumPy draws from a seed, one stream per parameter.
 
-This file imports NumPy only: a bundle holds a copy of it, so that the machine with the GPU draws the same arrays from which the reference
-was computed. Floats have a unit normal distribution, which covers the linear part and the tails of saturating functions; integers are
+This file imports NumPy only: a bundle holds a copy of it, so that the machine with the GPU draws the arrays that the reference was
+computed from. Floats have a unit normal distribution, which covers the linear part and the tails of saturating functions; integers are
 uniform over their whole range, preds are true half of the time. Integers that are starts of windows are mostly inside the array.
 
     >>> draw("signed", 8, np.dtype(np.int8), (2, 3), seed=0, number=1).shape
@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 OUTSIDE = 4
-"""The range of starts is widened at each end by 1/OUTSIDE of its length, for windows that lie partly outside."""
+"""The range of starts is widened at each end by 1/OUTSIDE of its length, so that some windows are partly outside."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """The starts that windows of an array may have.
+    """The range of starts for windows of an array.
 
     last    the greatest start of a window that is inside the array
     window  the size of a window in its largest dimension

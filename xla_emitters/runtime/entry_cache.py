@@ -4,9 +4,9 @@
         5c0e41...                     sha256 of the rest of the file
         (the bytes)
 
-An entry is written beside its place and renamed into it, so that a reader sees all of it or none; processes may share the directory.
-Whatever is not what was written (cut short, changed) is a miss and goes away. Beyond `limit` bytes the entries that were not used for
-longest go first. A directory that cannot be written is no error: then nothing is kept.
+An entry is written to a temporary file and renamed, so that a reader sees all of it or none; processes may share the directory.
+An entry whose hash differs (cut short, changed) is a miss and is deleted. Beyond `limit` bytes the entries unused for longest are deleted
+first. A directory that cannot be written is no error: nothing is kept then.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class EntryCache:
-    """See the file's head.
+    """A directory of entries; see the file's head.
 
     directory  of the entries
     limit      bytes on disk
@@ -32,7 +32,7 @@ class EntryCache:
     limit: int
 
     def get(self, key: str) -> bytes | None:
-        """What is kept under `key`."""
+        """The bytes kept under `key`; None on a miss."""
         path = self.path(key)
         try:
             digest, _, data = path.read_bytes().partition(b"\n")
@@ -42,11 +42,11 @@ class EntryCache:
             self.drop(key)
             return None
         with suppress(OSError):
-            os.utime(path)  # used now: the last to go
+            os.utime(path)  # marks it as the most recently used
         return data
 
     def put(self, key: str, data: bytes) -> None:
-        """Keeps `data` under `key`, and lets go of what is over the limit."""
+        """Keeps `data` under `key`, and deletes entries beyond the limit."""
         path = self.path(key)
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ class EntryCache:
             self._shrink()
 
     def drop(self, key: str) -> None:
-        """Lets go of one entry."""
+        """Deletes one entry."""
         with suppress(OSError):
             self.path(key).unlink()
 
@@ -75,7 +75,7 @@ class EntryCache:
         return len(sizes), sum(sizes)
 
     def clear(self) -> int:
-        """Lets go of everything; returns how many entries there were."""
+        """Deletes everything; returns how many entries there were."""
         removed = 0
         for path in list(self.entries()):
             with suppress(OSError):
@@ -84,18 +84,18 @@ class EntryCache:
         return removed
 
     def keys(self, prefix: str) -> list[str]:
-        """The keys that begin like that; `prefix` has two letters at least."""
+        """The keys with that prefix, which has two letters at least."""
         return [path.name for path in (self.directory / prefix[:2]).glob(f"{prefix}*")]
 
     def path(self, key: str) -> Path:
-        """Where the entry of that key is, or would be."""
+        """Path of the entry of that key, present or not."""
         return self.directory / key[:2] / key
 
     def _by_use(self) -> list[tuple[float, int, Path]]:
-        """(time of last use, bytes, file) of every entry, the longest unused first."""
+        """(time of last use, bytes, file) of every entry, least recently used first."""
         found = list[tuple[float, int, Path]]()
         for path in self.entries():
-            with suppress(OSError):  # another process may take it away
+            with suppress(OSError):  # another process may delete it first
                 status = path.stat()
                 found.append((status.st_mtime, status.st_size, path))
         return sorted(found)

@@ -6,8 +6,8 @@
     while (i < n), s32[] n                                 n from [-4, 12]: half of s32 would be a loop of a thousand million steps
 
 Scatter, gather, dynamic-slice and dynamic-update-slice have windows. A parameter holds their starts if the indices are computed from it by
-ops of `_KEEPS_INDICES` alone, which move, select, add or clamp integers. A scalar parameter bounds a loop if the condition compares with
-it, or with what such ops compute from it; loops of loops, branches and calls are followed.
+ops of `_KEEPS_INDICES` alone, which move, select, add or clamp integers. A scalar parameter bounds a loop if the loop's condition compares
+with it, or with a value that such ops compute from it; nested loops, branches and calls are followed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def draw_inputs(computation: ComputationOp, specs: Sequence[ArraySpec], seed: in
 
 
 def places_said_by(computation: ComputationOp) -> dict[int, Places]:
-    """Number of each parameter that holds starts of windows -> the allowed starts, for several ops those of the smallest range."""
+    """Number of each parameter that holds starts of windows -> the allowed starts; where several ops use it, the smallest range."""
     found = dict[int, Places]()
 
     def note(value: SSAValue, places: Places) -> None:
@@ -80,11 +80,11 @@ def places_said_by(computation: ComputationOp) -> dict[int, Places]:
 
 
 TRIPS = Places(8, 1, unique=False)
-"""Of numbers that a loop counts to."""
+"""Range of a parameter that bounds a loop."""
 
 
 def _bounds_of_loops(computation: ComputationOp) -> Iterator[SSAValue]:
-    """The values of a computation that decide how often its loops run, and the loops of what it calls."""
+    """The values in a computation that determine its loops' trip counts, including loops in called computations."""
     for op in computation.instructions:
         if not isinstance(op, CallingOp):
             continue
@@ -106,7 +106,7 @@ def _bounds_of_loops(computation: ComputationOp) -> Iterator[SSAValue]:
 
 
 def _leaves(value: SSAValue, through: frozenset[str]) -> Iterator[tuple[int, int | None]]:
-    """The parameters from which ops of those opcodes compute `value`: the number, and of a tuple the element."""
+    """The parameters from which ops of the opcodes `through` compute `value`: number, and element index for a tuple."""
     pending, seen = [value], set[SSAValue]()
     while pending:
         current = pending.pop()
@@ -123,7 +123,7 @@ def _leaves(value: SSAValue, through: frozenset[str]) -> Iterator[tuple[int, int
 
 
 def _passed(value: SSAValue, element: int | None) -> Iterator[SSAValue]:
-    """`value`, or the element of it, where that is an instruction of its own."""
+    """`value`, or, for a tuple instruction, its operand `element`."""
     if element is None:
         yield value
     elif isinstance(value.owner, TupleOp):

@@ -1,4 +1,4 @@
-"""How much memory this machine has: what no array can be larger than. Needs Python alone, as bundles do."""
+"""How much memory this machine has: an upper bound for any array. Needs Python alone, as bundles do."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from functools import cache
 
 @cache
 def memory_bytes() -> int:
-    """What this machine has."""
+    """Bytes of physical memory of this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -5,7 +5,7 @@
         archive.header("p0")             Header(dtype('float32'), (2, 3), fortran_order=False, ...)
         archive.data("p0", header)       the array; never more bytes than the header says
 
-A file of 4 MB can unpack to 4 GB. So a caller compares type and shape with what it wants before it asks for the data. A header longer
+A file of 4 MB can unpack to 4 GB. So a caller checks type and shape before it reads the data. A header longer
 than `LONGEST_HEADER` is refused without being read, and one that disagrees with the size of its member before the data is unpacked.
 Nothing is ever unpickled. Source: NumPy's NEP 1 (the `.npy` format, versions 1 to 3).
 """
@@ -40,10 +40,10 @@ _LENGTH_FORMATS = {(1, 0): "<H", (2, 0): "<I", (3, 0): "<I"}
 
 @dataclass(frozen=True)
 class Header:
-    """What the header of a member says.
+    """The parsed header of a member.
 
     size        bytes of the header itself, before the data
-    data_size   bytes of data that an array of this type and shape has
+    data_size   bytes of data of an array of this type and shape
     """
 
     dtype: np.dtype[Any]
@@ -69,12 +69,12 @@ class Archive:
         return list(self.members)
 
     def header(self, key: str) -> Header:
-        """What the member `key` says that it is. raises DataError for what is no `.npy` file, or holds Python objects."""
+        """The header of the member `key`. raises DataError for a member that is no `.npy` file, or holds Python objects."""
         info = self.members[key]
         try:
             with self.zip.open(info) as stream:
                 header = read_header(stream)
-        # What zipfile, its decompressors, Python's literals and NumPy raise for damaged data has no common base.
+        # zipfile, its decompressors, Python's literals and NumPy raise errors without a common base for damaged data.
         except Exception as error:
             raise self._refusal(f"the header of '{key}' cannot be read ({_reason(error)})") from error
         if header.dtype.hasobject:
@@ -155,7 +155,7 @@ def _exactly(stream: IO[bytes], size: int) -> bytes:
 
 
 def _fill(data: memoryview, stream: IO[bytes]) -> None:
-    """Reads `data` full, and on to the end, where zipfile compares the checksum. raises ValueError where the stream ends early."""
+    """Fills `data`, then reads to the end, where zipfile compares the checksum. raises ValueError where the stream ends early."""
     place = 0
     while place < len(data):
         piece = stream.read(min(CHUNK, len(data) - place))

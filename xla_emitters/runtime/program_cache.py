@@ -1,10 +1,10 @@
-"""Programs that were compiled before: kept in memory for this process, and on disk for all.
+"""Programs compiled before: kept in memory for this process, and on disk for all.
 
     <user's cache directory>/xla-emitters/programs/3f/3fa97c...        sha256 of all that the program depends on
         5c0e41...                                                        sha256 of the rest of the file
         {"program": {...}, "traces": [...]}
 
-An entry of another schema is a miss and goes away, as one that is not what was written (`entry_cache`).
+An entry of another schema is a miss and is deleted, like a damaged one (`entry_cache`).
 Source: docs/reference/contracts "Cache".
 """
 
@@ -27,7 +27,7 @@ DIRECTORY = "XLA_EMITTERS_CACHE_DIR"
 DISABLE = "XLA_EMITTERS_DISABLE_CACHE"
 LIMIT_BYTES = 256 * 2**20
 IN_MEMORY = 128
-"""Programs that one process holds on to."""
+"""Most programs that one process keeps in memory."""
 
 
 def cache_directory() -> Path:
@@ -45,7 +45,7 @@ def is_disabled() -> bool:
 
 
 def key_of(*parts: str) -> str:
-    """The key of what depends on `parts` and nothing else."""
+    """The key of a value that depends on `parts` and nothing else."""
     digest = hashlib.sha256()
     for part in (f"schema {SCHEMA}", *parts):
         data = part.encode()
@@ -56,7 +56,7 @@ def key_of(*parts: str) -> str:
 
 @dataclass
 class ProgramCache:
-    """See the file's head.
+    """The cache of compiled programs; see the file's head.
 
     directory  holds `programs/`
     limit      bytes on disk
@@ -82,7 +82,7 @@ class ProgramCache:
         return program
 
     def put(self, key: str, program: Program) -> None:
-        """Keeps `program` under `key`, and lets go of what is over the limit."""
+        """Keeps `program` under `key`, and deletes entries beyond the limit."""
         self._hold(key, program)
         traces = [trace.to_json() for trace in program.traces]
         content = {"program": program.to_json(), "graph": program.graph.to_json(), "traces": traces}
@@ -97,7 +97,7 @@ class ProgramCache:
         return self._entries.size()
 
     def clear(self) -> int:
-        """Lets go of everything; returns how many entries were on disk."""
+        """Deletes everything; returns how many entries were on disk."""
         with self._lock:
             self._held.clear()
         return self._entries.clear()
@@ -118,7 +118,7 @@ class ProgramCache:
 
 
 def _read(data: bytes) -> Program | None:
-    """The program in an entry; None for what another version has written."""
+    """The program in an entry; None for an entry that another version wrote."""
     try:
         content = json.loads(data)
         traces = tuple(map(Trace.from_json, content["traces"]))
@@ -131,7 +131,7 @@ _OPEN: dict[Path, ProgramCache] = {}
 
 
 def open_cache() -> ProgramCache | None:
-    """The cache of this user, one object a process and directory; None when it is disabled."""
+    """The cache of this user, one object per process and directory; None when it is disabled."""
     if is_disabled():
         return None
     directory = cache_directory()

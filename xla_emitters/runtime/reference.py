@@ -1,9 +1,9 @@
-"""The NumPy reference: a computation's value, instruction by instruction, and the bounds of what any correct kernel may give.
+"""The NumPy reference: a computation's value, instruction by instruction, and the bounds of any correct kernel's results.
 
     evaluate(computation, [x])          -> [y]            each op in its own type, as its class says (`HloOp.evaluate`)
     evaluate_bounds(computation, [x])   -> [Bounds]       the same with every op's tolerance carried along (`tolerance`)
 
-Values are freed after their last use, so a chain of ops over a large array needs a few arrays and not one per op.
+Values are freed after their last use, so a chain of ops over a large array needs memory for a few arrays, not one per op.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ ValueOf: TypeAlias = Callable[[HloOp, Sequence[Any], Call], Any]
 
 
 def own_value(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
-    """What the op's class says."""
+    """The value of `op` as its class defines it."""
     return op.evaluate(operands, call)
 
 
@@ -92,8 +92,8 @@ def evaluate(
 ) -> list[Array]:
     """One array per leaf of the root, from one value per parameter: an array, or a tuple of values.
 
-    most_iterations  the limit of every single loop; one that is longer raises ExecutionError
-    value_of         an instruction's value at the sizes of its operands, by default what its class says
+    most_iterations  the limit of every single loop; a longer one raises ExecutionError
+    value_of         an instruction's value at the sizes of its operands; by default `own_value`
     """
     _, step = _calls_beside(computation, most_iterations, value_of)
     with np.errstate(all="ignore"):
@@ -101,7 +101,7 @@ def evaluate(
 
 
 def call_beside(beside: Operation, *, most_iterations: int = MOST_ITERATIONS) -> Call:
-    """The values of the computations in the module that contains `beside`, as `HloOp.evaluate` asks for them.
+    """Evaluates computations of the module that contains `beside`, called by name, as `HloOp.evaluate` needs.
 
     most_iterations  as for `evaluate`
     """
@@ -111,7 +111,7 @@ def call_beside(beside: Operation, *, most_iterations: int = MOST_ITERATIONS) ->
 def _calls_beside(
     beside: Operation, most_iterations: int, value_of: ValueOf
 ) -> tuple[Call, Callable[[HloOp, Sequence[Any]], Any]]:
-    """How the computations around are called, and how one instruction is evaluated."""
+    """How called computations and single instructions are evaluated."""
     called = dict[str, _Schedule]()
 
     def call(name: str, operands: Sequence[Any]) -> Any:
@@ -127,7 +127,7 @@ def _calls_beside(
 
 
 def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
-    """`call`, as often as a loop calls condition and body in so many iterations; then it raises ExecutionError naming the loop."""
+    """`call`, limited to as many calls as `most_iterations` of a loop need; beyond, it raises ExecutionError naming the loop."""
     left = 2 * most_iterations + 1
 
     def counted(name: str, operands: Sequence[Any]) -> Any:
@@ -152,10 +152,10 @@ def evaluate_bounds(
     most_iterations: int = MOST_ITERATIONS,
     any_order: bool = False,
 ) -> list[Bounds]:
-    """What is admissible for each leaf of the root, given exact inputs: by intervals, and for small chains by derivatives (`Tape`) too.
+    """The bounds of each leaf of the root, given exact inputs: by intervals, and for small chains by derivatives (`Tape`) too.
 
     inputs, most_iterations   as for `evaluate`
-    any_order                 reductions may combine in any order: they are none of XLA's fusions
+    any_order                 reductions may combine in any order: they are not in fusions of XLA's
     """
     known = [_known(value) for value in inputs]
     is_plain = not any(isinstance(op, RuleOp) for op in computation.instructions)
@@ -181,14 +181,14 @@ MOVED_ARRAYS: Mapping[type[HloOp], int] = {
     DynamicConvOp: 2,
     RealDynamicSliceOp: 1,
 }
-"""How many of the first operands are arrays; the others are sizes, places or paddings."""
+"""Opcode -> how many of its first operands are arrays; the others are sizes, places or paddings."""
 
 
 class _Carrying:
-    """Bounds carried through a computation, and those that it calls.
+    """Bounds carried through a computation and the computations that it calls.
 
-    around           the computation that is evaluated
-    tape             records the steps, and narrows their bounds, if it is there
+    around           the computation being evaluated
+    tape             records the steps and narrows their bounds; None: no derivatives
     most_iterations  the limit of every single loop
     any_order        reductions may combine in any order
     """
@@ -216,7 +216,7 @@ class _Carrying:
     def of(self, computation: ComputationOp, values: Sequence[Any], *, is_outward: bool) -> Any:
         """The bounds of a computation's root from those of its parameters.
 
-        is_outward  they hold the exact values too, not only the rounded ones
+        is_outward  the bounds contain the exact values too, not only the rounded ones
         """
         if computation not in self._schedules:
             self._schedules[computation] = _Schedule.of(computation)
@@ -278,7 +278,7 @@ class _Carrying:
     def _after_sizes(
         self, op: SizeOp | GetDimensionSizeOp, operands: Sequence[Bounds], evaluate: Callable[[Sequence[Array]], Any]
     ) -> Bounds:
-        """Ops whose sizes, places or paddings are operands: elements are moved, or computed with, where those are known."""
+        """Bounds of ops with sizes, places or paddings as operands: evaluated on bounds of the arrays if those are known."""
         arrays, numbers = operands[: MOVED_ARRAYS[type(op)]], operands[MOVED_ARRAYS[type(op)] :]
         if not all(bounds.is_single.all() for bounds in numbers):
             return nothing_known(op)
@@ -291,8 +291,8 @@ class _Carrying:
     def _after_rule(
         self, op: RuleOp, operands: Sequence[Any], evaluate: Callable[[Sequence[Array]], Any], *, is_outward: bool
     ) -> Any:
-        """Library functions have bounds of their own. Others order, move, branch and loop: of bounds as of arrays, where it is known
-        which way."""
+        """Library functions have bounds of their own. Ops that order, move, branch or loop apply to bounds as to arrays, if the choice
+        is certain."""
         if op.opcode == "custom-call" or is_library_call(op):
             return bounds_of_library_call(op, operands, evaluate)
         if isinstance(op, routines.OPS):
@@ -327,7 +327,7 @@ class _Carrying:
         return find_computation(self.around, symbol)
 
     def _on_elements(self, symbol: SymbolRefAttr) -> Run:
-        """A computation of scalars on bounds of arrays of one shape. Of one that is not made of elementwise ops alone nothing is known."""
+        """A scalar computation applied to bounds of arrays of one shape. The result is unknown unless all its ops are elementwise."""
         body, plain = self._called(symbol), _Carrying(self.around)
         goes_by_element = all(
             is_elementwise(op) or isinstance(op, ParameterOp | TupleOp | ConstantOp) for op in body.instructions
@@ -344,7 +344,7 @@ class _Carrying:
         return run
 
     def _chain_of(self, op: ReduceOp) -> int | None:
-        """How many combinations in a row, where threads share the reduction; else it goes in the reference's order."""
+        """Most combinations in a row, if threads share the reduction; None: it combines in the reference's order."""
         if self.any_order:
             return math.prod(dims_of(op.arrays[0])[dim] for dim in integers(op.dimensions))
         inside = op.parent_op()
@@ -357,10 +357,10 @@ class _Carrying:
 
 @dataclass(frozen=True, eq=False)
 class _Schedule:
-    """A computation as steps.
+    """A computation as a list of steps.
 
     parameters  their values, and the inputs' numbers
-    steps       an instruction, its operands, and those of them that no later one needs
+    steps       an instruction, its operands, and those of them that it is the last to use
     """
 
     root: SSAValue
@@ -369,7 +369,7 @@ class _Schedule:
 
     @staticmethod
     def of(computation: ComputationOp) -> _Schedule:
-        """raises DataError for an instruction whose value is beyond the memory here."""
+        """raises DataError for an instruction whose value exceeds this machine's memory."""
         root, instructions = computation.root, list(computation.instructions)
         last_use: dict[SSAValue, Operation] = {operand: op for op in instructions for operand in op.operands}
         parameters, steps = list[tuple[SSAValue, int]](), list[Any]()
@@ -394,11 +394,11 @@ class _Schedule:
 
 
 class _Undecided(Exception):
-    """Which way a branch or a loop goes depends on roundings."""
+    """Raised when the direction of a branch or a loop depends on roundings."""
 
 
 def _decided(selector: Any) -> Array:
-    """The value of a selector of which there is one. raises _Undecided otherwise."""
+    """The value of a selector that has one possible value. raises _Undecided otherwise."""
     if not selector.is_single.all():
         raise _Undecided
     return selector.low
@@ -412,7 +412,7 @@ def _known(value: Any) -> Any:
 
 
 def _unknown_of(ir_type: Attribute) -> Any:
-    """The bounds of a value of that type of which nothing is known."""
+    """The bounds of an unknown value of that type."""
     if isinstance(ir_type, TupleType):
         return tuple(map(_unknown_of, ir_type.types))
     return everything(element_of(ir_type).numpy, dims_of(ir_type)) if is_array(ir_type) else ()

@@ -1,4 +1,4 @@
-"""Runs the steps of a program by the NumPy reference alone: which arrays reach each kernel, whatever the kernels' code is.
+"""Runs the steps of a program with the NumPy reference in place of every kernel: gives the arrays that reach each kernel.
 
     reaching(plan.steps, computations, program, inputs)     {0: Reaching(buffers of kernel 0's arguments, its results), 1: ...}
 
@@ -21,7 +21,7 @@ from xla_emitters.runtime.steps import MOST_ITERATIONS, run_steps
 
 @dataclass(frozen=True)
 class Reaching:
-    """What a kernel gets, and what it should make of it.
+    """Inputs and expected results of a kernel.
 
     buffers  of its arguments
     results  logical arrays
@@ -54,7 +54,7 @@ def reaching(
 
 @dataclass(frozen=True)
 class ReferenceRun(Executor):
-    """The CPU with a reference in the place of every kernel.
+    """The CPU platform with the reference in place of every kernel.
 
     given  see `reaching`
     """

@@ -1,6 +1,6 @@
-"""Computations of scalars as HLO text: what a configuration carries of a sort's comparator, and its value on arrays.
+"""Computations of scalars as HLO text: the form in which a configuration carries a sort's comparator, and its value on arrays.
 
-    print_alone(@less)                     HloModule less  ENTRY %less { ... }       with all that it calls: see `hlo_text`
+    print_alone(@less)                     HloModule less  ENTRY %less { ... }       with all computations that it calls: see `hlo_text`
     on_elements(text, [a, b])              for each element of a and b, the root's value
 
 A library function that calls a computation (`library.call(..., on_elements=on_elements)`) gives it this text and arrays of one shape.

@@ -1,7 +1,7 @@
 """Runs the steps of a program, its loops and branches included, the same way on every platform.
 
 A launcher implements the single steps (`Platform`): the CPU's executes IR on NumPy arrays, CuPy's launches kernels.
-A bundle holds this file, so it imports only what a bundle has too (`bundle.FILES`).
+A bundle holds this file, so it imports only files of the bundle (`bundle.FILES`).
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from xla_emitters.program.arrays import Slot
 from xla_emitters.program.steps import Allocation, Branch, Copy, Kernel, LibraryCall, Loop, Release, Step
 
 MOST_ITERATIONS = 100_000
-"""A loop of a program that runs longer is taken to be endless."""
+"""Most iterations of one loop; a longer loop is taken to be endless."""
 
 LARGER_LIMIT = "a larger limit can be set: --max-iterations, in Python most_iterations; where the bound was drawn, --inputs sets it"
 
 
 class Platform(Protocol):
-    """Where steps run."""
+    """A place where steps run; a launcher implements it."""
 
     def launch(self, kernel: Kernel) -> None: ...
 
     def call(self, call: LibraryCall) -> None:
-        """Calls a function of the platform's library. raises Unsupported where it has none of that name."""
+        """Calls a function of the platform's library. raises Unsupported if it has none of that name."""
         ...
 
     def allocate(self, slot: Slot) -> None: ...

@@ -1,35 +1,35 @@
-"""What a correct kernel may give: for each value an interval that holds it, carried through the chain of HLO ops.
+"""Bounds of a correct kernel: for each value an interval that contains it, carried through the chain of HLO ops.
 
     x             [x, x]                                              inputs are known
     t = tanh(x)   [tanh(x) - 6 ulp, tanh(x) + 6 ulp]                  a function is off by its ulps
-    1 + t         [fl(1 + t.low), fl(1 + t.high)]                     rounding keeps order, so the ends of a monotone op bound it
-    s = dot(t, b) the exact sum, and around it what t may be off and what any order of the roundings may be off
+    1 + t         [fl(1 + t.low), fl(1 + t.high)]                     rounding is monotone, so the ends of a monotone op bound it
+    s = dot(t, b) the exact sum, widened by the error of t and by rounding in any order
 
 Promised: every kernel of the following kind gives values within the bounds, whatever its inputs are.
 
-    functions       divide, sqrt, rsqrt within 2 ulp of the result's type, others within 6 ulp in f32, 4 in f64, 1 in 16 and 8 bits, of
-                    complex numbers within 16 ulp of the modulus; of the value in twice the precision, rounded once. At least within
-                    the smallest normal number, of f32 where the type is narrower, for it is computed in f32. What is never negative
-                    (exp, sqrt, logistic ...) is not given as negative.
+    functions       divide, sqrt, rsqrt within 2 ulp of the result's type, others within 6 ulp in f32, 4 in f64, 1 in 16 and 8 bits; complex
+                    numbers within 16 ulp of the modulus; against the value in twice the precision, rounded once. At least within the
+                    smallest normal number (of f32 for a narrower type, since it is computed in f32). Functions that are never negative
+                    (exp, sqrt, logistic ...) give no negative result.
     dot, convolution  products and sums each rounded in the type that sums are held in, or not rounded (fused), in any order
     reductions      of heroes, which threads share: any order in which no element goes through more combinations than in the kernel here.
                     Others: the reference's order; windows over several dimensions: any order
     scatters        any order of an element's updates
     all other ops   exactly the reference's value, given the operands: + - * of floats and integers, selections, conversions, moves
 
-The interval of an op holds all that it gives for operands within theirs, by the op's definition: `bounds.elementwise` (monotone functions
+The interval of an op contains all its results for operands within theirs, by the op's definition: `bounds.elementwise` (monotone functions
 by their ends, others by their turning points and poles), `bounds.complex` (discs), `bounds.contraction`, `bounds.reduction` and
 `bounds.scatter` (sums of magnitudes), `bounds.index` (all windows that an index may name). A comparison is open where the intervals
-overlap, and a selection by it the hull of both; an integer that is not certain is an interval too, all of its type where it may wrap.
+overlap, and a selection by it the hull of both; an integer that is not certain is an interval too, the whole type where it may wrap.
 
-`bounds.relations` cuts off what cannot be because of what two operands have to do with each other: x - max(x) is not above 0, x / sum(x)
-not above 1. Where all values have few elements, straight lines narrow these intervals (`bounds.sensitivity`): what cancels is taken into
+`bounds.relations` narrows intervals by relations between two operands: x - max(x) is not above 0, x / sum(x)
+not above 1. Where all values have few elements, straight lines narrow these intervals (`bounds.sensitivity`): cancellation is taken into
 account there, and where the roundings to a type leave one number, that number is known.
 
-Not promised: that all within the bounds is right. Intervals take two operands as independent, unless they are one instruction (x * x), so
-in large arrays a chain that cancels (x - mean(x)), or many dots in a row, are known less well than they could be; so is a loop that blows
-errors up until the squares of distances count. A reduction by a body of its own (no sum, product or choice) is held to its error bound in
-one order, twice: that other orders are no worse is assumed, see `bounds.reduction`. One value is one value: an instruction that is
+Not promised: that every result within the bounds is right. Intervals take two operands as independent, unless they are one instruction
+(x * x), so in large arrays a chain that cancels (x - mean(x)), or many dots in a row, have wider bounds than necessary; so has a loop that
+amplifies errors until the squares of distances count. A reduction by a custom body (no sum, product or choice) is held to its bound in
+one order, doubled: that other orders are no worse is assumed, see `bounds.reduction`. One instruction has one value: an instruction that is
 computed twice in a kernel is taken to give the same bits both times.
 """
 
@@ -66,8 +66,8 @@ def ulps_of(opcode: str, element: str, bits: int) -> int:
 class Bounds:
     """Every admissible value of one array: element by element, `low` <= value <= `high`, and NaN where both ends are.
 
-    From -inf to +inf nothing is known, so NaN is admissible too; likewise over all numbers of a type that has no infinity. Complex
-    numbers lie in a rectangle: their parts are bounded each by itself.
+    From -inf to +inf the value is unknown, so NaN is admissible too; likewise the whole range of a type that has no infinity. Complex
+    numbers lie in a rectangle: each part is bounded by itself.
     """
 
     low: Array
@@ -75,7 +75,7 @@ class Bounds:
 
     @property
     def is_point(self) -> bool:
-        """Whether the array is known bit for bit."""
+        """Whether every element is known bit for bit."""
         return self.low is self.high
 
     @property
@@ -93,7 +93,7 @@ class Bounds:
 
     @property
     def is_unknown(self) -> Array:
-        """Where a float may be anything, NaN included; of a complex number, any part. Of other types nowhere."""
+        """Mask of floats that may be anything, NaN included; for complex numbers, of those with any such part. False for other types."""
         if self.low.dtype.kind == "c":
             return np.logical_or(*(part.is_unknown for part in self.parts))
         if self.is_point or not is_float(self.low.dtype):
@@ -103,7 +103,7 @@ class Bounds:
 
     @property
     def is_single(self) -> Array:
-        """Where there is one value only; NaN is one."""
+        """Mask of elements with one admissible value only; NaN counts as one."""
         if self.is_point:
             return np.ones(self.low.shape, np.bool_)
         if self.low.dtype.kind == "c":
@@ -112,7 +112,7 @@ class Bounds:
         return same | (np.isnan(self.low) & np.isnan(self.high)) if is_float(self.low.dtype) else same
 
     def admits(self, array: Array) -> Array:
-        """Where `array` is admissible."""
+        """Mask of the elements of `array` that are admissible."""
         if self.is_point and array.dtype.kind in "biu":
             return array == self.low
         if array.dtype.kind == "c":
@@ -128,19 +128,19 @@ class Bounds:
 
 
 def point(array: Array) -> Bounds:
-    """The bounds of what is known bit for bit."""
+    """The bounds of an array that is known bit for bit."""
     return Bounds(array, array)
 
 
 def everything(kind: NumpyType, shape: tuple[int, ...]) -> Bounds:
-    """The bounds of an array of which nothing is known but its type and shape."""
+    """The bounds of an array whose type and shape alone are known."""
     least, most = extremes(kind)
     return Bounds(np.broadcast_to(least, shape), np.broadcast_to(most, shape))
 
 
 def settled(low: Array, high: Array) -> Bounds:
-    """The bounds with these ends: nothing is known where only one of them is NaN. Ends that are equal make a point, but for floats,
-    whose zeros differ in their sign."""
+    """The bounds with these ends; unknown where only one of them is NaN. Equal ends make a point, except for floats,
+    whose zeros may differ in sign."""
     if low.dtype.kind == "c":
         return by_parts(settled, low, high)
     if not is_float(low.dtype):
@@ -152,7 +152,7 @@ def settled(low: Array, high: Array) -> Bounds:
 
 
 def unknown_where(mask: Array, bounds: Bounds) -> Bounds:
-    """The bounds, and anything of the type where `mask` holds."""
+    """The bounds, unknown where `mask` holds."""
     if not mask.any():
         return bounds
     least, most = extremes(bounds.low.dtype)
@@ -160,7 +160,7 @@ def unknown_where(mask: Array, bounds: Bounds) -> Bounds:
 
 
 def hull(one: Bounds, other: Bounds) -> Bounds:
-    """The least bounds that hold all of both; nothing is known where one is NaN and the other is not."""
+    """The least bounds that contain both; unknown where one is NaN and the other is not."""
     if one is other:
         return one
     if one.low.dtype.kind == "c":
@@ -221,7 +221,7 @@ def farthest(kind: NumpyType, direction: int) -> Array:
 
 
 def wide(array: Array) -> Array:
-    """Floats in a type of at least twice their precision, or in the widest that there is."""
+    """Floats in a type of at least twice their precision, or in the widest available."""
     return np.asarray(array).astype(np.longdouble if array.dtype.itemsize >= 8 else np.float64)
 
 
@@ -229,12 +229,12 @@ def wide(array: Array) -> Array:
 
 
 def floor_of(kind: NumpyType) -> float:
-    """How far a function may be off at least: the smallest normal number of the type that it is computed in, f32 for narrower ones."""
+    """Least error allowed to a function: the smallest normal number of the type that it is computed in, f32 for narrower ones."""
     return float(info(kind if kind.itemsize >= 4 else np.dtype(np.float32)).smallest_normal)
 
 
 def widen(array: Array, ulps: int, direction: int, least: float | None = None) -> Array:
-    """`array` moved by `ulps` representable values towards -inf or +inf, at least by `least`; unless told otherwise `floor_of` its type."""
+    """`array` moved by `ulps` representable values towards -inf or +inf, at least by `least` (default: `floor_of` its type)."""
     if ulps == 0:
         return array
     limits = info(array.dtype)
@@ -249,7 +249,7 @@ def widen(array: Array, ulps: int, direction: int, least: float | None = None) -
 
 
 def outward(bounds: Bounds) -> Bounds:
-    """The bounds with each end moved to the next number outwards: they hold the op's exact value too, which was rounded to nearest."""
+    """The bounds with each end moved outwards by one number: they contain the exact result before rounding to nearest too."""
     if bounds.low.dtype.kind == "c":
         return joined(*map(outward, bounds.parts))
     if not is_float(bounds.low.dtype):
@@ -258,9 +258,9 @@ def outward(bounds: Bounds) -> Bounds:
 
 
 def beside_overflow(low: Array, high: Array, operands: Sequence[Bounds]) -> tuple[Array, Array]:
-    """The ends of a function's result, but from the largest number on where the reference overflows: a kernel may be just below.
+    """The ends of a function's result; where the reference overflows, the lower bound is the largest number: a kernel may be just below.
 
-    An infinity that an operand holds, or that comes of a zero (1 / 0, log 0), is certain.
+    An infinity from an infinite operand or from a pole at zero (1 / 0, log 0) is certain.
     """
     overflows = reduce(np.logical_and, [np.isfinite(end) & (end != 0) for bounds in operands for end in bounds.ends])
 

@@ -11,8 +11,8 @@
                                                              routines      sort, FFT, linear algebra ...
     library_calls   which library function an op is          custom_calls  targets of XLA:GPU and JAX, and their
     comparators     what a sort's comparator compares        backend_configs
-    dynamic_shape_ops  sizes that are values                 sized         an op at the sizes of its values
-    placement       host and device                          implicit_broadcast  of front ends that leave it to us
+    dynamic_shape_ops  sizes that are values                 sized         an op at the sizes of its operands' values
+    placement       host and device                          implicit_broadcast  of frontends that leave it to the compiler
 
 `HLO_OPS` finds the class of an opcode; `HLO` is the dialect. HLO text is read and written by `xla_emitters.hlo_text`.
 """

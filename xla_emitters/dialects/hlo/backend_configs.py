@@ -29,9 +29,9 @@ def target_of(op: HloOp) -> str:
 
 @dataclass(frozen=True)
 class Fields:
-    """The fields of a configuration; each is asked for with its type.
+    """The fields of a configuration; each getter states the expected type.
 
-    path  where these fields are in the whole
+    path  of these fields in the whole configuration
     """
 
     op: HloOp
@@ -56,7 +56,7 @@ class Fields:
         return Fields(op, cast("dict[str, Any]", data))
 
     def inside(self, name: str) -> Fields:
-        """The object in the field `name`; all of these fields where there is none of that name."""
+        """The object in the field `name`; these fields themselves if there is no such field."""
         found = self.data.get(name, self.data)
         if not isinstance(found, dict):
             raise self._wrong(name, "an object")
@@ -88,7 +88,7 @@ class Fields:
         return found
 
     def numbers(self, name: str) -> list[int]:
-        """A list of whole numbers, which JSON has as text."""
+        """A list of whole numbers, written as text in JSON."""
         found = self.data.get(name, [])
         if not isinstance(found, list) or not all(
             (isinstance(n, int) and not isinstance(n, bool)) or (isinstance(n, str) and re.fullmatch(r"\d{1,9}", n))

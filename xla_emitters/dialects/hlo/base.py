@@ -200,7 +200,7 @@ class HloOp(IRDLOperation):
         return None
 
     DEPENDS_ON_SIZES: ClassVar[bool] = False
-    """Whether `evaluate` reads sizes from the types, and not from the operands: then `result_sizes` must be there (see `sized`)."""
+    """Whether `evaluate` reads sizes from the types, not from the operands: then `result_sizes` must be defined (see `sized`)."""
 
     def result_sizes(self) -> Sequence[int]:
         """The sizes of the result, or of each array of it, from the operands' types and the attributes."""
@@ -241,7 +241,7 @@ class HloOp(IRDLOperation):
         raise self.unsupported("no code")
 
     def unsupported(self, what: str, help: str = "") -> Unsupported:
-        """The error for what this op lacks: `what` is "no code", "no indexing map" ..."""
+        """The error for a method that this op lacks: `what` is "no code", "no indexing map" ..."""
         return Unsupported(
             f"{what} for HLO op '{self.opcode}' (instruction %{self.instruction_name.data})",
             stage="hlo",

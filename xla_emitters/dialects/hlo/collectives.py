@@ -2,7 +2,7 @@
 
     %r = hlo.all_reduce %x {name = "r", replica_groups = "{{0,1}}", to_apply = @add} : tensor<8xf32>
 
-Rows of `rule_ops`: these ops parse, verify and print; they are not compiled, for their code is not that of one device.
+Rows of `rule_ops`: these ops parse, verify and print; they are not compiled, since their code involves several devices.
 Source: docs/reference/1 6.8.
 """
 

@@ -1,15 +1,15 @@
-"""What a sort's comparator compares: the keys, where it goes by one key after the other.
+"""The keys that a sort's comparator compares, if it compares one key after the other.
 
     compare(a, b), direction=LT                                    by a, ascending
     select(compare(x, y), direction=EQ, less(c, d), less(x, y))    by x, then by c
     or(less(x, y), and(equal(x, y), less(c, d)))                   likewise
 
-a, b are parameters 2i and 2i + 1: operand i of what may come first, and of the other. A key may be, instead of an operand, an expression
-that sorts as the operand does: a wider type, a real or imaginary part, zeros or NaNs made equal, the integer whose order is the float's
-total one (`bits < 0 ? bits ^ MAX : bits`). A comparator that goes another way has no keys: a sort calls it.
+a, b are parameters 2i and 2i + 1: operand i of the two elements that are compared. A key may be, instead of an operand, an expression
+with the operand's order: a wider type, a real or imaginary part, zeros or NaNs made equal, the integer with the order of the float's
+total order (`bits < 0 ? bits ^ MAX : bits`). A comparator of another form has no keys: a sort calls it.
 
-The computation is read as a tree of tuples, in which two sides of a comparison are the same expression of other parameters. Equal trees are
-found as such, however the text shares its instructions.
+The computation is read as a tree of tuples, in which the two sides of a comparison are equal except for their parameters. Trees are
+compared by value, so it does not matter how the text shares its instructions.
 Source: docs/reference/1 6.8 "sort", "compare".
 """
 
@@ -30,11 +30,11 @@ Tree: TypeAlias = tuple[Any, ...]
 """(opcode, element type's name, details, operand trees ...); a parameter: ("side", type, (0 or 1, operand))."""
 
 _MOST_NODES = 4096
-"""A comparator whose tree is larger has no keys here."""
+"""Comparators with a larger tree have no keys here."""
 
 
 def keys_of(comparator: ComputationOp) -> list[dict[str, Any]] | None:
-    """The keys as a sort of `library` takes them, the first one first; None where the comparator goes another way."""
+    """The keys, in the form that a sort of `library` takes, the first one first; None if the comparator has another form."""
     tree = _tree(comparator)
     return None if tree is None else _keys(tree)
 
@@ -107,7 +107,7 @@ def _keys(tree: Tree) -> list[dict[str, Any]] | None:
 
 
 def _one_after_other(first: Tree, tie: Tree, rest: Tree) -> list[dict[str, Any]] | None:
-    """`first`, and where it decides nothing, which `tie` says, `rest`."""
+    """The keys of `first`, then those of `rest`, which decides if `tie` holds; None if `tie` is not the tie of `first`."""
     one = _keys(first)
     if one is None or not _is_tie(tie, first):
         return None
@@ -116,7 +116,7 @@ def _one_after_other(first: Tree, tie: Tree, rest: Tree) -> list[dict[str, Any]]
 
 
 def _is_tie(tie: Tree, first: Tree) -> bool:
-    """Whether `tie` holds where the comparison `first` decides for neither side."""
+    """Whether `tie` holds exactly if the comparison `first` is false for both orders of its operands."""
     if tie[0] != "compare" or dict(tie[2]).get("direction") != "EQ":
         return False
     a, b = tie[3:]
@@ -146,7 +146,7 @@ def _key_compared(tree: Tree) -> list[dict[str, Any]] | None:
 
 
 def _key(tree: Tree, order: str) -> tuple[int, dict[str, Any]] | None:
-    """The side on which the expression is, and the key that it sorts as; None where it is no such expression."""
+    """The side of the expression, and the key with the same order; None for other expressions."""
     zeros = nans = False
     bits = _float_of_total_order(tree)
     if bits is not None:
@@ -174,7 +174,7 @@ def _key(tree: Tree, order: str) -> tuple[int, dict[str, Any]] | None:
 
 
 def _float_of_total_order(tree: Tree) -> Tree | None:
-    """The float x where the tree is the integer b < 0 ? MAX ^ b : b of its bits b."""
+    """The float x if the tree is the integer b < 0 ? MAX ^ b : b of its bits b."""
     match tree:
         case ("select", name, _, ("compare", _, details, low, zero), ("xor", _, _, *pair), bits) if (
             low == bits and dict(details).get("direction") == "LT" and _is_constant(zero, name, 0)
@@ -195,7 +195,7 @@ def _is_constant(tree: Tree, name: str, value: float) -> bool:
 
 
 def _with_equal_nans(tree: Tree) -> Tree | None:
-    """x where the tree is isnan(x) ? NaN : f(x), f for zeros at most."""
+    """x if the tree is isnan(x) ? NaN : f(x), where f may only change zeros."""
     match tree:
         case ("select", name, _, ("compare", _, details, a, b), ("constant", _, data), rest) if (
             a == b and dict(details).get("direction") == "NE" and np.isnan(np.frombuffer(data, dtype(name).numpy)).all()
@@ -207,7 +207,7 @@ def _with_equal_nans(tree: Tree) -> Tree | None:
 
 
 def _with_equal_zeros(tree: Tree) -> Tree | None:
-    """x where the tree is x == 0 ? 0 : f(x), f for NaNs at most."""
+    """x if the tree is x == 0 ? 0 : f(x), where f may only change NaNs."""
     match tree:
         case ("select", name, _, ("compare", _, details, a, zero), also_zero, rest) if (
             dict(details).get("direction") == "EQ" and zero == also_zero and _is_constant(zero, name, 0.0)
@@ -218,7 +218,7 @@ def _with_equal_zeros(tree: Tree) -> Tree | None:
 
 
 def _without_widening(tree: Tree) -> Tree:
-    """What is converted to a type that holds each of its values, in order."""
+    """The operand of conversions to a type that represents each of its values, in order."""
     while tree[0] == "convert":
         source, target = dtype(tree[3][1]), dtype(tree[1])
         if (

@@ -4,7 +4,7 @@
     product(a, b)         by parts, each operation rounded once: NumPy's own may be fused
     exp_minus_one(z)      (expm1 re cos im - 2 sin(im / 2)^2, exp re sin im)
     power(a, b)           exp(b log a)                      a^0 = 1      0^2 = 0       0^-1 = inf
-    log_plus_one(z)       log|1 + z| from |1 + z|^2 - 1 where that is small, which 1 + z would lose
+    log_plus_one(z)       log|1 + z| from |1 + z|^2 - 1 if that is small: 1 + z would lose digits
     reciprocal_sqrt(z)    conj(sqrt z) / |z|                0 at infinity; (inf, NaN) at 0
 
 All but `product` take and return complex128; a caller in complex64 rounds their value once. Special values are those of C's
@@ -102,7 +102,7 @@ def over_largest_part(*numbers: Array) -> list[Array]:
 
 
 def stands(strictly: Callable[..., Array], order: Callable[..., Array], one: Array, other: Array) -> Array:
-    """Whether `one` is in `order` to `other`: by the real part, then by the imaginary one.
+    """Whether `one` precedes `other` in the given order: by the real part, then by the imaginary one.
 
     strictly  the same order without equality
     """

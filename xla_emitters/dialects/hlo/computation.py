@@ -261,9 +261,9 @@ class GetTupleElementOp(HloOp):
 class Callee:
     """A computation that an instruction calls.
 
-    symbol  its name
-    takes   the types that its parameters must have, but for layouts
-    gives   the type that its root must have; None: any
+    symbol  the computation's name
+    takes   required types of its parameters, layouts aside
+    gives   required type of its root; None: any
     """
 
     symbol: SymbolRefAttr
@@ -276,7 +276,7 @@ class CallingOp(HloOp):
 
     @abstractmethod
     def callees(self) -> tuple[Callee, ...]:
-        """The computations that it calls and what must hold of them."""
+        """The called computations, with their required types."""
 
     def verify_(self) -> None:
         self.verify_operand_count()
@@ -337,11 +337,11 @@ def find_computation(beside: Operation, name: str | SymbolRefAttr) -> Computatio
 
 
 _FOUND: WeakKeyDictionary[ModuleOp, dict[str, ComputationOp]] = WeakKeyDictionary()
-"""Computations of a module that were looked up, by name. A look-up that finds one here checks that it still is there and has that name."""
+"""Cache of computations by name. A look-up checks that the cached one is still in the module under that name."""
 
 
 def insert_computation(made: ComputationOp, before: ComputationOp) -> None:
-    """Adds a computation to the module that contains `before`, where look-ups find it without going over all."""
+    """Adds a computation to the module that contains `before`, and to the look-up cache."""
     Rewriter.insert_op(made, InsertPoint.before(before))
     module = enclosing_module(made)
     if module is not None:
@@ -349,7 +349,7 @@ def insert_computation(made: ComputationOp, before: ComputationOp) -> None:
 
 
 def _by_name(module: ModuleOp, name: str) -> ComputationOp | None:
-    """A module may have thousands of computations, each looked up many times: xDSL's look-up goes over all of them every time."""
+    """Cached: xDSL's look-up walks over all computations, of which a module may have thousands, each looked up many times."""
     found = _FOUND.setdefault(module, {})
     known = found.get(name)
     if known is None or known.parent_op() is not module or known.sym_name.data != name:
@@ -460,7 +460,7 @@ class CallOp(CallingOp):
 
 
 def scalar_of(ir_type: Attribute) -> Attribute:
-    """The scalar with the element type of an array; of a tuple, a tuple of those."""
+    """The scalar with the element type of an array; for a tuple, the tuple of those."""
     if isinstance(ir_type, TupleType):
         return tuple_type([scalar_of(part) for part in ir_type.types])
     return array_type(as_array(ir_type).element_type, ())

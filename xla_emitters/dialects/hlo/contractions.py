@@ -157,7 +157,7 @@ class ContractingOp(HloOp):
 
 
 def _added(total: Array, x: Array, y: Array) -> Array:
-    """total + x y, the product rounded first; of predicates `or` and `and`."""
+    """total + x y, the product rounded first; `or` and `and` for predicates."""
     if total.dtype.kind == "b":
         return total | x & y
     return total + (complex_meaning.product(x, y) if total.dtype.kind == "c" else x * y)
@@ -324,7 +324,7 @@ class ConvolutionOp(ContractingOp):
             dict(zip(label, dims_of(value), strict=True))
             for label, value in zip(self.labels, (*self.operands, self.result), strict=True)
         )
-        # Which way the kernel lies is said in the kernel's map.
+        # The layout of the kernel is part of the kernel's map.
         along = self.window.data.dims if self.window else ()
         window = Window(tuple(replace(side, reversed=False) for side in along))
         spatial = [str(i) for i in range(len(window.dims))]

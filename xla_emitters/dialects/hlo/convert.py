@@ -130,7 +130,7 @@ def _to_float(x: Array, kind: Kind, target: np.dtype[Any]) -> Array:
 
 
 def _exact_float64(x: Array) -> Array:
-    """Integers (or pred) as float64 such that rounding on to 24 bits or fewer is right.
+    """Integers (or pred) as float64, so that a further rounding to 24 bits or fewer is correct.
 
     From 2^53 up, the low 12 bits only decide on which side of a tie the value is: they become one sticky bit.
     """
@@ -203,7 +203,7 @@ def emit_convert(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAV
 
 
 def _convert_complex(e: Inserter, x: SSAValue, source: DType, target: DType) -> SSAValue:
-    """To complex by parts (a real number's imaginary part is 0); to a real number by the real part."""
+    """Complex targets: by parts (a real number's imaginary part is 0); real targets: the real part, converted."""
     if isa(x.type, ComplexType[AnyFloat]):
         part = dtype_of(x.type.element_type)
         real: SSAValue = e.insert(complex.ReOp(x)).result

@@ -1,4 +1,4 @@
-"""Custom calls that XLA:GPU and JAX make: the library function behind a target, and the configuration that it was given as text.
+"""Custom calls of XLA:GPU and JAX: the library function for each target, and its configuration, read from the call's text.
 
     __cublas$gemm, __cublas$lt$matmul   (lhs, rhs, [c], [bias])                             -> d | (d, [aux], workspace)
     __cublas$lt$matmul$f8               (lhs, rhs, [c], lhs_scale, rhs_scale, [bias], [d_scale])  -> (d, [amax], workspace)
@@ -7,8 +7,8 @@
     __cudnn$convBackwardInput           (result, kernel) -> (image, workspace)           labels are those of the forward convolution
     __cudnn$convBackwardFilter          (image, result)  -> (kernel, workspace)
 
-A configuration that is broken, or has a value of a wrong type, is a VerifyError at the instruction; one that asks for more than is computed
-here is Unsupported.
+A broken configuration, or a value of a wrong type in it, is a VerifyError at the instruction; a request for features that are
+not implemented is Unsupported.
 Source: what XLA:GPU of jaxlib 0.10.2 prints for such modules; NVIDIA's cuBLAS, cuDNN and cuSOLVER documentation; LAPACK's users' guide.
 """
 
@@ -66,15 +66,15 @@ MARKERS = frozenset(
         "xla.sdy.PropagationBarrier",
     )
 )
-"""Targets that compute nothing: they tell XLA's passes where their operand is, or how it is divided or laid out."""
+"""Targets that compute nothing: they tell XLA's passes the place, partition or layout of their operand."""
 
 
 TAKE_THE_REST = "list shows what a module calls; compile, check and bundle take the rest of it with --keep-going"
-"""The way out where something has no library function."""
+"""The help text where an op has no library function."""
 
 
 def is_marker(op: HloOp) -> bool:
-    """Whether `op` gives its one operand as it is. A call between two shapes, as of a program and its part on one device, does not."""
+    """Whether `op` returns its one operand unchanged. A call between two shapes (of a program and its part on one device) does not."""
     if op.opcode != "custom-call" or len(op.operands) != 1:
         return False
     return target_of(op) in MARKERS and same_shape(op.operands[0].type, op.result.type)
@@ -97,7 +97,7 @@ def custom_call(op: RuleOp) -> tuple[str, Config]:
 
 
 def _roles(op: RuleOp, names: Sequence[str], what: str) -> list[str]:
-    """`names`, if there are so many `what`. raises VerifyError otherwise."""
+    """`names`, if their number is that of the `what`. raises VerifyError otherwise."""
     values = [operand.type for operand in op.operands] if what == "operands" else leaf_types(op.result.type)
     if len(values) != len(names):
         raise broken(
@@ -110,7 +110,7 @@ def _roles(op: RuleOp, names: Sequence[str], what: str) -> list[str]:
 
 
 def _outputs(op: RuleOp, *names: str) -> list[str]:
-    """The roles of the results: `names`, then workspace if there is one result more."""
+    """The roles of the results: `names`, then workspace if there is one more result."""
     leaves = leaf_types(op.result.type)
     return _roles(op, [*names, *(["workspace"] if len(leaves) == len(names) + 1 else [])], "results")
 
@@ -144,10 +144,10 @@ _ALGORITHMS: Mapping[str, str | None] = {
     "ALG_DOT_ANY_F8_ANY_F8_F32": None,
     "ALG_DOT_ANY_F8_ANY_F8_F32_FAST_ACCUM": None,
 }
-"""A dot's algorithm, and the type that factors are rounded to first; those that imitate f32 are computed in it."""
+"""A dot's algorithm -> the type that factors are rounded to first; algorithms that imitate f32 are computed in f32."""
 
 _TENSOR_SCALES = (0, 1)
-"""scale_mode: none, or a number for a whole operand. (2 is a number for a block of elements.)"""
+"""scale_mode: none, or one number for a whole operand. (2 is a number per block of elements.)"""
 
 
 def _gemm(op: RuleOp) -> Config:
@@ -159,7 +159,7 @@ def _gemm(op: RuleOp) -> Config:
     names = ["lhs", "rhs", *(["c"] if beta else []), *(["lhs_scale", "rhs_scale"] if is_scaled else [])]
     rest = op.types[len(names) :]
     wanted = (["bias"] if "BIAS" in epilogue else []) + (["d_scale"] if is_scaled else [])
-    # XLA appends both, in the order in which its passes find them; a bias is never a scalar.
+    # XLA appends both, in the order in which its passes match them; a bias is never a scalar.
     found = ["d_scale" if is_scaled and is_array(t) and not dims_of(t) else "bias" for t in rest]
     if not set(found) <= set(wanted) or len(set(found)) != len(found) or ("bias" in wanted) != ("bias" in found):
         found = wanted
@@ -196,7 +196,7 @@ def _gemm(op: RuleOp) -> Config:
 
 
 def _free_dims(op: RuleOp, pairing: DotDimensions) -> int:
-    """How many dimensions of the result are rhs's own."""
+    """The number of the result's dimensions that come from rhs alone."""
     return len(dims_of(op.array(1))) - len(pairing.rhs_batch) - len(pairing.rhs_contracting)
 
 
@@ -325,7 +325,7 @@ def _radix_sort(op: RuleOp) -> Config:
 
 
 def _factored(*outputs: str, **defaults: bool) -> Callable[[RuleOp], Config]:
-    """A factorization: truth values of its configuration with their defaults, and its results, of which the last may be a workspace."""
+    """A factorization: flags of its configuration with their defaults, and its results, the last of which may be a workspace."""
 
     def configured(op: RuleOp) -> Config:
         fields = Fields.of(op)
@@ -344,7 +344,7 @@ _MATRIX_DIMS: Mapping[str, Callable[[int, int], tuple[int, ...]]] = {
 
 
 def _of_matrices(op: RuleOp, *names: str) -> list[str]:
-    """The roles of the results of a factorization of operand 0, of the sizes that they have."""
+    """The roles of the results of a factorization of operand 0, identified by their sizes."""
     outputs = _outputs(op, *names)
     dims = dims_of(op.array(0)) if op.operands else ()
     if "permutation" in outputs:
@@ -440,12 +440,12 @@ def register_library_call(
     *,
     lacks: str = "",
 ) -> None:
-    """Makes a custom call's target, and the library function of that name, known from outside the package.
+    """Registers a custom call's target and the library function of that name, from outside the package.
 
-    compute     its value, by `LibraryArguments.xp`, which is NumPy or CuPy
+    compute     computes its value, by `LibraryArguments.xp`, which is NumPy or CuPy
     configured  its configuration, plain data, from the instruction; by default none
-    lacks       why no GPU has it through CuPy; "" where one has
-    raises      UsageError for a target, or a library function, that is known
+    lacks       why it is not available on a GPU through CuPy; "" if it is
+    raises      UsageError for a target, or a library function, that exists
     """
     if not callable(compute):
         raise UsageError(f"library call '{target}': {compute!r} is not a function", stage="plugins")
@@ -476,4 +476,4 @@ _REFUSED: Sequence[tuple[str, str]] = (
     ("nccl", "several devices take part"),
     ("nvshmem", "several devices take part"),
 )
-"""Part of a target, and why it is refused."""
+"""Part of a target -> why it is refused."""

@@ -1,4 +1,4 @@
-"""Ops whose sizes are values: a result of a size that another op computed, and the sizes of arrays as numbers.
+"""Ops with sizes as values: results of a size that another op computes, and the sizes of arrays as numbers.
 
     %n = hlo.get_dimension_size %x {dimensions = array<i64: 0>, name = "n"} : (tensor<?x4xf32>) -> tensor<i32>
     %y = hlo.dynamic_broadcast_in_dim %c, %shape {dimensions = array<i64>, name = "y"} : (tensor<f32>, tensor<2xi32>) -> tensor<?x4xf32>
@@ -7,7 +7,7 @@ They come from StableHLO, where a `?` of a type is a size known only at run time
 dimension of the result. HLO text has only the three of `TEXT_OPS`: its `dynamic-reshape` takes a scalar per dimension. The others are
 refused by name where a module is printed as HLO text. No op here has an indexing map or code: passes replace them once sizes are symbols.
 
-A value is computed at the sizes that the operands hold. What StableHLO leaves undefined (a reshape to another number of elements,
+A value is computed at the sizes that the operands hold. Undefined behaviour in StableHLO (a reshape to another number of elements,
 a slice that is not inside) is a DataError, never a value. `shape_assertion` is the custom call by which JAX checks its arguments' sizes.
 Source: StableHLO specification and its "Dynamism" RFC (https://openxla.org/stablehlo/dynamism); docs/reference/4 1.
 """
@@ -62,7 +62,7 @@ S32 = dtype("s32")
 
 
 class SizeOp(HloOp):
-    """The base of these ops: what they check alike."""
+    """The base of these ops, with their common checks."""
 
     def expect_element(self, operand: int = 0) -> None:
         """The result's elements are of the operand's type."""
@@ -94,7 +94,7 @@ class SizeOp(HloOp):
             raise RuleBroken(f"dimensions={{{shown}}} of '{self.opcode}' are not different dimensions of rank {rank}")
 
     def sizes_in(self, numbers: Array) -> tuple[int, ...]:
-        """The sizes that an operand holds. raises DataError for a negative one, and one that the result's type contradicts."""
+        """The sizes that an operand holds. raises DataError for a negative one, and one that contradicts the result's type."""
         sizes = tuple(int(number) for number in np.asarray(numbers).reshape(-1))
         known = dims_of(self.result)
         if any(size < 0 for size in sizes) or not same_dims(sizes, known):
@@ -102,7 +102,7 @@ class SizeOp(HloOp):
         return sizes
 
     def fault(self, message: str) -> DataError:
-        """The error for operands with which the op has no value."""
+        """The error for operands for which the op has no value."""
         return fault(self, message)
 
 
@@ -215,7 +215,7 @@ class DynamicReshapeOp(SizeOp):
 
 @irdl_op_definition
 class DynamicBroadcastInDimOp(SizeOp):
-    """Operand dim k becomes result dim dimensions[k], where a size 1 is repeated; the result's sizes are operand 1.
+    """Operand dim k becomes result dim dimensions[k], where a size 1 is repeated; operand 1 holds the result's sizes.
 
     known_expanding, known_nonexpanding  dimensions of the operand that are known to be, or not to be, repeated
     """
@@ -252,7 +252,7 @@ class DynamicBroadcastInDimOp(SizeOp):
         return self.view(operands).copy()
 
     def view(self, operands: Sequence[Any]) -> Array:
-        """The value without memory of its own, not to be written."""
+        """The value as a read-only view."""
         x, sizes, dimensions = operands[0], self.sizes_in(operands[1]), integers(self.dimensions)
         kept = [1] * len(sizes)
         for size, dim in zip(x.shape, dimensions, strict=True):
@@ -405,7 +405,7 @@ class DynamicConvOp(SizeOp):
         return self.static(operands).evaluate(operands[:2], call)
 
     def static(self, operands: Sequence[Any]) -> ConvolutionOp:
-        """The convolution of operands 0 and 1 that this is for these values."""
+        """The static convolution of operands 0 and 1 for these values."""
         in_kernel = self.dim_labels.data.replace("->", "_").split("_")[1]
         lists = dict(self.window.data.lists())
         lists["size"] = tuple(operands[1].shape[in_kernel.index(str(i))] for i in range(len(in_kernel) - 2))
@@ -572,4 +572,4 @@ PROGRAM_OPS: tuple[type[HloOp], ...] = (
     DynamicRngBitGeneratorOp,
     ShapeAssertionOp,
 )
-"""The ops that HLO text has not."""
+"""The ops that HLO text lacks."""

@@ -11,7 +11,7 @@ where the function is not transcendental; floats of eight bits or fewer are exte
 in complex128, and ordered by the real part, then by the imaginary one.
 A type without code (asin of a complex number) is refused by name.
 
-A function of real numbers has a row in `functions.py`, with its names and the ops that compute it, and a row here: what it means where
+A function of real numbers has a row in `functions.py`, with its names and the ops that compute it, and a row here: its value where
 NumPy has no such function, and the code of kinds other than floats and complex numbers.
 
 To add an op: one row; a function in `elementwise_meaning.py` or `elementwise_code.py` if no single NumPy function or op does it.
@@ -95,12 +95,12 @@ def truth(_: DType) -> DType:
 
 
 COMPUTED_IN = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")))
-"""Types of which NumPy computes elementwise functions without widening, and rounds or wraps once."""
+"""NumPy types in which elementwise functions compute without widening, and round or wrap once."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What one op is.
+    """The definition of one op.
 
     operands  their names in HLO
     takes     kinds that HLO allows for the deciding type
@@ -331,7 +331,7 @@ class ElementwiseOp(HloOp):
             return fit(value, element_of(self.result))
 
     def ufunc(self) -> np.ufunc | None:
-        """What computes the value into an array of the result's type with the same bits; None where more than one NumPy function does."""
+        """The NumPy function that computes the value into an array of the result's type with the same bits; None if one is not enough."""
         types = [element_of(value) for value in (*self.operands, self.result)]
         if BROADCAST in self.attributes or any(held.numpy not in COMPUTED_IN for held in types):
             return None
@@ -405,7 +405,7 @@ def _broadcast_dimensions(dims: Sequence[int], wanted: Sequence[int]) -> str | N
     return ",".join(map(str, axes))
 
 
-# ------------------------------------------------------------------------------------------- ops with more to them
+# ------------------------------------------------------------------------------------------- ops with classes of their own
 
 
 def _no_meaning(_: DType, *__: Array) -> Array:
@@ -706,7 +706,7 @@ class ReducePrecisionOp(ElementwiseOp):
 
     @property
     def kept_bits(self) -> tuple[int, int]:
-        """Of the exponent and of the mantissa."""
+        """Number of exponent bits and of mantissa bits."""
         return self.exponent_bits.value.data, self.mantissa_bits.value.data
 
     def verify_(self) -> None:

@@ -110,7 +110,7 @@ def logical_not(e: Inserter, _: DType, x: SSAValue) -> SSAValue:
 
 
 def _safe_divisor(e: Inserter, dt: DType, x: SSAValue, y: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """(whether y is 0, y with 1 where dividing by it is not defined)."""
+    """(whether y is 0, y with 1 in place of divisors for which the division is undefined)."""
     is_zero = bad = _compare(e, "eq", y, 0)
     if dt.kind is Kind.SIGNED:
         lowest, minus_one = _compare(e, "eq", x, _lowest(x)), _compare(e, "eq", y, -1)
@@ -242,7 +242,7 @@ def logistic_of_complex(e: Inserter, _: DType, z: SSAValue) -> SSAValue:
 
 
 def compare_complex(e: Inserter, direction: str, x: SSAValue, y: SSAValue) -> SSAValue:
-    """By the real part, then by the imaginary one; a NaN part makes the values unequal, and unordered if it is compared."""
+    """Compares the real parts, then the imaginary parts; a NaN part makes the values unequal, and unordered if it is compared."""
     if direction in ("EQ", "NE"):
         return e.insert((complex.EqualOp if direction == "EQ" else complex.NotEqualOp)(x, y)).result
     real, imaginary = (tuple(e.insert(part(z)).result for z in (x, y)) for part in (complex.ReOp, complex.ImOp))

@@ -1,4 +1,4 @@
-"""What elementwise HLO ops mean in NumPy, where no single NumPy function means the same.
+"""Meaning in NumPy of elementwise HLO ops for which no single NumPy function is enough.
 
 Every function takes the deciding HLO type (the first operand's) and the operands, widened to a type that NumPy computes in
 (`convert.widen`: bf16 to float32, s4 to int8); the caller rounds or wraps the result to the result's type, once.
@@ -30,7 +30,7 @@ Meaning: TypeAlias = Callable[..., Array]
 
 @dataclass(frozen=True)
 class numpy:
-    """A NumPy function that is right for every type, without changes."""
+    """A NumPy function that is right for every type as it is."""
 
     function: Callable[..., Any]
 
@@ -39,7 +39,7 @@ class numpy:
 
 
 def ufunc_of(meaning: Meaning, dt: DType) -> np.ufunc | None:
-    """The one NumPy function that a meaning is for a real deciding type, of operands in the types that NumPy has; None where it is more."""
+    """The NumPy function that alone computes a meaning for a real deciding type and operands of NumPy's types; None if there is none."""
     if dt.kind is Kind.COMPLEX:
         return None
     if isinstance(meaning, numpy):
@@ -115,7 +115,7 @@ def multiply_high(dt: DType, x: Array, y: Array) -> Array:
     if bits < 64:
         wide = np.int64 if dt.kind is Kind.SIGNED else np.uint64
         return (x.astype(wide) * y.astype(wide)) >> wide(bits)
-    # Python's integers hold the product; of arrays without dimensions NumPy makes plain ones.
+    # Python's integers hold the product; for 0-d arrays NumPy returns plain ones.
     return np.asarray(x.astype(object) * y.astype(object) >> bits, object).astype(x.dtype)
 
 

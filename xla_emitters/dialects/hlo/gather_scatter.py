@@ -50,7 +50,7 @@ from xla_emitters.indexing.shapes import identity_map
 
 
 def verify_index_map(op: HloOp, indices: int, along: int, mapped: Sequence[int], rank: int, name: str) -> None:
-    """Checks the rows of indices, integers along dimension `along`, and `mapped`: the one of `rank` dimensions for each number of a row.
+    """Checks the rows of indices, integers along dimension `along`, and `mapped`: for each number of a row, one of `rank` dimensions.
 
     indices  the number of the operand
     name     the attribute that holds `mapped`
@@ -514,7 +514,7 @@ class ScatterOp(CallingOp):
             starts.append(np.where(inside, start, 0).astype(np.int64))
         at = self.update_to_result().evaluate([*where], starts)
         found, sizes = numbers[inside], dims_of(self.arrays[0])
-        # Of what is inside alone: in an empty array no element has a number.
+        # Only for elements inside: in an empty array no element has a number.
         kept = tuple(np.broadcast_to(part, numbers.shape)[inside] for part in at)
         return found, np.ravel_multi_index(kept, sizes) if sizes else 0 * found
 
@@ -540,7 +540,7 @@ class ScatterOp(CallingOp):
                 result[at] = new if result.ndim else new[0]
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
-        """Everything that an element may need: which windows contain it is known only at run time."""
+        """Everything that an element may need: the windows that contain it are known only at run time."""
         count, of_update = len(self.arrays), self.result_to_update()
         return (identity_map(dims_of(self.arrays[0])),) * count + (self.result_to_start(), *(of_update,) * count)
 

@@ -4,7 +4,7 @@
     conditional  the chosen branch's value: of a pred true first, of a number the last branch if it is out of range
     token        ()
 
-A loop that does not end is the business of who calls: `call` is asked for each iteration's condition and body (`runtime/reference`).
+Endless loops are the caller's concern: `call` is called for each iteration's condition and body (`runtime/reference`).
 Source: docs/reference/1 6.8 "while", "conditional"; HLO's operation semantics.
 """
 
@@ -33,7 +33,7 @@ def token(op: RuleOp, operands: Sequence[Any], call: Call) -> tuple[()]:
 
 
 def looped(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
-    """The body, again and again while the condition holds. Operands after the first are the same in every iteration."""
+    """Applies the body while the condition holds. Operands after the first are the same in every iteration."""
     (condition,), (body,) = (op.symbols(name) for name in ("condition", "body"))
     value, same = operands[0], operands[1:]
     while call(condition.root_reference.data, [value, *same]):
@@ -42,7 +42,7 @@ def looped(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
 
 
 def branch_taken(op: RuleOp, selector: Any) -> int:
-    """The number of the branch, and of its operand less one, that a selector chooses."""
+    """The number of the branch that a selector chooses; its operand is the next one."""
     number = int(selector)
     if "true_computation" in op.properties:
         return 0 if number else 1
@@ -51,7 +51,7 @@ def branch_taken(op: RuleOp, selector: Any) -> int:
 
 
 def branched(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
-    """The chosen branch of its own operand."""
+    """The chosen branch, applied to its own operand."""
     number = branch_taken(op, operands[0])
     return call(op.callees()[number].symbol.root_reference.data, [operands[1 + number]])
 

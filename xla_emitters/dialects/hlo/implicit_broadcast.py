@@ -1,9 +1,9 @@
-"""Elementwise ops that broadcast their operands: for front ends that leave it to us.
+"""Elementwise ops that broadcast their operands, for frontends that leave the broadcast to the compiler.
 
     %y = hlo.add %a, %b {broadcast_dimensions = array<i64: 1>, name = "y"} : (tensor<2x1xf32>, tensor<3xf32>) -> tensor<2x3xf32>
 
-The operand of lower rank has those dimensions of the result, a scalar none; a size 1 is repeated. Ops of HLO and StableHLO do not have the
-attribute: their operands have one shape. `disc-broadcast-simplifier` puts explicit broadcasts before these ops.
+The attribute lists the result's dimensions that the operand of lower rank has; none for a scalar. A size 1 is repeated. Ops of HLO and
+StableHLO do not have it: their operands have one shape. `disc-broadcast-simplifier` puts explicit broadcasts before these ops.
 Source: seed document, "DhloBroadcastSimplifierPass".
 """
 
@@ -21,13 +21,13 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, type_text
 from xla_emitters.errors import DataError
 
 BROADCAST = "broadcast_dimensions"
-"""The attribute of an op that broadcasts its operands: which dimensions of the result one of lower rank has. A front end's; no HLO."""
+"""The attribute of an op that broadcasts its operands: the result's dimensions that the operand of lower rank has. Not in HLO."""
 DONE = "disc.no_implicit_broadcast"
-"""The attribute of such an op whose operands have been brought to one shape."""
+"""The attribute of such an op after explicit broadcasts were inserted."""
 
 
 def broadcast_axes(op: HloOp, number: int) -> tuple[int, ...]:
-    """The dimensions of the result that operand `number` of an op with the attribute has."""
+    """The dimensions of the result to which operand `number` of an op with the attribute is mapped."""
     rank, wanted, said = len(dims_of(op.operands[number])), len(dims_of(op.result)), op.attributes[BROADCAST]
     if rank in (0, wanted):
         return tuple(range(rank))
@@ -60,7 +60,7 @@ def verify_broadcast(op: HloOp) -> None:
 
 
 def broadcast_arrays(op: HloOp, operands: Sequence[Any]) -> list[Any]:
-    """The arrays in one shape. raises DataError where there is none"""
+    """The arrays broadcast to one shape. raises DataError if that is impossible"""
     rank, found = len(dims_of(op.result)), list[Any]()
     for number, operand in enumerate(operands):
         axes = broadcast_axes(op, number)
@@ -75,7 +75,7 @@ def broadcast_arrays(op: HloOp, operands: Sequence[Any]) -> list[Any]:
 
 
 def verify_one_shape(op: HloOp, operands: Sequence[Any], scalars: Sequence[int]) -> None:
-    """raises DataError where the arrays of an op that broadcasts nothing differ in shape: NumPy would repeat a size 1
+    """raises DataError if the arrays of an op without broadcast differ in shape: NumPy would repeat a size 1
 
     scalars  the operands that may be scalars instead
     """

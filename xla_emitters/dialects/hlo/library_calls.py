@@ -1,12 +1,12 @@
-"""Which function of `library` computes an op of HLO, and with what configuration.
+"""The `library` function that computes an op of HLO, and its configuration.
 
     %d = dot(%x, %y), lhs_contracting_dims={1}, ...                          gemm  {"operands": ["lhs", "rhs"], "lhs_contracting": [1] ...}
     %g = custom-call(%x, %y), custom_call_target="__cublas$lt$matmul",       gemm  {..., "epilogue": "BIAS_RELU", "beta": 1.0}
          backend_config={"gemm_backend_config": {...}}
     %s = sort(%k, %v), dimensions={0}, to_apply=%less                        sort  {"dimension": 0, "keys": [...]}
 
-A configuration is plain data. `types` names the operands' element types; `outputs`, where results differ in what they are, the role of
-each array of the result, in order. What no library function computes is refused by name, with its place.
+A configuration is plain data. `types` names the operands' element types; `outputs`, for functions with different kinds of results, the
+role of each array of the result, in order. An op without a library function is refused by name, with its place.
 Source: what XLA:GPU prints (jaxlib 0.10.2, `docs/reference/1` 6.8); NVIDIA's cuBLAS and cuDNN documentation.
 """
 
@@ -42,10 +42,10 @@ _TALKS = (
     ({"all", "ragged", "collective", "partition", "replica"}, "it needs the other devices that a program runs on"),
     ({"infeed", "outfeed", "send", "recv"}, "it exchanges data with the host or another program"),
 )
-"""Words of opcodes that no library computes, and why."""
+"""Words in opcodes of ops that no library computes, and the reason."""
 
 TextOf: TypeAlias = Callable[[ComputationOp], str]
-"""What names a computation to the one who evaluates it: its name, or its HLO text."""
+"""Function that returns how a computation is named to its evaluator: by its name, or as HLO text."""
 
 
 def name_of(computation: ComputationOp) -> str:
@@ -54,7 +54,7 @@ def name_of(computation: ComputationOp) -> str:
 
 
 def is_library_call(op: HloOp) -> bool:
-    """Whether `op` is one that libraries compute: an opcode of theirs, or a custom call that is no marker."""
+    """Whether libraries compute `op`: by its opcode, or a custom call that is no marker."""
     if op.opcode == "custom-call":
         return not is_marker(op)
     return isinstance(op, DotOp | ConvolutionOp) or op.opcode in _BY_OPCODE
@@ -63,7 +63,7 @@ def is_library_call(op: HloOp) -> bool:
 def library_call_of(op: HloOp, text_of: TextOf = name_of) -> tuple[str, Config]:
     """The name of the library function that computes `op`, and its configuration. A marker passes its operand through.
 
-    text_of  what a sort's comparator is in the configuration, where it has no keys
+    text_of  returns the text for a sort's comparator without keys
     raises   Unsupported, with the op's place, for an op that no library function computes; VerifyError for a broken configuration
     """
     name, config = _found(op, text_of)
@@ -98,7 +98,7 @@ def library_evaluator(op: HloOp, call: Call) -> Callable[[Sequence[Any]], Any]:
 
 
 def is_evaluated_by_library(op: HloOp) -> bool:
-    """Whether the op's own value is what a library function returns, in one configuration whatever the operands are."""
+    """Whether `evaluate` of the op is a call of its library function, with a configuration that does not depend on the operands."""
     return isinstance(op, RuleOp) and op.ROW.meaning is evaluated_by_library and op.opcode in _BY_OPCODE
 
 
@@ -131,7 +131,7 @@ def _found(op: HloOp, text_of: TextOf) -> tuple[str, Config]:
 
 
 def _dot(op: DotOp) -> Config:
-    # Refuses algorithms and types that have no meaning here.
+    # Refuses unsupported algorithms and types.
     _ = op.held
     rounds = op.algorithm is not None and op.algorithm.data == "dot_bf16_bf16_f32"
     return {
@@ -203,11 +203,11 @@ def _random_state(op: RuleOp) -> Config:
 
 
 NUMBERS_BEFORE = "disc.numbers_before"
-"""Of an op with a hidden state: what `numbers_before` found before anything was moved."""
+"""Attribute of an op with a hidden state: the result of `numbers_before` before any op was moved."""
 
 
 def numbers_before(op: RuleOp) -> int:
-    """How many random numbers the module's ops with a hidden state took before `op`: as it says, else in the order of the text."""
+    """How many random numbers the module's ops with a hidden state take before `op`: its attribute, or counted in text order."""
     if isinstance(said := op.attributes.get(NUMBERS_BEFORE), IntegerAttr):
         return said.value.data
     module, taken = enclosing_module(op), 0

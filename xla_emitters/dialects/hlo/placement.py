@@ -1,4 +1,4 @@
-"""Host and device: the attribute that says where an op runs, and the copies between the two memories.
+"""Host and device: the attribute for the place where an op runs, and the copies between the two memories.
 
     %n = hlo.get_dimension_size %x {disc.device = "cpu", ...} : tensor<i32>
     %h = hlo.d2h %y {disc.device = "cpu", name = "h"} : tensor<4xi32>          device to host
@@ -39,14 +39,14 @@ class TransferOp(HloOp):
 
 @irdl_op_definition
 class H2dOp(TransferOp):
-    """An array of the host's memory, in the device's."""
+    """Copies an array from the host's memory to the device's."""
 
     name = "hlo.h2d"
 
 
 @irdl_op_definition
 class D2hOp(TransferOp):
-    """An array of the device's memory, in the host's."""
+    """Copies an array from the device's memory to the host's."""
 
     name = "hlo.d2h"
 
@@ -55,7 +55,7 @@ OPS: tuple[type[HloOp], ...] = (H2dOp, D2hOp)
 
 
 def devices_of(op: Operation) -> tuple[str, ...]:
-    """Where each array of the op's result is; () where nothing says so."""
+    """The place of each array of the op's result; () without the attribute."""
     said: Attribute | None = op.attributes.get(DEVICE)
     if isinstance(said, StringAttr):
         return (said.data,)

@@ -94,7 +94,7 @@ class ReducingOp(CallingOp):
         """From an index of the result, and a range variable per loop, to the elements of the arrays that are combined to it."""
 
     def reduced_value(self, steps: Iterable[Sequence[Array]], inits: Sequence[Any], call: Call) -> Any:
-        """The inits combined with each step's arrays, which have the result's shape, one after the other."""
+        """The inits combined with the arrays of each step, one step after the other; a step's arrays have the result's shape."""
         shape = dims_of(leaf_types(self.result.type)[0])
         values: tuple[Array, ...] = tuple(np.broadcast_to(init, shape) for init in inits)
         combine = on_elements(self, self.to_apply, call)

@@ -3,7 +3,7 @@
     %s = hlo.sort %x {dimensions = array<i64: 0>, name = "s", to_apply = @less} : tensor<8xf32>
     %l = hlo.cholesky %a {lower = true, name = "l"} : tensor<4x3x3xf32>
 
-Rows of `rule_ops`: these ops have no code. What they mean is in `library_calls` and `routines_meaning`.
+Rows of `rule_ops`: these ops have no code. Their values are in `library_calls` and `routines_meaning`.
 Source: docs/reference/1 6.8.
 """
 

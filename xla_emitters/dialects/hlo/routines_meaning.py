@@ -2,7 +2,7 @@
 
     batch-norm-training   mean and variance of each feature, over all other dimensions; then
                           (x - mean) / sqrt(variance + epsilon) * scale + offset
-    select-and-scatter    of each window the element that `select` keeps, the first of all; there `scatter` puts the window's source in
+    select-and-scatter    for each window, adds (by `scatter`) its source to the element that `select` keeps, the first of equal ones
 
 Batch normalisation is computed in float64 and rounded once. Source: HLO's operation semantics.
 """
@@ -95,7 +95,7 @@ def select_and_scatter(op: RuleOp, operands: Sequence[Any], call: Call) -> Array
         chosen[takes], number[takes], has[takes] = value[takes[inside]], k, True
     found = np.full(array.shape, init, source.dtype)
     for k, at in enumerate(places):
-        # Two windows select by one offset two elements.
+        # At one offset, two windows select two different elements.
         taken = tuple(part[number == k] for part in at)
         found[taken] = combine([found[taken], source[number == k]])[0]
     return found

@@ -5,8 +5,8 @@
     after-all   any       -             token[]                                         ()
     infeed      1         infeed_config what the text says                              none
 
-Such an op parses, verifies and prints, and has a value in NumPy if its row has a meaning. It has neither map nor code: these methods raise
-Unsupported naming it.
+Such an op parses, verifies and prints, and has a value in NumPy if its row has a meaning. It has no indexing map and no code: these methods
+raise Unsupported naming it.
 The families that list their rows: `host`, `collectives`, `routines`.
 """
 
@@ -48,8 +48,8 @@ class RuleRow:
     optional  attributes that may be present
     callees   the computations that it calls, with their parameter and root types
     infers    whether the text may omit the result's shape
-    meaning   the value from those of the operands, as `HloOp.evaluate`; None: it has none here
-    sizes     the sizes of the result, or of each of its arrays, for an op whose meaning reads them in the types
+    meaning   computes the value, as `HloOp.evaluate`; None: no value here
+    sizes     the sizes of the result, or of each of its arrays, for an op with a meaning that reads them from the types
     """
 
     opcode: str

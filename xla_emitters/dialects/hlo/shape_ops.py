@@ -62,7 +62,7 @@ class MoveOp(HloOp):
         self.verify_shape()
 
     def verify_shape(self) -> None:
-        """What must hold between the operand's sizes and the result's."""
+        """Checks the relation between the operand's sizes and the result's."""
 
     def verify_dimensions(self, dimensions: Sequence[int], rank: int) -> None:
         """raises RuleBroken unless `dimensions` are different dimensions of an array of that rank."""
@@ -165,7 +165,7 @@ class BitcastOp(MoveOp):
 
     @property
     def is_of_scalars(self) -> bool:
-        """Whether it only names another type: then `evaluate` takes an array of any shape, element by element."""
+        """Whether only element types change: then `evaluate` takes an array of any shape, element by element."""
         return not dims_of(self.operands[0]) and not dims_of(self.result)
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
@@ -184,7 +184,7 @@ class BitcastOp(MoveOp):
         return (self._map_between(self.operands[0], self.result),)
 
     def _map_between(self, first: SSAValue, second: SSAValue) -> IndexingMap:
-        """From an index of one to the index of the other at the same place in memory."""
+        """From an index of one array to the index of the other for the same memory location."""
         if element_of(first).bits != element_of(second).bits:
             raise self.unsupported("no indexing map between widths")
         return same_place(first.type, second.type)
@@ -202,7 +202,7 @@ class BitcastOp(MoveOp):
 
 
 def same_place(first: Attribute, second: Attribute) -> IndexingMap:
-    """From an index of one array to that of another, of as many elements, at the same place in memory."""
+    """From an index of one array to the index, for the same memory location, of another array with equally many elements."""
     return bitcast_map(dims_of(first), minor_to_major(first), dims_of(second), minor_to_major(second))
 
 
@@ -340,7 +340,7 @@ class ConcatenateOp(HloOp):
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Where each operand begins along the dimension."""
+        """The start of each operand along the dimension."""
         lengths = [dims_of(operand)[self.dimension] for operand in self.operands]
         return tuple(sum(lengths[:i]) for i in range(len(lengths)))
 

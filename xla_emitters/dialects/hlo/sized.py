@@ -1,9 +1,9 @@
-"""An op as it is at the sizes of its operands' values: for evaluating programs whose types leave sizes open.
+"""An op at the sizes of its operands' values: for evaluating programs with unknown sizes in their types.
 
     reduce(f32[?,8]) on an array of 5 x 8     ->     reduce(f32[5,8]): f32[5]
 
-An op whose value depends on its types (index maps, windows) says by `HloOp.result_sizes` what its result's sizes are; `at_sizes` gives
-a copy of it with known ones. The copy is no op of the block, but it finds the computations that the op calls.
+An op with a value that depends on its types (index maps, windows) computes its result's sizes by `HloOp.result_sizes`; `at_sizes` returns
+a copy with static types. The copy is in no block, but it finds the computations that the op calls.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HloOpT = TypeVar("HloOpT", bound=HloOp)
 
 
 def at_sizes(op: HloOp, operands: Sequence[Any]) -> HloOp:
-    """`op` itself, or a copy at the sizes of these arrays where its types leave some open and its value depends on them."""
+    """`op` itself, or a copy at the sizes of these arrays if its types have unknown ones and its value depends on them."""
     if not op.DEPENDS_ON_SIZES or not any(has_dynamic_dims(value.type) for value in (*op.operands, op.result)):
         return op
     return with_operands(op, operands, type(op), op.properties)

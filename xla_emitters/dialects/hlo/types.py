@@ -38,7 +38,7 @@ from xla_emitters.dtypes import DType, dtype_of
 
 ArrayType: TypeAlias = TensorType[Attribute]
 UNBOUNDED = DYNAMIC_INDEX
-"""A dimension, or a bound of one, that is not known."""
+"""An unknown dimension, or an unknown bound of one."""
 
 
 @irdl_attr_definition

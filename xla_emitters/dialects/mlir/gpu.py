@@ -384,7 +384,7 @@ PrintfOp = op_of_row(
     args=var_operand_def(),
 )
 
-# As many bytes as the launch says: memref<?xi8, #gpu.address_space<workgroup>>.
+# Dynamic shared memory, of the launch's size: memref<?xi8, #gpu.address_space<workgroup>>.
 DynamicSharedMemoryOp = op_of_row(
     "gpu.dynamic_shared_memory",
     "attr-dict `:` type($result_memref)",

@@ -374,7 +374,7 @@ class LaunchOp(IRDLOperation):
 
 
 _Dimensions = tuple[list[Parser.UnresolvedArgument], list[Parser.UnresolvedArgument], list[UnresolvedOperand]]
-"""Names of three ids, names of three sizes, and what these are."""
+"""Names of three ids, names of three sizes, and the values of these sizes."""
 
 
 def _parse_dimensions(parser: Parser) -> _Dimensions:

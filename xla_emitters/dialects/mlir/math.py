@@ -41,7 +41,7 @@ class RealFunctionOp(upstream.FloatingPointLikeUnaryMathOperation):
 
 
 class BinaryRealFunctionOp(upstream.FloatingPointLikeBinaryMathOperation):
-    """The same of two floats."""
+    """A function of two floats in `functions.py` for which xDSL has no op."""
 
     traits = traits_def(Pure(), SameOperandsAndResultType())
 

@@ -10,9 +10,9 @@
     2 bf16       bf16x2                                          sm_90
     4, 8 f16     v2, v4 of f16x2; of bf16 as well                sm_90
 
-The address is in global memory and a multiple of the vector's size. Each addition is atomic by itself, not the whole vector. Additions of
-f16 and bf16 round each sum to its type, as those of one element do.
-ptxas turns it into a reduction (RED) where the old values are not used.
+The address is in global memory and a multiple of the vector's size. Each addition is atomic by itself, not the whole vector. For
+f16 and bf16, each sum is rounded to its type, as with a single element.
+ptxas turns it into a reduction (RED) if the old values are not used.
 Source: PTX ISA 8.1, "atom"; the text of f32 is that of XLA lower_tensors.cc, so that XLA's IR is recognised.
 """
 
@@ -101,5 +101,5 @@ def add_floats(addition: VectorAddition, address: SSAValue, words: Sequence[SSAV
 
 
 def addition_of(op: InlineAsmOp) -> VectorAddition | None:
-    """What `op` adds to; None for another op."""
+    """The addition that `op` is; None for another op."""
     return _BY_TEXT.get(op.asm_string.data)

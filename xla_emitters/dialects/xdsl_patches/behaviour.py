@@ -1,4 +1,4 @@
-"""How xDSL's ops and its parser behave, where that is wrong or missing: traits, verifiers, and the reading of text.
+"""Corrected behaviour of xDSL's ops and parser: traits, verifiers, and the reading of text.
 
 An op without a memory effect counts as "anything may happen": it is never dropped, merged or hoisted. An op without speculatability
 is never hoisted. xDSL leaves one or the other off many ops that compute and do nothing else. A `verify_` of ours calls xDSL's first.
@@ -80,7 +80,7 @@ class SpeculatableOnTensors(ConditionallySpeculatable):
 
 
 class SpeculatableWithPositiveStep(ConditionallySpeculatable):
-    """A loop that surely ends, its step being a positive constant, may be hoisted if what is in it may."""
+    """A loop that surely ends (its step is a positive constant) may be hoisted if its body may."""
 
     @classmethod
     def is_speculatable(cls, op: Operation) -> bool:
@@ -153,7 +153,7 @@ TRAITS: tuple[Trait, ...] = (
 
 
 def _counting_indices(own: Callable[[Any], None]) -> Callable[[Any], None]:
-    """xDSL's verifier, and then: one index for each dimension of the tensor, which it does not count."""
+    """xDSL's verifier, and a check that there is one index for each dimension of the tensor."""
 
     def verify_(self: tensor.ExtractOp | tensor.InsertOp) -> None:
         own(self)
@@ -165,7 +165,7 @@ def _counting_indices(own: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def _handing_on(own: Callable[[Any], None]) -> Callable[[Any], None]:
-    """xDSL's verifier, and then: what each region hands on fits who gets it, the op's results or, for a while, the other region."""
+    """xDSL's verifier, and a check that each region's yielded values fit their receiver: the op's results or `while`'s other region."""
 
     def verify_(self: Operation) -> None:
         own(self)
@@ -175,7 +175,7 @@ def _handing_on(own: Callable[[Any], None]) -> Callable[[Any], None]:
             if not region.blocks and wanted:
                 raise VerifyException(f"region {number} is empty, but must yield ({_shown(wanted)})")
             for block in region.blocks:
-                # A condition's first operand says whether to go on.
+                # A condition's first operand is the condition itself.
                 last = block.last_op
                 if not isinstance(last, scf.YieldOp | scf.ConditionOp):
                     continue
@@ -200,7 +200,7 @@ def _kind_and_bits(value_type: Attribute) -> tuple[str, int]:
 
 
 def _converting(own: Callable[[Any], None], source: str, target: str, direction: int) -> Callable[[Any], None]:
-    """xDSL's verifier, and then what it does not look at: the kinds of both types, their shapes, and which is wider."""
+    """xDSL's verifier, and checks of both types' kinds and shapes, and of which is wider."""
 
     def verify_(self: Operation) -> None:
         own(self)
@@ -293,11 +293,11 @@ def _print_linkage(self: llvm.LinkageAttr, printer: Printer) -> None:
 
 
 CALLING_CONVENTIONS = frozenset(("ptx_kernelcc", "ptx_devicecc", "spir_kernelcc", "spir_funccc", "cc_10", "cc_11"))
-"""MLIR's words for how a function is called that xDSL does not know, apart from those of other processors."""
+"""MLIR's words for calling conventions that xDSL does not know, except those of other processors."""
 
 
-# A string literal, as xDSL's lexer has it but for the possessive `++` and `*+`: without them the time to see that the closing quote is
-# missing doubles with every character.
+# A string literal as in xDSL's lexer, except for the possessive `++` and `*+`: without them the time to notice a missing closing quote
+# doubles with every character.
 STRING_LITERAL = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
 

@@ -4,13 +4,13 @@
     arith.extsi %v : vector<4xi32> to vector<4xi64>    xDSL takes integers alone
     scf.for unsigned %i = %lb to %ub step %s { }       xDSL has no `unsignedCmp`
 
-One row per op says what is added. The class stays the one that xDSL's passes and ours import, so `isinstance` still matches; only what a
-row names is replaced: a type constraint by operand or result, a property, the declarative syntax, or a method. What an op's verifier in
-xDSL checks beyond its fields stays checked, unless the row brings a `verify_`.
+One row per op lists the additions. The class stays the one that xDSL's passes and ours import, so `isinstance` still matches; only the
+parts in a row are replaced: a type constraint by operand or result, a property, the declarative syntax, or a method. Checks of xDSL's
+verifier beyond the fields are kept, unless the row has a `verify_`.
 
 A pass that rebuilds one of these ops keeps `properties` as they are; a row's property is read by `op.properties.get("isExact")`.
 
-`sample` is text that xDSL's own definition refuses or prints otherwise: a test sees by it when xDSL has caught up and the row can go.
+`sample` is text that xDSL's own definition refuses or prints otherwise: a test detects by it that xDSL has caught up and the row can go.
 Source: MLIR 22, the ops' definitions; docs/reference/3 section 2.
 """
 
@@ -73,12 +73,12 @@ FLOAT_LIKE = container_of(AnyFloat)
 
 
 XDSLS_DEFINITIONS: dict[type[IRDLOperation], OpDef] = {}
-"""The fields of each definition as xDSL has them."""
+"""The fields of each definition in xDSL."""
 
 
 @dataclass(frozen=True)
 class Row(Patch):
-    """What MLIR's definition of `op` has that xDSL's lacks.
+    """The parts of MLIR's definition of `op` that xDSL's lacks.
 
     why         what xDSL lacks, in words
     sample      a line of MLIR's text, or several; `%x: index`, `%i: i32`, `%f: f32` and the other values of `SAMPLE_ARGUMENTS` may be used
@@ -138,7 +138,7 @@ _FASTMATH = {"fastmath": OptPropertyDef(base(FastMathFlagsAttr))}
 
 
 def _exact(op: type[IRDLOperation]) -> Row:
-    """Says that no set bit is shifted out, or that nothing is left over."""
+    """Adds `exact`: no set bit is shifted out, or the division has no remainder."""
     return Row(
         op,
         "has no isExact",
@@ -351,7 +351,7 @@ _VECTOR_TYPES = "memref<64xf32>, vector<4xi1>, vector<4xf32>"
 
 
 def _aligned(op: type[IRDLOperation], sample: str) -> Row:
-    """An access to memory that says on which multiple of bytes it lies."""
+    """An access to memory with an alignment in bytes."""
     has_option = any(isinstance(option, ParsePropInAttrDict) for option in op.get_irdl_definition().options)
     return Row(
         op, "has no alignment", sample, properties=_ALIGNMENT, options=() if has_option else (ParsePropInAttrDict(),)
@@ -421,7 +421,7 @@ _UPPER_BOUND = {"upper_bound": OptPropertyDef(IntegerAttr.constr(type=IndexTypeC
 
 
 def _index(op: type[IRDLOperation], words: str, parse: Any, printed: Any) -> Row:
-    """A number that the hardware knows, with the least number that it is always below."""
+    """A number provided by the hardware, with an exclusive upper bound."""
     return Row(
         op,
         "has no upper_bound, and the generic form alone",

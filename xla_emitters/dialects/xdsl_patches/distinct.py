@@ -14,9 +14,9 @@ from xdsl.printer import Printer
 
 @irdl_attr_definition
 class DistinctAttr(ParametrizedAttribute, BuiltinAttribute):
-    """`distinct[1]<"a">`: an attribute that equals no other, not even one of the same content. Within a text the number tells them apart.
+    """`distinct[1]<"a">`: an attribute that equals no other, not even one of the same content. Within a text the number identifies it.
 
-    xDSL's parser comes here for the word `distinct` (`behaviour.py`).
+    xDSL's parser calls this for the word `distinct` (`behaviour.py`).
     """
 
     name = "builtin.distinct"
@@ -26,7 +26,7 @@ class DistinctAttr(ParametrizedAttribute, BuiltinAttribute):
 
     @classmethod
     def parse_body(cls, parser: AttrParser) -> DistinctAttr:
-        """What stands after the word: `[1]<"a">`; the content may be missing."""
+        """Parses the part after the word: `[1]<"a">`; the content may be missing."""
         with parser.in_square_brackets():
             number = parser.parse_integer(allow_boolean=False, allow_negative=False)
         with parser.in_angle_brackets():

@@ -1,4 +1,4 @@
-"""The patches that are applied before xDSL's dialects are loaded: classes that are made later inherit or use what these change."""
+"""The patches that are applied before xDSL's dialects are loaded: later classes inherit or use the patched ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes made and verified: the checks that depend on the types of an attribute's parameters alone are made once for those types.
+"""Faster construction of attributes: checks that depend only on the types of the parameters are made once per combination of types.
 
     IntegerAttr(IntAttr(4), i32)     constraints on both parameters, for each attribute     ->  once for (IntAttr, IntegerType)
 
@@ -22,7 +22,7 @@ from xla_emitters.dialects.xdsl_patches.patch import Member
 _set = object.__setattr__
 
 _VERIFIED: dict[type[ParametrizedAttribute], set[tuple[type, ...]] | None] = {}
-"""class -> the types of parameters that were verified; None where a constraint looks at more than the type."""
+"""class -> combinations of parameter types that were verified; None if a constraint looks at more than the type."""
 
 
 _VERIFIED_VALUES: set[tuple[Any, ...]] = set()
@@ -55,7 +55,7 @@ def _init(own: Callable[..., None]) -> Callable[..., None]:
 
 
 def _depends_on_type(constraint: Any) -> bool:
-    """Whether the constraint takes all attributes of a class or none."""
+    """Whether the constraint accepts all attributes of a class or none."""
     if type(constraint) is AnyOf:
         return all(_depends_on_type(each) for each in constraint.attr_constrs)
     if type(constraint) is TypeVarConstraint:
@@ -64,7 +64,7 @@ def _depends_on_type(constraint: Any) -> bool:
 
 
 def _are_checked_by_type(constraints: Sequence[Any]) -> bool:
-    """Whether the types of parameters say that all of them fit. Two parameters with one type variable have to be equal besides."""
+    """Whether the types of parameters decide all constraints. Two parameters with one type variable must also be equal."""
     variables = [constraint.type_var for constraint in constraints if type(constraint) is TypeVarConstraint]
     return len(set(variables)) == len(variables) and all(map(_depends_on_type, constraints))
 
@@ -98,7 +98,7 @@ def _verify(self: ParametrizedAttribute) -> None:
 
 
 def _post_init(self: Attribute) -> None:
-    """`Attribute.__post_init__` of the two classes that it asks for."""
+    """`Attribute.__post_init__` of the two classes that it delegates to."""
     self._verify()
 
 

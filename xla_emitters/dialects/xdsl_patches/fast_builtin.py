@@ -1,12 +1,12 @@
-"""Builtin attributes made, hashed and read: what xDSL 0.74 computes for each use, computed once for a value or an object.
+"""Faster builtin attributes: values that xDSL 0.74 computes for each use are computed once per value or object.
 
     IntegerAttr(4, i32)            an IntAttr made, the number normalised, the constraints asked     ->  looked up by number and type
     IntegerType(32)                the same, for its width                                           ->  looked up by width
     hash(location), hash(i32)      a Python function for each field, and for each field of those     ->  kept in the attribute
     segments.get_values()          bytes unpacked for every operand that is read                     ->  kept in the attribute
 
-Attributes do not change, so neither does what is kept. A hash is of one process (that of a string differs in another), so it is left out
-where an attribute is pickled. Source: xDSL 0.74, xdsl/dialects/builtin.py, xdsl/irdl/attributes.py.
+Attributes are immutable, so the caches stay valid. A hash is valid in one process only (string hashes differ between processes), so it is
+left out when an attribute is pickled. Source: xDSL 0.74, xdsl/dialects/builtin.py, xdsl/irdl/attributes.py.
 """
 
 from __future__ import annotations

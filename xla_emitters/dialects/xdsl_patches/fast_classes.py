@@ -1,13 +1,13 @@
-"""`isinstance`, hashes and equality of IR by the interpreter itself, in place of Python calls.
+"""`isinstance`, hashes and equality of IR objects by the interpreter itself, in place of Python calls.
 
     isinstance(op, arith.AddiOp)      ABCMeta.__instancecheck__: a cache of subclasses, two calls     ->  a walk over the type's bases, in C
     values[result]                    SSAValue.__hash__ is `id(self)` written in Python               ->  object.__hash__
     isa(attribute, IndexType)         the hint taken apart, for generic ones, each time               ->  isinstance, where it is a class;
                                                                                                           else its constraint is kept
 
-xDSL's attributes, ops, blocks, regions and values are abstract base classes, so that each `isinstance` of one asks for virtual
-subclasses (`ABCMeta.register`), of which these classes have none. `PlainMeta` is ABCMeta without that question: abstract methods stay
-abstract. Classes that are made later inherit it. A class with another metaclass than ABCMeta keeps its own.
+xDSL's attributes, ops, blocks, regions and values are abstract base classes, so that each `isinstance` looks for virtual
+subclasses (`ABCMeta.register`); these classes have none. `PlainMeta` is ABCMeta without that look-up: abstract methods stay
+abstract. Later classes inherit it. A class with a metaclass other than ABCMeta keeps its own.
 
 Does not change which object is an instance of which class, nor which objects are equal. Source: xDSL 0.74, xdsl/ir/core.py.
 """
@@ -58,8 +58,8 @@ def _isa(own: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     def isa(arg: Any, hint: Any) -> bool:
         if isinstance(hint, type) and hint is not Any:
             return isinstance(arg, hint)
-        # Of a generic attribute, first whether it is one of the class at all.
-        if type(hint).__name__ == "_GenericAlias":  # not that of Annotated, which has an origin too
+        # For a generic attribute, first check the class itself.
+        if type(hint).__name__ == "_GenericAlias":  # not Annotated, which has an origin too
             origin = getattr(hint, "__origin__", None)
             if isinstance(origin, PlainMeta):
                 if not isinstance(arg, origin):
@@ -94,7 +94,7 @@ class PlainClasses(Patch):
     def apply(self) -> None:
         for found in (self.root, *_below(self.root)):
             if type(found) is ABCMeta:
-                # Both lay out their classes alike; pyright takes `__class__` of a class as read-only.
+                # Both metaclasses have one memory layout; pyright takes `__class__` of a class as read-only.
                 holder: Any = found
                 holder.__class__ = PlainMeta
 

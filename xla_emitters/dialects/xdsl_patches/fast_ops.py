@@ -1,12 +1,12 @@
-"""Ops made, read, inserted and walked: what xDSL 0.74 does, the plain case first.
+"""Faster construction, access, insertion and walks of ops: as xDSL 0.74, with a fast path for the plain case.
 
     arith.AddiOp(%a, %b)     four lists of arguments built and checked against the definition     ->  operands and result types as they are
     op.lhs                   a sequence chosen by construct, then indexed                         ->  the operand
     builder.insert(op)       tuples of one op, through the rewriter                               ->  one insertion
     module.walk()            three generators deep for each level of nesting                      ->  one generator for each level
 
-An op is plain where its definition has no successor and no option but the sizes of several variadic lists, and is given one value or region
-for each name, or a list for a variadic one. Others are made by xDSL's own functions, which also raise its errors. Walks read an op's
+An op is plain if its definition has no successors and no options except segment sizes, and one value or region is given
+for each name, or a list for a variadic one. Others are built by xDSL's own functions, which also raise its errors. Walks read an op's
 neighbour before they yield the op, as xDSL's do: it may be erased meanwhile.
 Source: xDSL 0.74, xdsl/ir/core.py, xdsl/irdl/operations.py, xdsl/builder.py, xdsl/rewriter.py.
 """
@@ -34,7 +34,7 @@ _new = object.__new__
 _OPERAND, _RESULT, _REGION = irdl.VarIRConstruct.OPERAND, irdl.VarIRConstruct.RESULT, irdl.VarIRConstruct.REGION
 
 
-# ---- making ops -------------------------------------------------------------------------------------------------------------------------
+# ---- construction -----------------------------------------------------------------------------------------------------------------------
 
 
 def _init(
@@ -86,7 +86,7 @@ def _defaults_of(definitions: Mapping[str, Any]) -> _Defaults:
 
 
 def _fill_defaults(self: irdl.IRDLOperation) -> None:
-    """`IRDLOperation.__post_init__`, which looks at every property's definition for every op."""
+    """`IRDLOperation.__post_init__`, cached: xDSL's looks at every property's definition for every op."""
     op_type = type(self)
     if (defaults := _DEFAULTS.get(op_type)) is None:
         definition = op_type.get_irdl_definition()
@@ -96,7 +96,7 @@ def _fill_defaults(self: irdl.IRDLOperation) -> None:
         self.properties.setdefault(name, value)
     for name, value in attributes:
         self.attributes.setdefault(name, value)
-    # An implicit builder takes its place for a while.
+    # An implicit builder replaces it temporarily.
     if Operation.__post_init__ is not _XDSLS_POST_INIT:
         Operation.__post_init__(self)
 
@@ -105,13 +105,13 @@ _ONE, _OPTIONAL, _VARIADIC = range(3)
 
 
 class _Layout(NamedTuple):
-    """What a definition says of the lists that an op is built of: for each name whether it takes one value, one or none, or any number."""
+    """A definition's argument lists for building an op: for each name whether it takes one value, at most one, or any number."""
 
     operands: tuple[int, ...]
     results: tuple[int, ...]
     regions: tuple[int, ...]
-    sizes: tuple[tuple[int, bool, str], ...]  # which of the three, whether it is a property, its name
-    is_plain: bool  # whether this says all of it
+    sizes: tuple[tuple[int, bool, str], ...]  # which of the three lists, whether it is a property, its name
+    is_plain: bool  # whether this describes the definition completely
 
 
 _LAYOUTS: dict[type[irdl.IRDLOperation], _Layout] = {}
@@ -271,7 +271,7 @@ def _clone(own: Callable[..., Operation]) -> Callable[..., Operation]:
 
 
 def _accessed(own: Callable[..., Any]) -> Callable[..., Any]:
-    """`op.lhs`, `op.result`: of a definition's field before which none is variadic."""
+    """Accessor `op.lhs`, `op.result` of a field with no variadic field before it."""
 
     def __get__(self: irdl.BeforeVariadicSingleAccessor, obj: Any, objtype: Any = None) -> Any:
         if (construct := self.construct) is _OPERAND:
@@ -284,7 +284,7 @@ def _accessed(own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _all_or_some(own: Callable[..., Any]) -> Callable[..., Any]:
-    """Of the only variadic field: all values, where no other field has one."""
+    """Accessor of the only variadic field: all values if there are no other fields."""
 
     def index(self: irdl.UniqueVariadicAccessor, args: Sequence[Any]) -> Any:
         return args if self.num_defs == 1 and type(args) is SSAValues else own(self, args)
@@ -293,7 +293,7 @@ def _all_or_some(own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _constructs(own: Callable[..., Any]) -> Callable[..., Any]:
-    """What all other accessors take their part of."""
+    """The list that all other accessors take their part of."""
 
     def get_op_constructs(op: Operation, construct: irdl.VarIRConstruct) -> Any:
         if construct is _OPERAND:
@@ -308,7 +308,7 @@ def _insert_before(own: Callable[[Operation], rewriters.InsertPoint]) -> Callabl
         if (block := op.parent) is None:
             return own(op)
         point = _new(rewriters.InsertPoint)
-        # A frozen dataclass: its __init__ sets each field through a function, and then asks for the block again.
+        # A frozen dataclass: its __init__ sets each field by a function call, and then reads the block again.
         fields = point.__dict__
         fields["block"], fields["insert_before"] = block, op
         return point
@@ -317,7 +317,7 @@ def _insert_before(own: Callable[[Operation], rewriters.InsertPoint]) -> Callabl
 
 
 def insert_op(op_or_ops: Operation | Sequence[Operation], insertion_point: rewriters.InsertPoint) -> None:
-    """`Rewriter.insert_op`, one op nearly always."""
+    """`Rewriter.insert_op`, with a fast path for one op."""
     block, before = insertion_point.block, insertion_point.insert_before
     if not isinstance(op_or_ops, Operation):
         if before is not None:

@@ -1,11 +1,11 @@
-"""Reading MLIR text: tokens and the parser's smallest steps, in fewer calls than xDSL 0.74 makes.
+"""Faster reading of MLIR text: tokens and the parser's smallest steps, in fewer calls than xDSL 0.74 makes.
 
     %0 = arith.addi %a, %b : i32    two expressions and nine calls per token     ->  one expression for the blanks and the token
     parser._current_token           a call of a Python function                  ->  `attrgetter`
     parser.parse_punctuation(",")   four calls before the token is compared      ->  none
 
-The plain tokens are read here: ASCII identifiers, numbers, punctuation, strings without backslashes. The rest of a text, its end and its
-mistakes included, is left to xDSL's own function, which reads it again from the same place. So tokens, positions and messages are xDSL's.
+Only plain tokens are read here: ASCII identifiers, numbers, punctuation, strings without backslashes. Everything else, the end and errors
+included, is left to xDSL's own function, which reads it again from the same position. So tokens, positions and messages are xDSL's.
 Source: xDSL 0.74, xdsl/utils/mlir_lexer.py, xdsl/utils/lexer.py, xdsl/parser/generic_parser.py, xdsl/parser/base_parser.py.
 """
 
@@ -61,7 +61,7 @@ _PLAIN = (
     _Plain(MLIRTokenKind.ARROW, "->"),
     _Plain(MLIRTokenKind.MINUS, "-(?!>)"),
 )
-# Possessive: a comment whose text could be a token is no token.
+# Possessive: a comment must not be cut so that its rest is read as a token.
 _TOKEN = re.compile(r"(?:\s++|//[^\n]*+)*+(?:" + "|".join(f"({each.expression})" for each in _PLAIN) + ")", re.ASCII)
 # By number of the group; group 0 is the whole match.
 _KINDS = (MLIRTokenKind.EOF, *[each.kind for each in _PLAIN])
@@ -79,7 +79,7 @@ def _lexing(own: Callable[[MLIRLexer], MLIRToken]) -> Callable[[MLIRLexer], MLIR
             return own(self)
         group: Any = found.lastindex
         span = _new(_SPANS[group])
-        # A frozen dataclass: its __init__ sets each field through a function.
+        # A frozen dataclass: its __init__ sets each field by a function call.
         fields = span.__dict__
         fields["start"], fields["end"] = found.span(group)
         fields["input"] = text

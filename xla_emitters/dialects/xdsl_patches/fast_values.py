@@ -1,4 +1,4 @@
-"""Values, their names and their lists of uses: what xDSL 0.74 does, in fewer calls.
+"""Faster values, names and lists of uses: as xDSL 0.74, in fewer calls.
 
     op.operands[0]                 a view made by a dataclass's __init__, then two look-ups  ->  the view without __init__
     op.operands = (%a, %b)         a Use made, then added, per operand                       ->  made in place, at the head of the list
@@ -6,7 +6,7 @@
     op.erase()                     a stand-in value per result, in place of no use           ->  only where uses are left
     value.name_hint = "x_1"        two regular expressions per value                         ->  per name
 
-The lists of uses keep xDSL's order (a new use comes first), on which passes depend. Errors are xDSL's own: what is not the plain case goes
+The lists of uses keep xDSL's order (a new use comes first), on which passes depend. Errors are xDSL's own: cases that are not plain go
 to its functions. Source: xDSL 0.74, xdsl/ir/core.py.
 """
 
@@ -177,7 +177,7 @@ _NONE: SSAValues[Any] = SSAValues(())
 
 
 def _erase(self: Operation, safe_erase: bool = True, drop_references: bool = True) -> None:
-    """`Operation.erase`; afterwards the op and its results no longer refer to each other, so that it is freed when nothing has it."""
+    """`Operation.erase`; afterwards the op and its results do not refer to each other: they are freed without the cyclic collector."""
     assert self.parent is None, "Operation with parents should first be detached before erasure."
     if drop_references:
         drop_all_references(self)
@@ -263,7 +263,7 @@ _GETTERS: tuple[tuple[type, str, str], ...] = (
     (Region, "first_block", "_first_block"),
     (Region, "last_block", "_last_block"),
 )
-"""Properties that only read a field: a class, the property, the field. `attrgetter` reads it without a call of a Python function."""
+"""Properties that only read a field: class, property, field. `attrgetter` reads it without a Python call."""
 
 
 FAST_VALUES: tuple[Member, ...] = (

@@ -1,11 +1,11 @@
-"""Constants keep their bits: what xDSL loses of NaN, and of zeros of two signs, when it reads and prints floats.
+"""Exact bits of float constants: NaN payloads and signs of zeros, which xDSL loses when it reads and prints floats.
 
     dense<[0.0, -0.0]> : vector<2xf32>      xDSL prints dense<0.0>, as 0.0 == -0.0
     0x7F800001 : f32                        xDSL reads 0x7FC00001, since a conversion by the processor makes a signalling NaN quiet
-    0x7E01 : f16,  0xFF : f8E5M2            xDSL reads 0x7E00 and 0x7E: the payload goes, and for f8 the sign
+    0x7E01 : f16,  0xFF : f8E5M2            xDSL reads 0x7E00 and 0x7E: the payload is lost, and for f8 the sign
 
-xDSL holds every float as a Python float, so a NaN of a narrower type is held here as the f64 NaN whose fraction begins with the narrow
-one's bits, as f32's quiet NaN already are. Nothing computes with these; they are only read, compared by their bits, and written.
+xDSL holds every float as a Python float, so a NaN of a narrower type is represented by the f64 NaN with a fraction that begins with the
+narrow one's bits, as f32's quiet NaN already are. These are only read, compared by their bits, and written; never computed with.
 Source: IEEE 754-2019 3.4 and 6.2.1; the formats' own NaN in MLIR's builtin types.
 """
 
@@ -40,7 +40,7 @@ _IEEE = {
 
 
 def nan_from_bits(bits: int, semantics: FloatSemantics) -> float:
-    """The NaN that stands for one of another format, given by its bits."""
+    """The f64 NaN that represents a NaN of another format, given by its bits."""
     sign = bits >> semantics.sign_shift & 1 if semantics.has_sign else 0
     fraction = (bits & semantics.max_mantissa) << (_F64_FRACTION_BITS - semantics.mantissa_bits)
     if semantics.nan_encoding is not FloatNanEncoding.IEEE:
@@ -52,7 +52,7 @@ def nan_from_bits(bits: int, semantics: FloatSemantics) -> float:
 
 
 def bits_of_nan(value: float, semantics: FloatSemantics) -> int:
-    """The bits of the NaN, of another format, that `value` stands for."""
+    """The bits of the other format's NaN that `value` represents."""
     (f64,) = struct.unpack("<Q", struct.pack("<d", value))
     sign = (f64 >> 63) << semantics.sign_shift if semantics.has_sign else 0
     match semantics.nan_encoding:
@@ -79,7 +79,7 @@ def _decoded(own: Any, values: Sequence[float], buffer: Any) -> tuple[float, ...
 
 
 def unpack_exactly(own: Callable[..., tuple[float, ...]]) -> Callable[..., tuple[float, ...]]:
-    """`unpack` of a float type, with NaN as they are. `own`: the type's own."""
+    """`unpack` of a float type, with exact NaN. `own`: the type's own."""
 
     def unpack(self: Any, buffer: Any, num: int, /) -> tuple[float, ...]:
         values = own(self, buffer, num)
@@ -89,7 +89,7 @@ def unpack_exactly(own: Callable[..., tuple[float, ...]]) -> Callable[..., tuple
 
 
 def iter_unpack_exactly(own: Callable[..., Iterator[float]]) -> Callable[..., Iterator[float]]:
-    """`iter_unpack` of a float type, with NaN as they are."""
+    """`iter_unpack` of a float type, with exact NaN."""
 
     def iter_unpack(self: Any, buffer: Any, /) -> Iterator[float]:
         values = tuple(own(self, buffer))
@@ -99,7 +99,7 @@ def iter_unpack_exactly(own: Callable[..., Iterator[float]]) -> Callable[..., It
 
 
 def pack_exactly(own: Callable[..., bytes]) -> Callable[..., bytes]:
-    """`pack` of a float type, with NaN as they are."""
+    """`pack` of a float type, with exact NaN."""
 
     def pack(self: Any, values: Sequence[float]) -> bytes:
         data = own(self, values)
@@ -116,7 +116,7 @@ def pack_exactly(own: Callable[..., bytes]) -> Callable[..., bytes]:
 
 
 def pack_into_exactly(own: Callable[..., None]) -> Callable[..., None]:
-    """`pack_into` of a float type, with NaN as they are."""
+    """`pack_into` of a float type, with exact NaN."""
 
     def pack_into(self: Any, buffer: Any, offset: int, value: float) -> None:
         own(self, buffer, offset, value)
@@ -128,7 +128,7 @@ def pack_into_exactly(own: Callable[..., None]) -> Callable[..., None]:
 
 
 def is_splat(self: DenseIntOrFPElementsAttr) -> bool:
-    """Whether all elements have the same bits; xDSL compares values, of which NaN equals none and 0.0 equals -0.0."""
+    """Whether all elements have the same bits; xDSL compares values, for which NaN != NaN and 0.0 == -0.0."""
     data, size = self.data.data, self.get_element_type().compile_time_size
     return data == data[:size] * (len(data) // size)
 

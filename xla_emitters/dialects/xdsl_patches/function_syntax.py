@@ -2,8 +2,8 @@
 
     func.func private @f(tensor<4xf32> {xla.slice_index = 0 : index}, index {xla.range = [0 : index, 3 : index]}) -> f32
 
-xDSL reads and drops the dictionaries of arguments that have no names, and prints a declaration without those of arguments or results.
-`behaviour.py` puts the two functions in the place of xDSL's, whose parameters they have.
+xDSL reads and drops the dictionaries of arguments without names, and prints a declaration without those of arguments or results.
+`behaviour.py` replaces xDSL's functions by these two, which have the same parameters.
 Source: MLIR 22, function interfaces.
 """
 
@@ -22,10 +22,10 @@ from xdsl.printer import Printer
 
 @dataclass
 class Signature:
-    """What stands in the parentheses of a function, and behind the arrow.
+    """The parts of a function's signature, in the parentheses and behind the arrow.
 
-    names        of the arguments, none for a declaration
-    arg_attrs    a dictionary per argument; None where none has one
+    names        of the arguments; none for a declaration
+    arg_attrs    a dictionary per argument; None if all are empty
     is_variadic  whether `...` stands for any number of further arguments
     """
 
@@ -40,7 +40,7 @@ class Signature:
 def parse_func_op_like(
     parser: Parser, *, reserved_attr_names: Sequence[str], allow_variadic: bool = False
 ) -> tuple[Any, ...]:
-    """What follows `func.func` and its visibility.
+    """Parses the part after `func.func` and its visibility.
 
     returns  (name, input types, result types, body, further attributes, argument attributes, result attributes), and whether the last
              input stands for any number of more, if `allow_variadic`; attributes are None where there are none
@@ -128,7 +128,7 @@ def print_func_op_like(
     is_variadic: bool = False,
     print_empty_outputs: bool = True,
 ) -> None:
-    """What follows `func.func` and its visibility.
+    """Prints the part after `func.func` and its visibility.
 
     print_empty_outputs  whether xDSL would write `-> ()` in a declaration without results; MLIR does not, nor does this
     """

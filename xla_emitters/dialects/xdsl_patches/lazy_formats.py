@@ -1,8 +1,8 @@
-"""Assembly formats of ops, compiled when an op is first read or printed, not when its class is made.
+"""Assembly formats of ops, compiled on first use instead of at class definition.
 
-xDSL compiles an op's format as its class is defined: at import, over 300 formats for the dialects that a compilation loads, of which it
-then prints twenty. That is an eighth of the time that loading the compiler takes. Only the dialects in `OURS_AND_XDSLS` wait; an op that a
-user is just writing is compiled at once, so that a wrong format is an error at its definition, as ever.
+xDSL compiles an op's format when its class is defined: at import, over 300 formats for the dialects that a compilation loads, though it
+then prints only twenty. That is an eighth of the time for loading the compiler. Only the dialects in `OURS_AND_XDSLS` are deferred; a
+user's op is compiled at once, so that a wrong format is an error at its definition, as usual.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from xla_emitters.dialects.xdsl_patches.patch import Member
 OURS_AND_XDSLS = frozenset(
     "affine arith builtin cf complex func gpu hlo index llvm math memref nvvm scf tensor vector xla xla_gpu".split()
 )
-"""The dialects whose formats wait: those of kernels, whose ops a test reads and prints."""
+"""The dialects with deferred formats: those of kernels; a test reads and prints their ops."""
 
 compile_format = FormatProgram.from_str
 

@@ -1,13 +1,13 @@
-"""Definitions of ops, worked out when an op is first built, read or asked for, not when its class is made.
+"""Definitions of ops, built on first use instead of at class definition.
 
-xDSL's decorator reads what a class says of its op (operands, attributes, constraints, traits) and makes the accessors, at import: for 735
-ops to compile one fusion, which meets a hundred. Here each member that the decorator would make is a placeholder. The first use of one runs
-xDSL's own decorator on the class, and everything is as ever.
+xDSL's decorator reads an op's class (operands, attributes, constraints, traits) and makes the accessors, at import: for 735
+ops to compile one fusion, which uses a hundred. Here each member that the decorator would make is a placeholder. The first use of one runs
+xDSL's own decorator on the class, and the class is then as usual.
 
     AddfOp.traits          ->   the placeholder runs xDSL's decorator on AddfOp, and returns AddfOp.traits again
 
-Only ops of xDSL and of this package wait, whose definitions a test makes; an op of a plugin is defined at once, so that a mistake is an
-error at its class. A class that another op's class inherits from is defined before that one is.
+Only ops of xDSL and of this package are deferred; a test builds all their definitions. An op of a plugin is defined at once, so that a
+mistake is an error at its class. A base class is defined before its subclasses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from xdsl.irdl import IRDLOperation, operations
 from xla_emitters.dialects.xdsl_patches.patch import Member
 
 PACKAGES = ("xdsl.", "xla_emitters.")
-"""The modules whose ops wait."""
+"""The modules with deferred ops."""
 _ALWAYS_MADE = ("get_irdl_definition", "traits", "verify_")
 _OF_FORMAT = ("parse", "print")
 _CORE = frozenset((*IRDLOperation.__mro__, *Operation.__mro__))
@@ -32,7 +32,7 @@ Define = Callable[[type[Any]], type[Any]]
 
 
 class _Waiting:
-    """A class whose definition is not made yet, and what it has written in the places of the members that are to be made."""
+    """A class with a deferred definition, and its own members at the names of the placeholders."""
 
     def __init__(self, cls: type[Any], define: Define):
         self.cls, self.define = cls, define
@@ -59,7 +59,7 @@ class _Waiting:
 
 
 class _Placeholder:
-    """Stands for one member of a class that waits."""
+    """Placeholder of one member of a deferred class."""
 
     def __init__(self, waiting: _Waiting, name: str):
         self.waiting, self.name = waiting, name
@@ -74,7 +74,7 @@ class _Placeholder:
 
 
 def is_waiting(cls: type[Any]) -> bool:
-    """Whether the class's definition is still to be made."""
+    """Whether the class's definition is still deferred."""
     return _waiting(cls) is not None
 
 

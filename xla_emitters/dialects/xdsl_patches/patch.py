@@ -1,4 +1,4 @@
-"""What one patch of xDSL is: the class or module, the member of it that is replaced, and what is wrong with xDSL's own."""
+"""A patch of xDSL: the class or module, the replaced member, and the reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xdsl.ir import Operation, OpTraits
 from xdsl.traits import OpTrait
 
 XDSLS_OWN: dict[tuple[Any, str], Any] = {}
-"""(class or module, member) -> what xDSL has there, None where it inherits it: a test sees by it whether xDSL has caught up."""
+"""(class or module, member) -> xDSL's own, None if inherited: a test detects by it whether xDSL has caught up."""
 
 
 def put(holder: Any, name: str, value: Any) -> None:
@@ -33,7 +33,7 @@ class Patch(ABC):
 
 @dataclass(frozen=True)
 class Member(Patch):
-    """A method, function or constant: `make` is given xDSL's own and returns ours."""
+    """A method, function or constant: `make` maps xDSL's own to ours."""
 
     holder: Any
     name: str
@@ -46,7 +46,7 @@ class Member(Patch):
 
 @dataclass(frozen=True)
 class Trait(Patch):
-    """A trait that an op lacks, with all others of its `kind`."""
+    """A missing trait of an op, added with all others of its `kind`."""
 
     op: type[Operation]
     trait: OpTrait

@@ -1,4 +1,4 @@
-"""MLIR's custom forms of ops whose form in xDSL is missing or leaves something out, where a declarative format cannot say them.
+"""MLIR's custom forms of ops for which xDSL's form is missing or incomplete and a declarative format is not enough.
 
     arith.cmpi slt, %a, %b {note} : vector<4xi32>                    the result is vector<4xi1>; attributes
     arith.select %c, %a, %b : vector<4xi1>, vector<4xf32>            the condition's type, where it is not i1
@@ -53,7 +53,7 @@ from xdsl.utils.hints import isa
 # ---- arith ------------------------------------------------------------------------------------------------------------------------------
 
 ROUNDING_MODES = ("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away")
-"""By number."""
+"""Word of a rounding mode, by number."""
 
 
 @irdl_custom_directive
@@ -333,7 +333,7 @@ def print_while(op: scf.WhileOp, printer: Printer) -> None:
             printer.print_list(pairs, lambda pair: print_assignment(printer, *pair))
         printer.print_string(" ")
     printer.print_string(": ")
-    # Not `print_operation_type`, which says where the op is from in the middle of it.
+    # Not `print_operation_type`, which prints the location in the middle.
     printer.print_function_type(op.arguments.types, op.res.types)
     printer.print_string(" ")
     printer.print_region(op.before_region, print_entry_block_args=False)
@@ -376,7 +376,7 @@ def print_execute_region(op: scf.ExecuteRegionOp, printer: Printer) -> None:
 
 
 def parse_if(op_type: type[scf.IfOp], parser: Parser) -> scf.IfOp:
-    """xDSL's, but the type of one result needs no parentheses, as in MLIR and in xDSL's own scf.for."""
+    """As xDSL's, but the type of one result needs no parentheses, as in MLIR and in xDSL's own scf.for."""
     condition = parser.parse_operand(IntegerType(1))
     types: Sequence[Attribute] = ()
     if parser.parse_optional_punctuation("->"):
@@ -519,12 +519,12 @@ ATOMIC_KINDS = (
     *("addf", "addi", "andi", "assign", "maximumf", "maxnumf", "maxs", "maxu"),
     *("minimumf", "minnumf", "mins", "minu", "mulf", "muli", "ori", "xori"),
 )
-"""By number."""
+"""Word of the kind of an atomic update, by number."""
 
 
 @irdl_custom_directive
 class AtomicKind(CustomDirective):
-    """A word for the number of what `memref.atomic_rmw` does."""
+    """A word for the kind of a `memref.atomic_rmw`."""
 
     kind: AttributeVariable
 

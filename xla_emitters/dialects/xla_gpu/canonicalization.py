@@ -113,7 +113,7 @@ class Producer:
 
     @property
     def expression(self) -> Expr:
-        """What the dim is, over the dims of the application."""
+        """The dim's expression over the dims of the application."""
         return self.map.results[self.result].substitute([Expr.variable(number) for number in self.operands])
 
 
@@ -155,9 +155,9 @@ def _composed(
     producers: tuple[Producer, ...],
     theirs: tuple[tuple[str, ...], ...],
 ) -> IndexingMap:
-    """The map of `_with_producers`, which the users of one producer ask for again and again.
+    """The map of `_with_producers`; cached, because the users of one producer request the same one.
 
-    names, theirs   the names in the maps: equal maps may have different names, and the answer has those of its arguments
+    names, theirs   the names in the maps: equal maps may have different names, and the result has those of its arguments
     """
     variables = list(indexing_map.dims)
     for producer in producers:
@@ -221,7 +221,7 @@ def simplest_loop(it: Application) -> Application:
 
 
 def _loop_with_constants(it: Application) -> Application | None:
-    """Replaces dims of constant value by it, if it is in their bounds. If it is not, the loop does not run, and the dim is left."""
+    """Replaces constant dims by their values if these are in the dims' bounds. Otherwise the loop does not run, and the dim stays."""
     values = {
         number: known.lower
         for number, (operand, dim) in enumerate(zip(it.operands, it.map.dims, strict=True))

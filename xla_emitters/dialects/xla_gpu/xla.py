@@ -88,7 +88,7 @@ class SymbolicMapAttr(Data[SymbolicMap]):
 
 
 def _upstream(op_type: type[Operation], name: str) -> type[Operation]:
-    """`op_type` with another name: what xla-to-upstream-spelling makes."""
+    """`op_type` under another name, for xla-to-upstream-spelling."""
     made: Any = new_class(
         f"Upstream{op_type.__name__}", (op_type,), exec_body=lambda namespace: namespace.update({"name": name})
     )

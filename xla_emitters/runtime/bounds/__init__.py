@@ -1,4 +1,4 @@
-"""Error bounds, a file for each kind of op: what any correct kernel may give. `runtime/tolerance.py` says what is promised.
+"""Error bounds, a file for each kind of op: the results that any correct kernel may give. `runtime/tolerance.py` lists what is promised.
 
 elementwise.py   real functions, by their ends, turning points and poles; choices; integers
 complex.py       complex functions, by discs
@@ -7,5 +7,5 @@ contraction.py   dot, convolution
 reduction.py     reduce, reduce-window
 scatter.py       scatter
 index.py         ops that read or write windows, where the indices are not certain
-sensitivity.py   small chains again, by derivatives: what cancels is known better
+sensitivity.py   small chains again, by derivatives: tighter where values cancel
 """

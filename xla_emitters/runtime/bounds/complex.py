@@ -1,18 +1,18 @@
-"""What ops of complex numbers may give for operands that lie in rectangles.
+"""Bounds of ops on complex numbers whose operands lie in rectangles.
 
     add, subtract, negate, multiply   part by part, each rounding as the reference does it
     exp, log, sqrt, tanh, a / b ...   z lies in a disc around the rectangle's middle m, of radius r: f(z) is as far from f(m) as the
-                                      derivative allows, |f(z) - f(m)| <= r sup |f'|, and off by ulps of the modulus
+                                      derivative allows, |f(z) - f(m)| <= r sup |f'|, plus the function's own error in ulps of the modulus
     across a cut or a pole            anything
 
     exp       |exp m| (e^r - 1)            log         -log(1 - r/|m|)          tan, tanh   r / inf |cos|^2, r / inf |cosh|^2
     a / b     (ra + |a/b| rb) / (|b| - rb) sqrt        |sqrt m| r/|m|           sin, cos    r cosh(|Im m| + r)
     a^b       exp of b log a               rsqrt       |m|^-1/2 ((1 - r/|m|)^-1/2 - 1)
 
-What a function may be off counts in units of the modulus, for both parts alike; pow by as much again for each unit of its exponent's
-logarithm, logistic for what 1 + exp(-z) cancels, atan2 for what x^2 + y^2 does, and of one of 1 at least; a quotient may be anything where
-the parts of its numerator add to more than the largest number. Where a rounding decides on which side of a cut a number is, its real
-part is any angle; where it decides which way an infinite part of a power points, that part is anything.
+A function's own error is counted in ulps of the modulus, for both parts alike. Extra ulps: pow has as many again for each unit of its
+exponent's logarithm; logistic for the cancellation in 1 + exp(-z); atan2 for that in x^2 + y^2, whose modulus counts as at least 1. A
+quotient is unbounded where the parts of its numerator add to more than the largest number. Where a rounding decides on which side of a
+cut a number is, its real part is any angle; where it decides the direction of an infinite part of a power, that part is unbounded.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def complex_after(op: ElementwiseOp, operands: Sequence[Bounds], evaluate: Evalu
 
 
 def _extreme(opcode: str, one: Bounds, other: Bounds) -> Bounds:
-    """One of the two: which, the real parts say where their intervals are apart."""
+    """maximum or minimum: where the intervals of the real parts are disjoint, they decide which operand it is."""
     either, (a, _), (b, _) = hull(one, other), one.parts, other.parts
     above, below = a.low > b.high, a.high < b.low
     first, second = (above, below) if opcode == "maximum" else (below, above)
@@ -148,7 +148,7 @@ def _disc(bounds: Bounds) -> tuple[Array, Array]:
 
 
 def _touches_cut(opcode: str, bounds: Bounds) -> Array:
-    """Whether a rectangle holds points of the negative real axis, or zero, where the function jumps there."""
+    """Whether a rectangle contains points of the negative real axis, or zero, where the function is discontinuous."""
     if opcode not in ("log", "log-plus-one", "sqrt", "rsqrt", "power"):
         return np.zeros(bounds.low.shape, np.bool_)
     real, imaginary = bounds.parts
@@ -157,7 +157,7 @@ def _touches_cut(opcode: str, bounds: Bounds) -> Array:
 
 
 def _reach(opcode: str, middles: Sequence[Array], radii: Sequence[Array], value: Array) -> Array:
-    """How far a function's value may be from that at the middle; infinite or NaN where there is no bound."""
+    """How far a function's value may be from its value at the middle; infinite or NaN where there is no bound."""
     m, r = middles[0], radii[0]
     size, relative = np.abs(m), r / np.abs(m)
 
@@ -202,18 +202,18 @@ def _reach(opcode: str, middles: Sequence[Array], radii: Sequence[Array], value:
 
 
 def _reach_of_exponent(middles: Sequence[Array], radii: Sequence[Array]) -> Array:
-    """How far b log a may be from that of the middles."""
+    """How far b log a may be from its value at the middles."""
     (base, exponent), (r, own) = middles, radii
     relative = r / np.abs(base)
     of_logarithm = np.where(r > 0, np.where(relative < 1, -np.log1p(-relative), np.inf), 0)
     return own * (np.abs(np.log(base)) + of_logarithm) + np.abs(exponent) * of_logarithm
 
 
-# ---------------------------------------------------------------------------------------------------- what a function is off by itself
+# ---------------------------------------------------------------------------------------------------- a function's own error
 
 
 def off_by_ulps(opcode: str, low: Array, high: Array, operands: Sequence[Bounds]) -> Bounds:
-    """The bounds of a function's result that without its own roundings lies between `low` and `high`."""
+    """The bounds of a function whose exact result is between `low` and `high`: widened by the function's own error."""
     low, high = beside_overflow(low, high, operands)
     if opcode == "atan2":
         low, high = _either_side(low, high, operands)
@@ -226,10 +226,10 @@ def off_by_ulps(opcode: str, low: Array, high: Array, operands: Sequence[Bounds]
 
 
 def widen_complex(low: Array, high: Array, ulps: Array, least: float = 0.0) -> tuple[Array, Array]:
-    """The rectangle from `low` to `high`, each part moved outwards by so many ulps of the modulus, at least by the smallest normal number.
+    """The rectangle from `low` to `high`, each part moved outwards by `ulps` ulps of the modulus, at least by the smallest normal number.
 
-    low, high  of floats, or by their parts of complex numbers
-    least      what counts as the modulus where that is smaller
+    low, high  arrays of floats, or of complex numbers, which are widened part by part
+    least      lower limit of the modulus that the ulps are taken of
     """
     with np.errstate(all="ignore"):
         modulus = np.maximum(np.abs(low), np.abs(high))
@@ -239,7 +239,7 @@ def widen_complex(low: Array, high: Array, ulps: Array, least: float = 0.0) -> t
         limits = info(modulus.dtype)
         size = np.clip(modulus, least, float(limits.max))
         slack = np.maximum(ulps * size * float(limits.eps), float(limits.smallest_normal)).astype(modulus.dtype)
-        # No digit of it is certain, nor which way an infinity points.
+        # None of its digits is certain, nor the direction of an infinity.
         slack = np.where(ulps * float(limits.eps) < 1, np.where(np.isnan(modulus), 0, slack), np.inf)
         outwards = (
             (np.where(slack == np.inf, -slack, part(low) - slack), np.where(slack == np.inf, slack, part(high) + slack))
@@ -250,7 +250,7 @@ def widen_complex(low: Array, high: Array, ulps: Array, least: float = 0.0) -> t
 
 
 def _ulps(opcode: str, operands: Sequence[Bounds]) -> Array:
-    """How many ulps of its result's modulus an op on complex numbers may be off, wherever the operands are."""
+    """How many ulps of its result's modulus an op on complex numbers may be off, for operands anywhere within their bounds."""
     with np.errstate(all="ignore"):
         (first, r), (last, own) = _disc(operands[0]), _disc(operands[-1])
         match opcode:
@@ -266,7 +266,7 @@ def _ulps(opcode: str, operands: Sequence[Bounds]) -> Array:
                 squares = first * first + last * last
                 growth = (1 + np.abs(first) ** 2 + np.abs(last) ** 2) / np.abs(squares)
             case "divide":
-                # Scaled by the divisor's larger part, the numerator's parts are added: that may overflow though the quotient does not.
+                # The parts of the numerator are scaled by the divisor's larger part and added: that may overflow, the quotient may not.
                 limits = info(np.real(operands[0].low).dtype)
                 may_overflow = np.abs(np.real(first)) + np.abs(np.imag(first)) + 2 * r > float(limits.max)
                 growth = np.where(may_overflow, 1 / float(limits.eps), 1)
@@ -276,9 +276,9 @@ def _ulps(opcode: str, operands: Sequence[Bounds]) -> Array:
 
 
 def _either_side(low: Array, high: Array, operands: Sequence[Bounds]) -> tuple[Array, Array]:
-    """The bounds of atan2, whose real part is any from -pi to pi where a rounding decides on which side of a cut something lies.
+    """The bounds of atan2; its real part is anything from -pi to pi where a rounding decides on which side of a cut an argument is.
 
-    That is x^2 + y^2 beside the negative real axis, of which the root is taken; and a result beside pi or -pi, which is a logarithm.
+    Two such arguments: x^2 + y^2 near the negative real axis, before its root is taken; and a result near pi or -pi, which is a logarithm.
     """
     kind = np.real(low).dtype
     with np.errstate(all="ignore"):
@@ -294,7 +294,7 @@ def _either_side(low: Array, high: Array, operands: Sequence[Bounds]) -> tuple[A
 
 
 def _either_infinity(low: Array, high: Array, operands: Sequence[Bounds]) -> tuple[Array, Array]:
-    """The bounds of a power: where it overflows, which way a part points is open if a rounding of the angle decides on it."""
+    """The bounds of a power: where it overflows and a rounding of the angle decides the sign of an infinite part, that part is unknown."""
     kind = np.real(low).dtype
     with np.errstate(all="ignore"):
         base, exponent = (np.asarray(bound.low, np.complex128) for bound in operands)

@@ -1,15 +1,15 @@
-"""What dot and convolution may give: sums of products in any order, products rounded or not.
+"""Bounds of dot and convolution: sums of products in any order, products rounded or not.
 
 With operands a ± r and b ± s, over the k terms of an element:
 
     sum a b                                   of the middles, in float64
-    + sum r (|b| + s) + |a| s                 what the operands may be off
+    + sum r (|b| + s) + |a| s                 error of the operands
     + u S + (k - 1) u (M + ((1 + u)^k - 1) S) the products' roundings and those of k - 1 additions, in the type that sums are held in
-    + k times the smallest number             what products lose below the normal numbers
+    + k times the smallest number             what products lose by underflow
 
-with S = sum (|a| + r)(|b| + s), and M = (S + |sum a b| + what the operands may be off) / 2: whatever the order, what is added up on the
-way is a sum of some of the terms, which is no larger than the sum of all that have one sign; and no further off than ((1 + u)^k - 1) S.
-Then the conversion to the result's type. A complex product is four real ones, so a part has twice as many terms.
+with S = sum (|a| + r)(|b| + s), and M = (S + |sum a b| + error of the operands) / 2. In any order, every partial sum is a sum of some of
+the terms, so it is no larger than the sum of all terms of one sign, and no further off than ((1 + u)^k - 1) S.
+Then the sum is converted to the result's type. A complex product is four real ones, so a part has twice as many terms.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Evaluate = Callable[[Sequence[Array]], Array]
 
 
 def bounds_of_contraction(op: ContractingOp, operands: Sequence[Bounds], evaluate: Evaluate) -> Bounds:
-    """Every admissible result. raises Unsupported as the op's value does."""
+    """Every admissible result. raises Unsupported where the op's `evaluate` does."""
     held, result = op.held, element_of(op.result)
     terms = math.prod(
         variable.bounds.upper - variable.bounds.lower + 1 for variable in op.output_to_input()[0].range_vars
@@ -72,9 +72,9 @@ def _are_finite(operands: Sequence[Bounds]) -> bool:
 
 
 def _sum(op: ContractingOp, pairs: Sequence[tuple[int, Bounds, Bounds]], terms: int, value: Array | None) -> Bounds:
-    """The sum of signed contractions of pairs of factors, all of the type that sums are held in.
+    """The sum of signed contractions of pairs of factors, each in the type that sums are held in.
 
-    value  the reference's, of the same part, where something is not finite: infinities and NaNs of known operands are certain
+    value  the reference's value of the same part, used where it is not finite: infinities and NaNs of known operands are certain
     """
     kind, shape = pairs[0][1].low.dtype, dims_of(op.result)
     middle, size, reach = (np.zeros(shape) for _ in range(3))
@@ -109,7 +109,7 @@ def _sum(op: ContractingOp, pairs: Sequence[tuple[int, Bounds, Bounds]], terms: 
 
 
 def _rounding(roundings: int, kind: NumpyType, size: Array, largest: Array) -> Array:
-    """What the roundings of a sum of products may take it, and those of the sum in float64 here.
+    """Upper bound of the error from rounding a sum of products, including that of computing the sum in float64 here.
 
     size     S at the head of the file
     largest  M
@@ -122,7 +122,7 @@ def _rounding(roundings: int, kind: NumpyType, size: Array, largest: Array) -> A
 
 
 def rounding_of(op: DotOp, x: tuple[Array, Array], y: tuple[Array, Array]) -> tuple[Array, int]:
-    """How far a kernel's roundings in f32, and those of float64, may take a dot of values between these ends; and its number of terms."""
+    """Upper bound of the error of a dot of values between these ends, from rounding in f32 and in float64; and its number of terms."""
     (a, r), (b, s) = ((low / 2 + high / 2, high / 2 - low / 2) for low, high in (x, y))
     most_b = np.abs(b) + s
     size = _contracted(op, np.abs(a) + r, most_b)
@@ -133,12 +133,12 @@ def rounding_of(op: DotOp, x: tuple[Array, Array], y: tuple[Array, Array]) -> tu
 
 
 def transposed_products(op: DotOp, slope: Array, x: Array, y: Array) -> list[Array]:
-    """The slopes by the elements of both operands, from those by the result; results of a chain first."""
+    """The slopes by the elements of both operands, from the slopes by the result; the first dimension indexes results of the chain."""
     return [_back(op, slope, y, 1), _back(op, slope, x, 0)]
 
 
 def _back(op: DotOp, slope: Array, factor: Array, number: int) -> Array:
-    """The slopes by one operand of a dot: those by the result, contracted with the other operand, which has that number."""
+    """The slopes by operand `number` of a dot: the slopes by the result, contracted with the other operand, `factor`."""
     pairing, dims = op.pairing, dims_of(op.operands[1 - number])
     sides = (pairing.lhs_batch, pairing.lhs_contracting), (pairing.rhs_batch, pairing.rhs_contracting)
     (batch, contracting), (own_batch, own_contracting) = sides[number], sides[1 - number]
@@ -149,7 +149,7 @@ def _back(op: DotOp, slope: Array, factor: Array, number: int) -> Array:
     by = factor.transpose([*batch, *free, *contracting]).reshape(
         math.prod(sizes), math.prod(factor.shape[dim] for dim in free), -1
     )
-    # Of the result: a dimension for what the chain gives, batch, free ones of lhs, free ones of rhs.
+    # Dimensions of the result's slopes: one for the chain's results, batch, free ones of lhs, free ones of rhs.
     first, second = (own_free, free) if number == 1 else (free, own_free)
     left = list(range(1 + count, 1 + count + len(first)))
     right = list(range(1 + count + len(first), 1 + count + len(first) + len(second)))
@@ -165,7 +165,7 @@ def _back(op: DotOp, slope: Array, factor: Array, number: int) -> Array:
 
 
 def _factor(bounds: Bounds) -> tuple[Array, Array, Array]:
-    """The middle, radius, and where an end is not finite: there both are 0 instead."""
+    """The middle, the radius, and a mask of where an end is not finite: middle and radius are 0 there."""
     low = bounds.low.astype(np.float64)
     if bounds.is_point:
         odd = ~np.isfinite(low)

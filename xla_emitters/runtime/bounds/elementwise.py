@@ -1,14 +1,14 @@
-"""What elementwise ops of real numbers may give for operands within their bounds.
+"""Bounds of elementwise ops on real numbers, for operands within their bounds.
 
     rises, falls     add, max, floor, tanh, rsqrt ...      the ends of the operands give the ends
     each way         multiply, divide, power, atan2        monotone in each operand while the others stay: the least and greatest corner
     turning points   abs, cosh, sine, cosine, x * x        the ends, and the turning point where it lies between them
-    poles            divide, power, tan, atan2             anything (any angle) where the interval holds one
+    poles            divide, power, tan, atan2             unbounded (any angle) where the interval contains a pole
     jumps            compare, floor, convert, select       the ends; both sides
-    integers         + - * wrap                            the corners where none wraps, else the whole type
+    integers         + - * wrap                            the corners if none wraps, else the whole type
 
-Exact ops are evaluated in the type that the reference computes in, for rounding keeps order: the rounded ends are the ends of what
-is rounded. Functions are evaluated in a type of twice the precision, rounded once, and moved outwards by their ulps.
+Exact ops are evaluated in the type that the reference computes in: rounding is monotone, so the rounded ends are the ends of the rounded
+values. Functions are evaluated in a type of twice the precision, rounded once, and moved outwards by their ulps.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _float(op: ElementwiseOp, operands: Sequence[Bounds], evaluate: Evaluate, ul
     low, high = _range(op.opcode, operands, in_wide if ulps else evaluate)
     found = settled(low, high)
     is_loose = ~reduce(np.logical_and, (bounds.is_single for bounds in operands))
-    # Both ends may be NaN though what lies between them is not: that is certain only where an operand is NaN, or all are known.
+    # Both ends may be NaN though values between them are not: NaN is certain only where an operand is NaN, or all operands are known.
     is_nan = reduce(np.logical_or, (np.isnan(bounds.low) for bounds in operands))
     is_unknown = reduce(np.logical_or, (bounds.is_unknown for bounds in operands))
     found = unknown_where((is_unknown & ~is_nan) | (np.isnan(found.low) & is_loose & ~is_nan), found)
@@ -144,7 +144,7 @@ def _float(op: ElementwiseOp, operands: Sequence[Bounds], evaluate: Evaluate, ul
 
 
 def _range(opcode: str, operands: Sequence[Bounds], value: Evaluate) -> tuple[Array, Array]:
-    """The least and greatest of what is evaluated for operands within their bounds."""
+    """The least and greatest value of the op for operands within their bounds."""
     if all(bounds.is_point for bounds in operands):
         found = value([bounds.low for bounds in operands])
         return found, found
@@ -178,19 +178,19 @@ def _range(opcode: str, operands: Sequence[Bounds], value: Evaluate) -> tuple[Ar
 
 
 def _ends(operands: Sequence[Bounds], directions: Sequence[int], value: Evaluate) -> tuple[Array, Array]:
-    """Of an op that is monotone in all operands."""
+    """Least and greatest value of an op that is monotone in all operands."""
     ends = [bounds.ends[::direction] for bounds, direction in zip(operands, directions, strict=False)]
     return value([low for low, _ in ends]), value([high for _, high in ends])
 
 
 def corners(operands: Sequence[Bounds], value: Evaluate) -> tuple[Array, Array]:
-    """Of an op that is monotone in each operand while the others stay, whichever way: one corner is the least, one the greatest."""
+    """Least and greatest value of an op that is monotone in each operand, in either direction: each is at one of the corners."""
     choices = [(bounds.low,) if bounds.is_point else bounds.ends for bounds in operands]
     return _least_and_greatest([value(list(chosen)) for chosen in product(*choices)])
 
 
 def _least_and_greatest(values: Sequence[Array]) -> tuple[Array, Array]:
-    """All of the type where some values are NaN and others not."""
+    """The least and greatest of the values; the whole type where some values are NaN and others not."""
     low, high = reduce(np.minimum, values), reduce(np.maximum, values)
     if not is_float(low.dtype):
         return low, high
@@ -204,12 +204,12 @@ def _where_any(mask: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
 
 
 def _holds_zero(bounds: Bounds) -> Array:
-    """Where a value may be zero, and its sign, or that it is, is not certain."""
+    """Mask of values that are uncertain and may be zero."""
     return np.asarray((bounds.low <= 0) & (bounds.high >= 0) & (not bounds.is_point))
 
 
 def _turning_at_zero(bounds: Bounds, value: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """Of a function that falls up to 0, and then rises."""
+    """Least and greatest value of a function that falls up to 0 and then rises."""
     low, high = _least_and_greatest([value(bounds.low), value(bounds.high)])
     is_inside = (bounds.low < 0) & (bounds.high > 0)
     if not is_inside.any():
@@ -225,7 +225,7 @@ def _passes(bounds: Bounds, first: float, period: float) -> Array:
 
 
 def _wave(opcode: str, bounds: Bounds, value: Evaluate) -> tuple[Array, Array]:
-    """Sine and cosine: the ends, and 1 or -1 where a turning point is inside. Known places are as they are."""
+    """Sine and cosine: the ends, and 1 or -1 where a turning point is inside. Known operands give their value."""
     low, high = _least_and_greatest([value([end]) for end in bounds.ends])
     first, is_loose, one = (np.pi / 2 if opcode == "sine" else 0.0), ~bounds.is_single, low.dtype.type(1)
     high = np.where(_passes(bounds, first, 2 * np.pi) & is_loose, np.maximum(high, one), high)
@@ -233,7 +233,7 @@ def _wave(opcode: str, bounds: Bounds, value: Evaluate) -> tuple[Array, Array]:
 
 
 def _power(operands: Sequence[Bounds], value: Evaluate) -> tuple[Array, Array]:
-    """Monotone in each operand for a base above zero; for others where the exponent is one integer, but even ones turn at zero."""
+    """Power: monotone in each operand for a base above zero; for other bases if the exponent is one integer, even ones turning at zero."""
     base, exponent = operands
     low, high = corners(operands, value)
     is_integer = exponent.is_single & (np.rint(computed(exponent.low)) == computed(exponent.low))
@@ -247,21 +247,21 @@ def _power(operands: Sequence[Bounds], value: Evaluate) -> tuple[Array, Array]:
 
 
 def _angle(operands: Sequence[Bounds], value: Evaluate) -> tuple[Array, Array]:
-    """Away from the half line x <= 0 of y = 0 monotone in each operand while the other stays; across it any angle."""
+    """atan2: monotone in each operand while the other stays, except across the half line x <= 0 of y = 0, where any angle is possible."""
     y, x = operands
     low, high = corners(operands, value)
     is_cut = np.asarray((y.low <= 0) & (y.high >= 0) & (x.low <= 0)) & ~(
         y.is_single & x.is_single & (y.is_point and x.is_point)
     )
     if y.is_point:
-        # Its sign says on which side of the half line it is.
+        # The sign of the zero says on which side of the half line the point is.
         is_cut &= ~(y.low == 0) | (x.high >= 0)
     half = np.array(np.pi).astype(low.dtype)
     return np.where(is_cut, -half, low), np.where(is_cut, half, high)
 
 
 def _remainder(operands: Sequence[Bounds], value: Evaluate) -> tuple[Array, Array]:
-    """x - n y for the quotient n = x / y, cut off: monotone in each while n stays; else less than |y|, with the sign of x."""
+    """Remainder x - n y with n = trunc(x / y): monotone in each operand while n stays; else less than |y|, with the sign of x."""
     x, y = operands
     low, high = corners(operands, value)
     quotients = [wide(a) / wide(b) for a, b in product(x.ends, y.ends)]
@@ -311,11 +311,11 @@ _ORDERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "LT": (np.less, np.less),
     "LE": (np.less_equal, np.less),
 }
-"""By direction: the order, and the same without equality."""
+"""Comparison direction -> the order, and the same order without equality."""
 
 
 def _compared(op: CompareOp, x: Bounds, y: Bounds) -> Bounds:
-    """Certainly true, certainly false, or open."""
+    """The bounds of a comparison: certainly true, certainly false, or open."""
     direction, single = op.direction.data, x.is_single & y.is_single
     is_unknown = x.is_unknown | y.is_unknown
     at_once = np.asarray(op.evaluate([x.low, y.low], _no_call))
@@ -336,12 +336,12 @@ def _compared(op: CompareOp, x: Bounds, y: Bounds) -> Bounds:
 
 
 def _same(direction: str) -> Any:
-    """Whether a number stands in that order to itself."""
+    """Whether the relation `direction` holds between a number and itself."""
     return np.asarray(direction in ("EQ", "GE", "LE"))
 
 
 def _order(direction: str, x: Bounds, y: Bounds) -> tuple[Any, Any]:
-    """Whether no value of x is in that order to one of y, and whether all are."""
+    """Two masks: the relation holds for no x and y within their bounds; it holds for all of them."""
     (a, b), (c, d) = ((computed(end) for end in bounds.ends) for bounds in (x, y))
     if direction in ("EQ", "NE"):
         apart, alike = (b < c) | (a > d), (a == b) & (c == d) & (a == c)
@@ -353,7 +353,7 @@ def _order(direction: str, x: Bounds, y: Bounds) -> tuple[Any, Any]:
 
 
 def _complex_order(direction: str, x: Bounds, y: Bounds) -> tuple[Any, Any]:
-    """By the real part, and where these are equal by the imaginary one."""
+    """As `_order` for complex numbers: by the real parts, and by the imaginary parts where these are equal."""
     (never, always), (never_either, always_either) = (
         _order(direction, *pair) for pair in zip(x.parts, y.parts, strict=True)
     )
@@ -368,7 +368,7 @@ def _complex_order(direction: str, x: Bounds, y: Bounds) -> tuple[Any, Any]:
 
 
 def _in_total_order(bounds: Bounds) -> Bounds:
-    """As integers; the sign of a zero that is not certain is either."""
+    """The bounds as integers in total order; a zero of uncertain sign spans both."""
     low, high = (computed(end) for end in bounds.ends)
     if not bounds.is_point:
         low, high = np.where(low == 0, -np.zeros_like(low), low), np.where(high == 0, np.zeros_like(high), high)
@@ -383,7 +383,7 @@ def _no_call(name: str, operands: Sequence[Any]) -> Any:
 
 
 def converted(bounds: Bounds, source: DType, target: DType) -> Bounds:
-    """Conversions keep order, but for truth values (what is not zero) and integers that wrap."""
+    """Bounds of a conversion: monotone, except to pred (nonzero is true) and for integers that wrap."""
     if source.kind is Kind.COMPLEX:
         part = real_part(source)
         if target.kind is Kind.COMPLEX:
@@ -418,7 +418,7 @@ def converted(bounds: Bounds, source: DType, target: DType) -> Bounds:
 
 
 def reinterpreted(bounds: Bounds, evaluate: Evaluate) -> Bounds:
-    """Bits read as another type: those of a value that is not certain may be any, and so may what they are part of."""
+    """Bounds of a bitcast: the bits of an uncertain value may be any, and so may every value made of them."""
     low = evaluate([bounds.low])
     single = np.asarray(bounds.is_single)
     if bounds.is_point:
@@ -440,7 +440,7 @@ def _whole_type_where(mask: Array, low: Array, high: Array) -> Bounds:
 
 
 def _integer(op: ElementwiseOp, operands: Sequence[Bounds], evaluate: Evaluate) -> Bounds:
-    """Of pred and integers: what rises by its ends; sums and products by their corners unless one wraps; quotients by a known divisor."""
+    """Pred and integers: monotone ops by their ends; sums and products by their corners unless one wraps; quotients by a known divisor."""
     single = reduce(np.logical_and, (bounds.is_single for bounds in operands))
     kind, opcode = op.deciding.kind, op.opcode
     lows = evaluate([bounds.low for bounds in operands])

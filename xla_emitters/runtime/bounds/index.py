@@ -1,7 +1,7 @@
-"""What ops that read or write windows may give where the indices are not certain: the hull over all windows that they may name.
+"""Bounds of ops that read or write windows at uncertain indices: the hull over all windows that the indices may name.
 
-An element of the result depends on one row of indices, so the rows are moved together from the least index to the greatest, and the
-hull of what the op gives each time holds all. Where that takes more than `MOST_WINDOWS`, any element may be read anywhere.
+An element of the result depends on one row of indices. So all rows are stepped together from the least index to the greatest, and the hull
+of the op's results at each step holds every admissible one. Beyond `MOST_WINDOWS` steps, any element may be read from anywhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from xla_emitters.runtime.tolerance import Bounds, hull, is_float, joined, point
 Evaluate = Callable[[Sequence[Array]], Array]
 
 MOST_WINDOWS = 64
-"""How many windows are looked at before any window may be meant."""
+"""The most steps that are evaluated; beyond, any window is assumed."""
 
 
 def bounds_of_window(
@@ -44,7 +44,7 @@ def bounds_of_window(
         ]
         found = None
         if int(np.prod([len(place) for place in places])) <= MOST_WINDOWS:
-            # As 64-bit numbers: what is clamped fits.
+            # As 64-bit numbers: clamped indices fit.
             chosen = ([np.asarray(at, np.int64) for at in window] for window in product(*places))
             found = reduce(hull, (_at(arrays, window, evaluate) for window in chosen))
     if found is not None:
@@ -62,7 +62,7 @@ def _at(arrays: Sequence[Bounds], starts: Sequence[Array], evaluate: Evaluate) -
 
 
 def _moved_together(op: GatherOp, array: Bounds, rows: Bounds, last: int, evaluate: Evaluate) -> Bounds | None:
-    """The hull over all rows of indices; None where these are too many."""
+    """The hull over all rows of indices; None if there are more than `MOST_WINDOWS`."""
     low, high = (np.clip(widen(end).astype(object), 0, last).astype(np.int64) for end in rows.ends)
     along, numbers = op.index_vector_dim.value.data, len(op.mapped)
     axes = tuple(dim for dim in range(low.ndim) if dim != along)
@@ -81,7 +81,7 @@ def _moved_together(op: GatherOp, array: Bounds, rows: Bounds, last: int, evalua
 
 
 def _any_element(array: Bounds, shape: tuple[int, ...]) -> Bounds:
-    """What holds any element of an array."""
+    """Bounds that contain every element of an array."""
     if not array.low.size:
         return Bounds(np.zeros(shape, array.low.dtype), np.ones(shape, array.low.dtype))
 

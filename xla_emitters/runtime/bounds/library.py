@@ -1,14 +1,14 @@
-"""What a library function may give, from bounds of its operands.
+"""Bounds of a library function's results, from bounds of its operands.
 
     random bits, sorts of known keys          exactly the reference's value
-    sort by an array that is not known        that array: its ends, sorted, for sorting keeps order; the others: anything of their row
-    gemm, convolution                         the exact sum, what the operands may be off, the roundings of all terms in any order; then
-                                              what comes after it (scales, bias, activation), each step rounded or not
-    fft, factorizations                       nothing
+    sort by an array that is not known        that array: its ends, sorted (sorting is monotone); the others: the range of their row
+    gemm, convolution                         the exact sum, the operands' error, the roundings of all terms in any order; then
+                                              the epilogue (scales, bias, activation), each step rounded or not
+    fft, factorizations                       unbounded
 
-For a sum of k products whose sizes add up to S, roundings take it ((1 + u)^(k + 1) - 1) S at most, in any order, fused or not (Higham,
-"Accuracy and Stability", 3.1), u that of the type in which sums are held. An activation that turns once (gelu, silu) has its least value
-inside.
+For a sum of k products with magnitudes that add up to S, rounding errors are at most ((1 + u)^(k + 1) - 1) S, in any order, fused or not
+(Higham, "Accuracy and Stability", 3.1); u is that of the type in which sums are held. An activation that turns once (gelu, silu) has its
+minimum inside the interval.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _EXACT = frozenset(
 
 
 def bounds_of_library_call(op: HloOp, operands: Sequence[Bounds], evaluate: Evaluate) -> Any:
-    """The bounds of the op's result, or a tuple of them. raises Unsupported as the op's value does.
+    """The bounds of the op's result, or a tuple of them. raises Unsupported where the op's `evaluate` does.
 
     evaluate  the reference: the op's value on arrays
     """
@@ -79,7 +79,7 @@ def _sorted(op: HloOp, config: Mapping[str, Any], operands: Sequence[Bounds], ev
         return _nothing_known(op, config, operands, evaluate)
     numbers: list[int] = [key["operand"] for key in keys]
     if all(operands[number].is_point for number in numbers):
-        # One order, whatever the others are.
+        # The order is certain, whatever the other operands are.
         ends = [_listed(evaluate([bounds.ends[end] for bounds in operands])) for end in range(2)]
         return [settled(low, high) for low, high in zip(*ends, strict=True)]
     first = numbers[0]
@@ -91,7 +91,7 @@ def _sorted(op: HloOp, config: Mapping[str, Any], operands: Sequence[Bounds], ev
 
 
 def _of_row(bounds: Bounds, dimension: int) -> Bounds:
-    """Anything between the least and the largest along a dimension."""
+    """Everything between the least and the greatest element along a dimension."""
     if not bounds.low.size or not _has_order(bounds):
         return everything(bounds.low.dtype, bounds.low.shape)
     least, most = bounds.low.min(dimension, keepdims=True), bounds.high.max(dimension, keepdims=True)
@@ -129,7 +129,7 @@ def _listed(value: Any) -> list[Array]:
 
 
 def _products(op: HloOp, config: Mapping[str, Any], operands: Sequence[Bounds], evaluate: Evaluate) -> list[Bounds]:
-    """Of gemm and convolution: the sums, and what comes after them."""
+    """Bounds of gemm and convolution: the sums, then the epilogue."""
     names, outputs = config["operands"], config["outputs"]
     leaves = leaf_types(op.result.type)
     main = element_of(leaves[0])
@@ -168,12 +168,12 @@ def _products(op: HloOp, config: Mapping[str, Any], operands: Sequence[Bounds], 
 
 
 def _rest(leaves: Sequence[Any]) -> list[Bounds]:
-    """Workspaces: of no use, and anything."""
+    """Bounds of workspaces: unknown, since nothing reads them."""
     return [everything(element_of(leaf).numpy, dims_of(leaf)) for leaf in leaves]
 
 
 class _Sums:
-    """A gemm's or a convolution's sums of products alone, in float64."""
+    """The sums of products of a gemm or a convolution, without the epilogue, in float64."""
 
     def __init__(self, op: HloOp, config: Mapping[str, Any], pair: Sequence[str], shape: tuple[int, ...]) -> None:
         self.name = "gemm" if "lhs" in pair else "convolution"
@@ -197,7 +197,7 @@ class _Sums:
         return call_library(self.name, self.config, [x, y], [("f64", self.shape)])[0]
 
     def bounds(self, pairs: Sequence[tuple[int, Bounds, Bounds]]) -> Bounds:
-        """The sum of signed contractions, in the type that sums are held in (of complex ones, in that of their parts)."""
+        """The sum of signed contractions, in the type that sums are held in (for complex operands, the type of their parts)."""
         kind = np.dtype(np.float64 if self.held.itemsize == (16 if self.held.kind == "c" else 8) else np.float32)
         middle, size, reach, terms, odd = (np.zeros(self.shape) for _ in range(5))
         for sign, x, y in pairs:
@@ -218,7 +218,7 @@ class _Sums:
 
 
 def _factor(bounds: Bounds) -> tuple[Array, Array, Array]:
-    """Middle, radius, and 1 where an end is not finite; there the others are 0."""
+    """Middle, radius, and a mask of where an end is not finite; middle and radius are 0 there."""
     low, high = (end.astype(np.float64) for end in bounds.ends)
     odd = ~(np.isfinite(low) & np.isfinite(high))
     low, high = np.where(odd, 0, low), np.where(odd, 0, high)
@@ -230,7 +230,7 @@ def _factor(bounds: Bounds) -> tuple[Array, Array, Array]:
 def _after(
     config: Mapping[str, Any], given: Mapping[str, Bounds], sums: Bounds, shape: tuple[int, ...]
 ) -> tuple[Bounds, Bounds, Bounds]:
-    """The value, what an auxiliary output holds, and the largest size; all in the type that sums are held in."""
+    """The value, the contents of an auxiliary output, and the largest magnitude; all in the type that sums are held in."""
     value = sums
     for scale in ("lhs_scale", "rhs_scale"):
         if scale in given:
@@ -252,7 +252,7 @@ def _after(
 
 
 def _placed(bounds: Bounds, name: str, config: Mapping[str, Any], shape: tuple[int, ...]) -> Bounds:
-    """An addend in the shape of the result: a bias is along the last dimensions, of a convolution along its features."""
+    """An addend in the shape of the result: a gemm's bias is along the last dimensions, a convolution's along its features."""
     if name == "c":
         return taken(bounds, lambda end: end.reshape(shape))
     if name == "side":
@@ -271,7 +271,7 @@ def _scaled(value: Bounds, scale: Bounds) -> Bounds:
 
 
 def _added(value: Bounds, other: Bounds, factor: float) -> Bounds:
-    """value + factor * other; what is rounded on the way is as large as both together."""
+    """value + factor * other; intermediate roundings are of numbers as large as both together."""
     scaled = [_wide(end) * factor for end in (other.ends if factor >= 0 else other.ends[::-1])]
     ends = [_wide(value.low) + scaled[0], _wide(value.high) + scaled[1]]
     sizes = np.maximum(np.abs(_wide(value.low)), np.abs(_wide(value.high))) + np.maximum(*map(np.abs, scaled))
@@ -279,7 +279,7 @@ def _added(value: Bounds, other: Bounds, factor: float) -> Bounds:
 
 
 def _rounded(ends: Sequence[Array], like: Bounds, sizes: Array) -> Bounds:
-    """The hull of the ends, in the type of `like`, with a unit in the last place of `sizes` around it."""
+    """The hull of the ends, in the type of `like`, widened by a unit in the last place of `sizes`."""
     kind = like.low.dtype
     low, high = np.minimum.reduce(list(ends)), np.maximum.reduce(list(ends))
     slack = sizes * unit_of(kind) + smallest(kind)
@@ -292,9 +292,9 @@ def _wide(end: Array) -> Array:
 
 
 _TURNS = {"GELU": -0.7524614220710162, "SILU": -1.278464542761074}
-"""Where an activation has its least value."""
+"""Activation -> the operand at which it has its least value."""
 _RELATIVE_UNITS = 32
-"""Roundings of an activation of several steps, in units of its operand."""
+"""Rounding error of an activation of several steps, in units of its operand."""
 
 
 def _activation(value: Bounds, config: Mapping[str, Any]) -> Bounds:
@@ -328,7 +328,7 @@ def _activation(value: Bounds, config: Mapping[str, Any]) -> Bounds:
 
 
 def _kept_unknown(value: Bounds, of: Callable[[Array], Array]) -> Bounds:
-    """An activation that rises; where nothing is known of its operand nothing is of its result."""
+    """Bounds of a monotone activation; unknown where its operand is."""
     return unknown_where(value.is_unknown, settled(of(value.low), of(value.high)))
 
 

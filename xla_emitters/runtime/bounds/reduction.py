@@ -1,15 +1,15 @@
-"""What a reduction may give: in the reference's order, or where threads share it, in any order.
+"""Bounds of a reduction: in the reference's order, or, where threads share it, in any order.
 
     sum          the sum in twice the precision, and around it the roundings of the longest chain of additions (`sums`)
-    product      the product, and around it the roundings of all multiplications; and what overflows or underflows on the way
-    max, argmax  what is chosen does not depend on the order
-    others       (weighted means ...) the body's bounds, each rounding of which is moved outwards, so that they hold the exact value E of
-                 the reduction and the kernel's, K, if it went the same way: width W. Another way is off from E by its own roundings,
-                 as many at most: taken as at most W too. So K is within W of the bounds
+    product      the product, and around it the roundings of all multiplications; and intermediate overflow or underflow
+    max, argmax  the result does not depend on the order
+    others       (weighted means ...) the body's bounds with each rounding moved outwards, so that they contain the exact value E of
+                 the reduction and the kernel's value K if it combined in the same order; width W. In another order the result differs
+                 from E by as many roundings, assumed to be at most W as well. So K is within W of the bounds
 
-In the reference's order a body that rises with its operands takes the ends to the ends; any other is carried step by step with bounds for
-values. Each result of a reduction of several arrays has its own row. The loops of a window over several dimensions may be peeled, which
-changes the order: it counts as shared. Source: docs/reference/contracts "Numbers"; Higham, "Accuracy and Stability", 4.2.
+In the reference's order, a body that is monotone maps ends to ends; any other body is evaluated step by step on bounds.
+Each result of a reduction of several arrays has its own row. The loops of a window over several dimensions may be peeled, which
+changes the order: such a reduction counts as shared. Source: docs/reference/contracts "Numbers"; Higham, "Accuracy and Stability", 4.2.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from xla_emitters.runtime.tolerance import (
 Evaluate = Callable[[Sequence[Array]], Any]
 
 Run = Callable[..., Sequence[Bounds]]
-"""(bounds of a computation's parameters, is_outward) -> those of its results, element by element."""
+"""(bounds of a computation's parameters, is_outward) -> bounds of its results, element by element."""
 
 
 def bounds_of_reduction(
@@ -63,9 +63,9 @@ def bounds_of_reduction(
 ) -> Any:
     """Bounds of the result, or a tuple of them.
 
-    chain     how many combinations in a row an element goes through, at most, where threads share the reduction; else None
+    chain     most combinations in a row that an element goes through, if threads share the reduction; else None
     evaluate  the reference: the op's value on arrays
-    run       its computation on bounds
+    run       evaluates the reduction's computation on bounds
     """
     body, count = find_computation(op, op.to_apply), len(op.arrays)
     if isinstance(op, ReduceWindowOp) and sum(dim.size > 1 for dim in op.window.data.dims) > 1:
@@ -94,13 +94,13 @@ def bounds_of_reduction(
 
 
 def unit_of_body(body: ComputationOp) -> float:
-    """How far the roundings of one combination take a number, relative to its size."""
+    """Relative rounding error of one combination."""
     units = [_unit(inner) for inner in body.instructions]
     return math.expm1(sum(math.log1p(unit) for unit in units))
 
 
 def _unit(op: HloOp) -> float:
-    """Of one op: nothing where it does not round, as conversions to wider types."""
+    """Relative rounding error of one op: 0 if it does not round, for example a conversion to a wider type."""
     if not is_array(op.result.type) or not op.operands:
         return 0.0
     result, first = element_of(op.result), element_of(op.operands[0])
@@ -122,7 +122,7 @@ _RISES = {
     Kind.PRED: ("add", "multiply", "maximum", "minimum", "and", "or"),
     Kind.COMPLEX: ("add",),
 }
-"""Combinations that rise with both operands."""
+"""Combinations that are monotone in both operands."""
 
 
 def _in_order(
@@ -133,7 +133,7 @@ def _in_order(
     count = len(op.arrays)
     kinds = [element_of(operand).kind for operand in op.operands[:count]]
     if all(opcode in _RISES[kind] for opcode, kind in zip(combining_opcodes(body), kinds, strict=True)):
-        # NaN, which goes on to all results, for what nothing is known of.
+        # Where an operand is unknown, NaN, which spreads to all results.
         unknown = [bounds.is_unknown for bounds in operands]
         is_any = any(bool(mask.any()) for mask in unknown)
         ends = [
@@ -165,7 +165,7 @@ def taken(bounds: Bounds, of: Callable[[Array], Array]) -> Bounds:
 
 
 def _step_by_step(op: ReducingOp, operands: Sequence[Bounds], run: Run) -> list[Bounds]:
-    """One element after the other, as the reference goes, with bounds for values."""
+    """One element after the other, in the reference's order, on bounds."""
     count, shape = len(op.arrays), dims_of(leaf_types(op.result.type)[0])
     carried = [taken(init, lambda end: np.broadcast_to(end, shape)) for init in operands[count:]]
     for inside, arrays in _steps(op, operands[:count]):
@@ -187,7 +187,7 @@ def _replaced(array: Array, where: Array, values: Array) -> Array:
 
 
 def _steps(op: ReducingOp, arrays: Sequence[Bounds]) -> Iterator[tuple[Array | None, list[Bounds]]]:
-    """Step by step: which elements of the result take part (None: all), and what is combined with them."""
+    """For each step: which elements of the result take part (None: all), and what is combined with them."""
     if isinstance(op, ReduceOp):
         rows = [_rows_first(op, bounds) for bounds in arrays]
         for at in range(len(rows[0].low)):
@@ -203,7 +203,7 @@ def _steps(op: ReducingOp, arrays: Sequence[Bounds]) -> Iterator[tuple[Array | N
 
 
 def _rows_first(op: ReduceOp, bounds: Bounds) -> Bounds:
-    """What is combined first, in one dimension; then what is kept."""
+    """The array with its reduced dimensions first, as one, then the kept ones."""
     reduced = sorted(integers(op.dimensions))
     kept = [dim for dim in range(bounds.low.ndim) if dim not in reduced]
     sizes = [bounds.low.shape[dim] for dim in kept]
@@ -215,7 +215,7 @@ def _rows_first(op: ReduceOp, bounds: Bounds) -> Bounds:
 
 
 def _own_body(op: ReducingOp, operands: Sequence[Bounds], chain: int, run: Run) -> list[Bounds]:
-    """See "others" at the head of the file."""
+    """See "others" in the table at the head of the file."""
     if isinstance(op, ReduceOp):
         found = _as_tree(op, operands, chain, run, is_outward=True)
     else:
@@ -234,7 +234,7 @@ def once_more(bounds: Bounds) -> Bounds:
 
 
 def _as_tree(op: ReduceOp, operands: Sequence[Bounds], chain: int, run: Run, *, is_outward: bool) -> list[Bounds]:
-    """`chain` elements one after the other, then pairs of what they give, then pairs of these ...; the initial value comes last."""
+    """`chain` elements one after the other, then their results in pairs, then these in pairs ...; the initial value is combined last."""
     count, shape = len(op.arrays), dims_of(leaf_types(op.result.type)[0])
     inits = [taken(init, lambda end: np.broadcast_to(end, shape)) for init in operands[count:]]
     rows = [_rows_first(op, bounds) for bounds in operands[:count]]
@@ -271,7 +271,7 @@ def _as_tree(op: ReduceOp, operands: Sequence[Bounds], chain: int, run: Run, *, 
 def _sum(op: ReducingOp, array: Bounds, init: Bounds, chain: int, unit: float) -> Bounds:
     if isinstance(op, ReduceOp):
         return sum_bounds(array, init, tuple(integers(op.dimensions)), chain, unit)
-    # Each window's elements in a dimension of their own, zero where there are none.
+    # A dimension for the elements of each window, zero where the window is outside the array.
     shape = dims_of(leaf_types(op.result.type)[0])
     columns = list[Bounds]()
     for inside, (given,) in _steps(op, [array]):
@@ -289,16 +289,16 @@ def _product(array: Bounds, init: Bounds, axes: tuple[int, ...], unit: float) ->
         (middle, reach), (first, first_reach) = (middle_and_radius(bounds) for bounds in (array, init))
         largest = (np.abs(middle) + reach).prod(axes) * (np.abs(first) + first_reach)
         value = middle.prod(axes) * first
-    # Beyond the wide type's range, too, a zero among finite factors makes 0.
+    # A zero among finite factors gives 0 even beyond the wide type's range.
     is_zero = np.isnan(value) & np.isfinite(middle).all(axes) & np.isfinite(first)
     value, largest = np.where(is_zero, 0, value), np.where(is_zero, 0, largest)
     spread = largest - np.abs(value)
-    # A product of some factors may be as large as that of all that are above 1, and lose as much below the smallest number.
+    # A product of some factors is at most the product of all factors above 1; an underflow on the way is multiplied by as much.
     sizes = [finite(magnitudes(bounds), 1) for bounds in (array, init)]
     grown = np.maximum(sizes[0], 1).prod(axes) * np.maximum(sizes[1], 1)
     shrunk = np.minimum(_not_zero(sizes[0]), 1).prod(axes) * np.minimum(_not_zero(sizes[1]), 1)
     lost = grown * float(info(kind).smallest_normal)
-    # Where some factors alone give 0, infinity times that is NaN.
+    # Where the product of some factors alone gives 0, infinity times that is NaN.
     vanishes = np.isinf(largest) & (shrunk < float(info(kind).smallest_normal))
     may_overflow = (grown > float(info(kind).max)) | vanishes
     found = around(kind, value, value, _relative(unit, array, value) * largest + spread + lost, may_overflow)
@@ -308,9 +308,9 @@ def _product(array: Bounds, init: Bounds, axes: tuple[int, ...], unit: float) ->
 
 
 def _relative(unit: float, array: Bounds, value: Array) -> float:
-    """What all roundings of a product, and of the product here, come to.
+    """Total relative error from the roundings of a product, including those of the product computed here.
 
-    Of a sum, an element is taken by the roundings of its own chain; of a product, each rounding takes the whole, in whatever order.
+    In a sum, an element is affected by the roundings of its own chain only; in a product, by every rounding, in any order.
     """
     count = array.low.size // max(1, value.size) + 1
     eps = float(
@@ -320,7 +320,7 @@ def _relative(unit: float, array: Bounds, value: Array) -> float:
 
 
 def _complex_product(array: Bounds, init: Bounds, axes: tuple[int, ...], unit: float) -> Bounds:
-    """Each factor is anywhere in its rectangle. A product rounds by at most 2 eps of its modulus, and so by that in either part."""
+    """Product with each factor anywhere in its rectangle: it rounds by at most 2 eps of its modulus, and so by that in either part."""
     with np.errstate(all="ignore"):
         (middle, reach), (first, first_reach) = (_middle(bounds) for bounds in (array, init))
         value = middle.prod(axes) * first
@@ -330,7 +330,7 @@ def _complex_product(array: Bounds, init: Bounds, axes: tuple[int, ...], unit: f
     part = np.real(array.low).dtype
     lost = grown * float(info(part).smallest_normal)
     slack = _relative(4 * unit, array, value) * largest + spread + lost
-    # Parts are sums of two products, each as large as the modulus. Which part an infinity makes NaN depends on the order.
+    # A part is a sum of two products, each as large as the modulus. Which part an infinity makes NaN depends on the order.
     may_overflow = ~(2 * grown <= float(info(part).max))
     value = np.where(may_overflow, 0, value)
     parts = [around(part, own(value), own(value), slack, may_overflow) for own in (np.real, np.imag)]
@@ -348,6 +348,6 @@ def _not_zero(sizes: Array) -> Array:
 
 
 def nothing_known(op: HloOp) -> Any:
-    """The bounds of a result of which nothing is known: one array's, or a tuple of them."""
+    """The bounds of a result that may be anything: one array's, or a tuple of them."""
     found = [everything(element_of(leaf).numpy, dims_of(leaf)) for leaf in leaf_types(op.result.type)]
     return found[0] if is_array(op.result.type) else tuple(found)

@@ -1,13 +1,13 @@
-"""What two operands have to do with each other: bounds that intervals, which take operands as independent, cannot give.
+"""Bounds from relations between two operands, which interval arithmetic misses because it takes operands as independent.
 
     x - max(x)                  not above 0
     sum(exp(x - max(x)))        not below exp(0): one of the terms is that
     x / sum(x)                  not above 1, where nothing in x is negative
-    dot(x / sum(x), v)          between the least and the greatest of v and 0, but for what roundings add to a sum of 1
+    dot(x / sum(x), v)          between the least and the greatest of v and 0, plus the rounding error of a sum of 1
 
-The maximum is one of the numbers it is taken of; a rounded sum of numbers that are not negative is no smaller than each of them, in any
-order, for rounding keeps order; and so does a division, which may be off by its ulps. `max(x)` and `sum(x)` are rows of x reduced and
-broadcast again, in one computation. Without these a softmax of what is not known well is not known at all: its sum might be 0.
+The maximum is one of the numbers that it is taken over; a rounded sum of nonnegative numbers is no smaller than each of them, in any
+order, because rounding is monotone; so is a division, which may be off by its ulps. `max(x)` and `sum(x)` are rows of x reduced and
+broadcast again, in one computation. Without these rules the bounds of a softmax of uncertain values are infinite: its sum might be 0.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from xla_emitters.runtime.tolerance import Bounds, floor_of, outward, ulps_of, w
 
 
 def by_relations(op: HloOp, operands: Sequence[Bounds], found: Bounds) -> Bounds:
-    """The bounds of a result, as far as what its operands have to do with each other admits them.
+    """The bounds of a result, narrowed by relations between its operands.
 
     operands  bounds of the op's operands
-    found     those of its result, with operands taken as independent
+    found     bounds of the result with operands taken as independent
     """
     if found.is_point or element_of(op.result).kind is not Kind.FLOAT:
         return found
@@ -51,7 +51,7 @@ def by_relations(op: HloOp, operands: Sequence[Bounds], found: Bounds) -> Bounds
             return found
         of_power = element_of(powers.result)
         least = widen(np.ones((), of_power.numpy), ulps_of("exponential", Kind.FLOAT.value, of_power.bits), -1)
-        # Conversions keep order, but each rounds.
+        # Conversions are monotone, but each rounds.
         off = widen(least.astype(found.low.dtype), 1, -1)
         known = np.isfinite(operands[0].low).all(tuple(integers(op.dimensions)))
         return Bounds(np.where(known & (found.low < off), off, found.low), found.high)
@@ -59,7 +59,7 @@ def by_relations(op: HloOp, operands: Sequence[Bounds], found: Bounds) -> Bounds
         return _mean(op, operands, found)
     if not isinstance(op, ElementwiseOp) or op.opcode not in ("subtract", "divide"):
         return found
-    # An operand of a program may be a scalar beside arrays.
+    # An operand of the op may be a scalar where the other is an array.
     known = np.logical_and.reduce(
         np.broadcast_arrays(*(np.isfinite(end) for bounds in operands for end in bounds.ends))
     )
@@ -74,7 +74,7 @@ def by_relations(op: HloOp, operands: Sequence[Bounds], found: Bounds) -> Bounds
 
 
 def _mean(op: DotOp, operands: Sequence[Bounds], found: Bounds) -> Bounds:
-    """Of a dot of shares with other values: each share is off by what its division and the sum below it are, relative to it."""
+    """A dot of shares x / sum(x) with other values: each share has the relative error of its division and of its sum."""
     shares, values = operands
     pairing, of_share = op.pairing, element_of(op.operands[0])
     quotient = _before_conversions(op.operands[0])
@@ -85,7 +85,7 @@ def _mean(op: DotOp, operands: Sequence[Bounds], found: Bounds) -> Bounds:
     terms = math.prod(dims_of(op.operands[0])[dim] for dim in pairing.lhs_contracting)
     unit = max(unit_of(element_of(value).numpy) for value in (op.operands[0], quotient))
     ulps = ulps_of("divide", Kind.FLOAT.value, of_share.bits)
-    # Of the sum below, so many additions; of a quotient, its ulps, and the roundings of conversions.
+    # Roundings: the additions of the sum, the ulps of the quotient, and the conversions.
     most = (1 + growth(2 * ulps + 4, 2 * unit)) * (1 + growth(terms + 1, 2 * unit)) + terms * 2 * floor_of(
         of_share.numpy
     )
@@ -98,7 +98,7 @@ def _mean(op: DotOp, operands: Sequence[Bounds], found: Bounds) -> Bounds:
         kept = np.squeeze(farthest, over).transpose(np.argsort(np.argsort(turned)))
         inner = (1,) * (len(shape) - kept.ndim)
         ends.append(np.broadcast_to(kept.reshape(*kept.shape[:batch], *inner, *kept.shape[batch:]), shape) * most)
-    # What the dot itself rounds.
+    # Rounding error of the dot itself.
     size = np.maximum(np.abs(ends[0]), np.abs(ends[1]))
     slack = growth(terms + 1, 2 * unit_of(np.dtype(np.float32))) * size + 2 * terms * smallest(np.dtype(np.float32))
     cut = outward(around(found.low.dtype, ends[0], ends[1], slack, np.zeros(shape, np.bool_)))
@@ -132,7 +132,7 @@ def _largest_of(value: SSAValue) -> tuple[int, ...] | None:
 
 
 def _starts_below(value: SSAValue) -> bool:
-    """Whether the maximum in x - max(x) is one of x: it starts from -inf, which a number is never below."""
+    """Whether the maximum in x - max(x) is an element of x: it starts from -inf, and no number is below that."""
     assert isinstance(value.owner, HloOp)
     largest = _reduced_and_broadcast(value.owner.operands[1], value.owner.operands[0])
     init = largest.operands[1].owner if largest is not None else None
@@ -140,7 +140,7 @@ def _starts_below(value: SSAValue) -> bool:
 
 
 def _reduced_and_broadcast(value: SSAValue, array: SSAValue) -> ReduceOp | None:
-    """The reduction of `array` alone that `value` is, broadcast to where it was reduced from."""
+    """The reduction of `array` alone whose result, broadcast to the shape of `array`, is `value`."""
     broadcast = value.owner
     reduce = broadcast.operands[0].owner if isinstance(broadcast, BroadcastOp) else None
     if not isinstance(broadcast, BroadcastOp) or not isinstance(reduce, ReduceOp):

@@ -1,13 +1,13 @@
-"""What a scatter may give whose updates of one element come in any order, and are perhaps combined with one another first.
+"""Bounds of a scatter whose updates of one element come in any order, and may be combined with one another first.
 
-    sum          the sum in twice the precision, and around it the roundings of as many additions as the element has updates
-    product      likewise, relative to the product; and for both anything where some order leaves the type's range on the way
-    replaced     what any of the element's updates is
-    max, and ..  the order does not matter
+    sum          the sum in twice the precision, widened by the roundings of one addition per update of the element
+    product      likewise, relative to the product; both are unbounded where some order leaves the type's range
+    replaced     the hull of the element's updates
+    max, and ..  independent of the order
     others       as the reductions' others: the body's bounds, moved outwards by their width where an element has several updates
 
-An element without updates is as it was. Where the program promises that no element gets two updates, there is one order. Where an index
-is not certain, any update may come to any element: nothing is known.
+An element without updates keeps its value. Where the program promises that no element gets two updates, there is one order. Where an index
+is not certain, any update may be for any element: the result is unknown.
 Source: docs/reference/contracts "Numbers"; Higham, "Accuracy and Stability", 4.2.
 """
 
@@ -37,7 +37,7 @@ def bounds_of_scatter(
 
     body      the computation that combines an element with an update
     evaluate  the reference: the op's value on arrays
-    run       its computation on bounds
+    run       evaluates a computation on bounds
     """
     count = len(op.arrays)
     if not operands[count].is_point:
@@ -67,7 +67,7 @@ def bounds_of_scatter(
 
 
 def _in_order(op: ScatterOp, operands: Sequence[Bounds], evaluate: Evaluate, run: Run) -> list[Bounds]:
-    """Update after update, as the reference goes."""
+    """Update after update, in the reference's order."""
     if all(bounds.is_point for bounds in operands):
         value = evaluate([bounds.low for bounds in operands])
         return [point(part) for part in (cast("tuple[Array, ...]", value) if isinstance(value, tuple) else (value,))]
@@ -89,7 +89,7 @@ def _carried(op: ScatterOp, operands: Sequence[Bounds], run: Run, *, is_outward:
 
 
 def _sum(array: Bounds, update: Bounds, updates: Array, targets: Array) -> Bounds:
-    """Memory may take numbers below the smallest normal one as zero."""
+    """The sum of updates. Atomics in memory may flush numbers below the smallest normal one to zero."""
     kind = array.low.dtype
 
     def added(one: Array, other: Array) -> Array:
@@ -108,7 +108,7 @@ def _sum(array: Bounds, update: Bounds, updates: Array, targets: Array) -> Bound
 
 
 def _product(array: Bounds, update: Bounds, updates: Array, targets: Array, counts: Array) -> Bounds:
-    """As the reductions' products: the middles' product, what factors may be off, and the roundings of each update."""
+    """As the product of a reduction: the product of the middles, the error of the factors, and the roundings of each update."""
     kind = array.low.dtype
 
     def multiplied(of: Callable[[Array], Array], *factors: Array) -> Array:
@@ -123,7 +123,7 @@ def _product(array: Bounds, update: Bounds, updates: Array, targets: Array, coun
         shrunk = multiplied(lambda sizes: np.minimum(sizes, 1), *most)
         relative = growth(counts, unit_of(kind)) + 4 * growth(counts + 1, float(np.finfo(middle.dtype).eps))
         tiny = float(info(kind).smallest_normal)
-        # What is lost below the smallest normal number may be multiplied by all that is above 1.
+        # What underflow loses may be multiplied by all factors above 1.
         slack = relative * largest + (largest - np.abs(value)) + tiny * np.maximum(grown, 1)
         leaves = (
             (grown > float(info(kind).max)) | ((shrunk < tiny) & (shrunk > 0)) | (np.isnan(largest) & ~np.isnan(value))

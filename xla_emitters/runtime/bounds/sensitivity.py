@@ -1,21 +1,21 @@
-"""Narrower bounds of small results: how far each rounding on the way may take each element, signs and all.
+"""Narrower bounds for small results: the signed effect of each rounding on each element of the result.
 
-Intervals take the operands of an op as independent, so what cancels (x - mean(x), dots in a row) widens them again and again. Here a value
-X_j of any correct kernel is compared with one chain of values C_j, every op of which is computed in float64 and rounded once:
+Intervals take the operands of an op as independent, so values that cancel (x - mean(x), dots in a row) widen them again and again. Here a
+value X_j of any correct kernel is compared with one chain of values C_j, each op computed in float64 and rounded once:
 
     X_j - C_j  =  f_j(X) - f_j(C) + (X_j - f_j(X)) - (C_j - f_j(C))  =  s_j (X - C) + e_j
 
-with slopes s_j that are chosen, and e_j what is left: what the op may be off by itself, X_j - f_j(X), which has a bound; C_j - f_j(C),
-which is known; and f_j(X) - f_j(C) - s_j (X - C), as large as the squares of the operands' distances from C, for the operands are in their
+with chosen slopes s_j and a rest e_j of three parts: the op's own error X_j - f_j(X), which has a bound; C_j - f_j(C),
+which is known; and f_j(X) - f_j(C) - s_j (X - C), of the order of the squared distances of the operands from C, bounded over the operands'
 intervals (`slopes`). So the distance of a result y from C is the sum over all j of (the product of slopes from value j to y) e_j: slopes
-are multiplied and added backwards from y, signs and all, and so what cancels cancels.
+are multiplied and added backwards from y with their signs, so that opposite effects cancel.
 
     x  -> tanh ->  t  -> dot w ->  y        slopes of y by t: w       by x: w (1 - tanh^2)
                                             e of tanh 6.5 ulp         e of dot its roundings (`contraction`)
 
-An element whose own interval is no wider than that of its e counts as off by all of its interval, and nothing before it counts: so where
-the roundings to a type leave one number, as they often do in 16 bits, that number is known. So does what an op gives that has no
-derivative here (an open selection, a scatter). Roundings to a type are taken by the spacing of its numbers: none where both operands of a
+If an element's own interval is no wider than that of its e, its whole interval is taken as its error and no earlier error counts: where
+rounding to a type leaves one number, as often in 16 bits, that number is known. The same holds for results of ops without a
+derivative here (an open selection, a scatter). Roundings to a type use the spacing of its numbers: there is none where both operands of a
 sum are multiples of the spacing there. Dots, sums and quotients on the way are narrowed too, before others use them.
 The derivatives of all elements by all values are matrices, so this is only for chains whose values have few elements: `LARGEST`.
 Source: Moore, Kearfott, Cloud, "Introduction to Interval Analysis", 6; Griewank, Walther, "Evaluating Derivatives", 3; Higham,
@@ -53,22 +53,22 @@ from xla_emitters.runtime.bounds.sums import any_order, around, half_spacing, ne
 from xla_emitters.runtime.tolerance import Bounds, everything, floor_of, info, settled, ulps_of, unknown_where
 
 LARGEST = 1024
-"""Elements of every value on the way, at most."""
+"""Most elements of each value of the chain."""
 MOST_READ = 1 << 14
-"""Elements of the largest array that is read: slopes have so many for each element of a result."""
+"""Most elements of an array that is read: there is a slope for each of them and each element of a result."""
 
 Back = Callable[[Array], Sequence[Array | None]]
-"""From the slopes by a result to those by each operand; None where there are none. Results of the chain are in the first dimension."""
+"""Maps the slopes by a result to those by each operand; None where there are none. The first dimension indexes results of the chain."""
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """What is known of an op of real numbers, beside the interval of its result.
+    """Linearization of an op on real numbers, in addition to the interval of its result.
 
     center  a value of the op for its operands' centers
     own     the interval of e at the head of the file
-    back    see `Back`
-    flow    the sum of magnitudes of slopes times the operands' distances; `terms` of them: what slopes here are rounded
+    back    a `Back`: slopes by the result to slopes by the operands
+    flow    the sum of magnitudes of slopes times the operands' distances, over `terms` terms: bounds the rounding of slopes here
     """
 
     center: Array
@@ -80,13 +80,13 @@ class _Rule:
 
 @dataclass(frozen=True)
 class _Step:
-    """What one op gives.
+    """One recorded op.
 
-    box     its interval, which holds the center too
-    center  the value that others are compared with
-    reach   how far a value may be from there
+    box     the interval of its result, which contains the center too
+    center  the value C_j at the head of the file
+    reach   upper bound of a value's distance from the center
     own     the interval of e at the head of the file
-    back    see `Back`
+    back    a `Back`: slopes by the result to slopes by the operands
     """
 
     operands: tuple[Bounds, ...]
@@ -99,7 +99,7 @@ class _Step:
 
 @dataclass
 class Tape:
-    """The steps of a chain, in order. Bounds that are no step's box are known values."""
+    """The steps of a chain, in order. Bounds that are not the box of a step are those of known values."""
 
     steps: list[_Step] = field(default_factory=list[_Step])
     numbers: dict[int, int] = field(default_factory=dict[int, int])
@@ -113,15 +113,15 @@ class Tape:
         return Given(step.center, step.reach, as_float64(bounds))
 
     def has(self, bounds: Bounds) -> bool:
-        """Whether its distance from the center is known: a step's, or nothing that may be off."""
+        """Whether the distance from the center is known: the bounds are a step's box, or a point."""
         return bounds.is_point or id(bounds) in self.numbers
 
     def record(self, op: HloOp, operands: Sequence[Bounds], found: Bounds, chain: int | None = None) -> Bounds:
-        """The interval of what `op` gives, narrowed where that pays.
+        """The interval of the result of `op`, narrowed where that is worth its cost.
 
         operands  intervals of this tape
-        found     what the op may give for them
-        chain     of a reduction that threads share, how many combinations in a row an element goes through
+        found     bounds of the result for these operands
+        chain     for a reduction that threads share: most combinations in a row that an element goes through
         """
         if found.is_point or not is_small(op):
             return found
@@ -140,14 +140,14 @@ class Tape:
 
     def _step(self, op: HloOp, operands: Sequence[Bounds], found: Bounds, chain: int | None) -> _Step:
         rule = None
-        # The derivatives here are of real numbers: what is made of complex ones begins anew.
+        # The derivatives here are of real numbers: a value computed from complex ones starts a new chain.
         if all(bounds.low.dtype.kind != "c" and self.has(bounds) for bounds in operands):
             rule = _rule_of(op, [self._given(bounds) for bounds in operands], found, chain)
         if rule is not None and _are_finite(rule.center, *found.ends):
             center = rule.center.astype(found.low.dtype)
             box = Bounds(np.minimum(found.low, center), np.maximum(found.high, center))
             slack = (rule.terms + 8) * EPS * rule.flow
-            # A kernel may do what was done here: e may be 0.
+            # A kernel may compute exactly as here: e may be 0.
             own = np.minimum(rule.own[0], 0) - slack, np.maximum(rule.own[1], 0) + slack
             return _cut(_Step(tuple(operands), box, rule.center, _reach(box, rule.center), own, rule.back))
         low, high = as_float64(found)
@@ -155,12 +155,12 @@ class Tape:
         return _Step((), found, center, _reach(found, center), outside((low - center, high - center)), None)
 
     def bounds_of(self, bounds: Bounds) -> Bounds | None:
-        """The narrower bounds of what has that interval; None for what is known, or not recorded."""
+        """The narrower bounds of the step with that interval; None for a known value, or one that is not recorded."""
         number = self.numbers.get(id(bounds))
         return None if number is None else self.bounds_at(number, bounds.low.dtype)
 
     def bounds_at(self, number: int, kind: NumpyType) -> Bounds:
-        """The narrower bounds of a step; nothing is known where a derivative on the way has no bound."""
+        """The narrower bounds of a step; unknown where a derivative on the way has no bound."""
         center = self.steps[number].center
         size = center.size
         slopes: dict[int, Array] = {number: np.eye(size).reshape(size, *center.shape)}
@@ -174,7 +174,7 @@ class Tape:
             if not _are_finite(least, most):
                 return everything(kind, center.shape)
             total += slope @ (least / 2 + most / 2)
-            # What is rounded here is that small a part of it.
+            # Relative error of rounding here.
             spread += np.abs(slope) @ ((most / 2 - least / 2) + slope.shape[1] * EPS * np.maximum(-least, most))
             if step.back is None:
                 continue
@@ -208,7 +208,7 @@ def _reach(box: Bounds, center: Array) -> Array:
 
 
 def _cut(step: _Step) -> _Step:
-    """The step with those elements a value of their own whose interval is no wider than that of what is left beside the slopes."""
+    """The step, with those elements cut from the chain whose interval is no wider than the rest e: they start anew."""
     low, high = (end - step.center for end in as_float64(step.box))
     alone = outside((low, high))
     least, most = step.own
@@ -233,7 +233,7 @@ def is_small(op: HloOp) -> bool:
 
 
 def is_worth_a_tape(computation: ComputationOp) -> bool:
-    """Whether all that is computed, here and in fusions, is small, and so are the slopes of a result by what is read."""
+    """Whether all computed values, in fusions too, are small, and so are the slopes of a result by the arrays that are read."""
     arrays = [op.result.type for op in computation.instructions if is_array(op.result.type)]
     if max((math.prod(dims_of(array)) for array in arrays), default=0) > MOST_READ:
         return False
@@ -248,7 +248,7 @@ def is_worth_a_tape(computation: ComputationOp) -> bool:
 
 
 def intersected(one: Bounds, other: Bounds) -> Bounds:
-    """What both admit; the first where they have nothing in common or one knows nothing."""
+    """The intersection of both; `one` where it is empty or where either is unknown."""
     low, high = np.maximum(one.low, other.low), np.minimum(one.high, other.high)
     keeps = other.is_unknown | ~(low <= high)
     return Bounds(np.where(keeps, one.low, low), np.where(keeps, one.high, high))
@@ -258,7 +258,7 @@ def intersected(one: Bounds, other: Bounds) -> Bounds:
 
 
 def _rule_of(op: HloOp, operands: Sequence[Given], found: Bounds, chain: int | None) -> _Rule | None:
-    """None where an op has no derivative here."""
+    """The rule of an op; None where it has no derivative here."""
     if isinstance(op, MoveOp):
         return _moved(op, operands[0])
     if isinstance(op, DotOp):
@@ -269,7 +269,7 @@ def _rule_of(op: HloOp, operands: Sequence[Given], found: Bounds, chain: int | N
 
 
 def _rounded(exact: Array, off: Array, kind: NumpyType, back: Back, flow: Array, terms: int = 1) -> _Rule:
-    """float64's value rounded to the type, of an op by which kernels, and float64, are at most `off` from what the slopes give."""
+    """The rule for a float64 value rounded to the type; kernels and float64 are at most `off` from the linear value."""
     center = exact.astype(kind).astype(np.float64)
     missed = center - exact
     return _Rule(center, outside((-off - missed, off - missed)), back, flow, terms)
@@ -353,7 +353,7 @@ def _reduced(op: ReduceOp, operands: Sequence[Given], kind: NumpyType, chain: in
     from_init = init >= least if opcode == "maximum" else init <= most
     is_open = (may.sum(axes) + from_init) > 1
     center = choose(choose.reduce(array.center, axes), init)
-    # Where it is open which one is chosen, the result is a value of its own.
+    # Where the choice between the operands is open, the result starts a new chain.
     own = np.where(is_open, least - center, 0), np.where(is_open, most - center, 0)
     return _Rule(center, own, back_by((may & ~over(is_open)).astype(np.float64)), flow)
 
@@ -383,7 +383,7 @@ def _elementwise(op: ElementwiseOp, operands: Sequence[Given], found: Bounds) ->
     def back(slope: Array) -> Sequence[Array | None]:
         return [slope * own for own in slopes]
 
-    # What is rounded is no larger than the largest number that it may be rounded to.
+    # A rounded value is at most the largest number that it may be rounded to.
     most = np.maximum(*(np.abs(end) for end in as_float64(found)))
     most = np.maximum(most, np.abs(exact))
     flow = np.zeros(shape)
@@ -403,7 +403,7 @@ def _elementwise(op: ElementwiseOp, operands: Sequence[Given], found: Bounds) ->
 
 
 def _is_exact(operands: Sequence[Given], most: Array, kind: NumpyType) -> Array:
-    """Where both operands of a sum are multiples of the distance between the numbers where the sum is: it is a number of the type."""
+    """Mask of exact sums: both operands are multiples of the spacing of numbers at the sum, so the sum is a number of the type."""
     grids = [half_spacing(nearest_to_zero(*operand.ends), kind) for operand in operands]
     return np.minimum(*grids) >= half_spacing(most, kind)
 
@@ -413,5 +413,5 @@ def _no_call(name: str, operands: Sequence[object]) -> Array:
 
 
 def narrowed(bounds: Bounds, by: Bounds | None) -> Bounds:
-    """The bounds of a result, as far as the tape's admit it too."""
+    """The bounds of a result, intersected with those of the tape."""
     return bounds if by is None or bounds.is_point else settled(*intersected(bounds, by).ends)

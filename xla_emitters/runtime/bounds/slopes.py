@@ -1,14 +1,14 @@
-"""Functions of real numbers as straight lines, and what is left: over intervals of their operands.
+"""Linear approximations of functions of real numbers, with the rest, over intervals of their operands.
 
-    f(x) - f(a) = s (x - a) + what is left          |what is left| <= how far the derivative may be from s, times how far x may be from a
+    f(x) - f(a) = s (x - a) + rest          |rest| <= (largest distance of the derivative from s) * (largest distance of x from a)
 
 `SLOPES` gives the intervals of derivatives:
 
     rsqrt      [x]        ->   [-1/2 x.low^-3/2, -1/2 x.high^-3/2], all numbers unless x.low > 0
     abs        [x]        ->   [-1, 1] where x holds 0
 
-A derivative that rises or falls throughout is bounded by its values at the ends, an even one by those at the least and the greatest size.
-Where the function has a pole in the interval the derivative has no bound. Products and quotients are known better, for centers a and b:
+A monotone derivative is bounded by its values at the ends, an even one by those at the least and the greatest magnitude.
+The derivative is unbounded where the function has a pole in the interval. Products and quotients use exact forms, for centers a and b:
 
     x y - a b     = b (x - a) + a (y - b) + (x - a) (y - b)
     x / y - a / b = ((x - a) - a / b (y - b)) / y
@@ -26,7 +26,7 @@ from xla_emitters.runtime.tolerance import Bounds
 
 EPS = float(np.finfo(np.float64).eps)
 Ends = tuple[Array, Array]
-"""The least and the greatest of what something may be, in float64."""
+"""The least and the greatest possible value, in float64."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Given:
     """An operand, in float64.
 
     center  one of its values
-    reach   how far a value may be from there
+    reach   upper bound of a value's distance from the center
     ends    its interval
     """
 
@@ -48,13 +48,13 @@ def as_float64(bounds: Bounds) -> Ends:
 
 
 def outside(ends: Ends) -> Ends:
-    """Ends that are differences of two float64 numbers, moved by what these may be rounded."""
+    """Ends that are differences of two float64 numbers, moved outwards by the rounding error of these."""
     size = 2 * EPS * np.maximum(np.abs(ends[0]), np.abs(ends[1]))
     return ends[0] - size, ends[1] + size
 
 
 def linearized(opcode: str, operands: Sequence[Given]) -> tuple[list[Array], Array]:
-    """The slope by each operand, and what is left; that has no bound where it is infinite."""
+    """The slope by each operand, and a bound of the rest; an infinite rest means no bound."""
     if opcode == "multiply":
         x, y = operands
         return [y.center, x.center], x.reach * y.reach * (1 + 4 * EPS)
@@ -87,7 +87,7 @@ def _sorted(one: Array, other: Array) -> Ends:
 
 
 def _even(derivative: Callable[[Array], Array]) -> Callable[..., list[Ends]]:
-    """The interval of a derivative that falls with the operand's size."""
+    """The interval of an even derivative that falls with the operand's magnitude."""
 
     def of(x: Ends) -> list[Ends]:
         most = np.maximum(np.abs(x[0]), np.abs(x[1]))
@@ -98,7 +98,7 @@ def _even(derivative: Callable[[Array], Array]) -> Callable[..., list[Ends]]:
 
 
 def _monotone(derivative: Callable[[Array], Array]) -> Callable[..., list[Ends]]:
-    """The interval of a derivative that only rises, or only falls."""
+    """The interval of a monotone derivative."""
 
     def of(x: Ends) -> list[Ends]:
         return [_sorted(derivative(x[0]), derivative(x[1]))]
@@ -107,7 +107,7 @@ def _monotone(derivative: Callable[[Array], Array]) -> Callable[..., list[Ends]]
 
 
 def _above(start: float, derivative: Callable[[Array], Array]) -> Callable[..., list[Ends]]:
-    """The same over the numbers above `start`; unbounded if some are not."""
+    """The interval of a derivative that is monotone above `start`; unbounded if some operands are not above it."""
 
     def of(x: Ends) -> list[Ends]:
         is_sure = x[0] > start
@@ -118,7 +118,7 @@ def _above(start: float, derivative: Callable[[Array], Array]) -> Callable[..., 
 
 
 def _chosen(first: int) -> Callable[..., list[Ends]]:
-    """maximum (1) and minimum (-1): 1 by the operand that is certainly chosen, 0 by the other, between where that is open."""
+    """maximum (1) and minimum (-1): slope 1 by the operand that is certainly chosen, 0 by the other, [0, 1] where the choice is open."""
 
     def of(a: Ends, b: Ends) -> list[Ends]:
         above, below = (a[0] > b[1], a[1] < b[0]) if first == 1 else (a[1] < b[0], a[0] > b[1])
@@ -178,4 +178,4 @@ SLOPES: dict[str, Callable[..., list[Ends]]] = {
     "sine": _of_wave(np.cos),
     "cosine": _of_wave(lambda x: -np.sin(x)),
 }
-"""By opcode, from the operands' intervals to those of the derivative by each."""
+"""Opcode -> function from the operands' intervals to those of the derivative by each."""

@@ -1,7 +1,7 @@
-"""Sums whose order is open: how far roundings take them, whatever the order.
+"""Error of sums whose order is open: upper bounds for any order.
 
 An element of a sum goes through at most n roundings, each by a factor of 1 + d, |d| <= u, half of eps. So a sum is off by at most
-((1 + u)^n - 1) times the sum of magnitudes. What the operands may be off comes on top, and what the sum of reference is off itself.
+((1 + u)^n - 1) times the sum of magnitudes. The operands' error and that of the reference's own sum are added.
 Source: Higham, "Accuracy and Stability of Numerical Algorithms", 3.1 and 4.2.
 """
 
@@ -17,41 +17,41 @@ from xla_emitters.runtime.tolerance import Bounds, farthest, info, settled, unkn
 
 
 def growth(roundings: Any, unit: float) -> Any:
-    """(1 + unit)^roundings - 1: how far so many roundings take a number, relative to its size."""
+    """(1 + unit)^roundings - 1: the relative error of that many roundings."""
     return np.expm1(roundings * np.log1p(unit))
 
 
 def unit_of(kind: NumpyType) -> float:
-    """How far rounding to nearest takes a normal number of a float type, relative to its size."""
+    """The relative error of rounding a normal number of a float type to nearest."""
     return float(info(kind).eps) / 2
 
 
 def smallest(kind: NumpyType) -> float:
-    """The smallest number above zero: what a product may lose below the normal numbers."""
+    """The smallest number above zero: the most that a product may lose by underflow."""
     return float(info(kind).smallest_subnormal)
 
 
 def any_order(chain: int, terms: int, unit: float, sizes: Array, total: Array) -> Array:
-    """How far additions may take a sum of so many terms, in any order in which none goes through more than `chain` of them.
+    """Error of the additions of a sum of `terms` terms, in any order in which no term goes through more than `chain` of them.
 
     sizes  the sum of magnitudes
-    total  the size of the sum, or more
+    total  the magnitude of the sum, or more
 
-    As each term is taken by (1 + unit)^chain; or as each of the additions is off by `unit` of a sum of some terms, which is no larger than
-    the sum of those of one sign, (sizes + total) / 2, and no further off than the former.
+    The smaller of two bounds: each term is off by (1 + unit)^chain; or each addition is off by `unit` of a partial sum, which is at most
+    the sum of the terms of one sign, (sizes + total) / 2, plus the error by the former bound.
     """
     by_terms = growth(chain, unit) * sizes
     return np.minimum(by_terms, max(0, terms - 1) * unit * ((sizes + total) / 2 + by_terms) * (1 + unit))
 
 
 def around(kind: NumpyType, low: Array, high: Array, slack: Array, may_overflow: Array) -> Bounds:
-    """[low - slack, high + slack], rounded to the type: rounding keeps order, so it holds all values of the type that are between.
+    """[low - slack, high + slack], rounded to the type: rounding is monotone, so this contains all values of the type in between.
 
-    Infinities and NaNs that are certain stay; where an order may leave the type's range anything may come of it, but NaN stays NaN.
+    Certain infinities and NaNs stay; where some order may overflow the result is unknown, but NaN stays NaN.
     """
     with np.errstate(all="ignore"):
         is_special, is_nan = (low == high) & ~np.isfinite(low), np.isnan(low) & np.isnan(high)
-        # Beyond the last number of a type without infinity there is NaN.
+        # Above the largest number of a type without infinity is NaN.
         least, most = (float(farthest(kind, sign)) for sign in (-1, 1))
         ends = [
             np.where(may_overflow & ~is_nan, sign * np.inf, np.where(is_special, end, end + sign * slack))
@@ -61,14 +61,14 @@ def around(kind: NumpyType, low: Array, high: Array, slack: Array, may_overflow:
 
 
 def magnitudes(bounds: Bounds) -> Array:
-    """The largest size of each element, in the wide type."""
+    """The largest magnitude of each element, in the wide type."""
     low = wide(bounds.low)
     np.abs(low, out=low)
     return low if bounds.is_point else np.maximum(low, np.abs(wide(bounds.high)))
 
 
 def middle_and_radius(bounds: Bounds) -> tuple[Array, Array]:
-    """The middle of the interval in the wide type, and how far the ends are from it."""
+    """The middle of the interval in the wide type, and the distance of its ends."""
     low = wide(bounds.low)
     if bounds.is_point:
         return low, np.zeros_like(low)
@@ -84,11 +84,11 @@ def finite(sizes: Array, instead: float) -> Array:
 
 
 def sum_bounds(array: Bounds, init: Bounds, axes: tuple[int, ...], chain: int, unit: float) -> Bounds:
-    """The sum of elements along `axes`, and of `init`, in any order in which none goes through more than `chain` additions.
+    """The sum of the elements along `axes` and of `init`, in any order in which no term goes through more than `chain` additions.
 
-    unit  how far an addition is off, relative to its result
+    unit  relative error of an addition
 
-    What is made of numbers that are not negative is not negative.
+    A sum of nonnegative numbers is nonnegative.
     """
     kind = array.low.dtype
     sizes, first = magnitudes(array), magnitudes(init)
@@ -109,7 +109,7 @@ def sum_bounds(array: Bounds, init: Bounds, axes: tuple[int, ...], chain: int, u
 
 
 def within_sign(bounds: Bounds, is_positive: Array, is_negative: Array) -> Bounds:
-    """The bounds cut off at zero where none of the terms is beyond it; unless nothing is known."""
+    """The bounds cut off at zero where all terms have one sign; unknown bounds stay."""
     zero, known = bounds.low.dtype.type(0), ~bounds.is_unknown
     low = np.where(is_positive & known & (bounds.low < 0), zero, bounds.low)
     return Bounds(low, np.where(is_negative & known & (bounds.high > 0), zero, bounds.high))
@@ -119,7 +119,7 @@ def within_sign(bounds: Bounds, is_positive: Array, is_negative: Array) -> Bound
 
 
 def half_spacing(sizes: Array, kind: NumpyType) -> Array:
-    """How far rounding to nearest takes a number of that size, or less: half the distance between the numbers of the type there."""
+    """Largest error of rounding a number of magnitude up to `sizes` to nearest: half the spacing of the type's numbers there."""
     limits = info(kind)
     _, exponents = np.frexp(np.maximum(sizes, float(limits.smallest_normal)))
     return np.ldexp(float(limits.eps), exponents - 2)
@@ -127,11 +127,11 @@ def half_spacing(sizes: Array, kind: NumpyType) -> Array:
 
 @dataclass(frozen=True)
 class RunningSum:
-    """A sum in sequence, and what a kernel's may be.
+    """A sequential sum, and the range of a kernel's sum.
 
     center  the sum of the center's terms
-    share   0 where the rounding takes all that may come of a term, else 1
-    own     how far a kernel's sum may be from the center's and the differences of the terms that have a share
+    share   0 where the rounding covers any error of the term, else 1
+    own     upper bound of: a kernel's sum, less the center's sum and the differences of the terms with share 1
     """
 
     center: Array
@@ -150,8 +150,8 @@ def running_sum(low: Array, high: Array, terms: Array, init: Array, kind: NumpyT
         S and x are multiples of g                nothing is lost
         S is one, and all S + x have this g       S + round(x), whatever S is: where round(x) is one number, x has no share
         otherwise                                 up to g / 2 is lost
-    Sums rise with their terms, so the sums of the lows and of the highs are the ends of what a partial sum may be: where they are nearer to
-    each other than what has been lost so far, they are used instead, and the terms so far have no share.
+    Sums are monotone in their terms, so the sums of the lows and of the highs are the ends of a partial sum: where they are closer to
+    each other than the error accumulated so far, they are used instead, and the terms so far have share 0.
     """
     shape = terms.shape[1:]
     least = most = center = np.broadcast_to(init, shape).astype(np.float64)
@@ -167,7 +167,7 @@ def running_sum(low: Array, high: Array, terms: Array, init: Array, kind: NumpyT
         after = exact.astype(kind).astype(np.float64)
         missed = after - exact
         lost = np.where(is_exact, 0, -half - missed), np.where(is_exact, 0, half - missed)
-        # All of one spacing: the rounding of x alone decides, unless it is half way, where the last digit of S does.
+        # All of one spacing: the rounding of x alone decides, except half way, where the last digit of S does.
         is_alone = is_coarse & ~is_exact & (half_spacing(nearest_to_zero(least + a, most + b), kind) == half)
         spacing = 2 * half
         given = np.rint((after - center) / spacing)
@@ -181,10 +181,10 @@ def running_sum(low: Array, high: Array, terms: Array, init: Array, kind: NumpyT
         is_nearer = most - least <= own_high - own_low
         share[: number + 1] = np.where(is_nearer, 0, share[: number + 1])
         own_low, own_high = np.where(is_nearer, least - center, own_low), np.where(is_nearer, most - center, own_high)
-    # float64 adds numbers of 16 bits without a rounding, but not always those of 32.
+    # float64 adds 16-bit floats exactly, but not always 32-bit ones.
     return RunningSum(center, share, (own_low - inexact, own_high + inexact))
 
 
 def nearest_to_zero(low: Array, high: Array) -> Array:
-    """The least size of a number between."""
+    """The least magnitude of a number in the interval."""
     return np.where((low <= 0) & (high >= 0), 0, np.minimum(np.abs(low), np.abs(high)))

@@ -7,7 +7,7 @@
     memory.py      buffers, addresses, checked access
     atomics.py     lanes that update one element take turns
     scalars.py     integers that wrap, floats that round: exact arithmetic on arrays
-    arith.py ...   what the ops of each dialect do, one file each
+    arith.py ...   the ops of each dialect, one file each
 
 It is the project's yardstick: two consecutive stages of a compilation must give the same bits here; else the pass between them is wrong.
 """

@@ -37,7 +37,7 @@ class AccessCount:
 
     op, place          the op's name, and its source: `transpose.3 (t.hlo:4:8)`
     memory, space      name of the buffer; "global" or "shared"
-    is_store           an atomic update counts as a load and a store, or as a store alone where the executor does it in one access
+    is_store           an atomic update counts as a load and a store, or as one store if the executor does it in one access
     bytes_per_thread   of one access
     requests           accesses by a warp with an active thread
     bank_ways          of shared memory: the mean over the parts of requests; 0 for global memory
@@ -100,7 +100,7 @@ class AccessCounter(Watcher):
 
 
 def by_warps(access: Access, shape: tuple[int, int]) -> Array:
-    """Byte offsets, int64 (warps, 32); NOBODY where a lane is not active or does not exist.
+    """Byte offsets, int64 (warps, 32); NOBODY where a lane is inactive or does not exist.
 
     shape   (blocks, threads) of the chunk
     """
@@ -185,7 +185,7 @@ def access_table(counts: Iterable[AccessCount]) -> str:
 
 
 def _totals(counts: Sequence[AccessCount]) -> list[str]:
-    """A line for reads and one for writes of global memory, and one for shared memory, where there are some."""
+    """A line for reads and one for writes of global memory, and one for shared memory; a line without accesses is left out."""
     lines: list[str] = []
     for kind, is_store in (("reads", False), ("writes", True)):
         found = [count for count in counts if count.space == Space.GLOBAL.value and count.is_store == is_store]

@@ -1,6 +1,6 @@
 """`arith`: integers that wrap, floats rounded after each op, comparisons, conversions.
 
-What an integer or float op does to lanes is defined here once, by name; `llvm` uses the same functions.
+Each integer or float op is implemented here once, as a function of lanes, by name; `llvm` uses the same functions.
 
 Division by zero, and of the least integer by -1, is undefined: an active lane that does it is an ExecutionError (HLO code
 guards its divisions), an inactive one does no harm. Oversized shifts and conversions that do not fit are poison that HLO
@@ -47,7 +47,7 @@ from xla_emitters.runtime.simt.scalars import Form, exact, form_of, in_float, si
 RULES = Rules()
 
 OfForm: TypeAlias = Callable[[Form], Kernel]
-"""Makes the function of lanes for values of a form."""
+"""Returns the function on lanes of a form."""
 Reading: TypeAlias = Callable[[Form, Array], Array]
 """`signed` or `unsigned`."""
 
@@ -107,7 +107,7 @@ COMPARE_INTEGERS: tuple[tuple[Reading, Binary], ...] = (
     (unsigned, np.greater),
     (unsigned, np.greater_equal),
 )
-"""By number of the predicate, in `arith` and in LLVM: eq ne slt sle sgt sge ult ule ugt uge."""
+"""Comparisons by number of the predicate, in `arith` and in LLVM: eq ne slt sle sgt sge ult ule ugt uge."""
 
 
 def _always(answer: bool, a: Array, b: Array) -> Array:
@@ -132,7 +132,7 @@ COMPARE_FLOATS: tuple[Binary, ...] = (
     lambda a, b: (a != a) | (b != b),
     partial(_always, True),
 )
-"""By number of the predicate, in `arith` and LLVM: false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true."""
+"""Comparisons by number of the predicate, in `arith` and LLVM: false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true."""
 
 
 def compare_integers(form: Form, predicate: int) -> Binary:
@@ -197,7 +197,7 @@ QUOTIENTS: dict[str, tuple[bool, Binary]] = {
     "ceildivs": (True, _ceiling_quotient),
     "ceildivu": (False, _ceiling_quotient),
 }
-"""By name: whether operands are signed, and the quotient or remainder of operands for which it is defined."""
+"""Name -> whether operands are signed; the quotient or remainder of operands for which it is defined."""
 
 
 def division(op: Operation, name: str) -> Callable[..., Value]:

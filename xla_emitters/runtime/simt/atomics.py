@@ -5,8 +5,8 @@
     lane     0  1  2  3  4  5             element    3: lane 0, then 2, then 5
     element  3  7  3  1  7  3                        7: lane 1, then 4
 
-Round k runs the k-th lane of every element, so there are as many rounds as the most lanes of one element. On a GPU the order is undefined;
-here it is always this one, which a GPU may take too, so that sums of floats can be compared bit by bit.
+Round k runs the k-th lane of every element, so the number of rounds is the most lanes of one element. On a GPU the order is undefined;
+here it is always this one, which is possible on a GPU too, so that sums of floats can be compared bit by bit.
 A body of one op that NumPy accumulates in the same order by itself, as `np.add.at` does, needs no rounds.
 """
 

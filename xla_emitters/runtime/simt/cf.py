@@ -1,4 +1,4 @@
-"""`cf`: branches between blocks. `code.Graph` joins the lanes that take different ways."""
+"""`cf`: branches between blocks. `code.Graph` joins the lanes that take different branches."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ RULES = Rules()
 
 
 def everyone(machine: Machine) -> Parts:
-    """All active lanes take the first way."""
+    """All active lanes take the first branch."""
     return [(None, 0)]
 
 
 def by_condition(machine: Machine, condition: Array) -> Parts:
-    """Lanes for which the condition holds take the first way, the others the second."""
+    """Lanes for which the condition holds take the first branch, the others the second."""
     parts = machine.split(condition)
     if isinstance(parts, bool):
         return [(None, 0 if parts else 1)]
@@ -31,7 +31,7 @@ def by_condition(machine: Machine, condition: Array) -> Parts:
 
 
 def by_case(cases: Sequence[Array], machine: Machine, flag: Array) -> Parts:
-    """Way 0 is the default, way n + 1 that of cases[n]."""
+    """Branch 0 is the default, branch n + 1 that of cases[n]."""
     found: Parts = []
     entered = machine.active
     try:

@@ -3,7 +3,7 @@
     module ──Compiler──> Function ──> Body   one block:      (step, slots that die here), (step, ...), ..., yielded slots
                                   └─> Graph  several blocks: a Body each, branches between them
 
-What an op does stands in a `Rules` table, one per dialect file:
+The semantics of ops are in `Rules` tables, one per dialect file:
 
     RULES = Rules()
 
@@ -14,10 +14,10 @@ What an op does stands in a `Rules` table, one per dialect file:
 A rule runs once per op, when its function is compiled: it reads types and attributes and returns the closure that runs. The table is
 keyed by op name, so that classes of one op in different packages share a rule.
 
-A branch may send lanes to different blocks. The earliest block that has waiting lanes then runs next, in an order in which each block
-is before its successors and a loop before what follows it. So lanes on a longer path reach a shared block before the lanes that wait for
-it run it, and paths join at the first block that they share. A value that other blocks use is merged under the mask of the lanes that
-computed it.
+A branch may send lanes to different blocks. The next block to run is the earliest one with waiting lanes, in an order in which each block
+is before its successors and a loop before the code that follows it. So lanes on a longer path reach a shared block before the lanes that
+wait for it run it, and paths join at the first block that they share. A value that other blocks use is merged under the mask of the lanes
+that computed it.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ Binary: TypeAlias = Callable[[Array, Array], Array]
 Ternary: TypeAlias = Callable[[Array, Array, Array], Array]
 OpT = TypeVar("OpT", bound=Operation)
 Parts: TypeAlias = list[tuple[Array | None, int]]
-"""Masks of lanes (None: all active ones), each with the number of the way that they take."""
+"""Masks of lanes (None: all active ones), each with the number of the successor that they branch to."""
 BranchRuleResult: TypeAlias = tuple[Sequence[SSAValue], Callable[..., Parts], Sequence[Sequence[SSAValue]]]
-"""The values that decide; (machine, *values) -> Parts, by number of successor; the operands of each successor."""
+"""(values that the choice depends on; (machine, *values) -> Parts, by number of successor; the operands of each successor)"""
 BranchRule: TypeAlias = Callable[[Any], BranchRuleResult]
 
 
@@ -150,7 +150,7 @@ def write(frame: Frame, slots: Sequence[int], values: Sequence[Value]) -> None:
         frame[slot] = value
 
 
-# ---------------------------------------------------------------------------------------------- what runs
+# ---------------------------------------------------------------------------------------------- compiled code
 
 
 @dataclass
@@ -181,10 +181,10 @@ class Body:
 
 @dataclass
 class Branch:
-    """How a block ends: each way's target block and operands; (None, slots) is a return.
+    """The terminator of a block: for each branch, target block and operands; (None, slots) is a return.
 
     op       the terminator
-    choose   (machine, frame) -> which lanes take which way
+    choose   (machine, frame) -> which lanes take which branch
     """
 
     op: Operation

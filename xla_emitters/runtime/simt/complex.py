@@ -3,7 +3,7 @@
     complex.mul %a, %b : complex<f32>     ->   (re re' - im im', re im' + im re'), each product and sum rounded to float32
     complex.exp %a : complex<f32>         ->   np.exp
 
-Sums, products and the like are computed by parts, as `convert-complex-to-standard` expands them, so that this pass keeps their bits;
+Sums, products and similar ops are computed by parts, as `convert-complex-to-standard` expands them, so that this pass keeps their bits;
 NumPy's own product may be fused. Quotients and functions are those of the `hlo` ops: computed in complex128, rounded once. The pass's
 expansions of these are within the tolerances.
 Source: MLIR 22, complex dialect; docs/reference/1 5.2.
@@ -32,7 +32,7 @@ RULES = Rules()
 
 
 def in_double(function: Callable[..., Array]) -> Callable[..., Array]:
-    """`function`, computed in complex128 and rounded once to the operands' type, or to that of their parts."""
+    """`function`, computed in complex128 and rounded once to the operands' type, or to the type of their parts."""
 
     def compute(*operands: Array) -> Array:
         own = operands[0].dtype

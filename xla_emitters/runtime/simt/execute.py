@@ -76,7 +76,7 @@ RULES = Rules(
 """The rules of all ops."""
 
 LANES = 1 << 17
-"""About so many threads run in one chunk: enough to make NumPy's overhead per op small, few enough to need little memory."""
+"""Approximate number of threads in a chunk: enough to make NumPy's overhead per op small, few enough to need little memory."""
 
 
 def execute(
@@ -115,7 +115,7 @@ _MOST_FRAMES = 20_000
 
 @contextmanager
 def _deep_calls(functions: int) -> Generator[None]:
-    """Raises Python's recursion limit so far that each of so many functions may call another. raises ExecutionError for deeper calls."""
+    """Raises Python's recursion limit so that each of `functions` functions may call another. raises ExecutionError for deeper calls."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, min(before + _FRAMES_PER_FUNCTION * functions, _MOST_FRAMES)))
     try:
@@ -224,8 +224,8 @@ def memory_of(
 ) -> Argument:
     """The memory behind a pointer to an array, which is C-contiguous.
 
-    packed, padded  memory that was made so far, by the address of its array: arguments that are one array share it
-    writable        None: if the array is
+    packed, padded  memory made so far, by the address of its array: arguments that are one array share it
+    writable        None: as the array's own flag
     """
     writable = array.flags.writeable if writable is None else writable
     data, bits, padding = array.reshape(-1).view(np.uint8), _PACKED_BITS.get(array.dtype), 0
@@ -313,7 +313,7 @@ class Entry:
     ) -> list[Array]:
         """As the function `written_elements`."""
         bound = self.bind(arrays)
-        # Arguments that are one array share its mask: a write through the one is a write of the other.
+        # Arguments that are one array share its mask: a write through one of them marks it for all.
         by_array = {id(argument.array): np.zeros(argument.data.size, np.bool_) for argument in bound}
         touched = [by_array[id(argument.array)] for argument in bound]
         self.execute(arrays, blocks=blocks, watchers=[Writes(touched), *watchers])

@@ -1,4 +1,4 @@
-"""Watchers that also see what ops compute: the values of one thread, in the order in which it computes them.
+"""Watchers that also see the results of ops: the values of one thread, in the order in which it computes them.
 
     lane = LaneValues(block=0, thread=17)
     execute(module, arrays, blocks=[0], watchers=[lane])
@@ -24,7 +24,7 @@ from xla_emitters.runtime.simt.machine import Frame, Machine
 from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
 
 MOST_VALUES = 200_000
-"""A thread that computes more is followed only so far."""
+"""Most values that are recorded of a thread."""
 
 
 class Follower(Watcher):
@@ -36,7 +36,7 @@ class Follower(Watcher):
 
 
 def followed(rules: Rules, watchers: Sequence[Watcher]) -> Rules:
-    """The rules, whose steps tell the followers among `watchers` what they computed; the rules themselves where there is none."""
+    """Rules whose steps report results to the followers among `watchers`; `rules` itself if there are no followers."""
     if not (followers := [watcher for watcher in watchers if isinstance(watcher, Follower)]):
         return rules
     wrapped = Rules(rules)
@@ -59,12 +59,12 @@ def _telling(rule: Callable[[Any, Scope], Step], followers: Sequence[Follower]) 
 
 
 Number = float | int | complex
-"""One lane's value of a scalar: Python's."""
+"""One lane's value of a scalar, as a Python number."""
 
 
 @dataclass
 class LaneValues(Follower):
-    """What one thread computes.
+    """Records the values that one thread computes.
 
     block, thread  linear numbers
     computed       op, and the numbers among its results; a vector's elements one by one
@@ -85,7 +85,7 @@ class LaneValues(Follower):
 
 
 def _numbers(value: Any, machine: Machine, lane: tuple[int, int]) -> Sequence[Number]:
-    """A lane's part of a value: of a tensor nothing."""
+    """A lane's part of a value; nothing for a tensor."""
     match value:
         case tuple():
             return [number for part in cast("tuple[Any, ...]", value) for number in _numbers(part, machine, lane)]
@@ -93,7 +93,7 @@ def _numbers(value: Any, machine: Machine, lane: tuple[int, int]) -> Sequence[Nu
             array = cast(Array, value)
         case _:
             return ()
-    # The array has the type: integers above 64 bits are Python's, which have none.
+    # Python's integers (above 64 bits) have no dtype; the array has.
     number: Any = np.broadcast_to(array, machine.shape)[lane]
     if "float" in array.dtype.name:
         return (float(number),)
@@ -102,13 +102,13 @@ def _numbers(value: Any, machine: Machine, lane: tuple[int, int]) -> Sequence[Nu
 
 @dataclass
 class Writer(Watcher):
-    """Which thread is the last that writes some element of an argument.
+    """Finds the last thread that writes an element of an argument.
 
-    numbers     of the buffers that are the argument
+    numbers     of the buffers that belong to the argument
     element     flat, in memory
     bytes_each  of an element; 0.5 where two are in a byte
-    found       (block, thread), linear; None: no thread writes it
-    op          that writes it
+    found       (block, thread), linear; None: no thread writes the element
+    op          the op that writes it
     """
 
     numbers: frozenset[int]

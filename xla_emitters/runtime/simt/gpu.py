@@ -1,7 +1,7 @@
 """`gpu`: a thread's position in the launch, barriers, and exchange within a warp.
 
 All lanes run in lockstep, so a barrier has nothing to wait for; it checks that all threads of a block reach it together. A warp is 32
-consecutive threads; an exchange checks that all the lanes which it names are active.
+consecutive threads; an exchange checks that all the lanes that it names are active.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     llvm.getelementptr inbounds %p[%i] : (!llvm.ptr, i32) -> !llvm.ptr, bf16        address + 2 * i
     llvm.load %q {alignment = 8 : i64} : !llvm.ptr -> vector<4xbf16>                8 bytes at once; misaligned is an error, as on the GPU
-    llvm.call @__nv_tanhf(%x)                                                       what `math.tanh` does
-    llvm.cond_br %c, ^bb1, ^bb2                                                     lanes take different ways: `code.Graph`
+    llvm.call @__nv_tanhf(%x)                                                       as `math.tanh`
+    llvm.cond_br %c, ^bb1, ^bb2                                                     lanes may take different branches: `code.Graph`
 
 A pointer is a number (see `memory`), whatever its address space: casts between spaces change nothing. Types have LLVM's layout for
 a GPU: a type is aligned to its size (a vector's is rounded up to a power of two), elements of fewer than 8 bits share bytes in

@@ -1,10 +1,10 @@
-"""`llvm`'s atomic accesses: lanes that meet at one address take turns, block by block, thread by thread (see `atomics`).
+"""`llvm`'s atomic accesses: lanes with one address take turns, block by block, thread by thread (see `atomics`).
 
-    llvm.atomicrmw fadd %p, %x monotonic       each lane gets the value that the lanes before it left
+    llvm.atomicrmw fadd %p, %x monotonic       each lane gets the value after the lanes before it
     llvm.cmpxchg %p, %old, %new ...            a weak one fails only if the values differ
     llvm.inline_asm "atom.global.v2 ..."       `dialects/mlir/ptx_atomics.py`; other machine code is refused
 
-Lanes run in lockstep, so orderings, scopes and fences have nothing to wait for.
+Lanes run in lockstep, so orderings, scopes and fences have no effect.
 Source: LLVM language reference, "atomicrmw", "cmpxchg", "fence"; PTX ISA, "atom".
 """
 
@@ -89,7 +89,7 @@ _ACCUMULATED_LIKE = {
     "umin": arith.MinUIOp.name,
     "fadd": arith.AddfOp.name,
 }
-"""Operation -> the `arith` op as which NumPy accumulates it."""
+"""Operation -> the `arith` op with which NumPy accumulates it."""
 
 
 @RULES.op(llvm.AtomicRMWOp)
@@ -192,7 +192,7 @@ def _at_each_address(machine: Machine, op: Operation, address: Array, turn: Call
 
 
 def _place(buffer: Buffer, address: Array) -> Array:
-    """A different number for each byte; an address is not enough, for it is the same in the shared memory of all blocks."""
+    """A different number for each byte; the address alone is the same in the shared memory of all blocks."""
     offset = address - buffer.base
     return offset if buffer.origin is None else offset + buffer.origin
 

@@ -30,7 +30,7 @@ RULES = Rules()
 
 
 def _lanes(machine: Machine, wanted: Array) -> Array | None:
-    """The active lanes among `wanted`; None where there is none."""
+    """The active lanes among `wanted`; None if there are none."""
     lanes = wanted if machine.active is None else wanted & machine.active
     return lanes if lanes.any() else None
 

@@ -1,4 +1,4 @@
-"""The loops of a fusion on buffers, on the CPU: the induction variables of its parallel loops are the lanes.
+"""The loops of a fusion on buffers, on the CPU: each iteration of its parallel loops is a lane.
 
     lmhlo.fusion {
       scf.parallel (%i) = (%c0) to (%n) step (%c1) { ... memref.store %v, %y[%j, %k] }           n lanes, one an iteration
@@ -6,12 +6,12 @@
     }
 
     run = compile_loops(fusion)
-    run.captured            the buffers and numbers of the outside that the loops use, in the order of their first uses
-    run(x, y, 128)          carries out all loops, one after the other; x and y are C-contiguous arrays of any sizes
+    run.captured            the outside buffers and numbers that the loops use, in the order of their first uses
+    run(x, y, 128)          runs all loops, one after the other; x and y are C-contiguous arrays of any sizes
 
 In a loop of two variables the first is the block and the second the thread: barriers, exchanges within a warp and shared memory work as
-in a kernel. One of three has blocks above each other, the first variable, and beside each other, the second. An iteration of a loop of one
-variable is a block of its own: it has nothing to exchange. Loops inside these run in each lane.
+in a kernel. A loop of three variables has a two-dimensional grid: the first variable is the block in y, the second the block in x. An
+iteration of a loop of one variable is a block of its own, without exchanges. Loops inside these run in each lane.
 Between the loops there are only ops that compute numbers. Elements take at least a byte each, as in NumPy.
 Source: docs/reference/4 3.5; MLIR's `scf.parallel`.
 """
@@ -43,7 +43,7 @@ from xla_emitters.runtime.simt.scf import parallel
 from xla_emitters.runtime.simt.shared_calls import SharedFunctions
 
 ALIGNMENT = 256
-"""Bytes: that of the runtime's allocations."""
+"""Bytes: the alignment of the runtime's allocations."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Loops:
 
 
 def bind(machine: Machine, value: Array | complex, ir_type: Attribute, name: str) -> Value:
-    """The value of a buffer, whose memory is that of the array, or of a number. raises DataError for an array that does not fit"""
+    """The value for a buffer (the array's memory) or a number. raises DataError for an array that does not fit"""
     if not isa(ir_type, MemRefType[Attribute]):
         assert not isinstance(value, np.ndarray)
         return scalars.constant(form_of(ir_type), value)
@@ -93,12 +93,12 @@ def bind(machine: Machine, value: Array | complex, ir_type: Attribute, name: str
 
 
 def fits(shape: Sequence[int], wanted: Sequence[int]) -> bool:
-    """Whether sizes are those of a type, of which some are unknown."""
+    """Whether sizes agree with those of a type, some of which may be unknown."""
     return len(shape) == len(wanted) and all(size < 0 or size == have for have, size in zip(shape, wanted, strict=True))
 
 
 def compile_loops(fusion: FusionOp) -> Loops:
-    """The function that carries out the loops of a fusion. raises Unsupported for an op without a rule"""
+    """The function that runs the loops of a fusion. raises Unsupported for an op without a rule"""
     scope = Scope(Compiler(LOOP_RULES, {}, SharedFunctions({})))
     captured = captured_by(fusion)
     inputs = scope.slots(captured)
@@ -141,7 +141,7 @@ def launched(op: scf.ParallelOp, scope: Scope) -> Step:
 
 
 def machine_for(machine: Machine, launch: Launch, chunk: Array) -> Machine:
-    """A machine for some blocks of a launch; its memory begins with the buffers of `machine`'s."""
+    """A machine for some blocks of a launch; the buffers of `machine` come first in its memory."""
     memory = Memory(launch, chunk, machine.memory.watchers, list(machine.memory.buffers))
     for watcher in memory.watchers:
         watcher.begin(memory)

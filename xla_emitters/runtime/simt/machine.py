@@ -10,7 +10,7 @@
     struct       tuple of values
     tensor       `Tensor`: a buffer, and the stamp of one of its successive values
 
-Structured control flow runs both ways under masks and merges the results; where all lanes agree there is no mask. Tensors are
+Structured control flow runs both regions under masks and merges the results; where all lanes agree there is no mask. Tensors are
 updated in place, which is right as long as only the newest value of a buffer is used. `Machine` checks that: each insert makes a
 new stamp, and using a value whose stamp is not its buffer's newest is an ExecutionError. Each path of a branch starts from the
 stamp at the branch; after the join there is a new one.
@@ -57,7 +57,7 @@ Frame: TypeAlias = list[Any]
 class Machine:
     """The state that ops act on.
 
-    active         lanes that run now, bool (blocks or 1, threads or 1); None is all. At least one lane is always active.
+    active         lanes that run now, bool (blocks or 1, threads or 1); None: all. At least one lane is always active.
     max_rounds     limit of the rounds of a loop without a known trip count; None: no limit
     checks_stamps  whether using a tensor that was overwritten is an error
     known          results of calls, so that equal ones are computed once
@@ -94,7 +94,7 @@ class Machine:
     # ------------------------------------------------------------------------------------------ masks
 
     def split(self, condition: Array) -> bool | tuple[Array, Array]:
-        """True or False when all active lanes agree on `condition`; else two masks: where it holds, and where not."""
+        """True or False when all active lanes agree on `condition`; else two masks: where it holds, and where it does not."""
         if self.active is None:
             if condition.all():
                 return True

@@ -1,7 +1,7 @@
 """`math`: real functions, from one table of NumPy functions that all spellings of a function share.
 
     math.tanh %x : bf16      ->   to float32, np.tanh, round
-    llvm.call @__nv_tanhf    ->   np.tanh                       the same bits, so a stage that calls libdevice equals the one before it
+    llvm.call @__nv_tanhf    ->   np.tanh                       the same bits, so a stage that calls libdevice equals the stage before it
     llvm.intr.exp            ->   np.exp
 
 NumPy stands for libdevice: it is within the tolerances of the HLO op, not bit-equal to the GPU. A function is given contiguous
@@ -50,11 +50,11 @@ class GaussianIntegral:
     """erf or erfc from Taylor series around the nearest multiple of a step.
 
     erf' = 2/sqrt(pi) exp(-x^2), and the derivatives of exp(-x^2) are (-1)^n H_n(x) exp(-x^2) with Hermite's polynomials. Term n is
-    about (2 x h)^n / n! of erfc, with h of half a step at most; the first one left out is below 2**-53 of the value.
+    about (2 x h)^n / n! of erfc, with h at most half a step; the first omitted term is below 2**-53 of the value.
 
     at_node   the exact function
     sign      the sign of its derivative
-    limit     from this x on its float64 value is the value at infinity
+    limit     for x from here on, the float64 value is that at infinity
     """
 
     at_node: Callable[[float], float]

@@ -12,7 +12,7 @@ A buffer has exactly the alignment that it promises (argument attribute `llvm.al
 assumes more is caught. Every access names its op; one outside its buffer raises ExecutionError with the op, the thread, the index
 and the size. The indices of inactive lanes are garbage and are never used.
 
-All reads and writes use `gather`, `scatter` and `accumulate`. Watchers are told of each one, of barriers and of exchanges: enough to find
+All reads and writes use `gather`, `scatter` and `accumulate`. Watchers are told of each access, barrier and exchange: enough to find
 races (`sanitizer`), to count bank conflicts (`access_counts`), and to record what a sample of blocks wrote (`execute.written_elements`).
 """
 
@@ -35,7 +35,7 @@ WINDOW_BITS = 40
 HALF_WINDOW = 1 << (WINDOW_BITS - 1)
 
 _SCATTER_UNITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
-"""NumPy types that move rows of so many bytes at once; complex128 is only a box of 16 bytes."""
+"""Row size in bytes -> NumPy type that moves such a row at once; complex128 is only a box of 16 bytes."""
 
 
 class Space(Enum):
@@ -76,7 +76,7 @@ class Buffer:
 class Access:
     """One load or store, as watchers see it. It is inside the buffer for every active lane.
 
-    is_store  an update (atomic, one op for both) is a store, and so a read of the same bytes
+    is_store  an update (atomic: one op reads and writes) is a store, preceded or not by a read of the same bytes
     offsets   byte offsets into the buffer's instance, (blocks or 1, threads or 1); multiples of `size`
     size      bytes that each lane moves
     active    lanes that take part; None is all
@@ -91,7 +91,7 @@ class Access:
 
 
 class Watcher:
-    """Base class: is told of the accesses, barriers and exchanges of a chunk, and ignores them."""
+    """Base class: is told of the accesses, barriers and exchanges of a chunk; its methods do nothing."""
 
     def begin(self, memory: Memory) -> None:
         """A chunk is about to run; its arguments are buffers 0, 1 ... of `memory`."""
@@ -103,7 +103,7 @@ class Watcher:
         """Whole blocks have reached a barrier."""
 
     def exchange(self, memory: Memory, op: Operation, absent: Array, active: Array | None) -> None:
-        """Active lanes take values of other lanes of their warp; where `absent` is set, of a lane that is not active."""
+        """Active lanes take values of other lanes of their warp; `absent` marks lanes whose source lane is inactive."""
 
 
 @dataclass
@@ -113,9 +113,9 @@ class Memory:
     launch     grid and block, to name threads
     blocks     linear numbers of the blocks in the chunk, int64 (blocks,)
     watchers   told of each access
-    changes    writes and barriers so far: while it is the same, memory is the same
-    changeable_reads   reads so far of buffers that can be written
-    launch_shared_bytes   shared memory of a block that the launch adds: the size of a shared global without elements
+    changes    number of writes and barriers so far: while it is the same, memory is the same
+    changeable_reads   number of reads so far of buffers that can be written
+    launch_shared_bytes   dynamic shared memory of a block, set by the launch: the size of a shared global without elements
     """
 
     launch: Launch
@@ -198,7 +198,7 @@ class Memory:
     ) -> None:
         """rows[index] = values for each active lane; the shapes are those of `gather`, with whole rows in `values`.
 
-        Of several lanes with one index the last one wins (block by block, thread by thread).
+        If several lanes have one index the last one wins (block by block, thread by thread).
         """
         _check_writable(op, buffer)
         index = self._checked(op, buffer, index, rows, active, True)

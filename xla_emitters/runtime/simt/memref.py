@@ -153,7 +153,7 @@ ATOMICS: dict[str, tuple[str, str]] = {
     "ori": ("or", ""),
     "xori": ("xor", ""),
 }
-"""Kind -> integer op, float op; `assign` is none."""
+"""Kind -> integer op, float op; not for `assign`."""
 
 
 @RULES.op(memref.AtomicRMWOp)

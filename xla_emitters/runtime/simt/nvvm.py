@@ -1,4 +1,4 @@
-"""`nvvm`: special registers, barriers and shuffles, which are `gpu`'s as the hardware spells them.
+"""`nvvm`: special registers, barriers and shuffles: `gpu`'s ops in PTX's form.
 
     nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32     the thread's x; the range, a promise to the compiler, is checked
     nvvm.shfl.sync down %mask, %v, %d, %clamp              the source lane is chosen by PTX's rule

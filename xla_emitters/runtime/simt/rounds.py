@@ -1,9 +1,9 @@
-"""Loops without a known end: a round that begins exactly as an earlier one did proves that there is none.
+"""Finds endless loops: a round that begins in exactly the state of an earlier round proves that the loop never ends.
 
     scf.while in block 0, thread 3 never ends: round 128 begins with the values of round 64, and nothing was written between them
 
-Lanes run in lockstep and nothing else acts on their memory, so a round is decided by the values that it begins with, by which lanes are
-active, and by memory. No loop that ends is ever refused. A loop that goes on with other values for ever, such as a counter, is found only
+Lanes run in lockstep and nothing else changes their memory, so a round is determined by the values that it begins with, by which lanes are
+active, and by memory. A loop that ends is never refused. An endless loop whose values keep changing, such as a counter, is found only
 by a limit of rounds, which the caller may set: `execute(..., max_rounds=...)`.
 Source: Brent, "An improved Monte Carlo factorization algorithm" (1980), cycle detection: compare with the last power of two.
 """
@@ -24,7 +24,7 @@ from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.shared_calls import integers_of
 
 UNWATCHED = 64
-"""Rounds of a loop that are not compared: most loops have fewer."""
+"""Rounds of a loop before comparisons begin: most loops have fewer."""
 
 State: TypeAlias = Value | int | None
 
@@ -47,11 +47,11 @@ class Rounds:
         self._saved_changes = -1
 
     def begin(self, state: Sequence[State], waiting: Sequence[Array | None] = ()) -> None:
-        """Another round begins for the machine's active lanes.
+        """Called when another round begins for the machine's active lanes.
 
         state    the values that it begins with: arrays, tuples, tensors, None; those most likely to differ first
-        waiting  lanes that will go on elsewhere, place by place
-        raises   ExecutionError where it begins as an earlier one, and where it is beyond the caller's limit
+        waiting  for each other block, the lanes that will continue there
+        raises   ExecutionError if the state is that of an earlier round, or the caller's limit is exceeded
         """
         machine = self.machine
         machine.known.begin_round()

@@ -16,9 +16,9 @@ reader and of its atomic updater.
 
     stamp = block 24 bits | epoch 16 bits | thread 11 bits | op 12 bits          epoch: barriers that the block has passed
 
-A stamp does not conflict with a lane if it is the lane's own, or of the lane's block and an earlier epoch, or 0 (no access yet). Several
+A stamp does not conflict with a lane if it is the lane's own, or from the lane's block in an earlier epoch, or 0 (no access yet). Several
 readers in one epoch are recorded as `SEVERAL`, readers in several blocks as `ANYONE`: any later writer conflicts with at least one of
-them. Writers need no such mark, for a second one is an error at once. So every race is found, and every race found is one.
+them. Writers need no such mark: a second writer is an error at once. So every race is found, and no false one is reported.
 Lanes that conflict within one access are found by writing all stamps and reading them back: all but one read another lane's.
 
 Not modelled: `nvvm.bar.warp.sync` and fences order nothing here; an asynchronous copy is complete when it is issued.
@@ -125,7 +125,7 @@ class Lanes:
         return stamps.take(self.units)
 
     def apart(self, found: Array) -> Array | None:
-        """Mask of the stamps in `found` that are another thread's and not ordered before the lane's; None if there are none."""
+        """Mask of the stamps in `found` that belong to other threads and are not ordered before the lane's; None if there are none."""
         if not self.is_shared and not found.any():
             return None
         other = (found ^ self.stamps) >> OP_BITS != 0

@@ -11,7 +11,7 @@
     complex     complex64, complex128                 themselves
 
 Every operation is bit-exact: integers wrap in their own width, a narrow float is computed in float32 and rounded after each
-op. float32 has more than twice the digits of a narrow float plus two, so rounding twice is rounding once for + - * / and
+op. float32 has more than twice the digits of a narrow float plus two, so rounding twice equals rounding once for + - * / and
 square root. bf16 is held as float32 because most of a kernel's values are bf16: then only the rounding takes time.
 Integers have no sign of their own: an op uses the signed or the unsigned reading of its operands.
 
@@ -159,7 +159,7 @@ def poison(form: Form) -> Array:
 
 
 def to_bits(form: Form, values: Array) -> Array:
-    """Lanes as elements of memory."""
+    """Lanes to memory elements."""
     if form.rounded == BF16:
         return (values.view(np.uint32) >> 16).astype(np.uint16)
     bits = values.view(form.storage)
@@ -168,7 +168,7 @@ def to_bits(form: Form, values: Array) -> Array:
 
 
 def from_bits(form: Form, bits: Array) -> Array:
-    """Elements of memory as lanes; bits above the type's width are ignored."""
+    """Memory elements to lanes; bits above the type's width are ignored."""
     if form.rounded == BF16:
         return np.left_shift(bits, 16, dtype=np.uint32).view(F32)
     if form.bits == 1:
@@ -288,7 +288,7 @@ def integer_power(form: Form, base: Array, exponent: Array) -> Array:
 
 
 def widen(form: Form, values: Array) -> Array:
-    """A float's lanes in the type of the arithmetic: float32, or float64 for f64. Exact."""
+    """A float's lanes in the type that arithmetic uses: float32, or float64 for f64. Exact."""
     return values if form.lanes in (F32, F64) else values.astype(F32)
 
 
@@ -360,7 +360,7 @@ def convert_float_towards(source: Form, target: Form, mode: str, values: Array) 
         case "toward_zero":
             steps = np.where(np.where(negative, above, below), -1, 0)
         case "to_nearest_away":
-            # Ties that were rounded to the even number towards zero.
+            # Ties that were rounded to the even neighbour towards zero.
             shorter = np.where(negative, below, above)
             further = widen(target, _stepped(target, nearest, shorter.astype(np.int8))).astype(F64)
             steps = np.where(shorter & (np.abs(further - exact) == np.abs(exact - near)), 1, 0)

@@ -1,19 +1,19 @@
-"""Calls with equal arguments are computed once, as LLVM merges them: else 40 functions that call the one before twice run 2**40 times.
+"""Calls with equal arguments are computed once, as LLVM merges them. Else 40 functions, each calling the one before twice, run 2**40 times.
 
     %a = xla_gpu.pure_call @f(%in, %i)        computes, and keeps results, arguments and the lanes that were active
-    %b = xla_gpu.pure_call @f(%in, %i)        takes those results; lanes that were not active then are computed now, and kept too
+    %b = xla_gpu.pure_call @f(%in, %i)        reuses those results; lanes that were inactive then are computed now, and kept too
     %c = xla_gpu.pure_call @f(%in, %j)        computes, unless every lane of %j has the bits of %i
 
-Which functions (`may_be_shared`): those that compute each lane by itself and change nothing, whatever the call is named. Not those that
-exchange values between lanes, meet at barriers, write, or make tensors. It is not worth it for a function that one place uses, nor for a
-small one that calls no others: how often those run is bounded by how often their callers do.
+Functions that share results (`may_be_shared`): those that compute each lane by itself and change nothing, whatever op calls them; not those
+that exchange values between lanes, have barriers, write, or make tensors. Not worth it: functions with one call site, and
+small ones without calls, which run at most as often as their callers.
 
-What a kept result may have read: memory that cannot be written, always; other memory, while nothing was written and no barrier was
-passed (`Memory.changes`). A tensor argument is one value of its buffer: after an insert it is another argument.
+Validity of a kept result, by the memory that it read: read-only memory: always; other memory: until the next write or barrier
+(`Memory.changes`). A tensor argument is one value of its buffer: after an insert it is another argument.
 
-How long results are kept. They are ordered by their last use, and the oldest go first: beyond KEPT_BYTES those from before the current
-round of the innermost loop, beyond a quarter of the machine's memory any. So a loop does not pile up what no later round asks for, and
-within a round nothing that is still of use goes while memory lasts. Loops say where their rounds begin; a call ends the rounds in it.
+Lifetime of kept results. They are ordered by their last use, and the oldest are dropped first: beyond KEPT_BYTES, those from before the
+current round of the innermost loop; beyond a quarter of the machine's memory, any. So a loop does not accumulate results that later rounds
+do not use, and within a round useful results stay while memory lasts. Loops report where their rounds begin; a call ends its own rounds.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from xla_emitters.runtime.memory_size import memory_bytes
 FunctionOp: TypeAlias = func.FuncOp | llvm.FuncOp
 
 KEPT_BYTES = 64 << 20
-"""What is kept of earlier rounds of a loop."""
+"""Limit in bytes of results kept from earlier rounds of a loop."""
 
 SMALL = 16
-"""Ops of a function without calls and loops that costs no more than to find out that it need not run."""
+"""Largest number of ops of a function without calls and loops for which a lookup costs as much as running it."""
 
 # ---------------------------------------------------------------------------------------------- which functions
 
@@ -58,9 +58,9 @@ def callee_of(op: Operation) -> str | None:
 
 @dataclass
 class SharedFunctions:
-    """Which functions of a module keep their results, where they are used in two places.
+    """Decides which functions of a module keep their results, if they have two call sites.
 
-    functions   those that have a body
+    functions   the functions that have a body
     """
 
     functions: Mapping[str, FunctionOp]
@@ -72,7 +72,7 @@ class SharedFunctions:
     def may_be_shared(self, name: str) -> bool:
         """Whether the function, and all that it calls, computes each lane by itself and changes nothing. Not if it calls itself."""
         if name not in self._by_name:
-            self._by_name[name] = False  # while it is being asked, and so for a function that calls itself
+            self._by_name[name] = False  # while it is being computed, and so for a function that calls itself
             op = self.functions[name]
             results = op.function_type.outputs.data if isinstance(op, func.FuncOp) else ()
             is_lanes = not any(isinstance(result, TensorType | MemRefType) for result in results)
@@ -82,7 +82,7 @@ class SharedFunctions:
     def _is_by_lane(self, op: Operation) -> bool:
         if isinstance(op, _CALLS):
             callee = callee_of(op)
-            # A function without a body is one of libdevice's.
+            # A function without a body is libdevice's.
             return callee is not None and (callee not in self.functions or self.may_be_shared(callee))
         if isinstance(op, _EXCHANGES) or (op.regions and not isinstance(op, _REGIONS)):
             return False
@@ -103,12 +103,12 @@ class SharedFunctions:
 # ---------------------------------------------------------------------------------------------- results
 
 Key: TypeAlias = tuple[Any, ...]
-"""A function's name and its arguments, each array of lanes as the `KeptArray` that it equals."""
+"""A function's name and its arguments; each array of lanes is replaced by the equal `KeptArray`."""
 
 
 @dataclass(eq=False)
 class KeptArray:
-    """Lanes that are an argument of kept results: equal ones are one object. `users`: results and running calls that have it."""
+    """Lanes that are an argument of kept results: equal arrays are one object. `users`: results and running calls that refer to it."""
 
     array: Array
     sketch: tuple[Any, ...]
@@ -117,9 +117,9 @@ class KeptArray:
 
 @dataclass
 class KnownResult:
-    """What a call gave.
+    """The results of a call.
 
-    lanes     those that were computed; None is all
+    lanes     the lanes that were computed; None: all
     changes   `Memory.changes` at the time, where the function read memory that can be written; else None
     last_use  number of the use, counted over all results
     """
@@ -131,7 +131,7 @@ class KnownResult:
     last_use: int
 
     def missing(self, active: Array | None) -> Array | None:
-        """The lanes among `active` that were not computed; None where there is none."""
+        """The lanes among `active` that were not computed; None if there are none."""
         if self.lanes is None or self.lanes is active:
             return None
         missing = ~self.lanes if active is None else active & ~self.lanes
@@ -158,11 +158,11 @@ class KnownResults:
         self.round_start = self.uses
 
     def key(self, function: str, arguments: Sequence[Any]) -> Key:
-        """The call, comparable; what it holds stays until `release`."""
+        """The call as a comparable key; its arrays stay until `release`."""
         return (function, *[self._held(argument) for argument in arguments])
 
     def release(self, key: Key) -> None:
-        """Forgets the arrays in `key` that nothing else has."""
+        """Forgets the arrays in `key` that have no other user."""
         for part in key:
             if isinstance(part, KeptArray):
                 part.users -= 1
@@ -189,7 +189,7 @@ class KnownResults:
         return found
 
     def keep(self, key: Key, results: list[Any], lanes: Array | None, changes: int | None) -> None:
-        """Keeps what a call gave, in the place of what is known of it. The result holds `key` as long as it is kept."""
+        """Keeps the results of a call, in place of those known before. The result holds `key` as long as it is kept."""
         if key in self.results:
             self._forget(key)
         self.uses += 1
@@ -228,7 +228,7 @@ class KnownResults:
 # ---------------------------------------------------------------------------------------------- lanes as bits
 
 _SAMPLED = 4, 8
-"""How many blocks and threads of an array are in its sketch, about."""
+"""Approximate number of blocks and of threads of an array in its sketch."""
 
 
 def sketch_of(array: Array) -> tuple[Any, ...]:
@@ -249,7 +249,7 @@ def same_bits(one: Array, two: Array) -> bool:
 
 
 def integers_of(array: Array) -> list[Array]:
-    """The bits of each element as an unsigned integer; of a complex number two, real part first. Integers beyond 64 bits as they are."""
+    """The bits of each element as an unsigned integer; a complex array gives two, real part first. Integers above 64 bits stay."""
     if array.dtype == object:
         return [array]
     parts = [np.real(array), np.imag(array)] if array.dtype.kind == "c" else [array]
@@ -257,5 +257,5 @@ def integers_of(array: Array) -> list[Array]:
 
 
 def size_of(values: Iterable[Any]) -> int:
-    """Bytes of the arrays in some values."""
+    """Total bytes of the arrays in some values."""
     return sum(value.nbytes if isinstance(value, np.ndarray) else size_of(value) for value in values)

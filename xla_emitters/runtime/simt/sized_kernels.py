@@ -1,10 +1,10 @@
-"""Kernels of a program on the CPU: arrays of any size and numbers go in, the launch says how many blocks run.
+"""Kernels of a program on the CPU: called with arrays of any size and numbers; the launch says how many blocks run.
 
     kernel = SizedKernel.of(module)                     a `gpu.func` on buffers, or an entry on pointers
     kernel(Launch((5, 1, 1), (256, 1, 1)), [x, y, 1200])
 
-Of a kernel on buffers, an array is the memory of its buffer; of one on pointers, its bytes are, as in `execute`: elements below eight bits
-are packed for the launch, and what is written is padded to a whole word. Memory of a block is there for each block anew.
+For a kernel on buffers, the array is the buffer's memory. For one on pointers, its bytes are, as in `execute`: elements below eight bits
+are packed for the launch, and a written array is padded to a whole word. Shared memory is fresh for each block.
 Source: docs/reference/4 3.7.
 """
 
@@ -37,7 +37,7 @@ class SizedKernel:
     """A kernel, compiled for the executor.
 
     types    of its arguments
-    shared   the types of its blocks' own buffers, which its code takes last
+    shared   types of its blocks' shared buffers, which are the last arguments of its code
     """
 
     name: str
@@ -48,7 +48,7 @@ class SizedKernel:
 
     @staticmethod
     def of(module: ModuleOp) -> SizedKernel:
-        """The one kernel of a module. raises VerifyError where there is not one, Unsupported for an op without a rule"""
+        """The one kernel of a module. raises VerifyError if there is not exactly one, Unsupported for an op without a rule"""
         found = [op for op in module.walk() if isinstance(op, gpu.FuncOp) and op.kernel is not None]
         function = found[0] if len(found) == 1 else entry_of_kernel(module)
         types = tuple(function.function_type.inputs.data)
@@ -67,7 +67,7 @@ class SizedKernel:
     ) -> None:
         """Runs all blocks, or those of these numbers. raises DataError for values that do not fit, ExecutionError as `execute`.
 
-        shared_bytes  what the launch adds to a block's memory
+        shared_bytes  dynamic shared memory of a block
         """
         if len(values) != len(self.types):
             raise DataError(f"kernel @{self.name} takes {len(self.types)} values, not {len(values)}", stage="simt")

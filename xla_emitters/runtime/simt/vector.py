@@ -595,7 +595,7 @@ def _row(indices: Sequence[Array], shape: Sequence[int]) -> Iterator[list[Array]
 
 
 def is_one_access(op: vector.LoadOp | vector.StoreOp, shape: Sequence[int]) -> bool:
-    """Whether an op says that its elements lie at a multiple of their bytes: they are accessed together."""
+    """Whether an op promises that its elements start at a multiple of their total size: they are accessed together."""
     return len(shape) == 1 and "alignment" in op.properties
 
 
@@ -710,7 +710,7 @@ def gather(op: Any) -> Kernel:
 
 @RULES.op(ScatterOp)
 def scatter(op: Any) -> Kernel:
-    """Writes one element after the other: of two with one index the last one stays."""
+    """Writes one element after the other: the last one with an index wins."""
     form = form_of(op.indices.type)
 
     def run(machine: Machine, target: Tensor, *operands: Any) -> Value | None:

@@ -1,11 +1,11 @@
-"""Counts what a launch does: instructions that its threads execute, bytes that they load from and store to global memory.
+"""Counts the work of a launch: instructions executed by its threads, bytes that they load from and store to global memory.
 
     work = count_work(module, Launch((5, 1, 1), (256, 1, 1)), [x, y])        module: a kernel at the stage "llvm-dialect"
     work.instructions, work.bytes
 
-An instruction is an op of the LLVM dialect that is no constant, once for each thread that executes it, in functions of the module too. A
-division of integers is as many as a GPU needs (`DIVISION`), a call of libdevice is one. An access counts the bytes of each thread: what
-caches save is not seen.
+An instruction is an op of the LLVM dialect other than a constant, counted once for each thread that executes it, in called functions too. A
+division of integers counts as the instructions that a GPU needs (`DIVISION`), a call of libdevice as one. An access counts the bytes of
+each thread: savings by caches are not modelled.
 Source: CUDA C++ Programming Guide, "Arithmetic Instructions" (division of 32-bit integers: up to 20 instructions).
 """
 
@@ -39,7 +39,7 @@ DIVISIONS = frozenset(("llvm.udiv", "llvm.sdiv", "llvm.urem", "llvm.srem"))
 
 
 class Division(NamedTuple):
-    """Instructions of a division of integers: by a power of two, by another constant, by a number of 32 bits, of more."""
+    """Instructions of a division of integers: by a power of two, by another constant, by a number of 32 bits, of more bits."""
 
     power: int = 1
     constant: int = 4
@@ -51,7 +51,7 @@ DIVISION = Division()
 
 
 def _instructions(op: Operation) -> int:
-    """How many instructions an op is."""
+    """How many instructions an op counts as."""
     if op.name in CONSTANTS or op.has_trait(ConstantLike):
         return 0
     if op.name not in DIVISIONS:
@@ -74,7 +74,7 @@ class Work:
 
 
 def count_work(module: ModuleOp, launch: Launch, values: Sequence[Any], shared_bytes: int = 0) -> Work:
-    """What one launch does; it writes into the arrays.
+    """Runs one launch, which writes into the arrays, and returns its work.
 
     values  the kernel's arguments: arrays, and numbers
     raises  what the executor raises
@@ -99,7 +99,7 @@ class _Bytes(Watcher):
 
 
 def _lanes(everyone: int, active: Any, threads: int, blocks: int) -> int:
-    """How many lanes a mask stands for."""
+    """How many lanes a mask selects."""
     if active is None:
         return everyone
     rows, columns = active.shape
@@ -107,7 +107,7 @@ def _lanes(everyone: int, active: Any, threads: int, blocks: int) -> int:
 
 
 class _CountedScope(Scope):
-    """Puts a step before those of each block, which counts them."""
+    """Inserts a step that counts before the steps of each block."""
 
     def __init__(self, compiler: Compiler, work: Work) -> None:
         super().__init__(compiler)
@@ -127,7 +127,7 @@ class _CountedScope(Scope):
 
 @dataclass
 class _CountedCompiler(Compiler):
-    """Counts in functions too, and runs equal calls again."""
+    """Counts in called functions too, and runs equal calls again."""
 
     work: Work | None = None
 

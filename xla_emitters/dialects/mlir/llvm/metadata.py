@@ -6,7 +6,7 @@
     llvm.func @f() {...} loc(fused<#llvm.di_subprogram<id = distinct[0]<>, ..., name = "f">>["f.hlo":1:1])
 
 Metadata does not change results: accesses in different alias scopes do not overlap, and a loop annotation is a hint for LLVM's optimiser.
-A function whose location has a subprogram is compiled with line information. Of debug information only what that needs is here.
+A function whose location has a subprogram is compiled with line information; other debug information is not supported.
 Parameters have MLIR's names; a table has the syntax of each.
 Source: MLIR 22, LLVM dialect, as `mlir-opt` reads and prints it.
 """
@@ -101,7 +101,7 @@ def _unpacked(name: str, parameters: Sequence[Attribute]) -> ParametrizedAttribu
 
 
 def _by_name(self: ParametrizedAttribute) -> tuple[Any, ...]:
-    """As pickle is to write it."""
+    """Pickles the attribute by its name and parameters."""
     return _unpacked, (self.name, tuple(self.parameters))
 
 
