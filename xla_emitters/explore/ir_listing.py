@@ -56,8 +56,8 @@ _ARITHMETIC = re.compile(
 )
 # Two parts of a complex number in memory.
 _PAIR = re.compile(r"!llvm\.struct<\((f\d+), \1\)>|vector<2xf\d+>|complex<f\d+>")
-# The first two operands commute.
-_PRODUCT_AND_SUM = frozenset(("math.fma", "llvm.intr.fma"))
+# Of these ops of any dialect the first two operands commute.
+_PRODUCT_AND_SUM = (".fma", ".fmuladd")
 # What all threads of a warp or a block do together.
 _TOGETHER = frozenset(
     ("xla_gpu.shuffle_reduce", "xla_gpu.sync_threads", "gpu.shuffle", "gpu.barrier", "nvvm.shfl.sync", "nvvm.barrier0")
@@ -260,7 +260,7 @@ class _Values:
     def _order(self, op: Operation) -> list[SSAValue]:
         """The operands, those that commute by their keys."""
         operands = list(op.operands)
-        count = 2 if op.name in _PRODUCT_AND_SUM else len(operands) if is_commutative_type(type(op)) else 0
+        count = 2 if op.name.endswith(_PRODUCT_AND_SUM) else len(operands) if is_commutative_type(type(op)) else 0
         return [*sorted(operands[:count], key=lambda value: self.known.get(value, "")), *operands[count:]]
 
     def _block(self, block: Block, holder: str, epoch: str) -> str:

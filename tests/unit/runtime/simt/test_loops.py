@@ -108,7 +108,10 @@ def test_the_second_variable_is_the_thread_of_a_block() -> None:
     np.testing.assert_array_equal(y, x[:, ::-1])
 
 
-def test_three_variables_are_refused() -> None:
-    loop = "scf.parallel (%i, %j, %k) = (%c0, %c0, %c0) to (%n, %n, %n) step (%c1, %c1, %c1) { scf.reduce }"
-    with pytest.raises(Unsupported, match="over 3 variables"):
+def test_four_variables_are_refused() -> None:
+    bounds = " ".join(
+        f"{word} ({', '.join([name] * 4)})" for word, name in (("=", "%c0"), ("to", "%n"), ("step", "%c1"))
+    )
+    loop = f"scf.parallel (%i, %j, %k, %l) {bounds} {{ scf.reduce }}"
+    with pytest.raises(Unsupported, match="over 4 variables"):
         run("%n: index", loop, n=2)
