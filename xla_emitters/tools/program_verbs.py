@@ -1,9 +1,9 @@
-"""The verbs on a program: StableHLO, with sizes that may be unknown. The file's text says that it is one.
+"""The verbs on a program: StableHLO, with sizes that may be unknown. Whether a file is a program is read from its text.
 
     xla-emitters run layer.mlir --inputs a.npz --outputs a.out.npz --inputs b.npz --outputs b.out.npz      one compilation, two runs
     xla-emitters run layer.mlir --sizes b=2,s=16                                                           inputs from the seed
 
-Each function is what the verb of its name does when `program_text` finds StableHLO in its file.
+Each function implements the verb of its name for files in which `program_text` finds StableHLO.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from xla_emitters.pipelines.programs import DynamicProgram
 
 INPUTS = "--inputs IN.npz"
-"""What verbs that run a program on arrays take in place of --sizes."""
+"""The arguments that replace --sizes in verbs that run a program on arrays."""
 _SUFFIXES = {"host": ".py", "ptx": ".ptx", "sass": ".sass"}
-"""Of files with the text of a stage that is not MLIR."""
+"""Suffix of files with the text of a stage that is not MLIR."""
 _SIZE = re.compile(r"([A-Za-z_]\w*)=(\d{1,18})")
 
 
@@ -65,9 +65,9 @@ def add_mixed_precision(parser: argparse.ArgumentParser) -> None:
 
 
 def program_text(source: str | Path) -> tuple[str, str] | None:
-    """The text of a program and its name; None for what is no StableHLO, or no text, about which the verb itself will speak.
+    """A program's text and name; None for a file that is no StableHLO or no text, which the verb reports itself.
 
-    raises  FileNotFoundError: options that are for programs say nothing about a file that is not there
+    raises  FileNotFoundError, so that the message is about the missing file and not about options of programs
     """
     from xla_emitters.stablehlo_text import is_stablehlo
 
@@ -97,7 +97,7 @@ def refuse_sizes(options: argparse.Namespace) -> None:
 def refuse(options: argparse.Namespace, **names: str) -> None:
     """raises UsageError for an option of modules that was given with a program, such as --tune
 
-    names  the others of this verb: field -> how the option is spelled
+    names  further options of this verb to refuse: field -> spelling of the option
     """
     for field, spelled in {"tune": "--tune", **names}.items():
         if getattr(options, field, None):
@@ -109,9 +109,9 @@ def refuse(options: argparse.Namespace, **names: str) -> None:
 
 
 def refuse_programs(source: str | Path, verb: str, why: str) -> None:
-    """raises Unsupported for StableHLO with a verb that takes HLO text alone
+    """raises Unsupported for StableHLO with a verb that takes HLO text only
 
-    why  it does
+    why  the reason, for the message
     """
     if found := program_text(source):
         name = found[1]
@@ -127,7 +127,7 @@ def options_file(options: argparse.Namespace) -> str:
 
 
 def sizes_given(text: str | None) -> dict[str, int]:
-    """The value of --sizes. raises UsageError for what is no list of NAME=NUMBER, and for a name that is there twice."""
+    """The value of --sizes. raises UsageError for text that is no list of NAME=NUMBER, and for a name that is given twice."""
     if text is None:
         return {}
     found: dict[str, int] = {}
@@ -150,9 +150,9 @@ def compiled(
     heat: str = "",
     line_info: bool = False,
 ) -> DynamicProgram:
-    """The program, compiled up to `stage`; None: PTX. raises UsageError for a stage that programs have not.
+    """The program, compiled up to `stage`; None: PTX. raises UsageError for a stage that programs do not have.
 
-    constants  the file for its constants; "": they stay in the program
+    constants  the file that its constants are written to; "": they stay in the program
     heat, line_info   as in `CompileOptions`
     """
     from xla_emitters.explore.programs import compile_text
@@ -162,7 +162,7 @@ def compiled(
 
     chosen = known_stage(stage, options.verb) if stage is not None else CODE_STAGES[0]
     refuse(options, fusion="--fusion")
-    mixed: str = getattr(options, "mixed_precision", "")  # `list` has no such option
+    mixed: str = getattr(options, "mixed_precision", "")  # `list` does not have this option
     wanted = CompileOptions(
         target=options.target,
         stage=chosen,
