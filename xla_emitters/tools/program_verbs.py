@@ -273,7 +273,7 @@ def explain_program(options: argparse.Namespace, text: str, name: str) -> int:
 
 
 def _explain_runtime(options: argparse.Namespace, text: str, name: str) -> int:
-    """Runs the program at the given sizes until its hot fusions have kernels for them, and prints what these gain."""
+    """Runs the program at the given sizes until its hot fusions have kernels for them, and prints the gain of each."""
     from xla_emitters.pipelines.program_heat import measure_heat
     from xla_emitters.pipelines.program_inputs import drawn_inputs
     from xla_emitters.runtime.ral.heat import HeatLimits
@@ -290,14 +290,14 @@ def _explain_runtime(options: argparse.Namespace, text: str, name: str) -> int:
 
 
 def check_program(options: argparse.Namespace, text: str, name: str) -> Verdict:
-    """Runs what every stage, or every pass, left and compares with the NumPy reference."""
+    """Runs the program at every stage, or after every pass, and compares with the NumPy reference."""
     from xla_emitters.explore.programs import check_passes, check_program, wanted_stages
 
     is_by_pass = options.stages == "passes"
     stages = [] if is_by_pass else wanted_stages(options.stages)
     program = compiled(options, text, name, record="passes" if is_by_pass else "stages")
     values = sizes_given(options.sizes)
-    if len(options.files) > 1:  # of several files, each has some of the sizes
+    if len(options.files) > 1:  # a file need not have all symbols of --sizes
         values = {symbol: value for symbol, value in values.items() if symbol in program.symbols}
     inputs = _inputs_of(options, program, values)
     limit = max_iterations(options, "check")
@@ -307,7 +307,7 @@ def check_program(options: argparse.Namespace, text: str, name: str) -> Verdict:
 
 
 def _inputs_of(options: argparse.Namespace, program: DynamicProgram, values: Mapping[str, int]) -> Sequence[Array]:
-    """The arrays of --inputs, or drawn ones at these sizes."""
+    """The arrays of --inputs, or random ones at these sizes."""
     from xla_emitters.pipelines.program_inputs import drawn_inputs
     from xla_emitters.runtime.arrays import load_given
 
@@ -318,7 +318,7 @@ def _inputs_of(options: argparse.Namespace, program: DynamicProgram, values: Map
 
 
 def bisect_program(options: argparse.Namespace, text: str, name: str) -> Search:
-    """Executes what every pass left, until one is wrong."""
+    """Executes the program after every pass, until one is wrong."""
     from xla_emitters.explore.program_bisect import bisect_program as bisected
 
     refuse(options, pipeline="--pipeline", blocks="--blocks")
@@ -371,7 +371,7 @@ def run_program(options: argparse.Namespace, text: str, name: str) -> int:
 
 
 def _refuse_without_gpu(options: argparse.Namespace) -> None:
-    """Says so before anything is compiled. raises UsageError with a stage, ToolError without CuPy or a device"""
+    """Checks for a GPU before anything is compiled. raises UsageError with a stage, ToolError without CuPy or a device"""
     from xla_emitters.runtime.cupy_launcher import HELP, cuda_reason_missing, device_architecture
 
     if options.stage:
@@ -428,7 +428,7 @@ def _compile_and_run(
 def _run_once(
     options: argparse.Namespace, program: DynamicProgram, given: Sequence[Array], target: str | None, stream: IO[bytes]
 ) -> dict[str, Any]:
-    """One run: results to `target`, and what was done as a row of the JSON. raises NumbersDiffer after the results are written."""
+    """Runs once, writes the results to `target`, and returns the JSON row. raises NumbersDiffer after the results are written."""
     from xla_emitters.explore.programs import reference_of
     from xla_emitters.pipelines.program_inputs import result_specs
     from xla_emitters.runtime.arrays import save_arrays
@@ -473,7 +473,7 @@ def _run_once(
 
 
 def _way(options: argparse.Namespace, program: DynamicProgram) -> str:
-    """Where and how a program ran: without a stage the fusions are run by LLVM or NumPy on the CPU, not the code that is for a GPU."""
+    """Where and how a program ran. Without a stage the fusions run on the CPU, by LLVM or NumPy, not as the code for a GPU."""
     if options.platform == "cuda":
         return "on the GPU"
     return f"on the CPU by {program.cpu.name}" if options.stage is None else f"on the CPU at stage {program.stage}"
