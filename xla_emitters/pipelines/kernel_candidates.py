@@ -114,7 +114,7 @@ def in_order_of_choice(known: Sequence[Candidate]) -> Sequence[Candidate]:
     ones, by time.
     """
     by_rule, *_ = known
-        # A candidate that is faster by less than the launch's uncertainty is not known to be faster.
+    # A candidate that is faster by less than the launch's uncertainty is not known to be faster.
     is_short = by_rule.cost.bound == "launch"
     least = by_rule.cost.time if is_short else min(each.cost.time for each in known)
 

@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _verified_text(options: argparse.Namespace) -> str:
-    """The file's text. raises its parser's errors, with the file's name; UsageError for options that only apply to the other kind of text"""
+    """The file's text. raises its parser's errors, with the file's name; UsageError for options of the other kind of text"""
     from xla_emitters.hlo_text import parse_hlo
     from xla_emitters.pipelines.kept_programs import read_text
     from xla_emitters.stablehlo_text import parse_stablehlo

@@ -122,7 +122,11 @@ class Plans:
             raise
         finally:
             if len(plan.deciding) > deciding:
-                plan.root, plan.is_recorded, plan.usable = Segment(), False, True  # the next call reads the deciding arguments first
+                plan.root, plan.is_recorded, plan.usable = (
+                    Segment(),
+                    False,
+                    True,
+                )  # the next call reads the deciding arguments first
         return results
 
     def _compile(self, plan: Plan, inputs: int) -> None:

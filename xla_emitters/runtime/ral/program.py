@@ -197,7 +197,7 @@ class LoadedProgram:
         return self._run(call, self._main), call.memory()
 
     def _record(self, recording: Recording) -> list[Array]:
-        """Runs the program and records its events. raises like `run`; Unplanned if the recording may stop, and the call cannot be repeated"""
+        """Runs the program and records its events. raises like `run`; Unplanned if it may stop and the call cannot be repeated"""
         self._recording = recording
         try:
             return self._run(recording, self._recorded_main)
