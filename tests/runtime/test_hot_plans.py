@@ -1,4 +1,4 @@
-"""Repeated calls while fusions are counted: they count, installing or removing a kernel takes effect in the next call, results are right."""
+"""Repeated calls while fusions are counted: they count, installing or removing a kernel takes effect in the next call, right results."""
 
 from __future__ import annotations
 
