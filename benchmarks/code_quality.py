@@ -3,9 +3,9 @@
     HLO -ours, target h200-> PTX ─┐
     HLO ------------XLA-----> PTX ┴─ ptxas -arch=sm_90a -> nvdisasm -> what one thread executes
 
-Both sides go through the same ptxas (12.9.86, by its wheel, which XLA is shown as CUDA_HOME: else it writes PTX that this ptxas refuses)
-and are counted alike. Trips of loops are read from the machine code where its bounds are constants; a loop whose bounds depend on data
-counts once, and `?` stands behind the number of its side. `xla_emitters.pricing.sass.py` says how branches, calls and loops count, and
+Both sides are assembled by the same ptxas (12.9.86, from its wheel, given to XLA as CUDA_HOME: otherwise XLA writes PTX that this ptxas
+refuses) and are counted alike. Trip counts are read from the machine code if loop bounds are constants; a loop whose bounds depend on data
+counts once, and `?` follows the number of its side. `xla_emitters.pricing.sass.py` documents how branches, calls and loops count, and
 what is left out.
 
 Columns: instructions that a thread executes; ratio; loads, stores and atomic updates of global memory, `4x16+1x2` being four of 16 bytes
@@ -13,8 +13,8 @@ and one of 2; registers; shared bytes of a block; spilled bytes of a thread; war
 shared bytes and threads of a block. One text stands for both sides where they agree, else `ours/XLA`. `!` marks more loads or writes
 than XLA's, narrower ones, fewer warps, or spills where XLA has none. XLA's PTX and all machine code are kept in `build/code_quality`.
 
-`--tune price` takes our kernels as the cost model chooses them. A thread then does more or less than one of XLA's, so that the ratio is
-that of what all threads execute: of our launches, and of those that we make by XLA's choice, which are XLA's.
+`--tune price` uses our kernels as the cost model chooses them. A thread then does more or less work than one of XLA's, so the ratio is
+that of all threads' instructions: of our launches, and of the launches that we make by XLA's choice, which are XLA's.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ ARCHITECTURE = "sm_90a"
 
 @dataclass(frozen=True)
 class Code:
-    """All kernels of one side: what is executed summed, registers and shared bytes the most of one, warps the fewest."""
+    """All kernels of one side: sum of executed instructions, maximum of registers and shared bytes, minimum of warps."""
 
     executed: Executed
     registers: int
@@ -100,7 +100,7 @@ class Row:
 
 
 def machine_code(texts: Sequence[str]) -> Code:
-    """Of the kernels in PTX texts, each a module of one kernel."""
+    """Counts over the kernels in PTX texts, each a module of one kernel."""
     found = [_assembled(text) for text in texts]
     parts = [executed(str(one["sass"])) for one in found]
     counters: dict[str, Counter[int]] = {
@@ -153,7 +153,7 @@ def _assembled(ptx: str) -> dict[str, int | str]:
 
 
 def ptx_of_xla(text: str) -> list[str]:
-    """XLA's PTX, a text a kernel, in the order in which it was written."""
+    """XLA's PTX, one text per kernel, in the order in which it was written."""
     key = _digest(text, description(device(TARGET)), *(version(name) for name in ("jaxlib", "jax-cuda13-pjrt")))
     path = KEPT / f"{key}.xla.json"
     if path.exists():
@@ -216,7 +216,7 @@ def measure(file: str, tune: str = "xla") -> Row | str:
 
 
 def files(beginnings: Sequence[str]) -> list[str]:
-    """Files of the corpus whose names begin so; a kind alone is all of its files."""
+    """Files of the corpus whose names have one of these prefixes; a kind alone selects all of its files."""
     every = sorted(str(path.relative_to(CORPUS)) for path in CORPUS.glob("*/*.hlo"))
     starts = tuple(start if "/" in start else f"{start}/" for start in beginnings)
     return [file for file in every if file.startswith(starts)]

@@ -33,13 +33,13 @@ def milliseconds(function: Callable[[], object]) -> tuple[float, float]:
 
 
 def cpu_seconds() -> float:
-    """Processor time of this process, all threads, and of its children: those that have ended, and LLVM, which stays."""
+    """Processor time of this process, all threads, and of its children: those that have ended, and LLVM's, which keeps running."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime + sum(map(_seconds_of, idle_processes()))
 
 
 def _seconds_of(process: int) -> float:
-    """What a process has taken so far; 0 where the system has no file that says it."""
+    """Processor time of a process so far; 0 where the system has no file for it."""
     try:
         return int(Path(f"/proc/{process}/schedstat").read_text().split()[0]) / 1e9
     except OSError:

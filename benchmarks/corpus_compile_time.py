@@ -1,4 +1,4 @@
-"""Warm compile time of the fusions of the corpus, ours against the real XLA's, and what share each of our passes has.
+"""Warm compile time of the fusions of the corpus, ours against the real XLA's, and the share of each of our passes.
 
     python -m benchmarks.corpus_compile_time                       every file of every kind
     python -m benchmarks.corpus_compile_time loop --every 10       of one kind, every tenth
@@ -102,7 +102,7 @@ def print_means(rows: list[Row]) -> None:
 
 
 def print_shares(shares: dict[str, float]) -> None:
-    """What part of our time each pass has; the rest is reading, planning, and the collector."""
+    """The share of our time of each pass; the rest is reading, planning, and the garbage collector."""
     whole = shares.pop("all")
     shares["rest"] = whole - sum(shares.values())
     rows = [

@@ -1,4 +1,4 @@
-"""What the cost model expects of 40 fusions that are bound by memory, ours and the real XLA's: `python -m benchmarks.cost`.
+"""The cost model's expectations for 40 memory-bound fusions, ours and the real XLA's: `python -m benchmarks.cost`.
 
     HLO ─ours──> PTX ─ptxas─> SASS ┐
         └─XLA──> PTX ─ptxas─> SASS ┴─ one launch, one set of accesses ─> expected time and its bound, of both
@@ -173,7 +173,7 @@ FUSIONS = (
 
 
 def priced(fusion: Fusion, *, with_xla: bool) -> tuple[KernelCost, KernelCost | None] | str:
-    """Ours, and XLA's where its launch is known; or why there is none."""
+    """The cost of ours, and of XLA's if its launch is known; or why there is none."""
     try:
         found = cost(fusion.hlo, targets=(TARGET,)).kernels
         if len(found) != 1:

@@ -1,4 +1,4 @@
-"""Speed and memory of the CPU executor at every stage, and of what surrounds it: `python -m benchmarks.executor`.
+"""Speed and memory of the CPU executor at every stage, and of the work around it: `python -m benchmarks.executor`.
 
 One fusion, all its elements. Every row is a process of its own, so that its peak memory is its own: inputs are drawn, the kernel is
 compiled as far as the stage, and the IR there is run. `draw` is the drawing of the inputs alone, `reference` their evaluation by NumPy.

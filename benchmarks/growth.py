@@ -28,7 +28,7 @@ from xla_emitters.hlo_text import parse_hlo
 
 SIZES = (10, 100, 1000, 5000)
 TO_PTX_AT_MOST = 1000
-"""Ops; beyond, the time is LLVM's."""
+"""Number of ops; above this, most of the time is LLVM's."""
 KERNELS = (25, 100, 400)
 OPS_A_KERNEL = 12
 INSTRUCTIONS = (1000, 5000, 20_000)

@@ -1,4 +1,4 @@
-"""What operations on indexing maps cost: `python -m benchmarks.indexing`.
+"""Cost of operations on indexing maps: `python -m benchmarks.indexing`.
 
 Three maps as passes meet them before they are simplified: the elements of a launch followed by their place in memory (what
 xla-flatten-tensors simplifies), the same for a shape that the grid does not fit, and a launch through two reshapes.
@@ -39,7 +39,7 @@ def offsets(shape: tuple[int, ...]) -> IndexingMap:
 
 
 def pairs() -> dict[str, tuple[str, str]]:
-    """Two maps to be composed, as text: a map that somebody holds would keep its expressions warm."""
+    """Two maps to compose, as text: an existing map object would keep its expressions cached."""
     gelu, middle, last = (6, 512, 4096), (3072, 64, 64), (24, 8192, 64)
     made = {
         "bf16[6,512,4096]": (launch(gelu, 4), offsets(gelu)),

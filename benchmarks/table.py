@@ -1,4 +1,4 @@
-"""What every benchmark prints: where and when it ran, then a table."""
+"""The output of every benchmark: where and when it ran, then a table."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
     fusion (at least 100 MB) ─tune="xla"──> kernels ─cost model─> expected time, bound, bytes under way, instructions
                              └tune="price"> kernels ─────┘
 
-Nothing here is measured on a GPU: see docs/cost_model.md. `--skinny` adds reductions of few results, which are smaller. Where a fusion is
-several kernels, times and instructions are those of all, the rest that of the slowest. `ours/XLA` is a quotient of expected times.
+Nothing here is measured on a GPU: see docs/cost_model.md. `--skinny` adds reductions with few results, which are smaller. For a fusion of
+several kernels, times and instructions are sums, the other figures those of the slowest. `ours/XLA` is a quotient of expected times.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Pair:
 
     @property
     def instructions(self) -> float:
-        """Executed by the whole grid, by price over XLA's choice."""
+        """Instructions of the whole grid, by price relative to XLA's choice."""
         by_rule, by_price = (
             sum(each.instructions * each.blocks * each.threads for each in kernels)
             for kernels in (self.by_rule, self.by_price)

@@ -1,4 +1,4 @@
-"""Programs at shapes that change, by systems that compile once and systems that compile again, on one CPU.
+"""Programs at changing shapes, by systems that compile once and systems that compile again, on one CPU.
 
     python -m benchmarks.unknown_sizes --jax PYTHON --torch PYTHON --iree PYTHON [--shapes 20]
 
@@ -126,7 +126,7 @@ def write_texts(folder: Path) -> None:
 
 
 class Ours:
-    """xla_emitters: a text, compiled when it is called first."""
+    """xla_emitters: a text, compiled at its first call."""
 
     def __init__(self, program: str, folder: Path) -> None:
         import xla_emitters as xe
@@ -214,7 +214,7 @@ CLASSES: dict[str, Callable[[str, Path], Any]] = dict(zip(SYSTEMS, (Ours, Jit, E
 
 
 def measured(system: str, program: str, folder: Path, shapes: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    """The numbers of a row, or why there are none."""
+    """The numbers of a row, or the reason why there are none."""
     drawn = [inputs_of(program, b, s) for b, s in shapes]
     start = time.perf_counter()
     try:

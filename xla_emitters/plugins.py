@@ -1,17 +1,17 @@
-"""What is added from outside this package: by a call, or by the entry points of packages that are installed.
+"""Extensions from outside this package, registered by a call or by the entry points of installed packages.
 
     # pyproject.toml of another package
     [project.entry-points."xla_emitters.plugins"]
-    strided = "strided_emitter:register"             a function without arguments; it calls xe.register_emitter and its kin
+    strided = "strided_emitter:register"             a function without arguments that calls xe.register_emitter and the like
 
     [project.entry-points."xla_emitters.functions"]
-    hypot = "my_functions:HYPOT"                     a RealFunction: the tables of functions are made when they are first imported
+    hypot = "my_functions:HYPOT"                     a RealFunction, added when the tables of functions are first imported
 
-Each room has the call that registers what it uses: `register_emitter` (emitters.emit), `register_pass` (pipelines.pass_lists),
-`register_device` (device), `register_function` (functions), `register_library_call` (dialects.hlo.custom_calls). Here is what they share:
-the entry points, the files that a cached program depends on, and whose fault an exception is.
+Each register function is in the package that uses what it registers: `register_emitter` (emitters.emit), `register_pass`
+(pipelines.pass_lists), `register_device` (device), `register_function` (functions), `register_library_call` (dialects.hlo.custom_calls).
+This file has what they share: the entry points, the files that a cached program depends on, and whose fault an exception is.
 
-Modules that only a plugin, or a fault of one, needs are imported there: every command loads this file.
+What only a plugin or a plugin's failure needs is imported inside functions: every command loads this file.
 Source: Python packaging, "Entry points specification".
 """
 
@@ -36,7 +36,7 @@ PLUGINS = "xla_emitters.plugins"
 FUNCTIONS = "xla_emitters.functions"
 _LAST_CALLS = 100
 DISABLE = "XLA_EMITTERS_DISABLE_PLUGINS"
-"""An environment variable: where it is set, no entry point is loaded."""
+"""An environment variable: if it is set, no entry point is loaded."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Plugin:
 
     kind   "emitter", "pass", "device", "function", "library call"
     name   as messages and listings show it
-    owner  the class or function that it is; None for a plain value
-    file   where that is defined; None at a Python prompt
+    owner  the registered class or function; None for a plain value
+    file   where the owner is defined; None at a Python prompt
     """
 
     kind: str
@@ -61,20 +61,20 @@ class Plugin:
 _registered: list[Plugin] = []
 _loaded: set[str] = set()
 _failed: list[XlaEmittersError] = []
-"""What stopped `load`: nothing is compiled without a plugin that somebody installed, at the second try either."""
+"""The error that stopped `load`. It is raised again on each later call: nothing compiles while an installed plugin cannot be loaded."""
 
 
 def registered() -> tuple[Plugin, ...]:
-    """All that was registered from outside, in order. Loads the entry points first."""
+    """Everything registered from outside, in order. Loads the entry points first."""
     load()
     return tuple(_registered)
 
 
 def note(kind: str, name: str, owner: Any = None, file: Path | None = None) -> None:
-    """Remembers what was registered, unless it is this package's own.
+    """Records what was registered, unless it is this package's own.
 
     owner  a class, a function, or an instance of a class from outside
-    file   for a plain value, such as a description of a device: where it is from; by default the file of the caller
+    file   for a plain value, such as a description of a device: its source file; by default the file of the caller
     """
     if owner is not None:
         found = cast(Any, owner if isinstance(owner, type | FunctionType) else type(owner))
@@ -94,20 +94,20 @@ def _calling_file() -> Path | None:
 
 
 def is_outside(owner: Any) -> bool:
-    """Whether a class or function is defined outside this package, of xDSL too."""
+    """Whether a class or function is defined outside this package and outside xDSL."""
     return str(owner.__module__).partition(".")[0] not in ("xla_emitters", "xdsl", "builtins")
 
 
 def file_of(owner: Any) -> Path | None:
-    """The file in which a class or function is defined; None where that is none."""
+    """The file in which a class or function is defined; None if it is in no file."""
     file = getattr(sys.modules.get(owner.__module__), "__file__", None)
     return Path(file) if file else None
 
 
 def sources(unregistered: Iterable[type] = ()) -> tuple[Path, ...] | None:
-    """The files of all plugins, and of the packages that they are in; None if one is in no file, as at a Python prompt.
+    """The files of all plugins and of their packages; None if a plugin is in no file, as at a Python prompt.
 
-    unregistered  classes that are used as plugins are, such as the passes of a pipeline; those of this package and of xDSL do not count
+    unregistered  classes used like plugins, such as the passes of a pipeline; classes of this package and of xDSL are ignored
     """
     found = dict[Path, None]()
     for file in (*(plugin.file for plugin in registered()), *map(file_of, filter(is_outside, unregistered))):
@@ -118,7 +118,7 @@ def sources(unregistered: Iterable[type] = ()) -> tuple[Path, ...] | None:
 
 
 def _package_of(file: Path) -> Iterator[Path]:
-    """The Python files of the outermost package around a file; the file alone where it is in none."""
+    """The Python files of the outermost package that contains a file; only the file if it is in no package."""
     top = file
     while (top.parent / "__init__.py").is_file():
         top = top.parent
@@ -147,7 +147,7 @@ def load() -> None:
 
 @contextmanager
 def _registering(what: str) -> Generator[None]:
-    """What is registered wrongly inside is the plugin's fault, at its line. raises PluginError for a UsageError"""
+    """Blames the plugin, at its line, for a wrong registration in the body. raises PluginError for a UsageError"""
     try:
         yield
     except UsageError as error:
@@ -156,7 +156,7 @@ def _registering(what: str) -> Generator[None]:
 
 
 def functions_of_entry_points(add: Callable[[Any, Path | None], None]) -> None:
-    """Calls `add` for each value of the group `xla_emitters.functions`, once, with the file that it is from.
+    """Calls `add` once for each value of the group `xla_emitters.functions`, with the value and its source file.
 
     raises  PluginError for one that cannot be imported, or that `add` refuses with a UsageError
     """
@@ -204,9 +204,9 @@ def _values_of(group: str) -> Iterator[tuple[EntryPoint, Any]]:
 
 
 def _may_have(group: str) -> bool:
-    """Whether an installed package may have entry points of the group: False only where no file on the path names it.
+    """Whether an installed package may have entry points of the group: False only if no `entry_points.txt` on the path names the group.
 
-    A look at the files: nearly every command finds none, and importlib.metadata takes longer to load than to compile a small kernel.
+    Reads the files directly: almost no command finds one, and importlib.metadata takes longer to load than a small kernel to compile.
     """
     if any(hasattr(finder, "find_distributions") for finder in sys.meta_path if finder is not PathFinder):
         return True
@@ -235,12 +235,12 @@ def _may_have(group: str) -> bool:
 
 @contextmanager
 def blamed(owner: Any, what: str) -> Generator[None]:
-    """What goes wrong inside, and is not an error of ours, is the fault of `owner`, if that is from outside.
+    """Blames `owner`, if it is from outside, for an exception in the body that is not one of our errors.
 
-    So is an exit. What is nested too deeply is the input's fault, unless the last of the calls are the plugin's.
+    An exit counts as an exception. Too deep recursion is the input's fault, unless the innermost calls are the plugin's.
 
     owner   a class or function
-    what    what it is, for the message: "emitter 'strided'"
+    what    the owner's description, for the message: "emitter 'strided'"
     raises  PluginError with the plugin's file and line
     """
     try:
@@ -254,7 +254,7 @@ def blamed(owner: Any, what: str) -> Generator[None]:
 
 
 def _recurses(owner: Any, error: RecursionError) -> bool:
-    """Whether code of the owner's file is among the last calls before the error."""
+    """Whether code of the owner's file is among the innermost calls of the error."""
     import traceback
 
     file = file_of(owner)
@@ -262,14 +262,14 @@ def _recurses(owner: Any, error: RecursionError) -> bool:
 
 
 def fault(owner: Any, what: str, message: str, error: BaseException | None = None) -> PluginError:
-    """The error for what a plugin did wrong; its place is the line of its own that was running, else where it is defined."""
+    """The error for a plugin's mistake; its place is the plugin's line that was running, else where the plugin is defined."""
     file = file_of(owner)
     at = _innermost(error.__traceback__, file) if error is not None else None
     return PluginError(f"{what}: {message}", stage="plugins", place=at or _definition(owner))
 
 
 def _innermost(frames: TracebackType | None, file: Path | None) -> Place | None:
-    """The last line, of those on the way to an error, that is in `file`; None for that: in no file of this package."""
+    """The innermost line of the traceback that is in `file`; if `file` is None, that is in no file of this package."""
     import traceback
 
     found = [
@@ -297,6 +297,6 @@ def _is_ours(file: str) -> bool:
 
 
 def refuse_double(kind: str, name: str, known: Container[str]) -> None:
-    """raises UsageError where something of that name is known already"""
+    """raises UsageError if the name is known already"""
     if name in known:
         raise UsageError(f"{kind} '{name}' is registered already", stage="plugins")

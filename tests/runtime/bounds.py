@@ -1,4 +1,4 @@
-"""Bounds by the thousand: do they hold all that a correct kernel may give, and do they catch what is wrong?
+"""Measures error bounds on thousands of chains: do they admit everything a correct kernel may return, and do they catch errors?
 
     make bounds                                                             1,000 chains of ops, seeds from 0 on
     PYTHONPATH=tests python -m runtime.bounds --first 5000 --chains 100 --kernels 10
@@ -6,7 +6,8 @@
     family     type  chains  honest alarms kernels alarms faults hidden   felt caught      % bound/error
     attention  bf16      37     876      0       4      0    148     20     53     53  100.0         3.1
 
-A chain is its seed: HLO text of blocks (dot, softmax, norms, sums, functions, or one block several times) that feed each other, and inputs.
+A chain is generated from a seed: HLO text of blocks (dot, softmax, norms, sums, functions, or one block several times) that feed each
+other, and inputs.
 
 honest   what a correct kernel may give, by an evaluator of its own (`evaluated`): each function the float64 value, rounded, and moved by as
          many ulps as its op may be off (all up, all down, at random); each sum that may go in any order in another one (reversed, in pairs,
@@ -59,9 +60,9 @@ from xla_emitters.runtime.tolerance import ulps_of
 
 TYPES = ("f32", "f16", "bf16")
 FELT = 4
-"""Faults count that move an element by more than so many times its honest error."""
+"""A fault counts if it moves an element by more than this many times the element's honest error."""
 AIMED = 4
-"""So many elements are looked at for each fault."""
+"""Number of elements that are examined for each fault."""
 WANTED = 0.99
 STAGES = "xla_gpu,llvm-dialect"
 
@@ -102,7 +103,7 @@ class Chain:
         return self.add((self.rows,), f"reduce({x}, {start}), dimensions={{1}}, to_apply={body}")
 
     def over_rows(self, x: str) -> str:
-        """A number a row, for all columns."""
+        """One number per row, broadcast to all columns."""
         return self.add((self.rows, self.columns), f"broadcast({x}), dimensions={{0}}")
 
     def mean(self, x: str) -> str:
@@ -153,7 +154,7 @@ class Chain:
         return self.whole("divide", powers, self.over_rows(self.along_rows(powers, "sum", "0")))
 
     def norm(self, x: str) -> str:
-        """Layer norm, or that of the root of mean squares."""
+        """Layer norm or RMS norm."""
         moved = self.whole("subtract", x, self.mean(x)) if self.rng.random() < 0.5 else x
         variance = self.mean(self.whole("multiply", moved, moved))
         return self.whole("multiply", moved, self.whole("rsqrt", self.whole("add", variance, self.number(0.01))))
@@ -255,10 +256,10 @@ def draw_chain(seed: int) -> Drawn:
 class Way:
     """One way in which a correct kernel may compute.
 
-    moved   by how many of its ulps a function is off: 1 all up, -1 all down, None at random, 0 not
+    moved   by how many of its ulps a function is off: 1 all up, -1 all down, None at random, 0 not at all
     order   of terms where it is open: "reversed", "pairs", "blocks", "random", "sequence"; "wide": summed in float64
-    fused   products are not rounded before they are added
-    seed    of what is random
+    fused   whether products are not rounded before they are added
+    seed    of random choices
     """
 
     moved: int | None
@@ -282,7 +283,7 @@ WAYS = (
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong, at one instruction.
+    """An error at one instruction.
 
     kind    "5 %", "term", "lane" or "swap"
     at      number of the instruction
@@ -317,7 +318,7 @@ def values_of(
     """The value of every instruction, one after the other.
 
     way  None: in float64, without any rounding
-    aim  by the value of an instruction, whether an element is better greater or less; then `way` is for what cannot choose
+    aim  value of an instruction -> per element, whether a greater or smaller value moves the result as aimed; `way` applies to the rest
     """
     rng = np.random.default_rng(way.seed if way else 0)
     shared = _chains(computation)
@@ -415,7 +416,7 @@ def _after(
 
 
 def _chosen(terms: Sequence[Array], aim: Array, rng: np.random.Generator, kind: Any) -> Array:
-    """Of a dot, for each element the order that takes it furthest; among them terms by size, which make the largest partial sums."""
+    """For each element of a dot, the order that moves it furthest; also tries terms by size, which make the largest partial sums."""
     ways = [Way(0, order, fused) for order in ("sequence", "reversed", "blocks", "random") for fused in (False, True)]
     ordered = np.sort(np.asarray(terms), axis=0)
     found = [_summed(terms, way, rng, kind) for way in ways]
@@ -425,9 +426,9 @@ def _chosen(terms: Sequence[Array], aim: Array, rng: np.random.Generator, kind: 
 
 
 def _aligned(terms: Array, aim: Array, kind: Any) -> Array:
-    """Terms in the order, each element's own, that at each step takes the one whose rounding goes furthest the way it is aimed.
+    """Terms in an order per element that takes, at each step, the term whose rounding moves furthest in the aimed direction.
 
-    Products are rounded before where that goes this way, and fused where not.
+    Products are rounded before the addition where that moves in this direction, and fused where not.
     """
     rounded = terms.astype(kind).astype(np.float64)
     given = np.where(aim * (rounded - terms) > 0, rounded, terms)
@@ -479,7 +480,7 @@ def _furthest(values: Sequence[Array], aim: Array) -> Array:
 
 
 def _without(terms: list[Array], fault: Fault | None) -> list[Array]:
-    """The terms of a sum; of one element one is missing."""
+    """The terms of a sum, without the missing one of one element."""
     if fault is None or fault.kind != "term":
         return terms
     number = fault.term % len(terms)
@@ -559,7 +560,7 @@ def aimed_at(computation: ComputationOp, exact: dict[Any, Array], place: int) ->
 
 
 def _given_back(op: HloOp, operands: Sequence[Array], slope: Array) -> list[Array]:
-    """The derivative by each operand, from that by the result."""
+    """The derivative by each operand, given the derivative by the result."""
     if isinstance(op, DotOp):
         x, y = operands
         turned = op.pairing.rhs_contracting == (1,)
@@ -593,7 +594,7 @@ def _given_back(op: HloOp, operands: Sequence[Array], slope: Array) -> list[Arra
 
 @dataclass
 class Outcome:
-    """What was found of one chain. alarms: the honest ways, and "kernel", that the bounds do not admit."""
+    """The result for one chain. `alarms`: the honest ways, and "kernel", that the bounds do not admit."""
 
     family: str
     type: str
@@ -609,7 +610,7 @@ class Outcome:
 
 
 def faults_of(computation: ComputationOp, rng: random.Random, count: int) -> list[Fault]:
-    """`count` faults of each kind that the chain can have."""
+    """`count` faults of each kind that is possible in the chain."""
     instructions = list(enumerate(computation.instructions))
     computed = [
         (at, op) for at, op in instructions
@@ -638,11 +639,11 @@ def faults_of(computation: ComputationOp, rng: random.Random, count: int) -> lis
 
 
 def examine(seed: int, kernels: int, faults: int = 1, aimed: int = AIMED) -> Outcome:
-    """Judges a chain.
+    """Examines a chain.
 
-    kernels  its kernel runs if the seed is a multiple of that; 0: not
-    faults   of each kind
-    aimed    elements that are looked at for each fault
+    kernels  its kernel runs if the seed is a multiple of this number; 0: never
+    faults   number of faults of each kind
+    aimed    elements that are examined for each fault
     """
     drawn = draw_chain(seed)
     computation = drawn.entry
@@ -711,7 +712,7 @@ def examine(seed: int, kernels: int, faults: int = 1, aimed: int = AIMED) -> Out
 
 
 def table(outcomes: Sequence[Outcome]) -> list[str]:
-    """A row a family and type, and one of all."""
+    """A row per family and type, and one for all."""
     rows = defaultdict[tuple[str, str], list[Outcome]](list)
     for outcome in outcomes:
         rows[outcome.family, outcome.type].append(outcome)

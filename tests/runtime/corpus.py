@@ -1,4 +1,4 @@
-"""The corpus: 410 fusions of JAX programs, what the real XLA did with each (`tests/corpus/xla.json`), and what is done here.
+"""The corpus: 410 fusions of JAX programs, what the real XLA did with each (`tests/corpus/xla.json`), and what we do.
 
     make corpus                                         every file, whole grids, PTX for four architectures; one row a file
     PYTHONPATH=tests python -m runtime.corpus loop/tr_ --blocks 16
@@ -7,7 +7,7 @@
 
 File, emitter, verdict on the numbers, launch, registers for each architecture.
 
-Ends with 1 when a row is not as it must be: numbers, emitter, launch, shared memory, or PTX that ptxas does not take.
+Ends with 1 if a row is wrong: numbers, emitter, launch, shared memory, or PTX that ptxas refuses.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 
 @cache
 def by_xla() -> dict[str, Any]:
-    """What XLA did: emitter, and each kernel's grid, block and bytes of shared memory; by file."""
+    """File -> what XLA did: emitter, and each kernel's grid, block and bytes of shared memory."""
     return json.loads((CORPUS / "xla.json").read_text())["files"]
 
 
 def files(*beginnings: str) -> list[str]:
-    """The files whose names begin so; all without any."""
+    """The files whose names have one of these prefixes; all files without any."""
     return [name for name in by_xla() if not beginnings or name.startswith(beginnings)]
 
 
 OTHER_LAUNCH: dict[str, str] = {}
-"""The files whose launch is not XLA's, each with the rule behind it and what it gains: at most five."""
+"""The files with a launch other than XLA's, each with the rule and the gain: at most five."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What was found of one file; `problems` is empty when all is as it must be."""
+    """The result for one file; `problems` is empty if everything is right."""
 
     file: str
     emitter: str = ""
@@ -59,14 +59,14 @@ class Row:
 
 
 def launches(program: Program) -> list[tuple[list[int], list[int], int]]:
-    """Grid, block and bytes of shared memory of each kernel, as `by_xla` has them."""
+    """Grid, block and bytes of shared memory of each kernel, in the format of `by_xla`."""
     return [(list(k.launch.grid), list(k.launch.block), k.shared_bytes) for k in program.kernels]
 
 
 def examine(name: str, *, blocks: int = 0, architectures: tuple[str, ...] = ()) -> Row:
     """Compiles a file, runs every stage of it on at most `blocks` blocks (0: all), and compares with the reference and with XLA.
 
-    The verifier after every pass, and the sanitizer, only come with all blocks: the verifier alone takes as long as the rest.
+    The verifier after every pass, and the sanitizer, run only with all blocks: the verifier alone takes as long as everything else.
     """
     path, theirs = CORPUS / name, by_xla()[name]
     try:
@@ -90,7 +90,7 @@ def examine(name: str, *, blocks: int = 0, architectures: tuple[str, ...] = ()) 
 
 
 def assembled(path: Path, architecture: str, problems: list[str]) -> int:
-    """The most registers that a kernel takes there; spills are problems."""
+    """The largest number of registers of a kernel on that architecture; spills are added to `problems`."""
     most = 0
     for entry in assemble(compile(path, target=architecture, record="none").code, architecture).entries:
         most = max(most, entry.registers)

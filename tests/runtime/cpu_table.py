@@ -77,7 +77,7 @@ def row(program: Program, jitted: Any) -> tuple[float, str]:
 
 
 def large_row(program: Program, sizes: Mapping[str, int], jitted: Any) -> tuple[float, str]:
-    """As `row`, at these sizes."""
+    """Like `row`, at these sizes."""
     jax: Any = import_module("jax")
     inputs = program.inputs(sizes)
     ours = compiled(program, "auto", inputs)
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _is_wide(program: Program) -> bool:
-    """Whether a program has arguments of 64 bits, which JAX takes only when it is told to."""
+    """Whether a program has 64-bit arguments, which JAX accepts only with x64 enabled."""
     return any(np.asarray(array).dtype.itemsize >= 8 for array in program.inputs(program.case.sizes[-1]))
 
 

@@ -1,10 +1,10 @@
-"""Texts made wrong in the ways that people and disks make them wrong: cut, flipped, swapped, out of proportion.
+"""Damages texts as people and disks do: cut, flipped, swapped, with huge numbers.
 
     damaged(text, seed)   ->  (what was done, the text as bytes)
 
-A seed says everything. Where a text is made of words (names, numbers, shapes) the words are what is damaged, so that many results
-get past the lexer and the damage shows where it is hardest to see: in shapes that no longer fit, in names that mean something else. What is
-changed in every place alike (`_everywhere`) mostly leaves a text that is whole, and means something that nobody thought of.
+A seed determines everything. In texts made of words (names, numbers, shapes) the words are damaged, so that many results
+get past the lexer and the damage takes effect where it is hardest to see: in shapes that no longer fit, in names that mean something else.
+A change of every occurrence (`_everywhere`) usually leaves a valid text with an unexpected meaning.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def repeat_line(rng: random.Random, text: str) -> str:
 
 
 def _replace(rng: random.Random, text: str, pattern: re.Pattern[str], by: Callable[[list[str]], str]) -> str:
-    """One match of `pattern` becomes what `by` makes of all of them."""
+    """Replaces one match of `pattern` by what `by` makes of all matches."""
     found = list(pattern.finditer(text))
     if not found:
         return text
@@ -63,7 +63,7 @@ def _replace(rng: random.Random, text: str, pattern: re.Pattern[str], by: Callab
 
 
 def _replace_everywhere(rng: random.Random, text: str, pattern: re.Pattern[str], others: tuple[str, ...]) -> str:
-    """One of the texts that match `pattern` becomes one of `others` wherever it stands."""
+    """Replaces one of the texts that match `pattern` by one of `others`, at every occurrence."""
     found = sorted(set(pattern.findall(text)))
     if not found:
         return text
@@ -72,7 +72,7 @@ def _replace_everywhere(rng: random.Random, text: str, pattern: re.Pattern[str],
 
 
 def swap_words(rng: random.Random, text: str) -> str:
-    """A word that stands somewhere else in the text."""
+    """Replaces a word by another word of the text."""
     return _replace(rng, text, _WORD, rng.choice)
 
 
@@ -114,7 +114,7 @@ def drop_word(rng: random.Random, text: str) -> str:
 
 
 def nest(rng: random.Random, text: str) -> str:
-    """Brackets inside brackets, deeper than any recursion goes."""
+    """Nests brackets deeper than any recursion can go."""
     opening = rng.choice("({[<")
     at = rng.randrange(len(text) + 1)
     return text[:at] + opening * rng.choice((10, 1000, 100_000)) + text[at:]
@@ -143,7 +143,7 @@ def flip_bytes(rng: random.Random, text: str) -> bytes:
 
 
 def flipped(rng: random.Random, whole: bytes) -> bytes:
-    """Some bits of `whole` are other ones."""
+    """Flips some bits of `whole`."""
     data = bytearray(whole)
     for _ in range(rng.choice((1, 1, 1, 3, 30))):
         data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
@@ -156,20 +156,20 @@ def noise(rng: random.Random, text: str) -> bytes:
 
 Damage = Callable[[random.Random, str], str | bytes]
 
-# Those of words and shapes come often: they get furthest.
+# Damages of words and shapes are frequent: they get furthest.
 DAMAGES: tuple[Damage, ...] = (
     cut, drop_line, repeat_line, swap_words, swap_words, swap_shapes, swap_shapes, swap_names, swap_names, other_opcode, other_opcode,
     other_type_everywhere, other_type_everywhere, other_number_everywhere, other_number_everywhere, strange_word, strange_number,
     strange_number, insert_word, drop_word, nest, other_line_ends, several, several_everywhere, several_everywhere, flip_bytes, noise,
 )  # fmt: skip
-# Those that leave most texts whole, so that what stands behind the parser sees them.
+# Damages that leave most texts valid, so that the code after the parser sees them.
 QUIET: tuple[Damage, ...] = (
     swap_shapes, swap_names, other_opcode, other_type_everywhere, other_number_everywhere, strange_number, several_everywhere,
 )  # fmt: skip
 
 
 def damaged(text: str, seed: int, damages: tuple[Damage, ...] = DAMAGES) -> tuple[str, bytes]:
-    """The name of what was done, and the result."""
+    """The name of the damage, and the result."""
     rng = random.Random(seed)
     damage = rng.choice(damages)
     result = damage(rng, text)

@@ -1,10 +1,10 @@
-"""Is the PTX of the corpus what it was? `tests/corpus/ptx.sha256` holds one digest for each file. A change that only
+"""Checks that the PTX of the corpus is unchanged: `tests/corpus/ptx.sha256` has one digest per file. A change that only
 moves code keeps all of them.
 
     make digests                    compares; prints the files whose PTX is another, and ends with 1 if there are any
     make digests DIGESTS=--write    records the digests of this tree
 
-The file names the LLVM that made the PTX: another one prints other text for the same module, so nothing is compared then.
+The file names the LLVM that made the PTX: another version prints other text for the same module, so nothing is compared then.
 """
 
 from __future__ import annotations

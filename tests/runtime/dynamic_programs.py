@@ -3,9 +3,9 @@
     python tests/runtime/dynamic_programs.py            in an environment with jax 0.10.2: writes NAME.mlir and NAME.npz of all
     python tests/runtime/dynamic_programs.py rope ...   of these
 
-As `stablehlo_programs`, whose `Case` says what a program takes; here are the kinds of programs that users export: masks and positions made
-of sizes, 2*b, s+1, s//2, concatenations of unknown sizes, loops of unknown length, a decoder, convolutional nets, gathers and scatters,
-integers, booleans, narrow and wide floats, sizes 0 and 1. The functions are ours.
+Like `stablehlo_programs`, whose `Case` documents the fields. These are the kinds of programs that users export: masks and positions
+computed from sizes, 2*b, s+1, s//2, concatenations of unknown sizes, loops of unknown length, a decoder, convolutional nets, gathers and
+scatters, integers, booleans, narrow and wide floats, sizes 0 and 1. The functions are ours.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ CASES: dict[str, Case] = {
 
 
 def inputs_of(name: str, sizes: Mapping[str, int]) -> list[Any]:
-    """The arrays of a run, as `stablehlo_programs.inputs_of`."""
+    """The arrays of a run, like `stablehlo_programs.inputs_of`."""
     from runtime.stablehlo_programs import inputs_of as drawn
 
     return drawn(name, sizes, CASES[name])
@@ -288,5 +288,5 @@ if __name__ == "__main__":
     for each in sys.argv[1:] or CASES:
         try:
             write_case(CORPUS, each, CASES[each], made[each])
-        except Exception as error:  # the others are written
+        except Exception as error:  # the other programs are still written
             print(f"{each}: {type(error).__name__}: {error}", file=sys.stderr)

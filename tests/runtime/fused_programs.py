@@ -1,4 +1,4 @@
-"""The programs of tests/corpus/fusions: JAX functions with symbolic sizes of which is known how many kernels they should be.
+"""The programs of tests/corpus/fusions: JAX functions with symbolic sizes, for which the right number of kernels is known.
 
     python tests/runtime/fused_programs.py            in an environment with jax 0.10.2: writes NAME.mlir of all
 

@@ -1,4 +1,4 @@
-"""Random fusions of everything that the loop emitter takes, with inputs that hold the values which code gets wrong.
+"""Random fusions of everything that the loop emitter supports, with inputs that include the values which code gets wrong.
 
     draw_fusion(7)  ->  HloModule fuzz_7                                    inputs: s16[3,5] with -32768, 32767, 0, -1 ... among them
                         fused {
@@ -11,9 +11,9 @@
                         }
                         ENTRY main { ... fusion(%p0), kind=kLoop, calls=fused }
 
-The ops are those of the dialect's own tables, so an op that is added there is drawn from then on. A seed says everything about a fusion.
+The ops are those of the dialect's own tables, so an op that is added there is drawn from then on. A seed determines the fusion.
 
-What the reference can judge limits what is drawn. A value carries how it was made:
+What is drawn is limited by what the reference can judge. A value records how it was made:
 
     BITS   every bit is determined: parameters, constants, whatever moves them     may become other bits (bitcast-convert, total order)
     EXACT  determined but for the payload of NaN: + - * / and the like             may become anything else
@@ -45,11 +45,11 @@ BITS, EXACT, ROUGH = range(3)
 TYPES = tuple(row for row in DTYPES if row.name not in ("s1", "u1") and row.name[:2] != "f6")
 COMMON = tuple(dtype(name) for name in "pred s8 u8 s16 s32 u32 s64 u64 f16 bf16 f32 f64 c64".split())
 KEEPS_ORDER = ("add", "subtract", "multiply", "maximum", "minimum", "negate")
-# What is done to the parts of complex numbers one by one, or as the reference does it; the rest is within some ulps of the modulus.
+# Functions that are applied to the parts of complex numbers separately, or as in the reference; others are within ulps of the modulus.
 EXACT_OF_COMPLEX = ("add", "subtract", "multiply", "maximum", "minimum", "clamp", "negate", "real", "imag")
-# On t4 a result of so many elements fills the chip: from there on a thread computes several.
+# On t4 a result of this many elements fills the chip: from there on a thread computes several.
 UNROLLED = 40_960
-# What joins arrays or puts holes into one makes no more of arrays that have more elements.
+# Ops that join or dilate arrays are not applied to arrays with more elements.
 LARGEST = 45_000
 
 
@@ -57,7 +57,7 @@ LARGEST = 45_000
 class Fusion:
     """HLO text, and arrays for ENTRY's parameters.
 
-    kind       what was drawn: "loop", or the hero that was aimed at
+    kind       what was drawn: "loop", or the intended hero
     """
 
     text: str
@@ -69,7 +69,7 @@ class Fusion:
 class Value:
     """An instruction of the fusion that others may use.
 
-    of_tuple  the type in HLO's spelling, where it is a tuple: nothing but a root or get-tuple-element may use it
+    of_tuple  the type in HLO's spelling if it is a tuple: only a root or get-tuple-element may use it
     """
 
     name: str
@@ -108,7 +108,7 @@ def draw_fusion(seed: int, unrolled: bool | None = None) -> Fusion:
 
 
 def draw_dims(rng: random.Random, unrolled: bool) -> tuple[int, ...]:
-    """Rank 0 to 5, sizes often 1, sometimes 0, odd ones, powers of two and what lies beside them."""
+    """Rank 0 to 5, sizes often 1, sometimes 0, odd ones, powers of two and their neighbours."""
     if not unrolled:
         sizes = (1, 1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 33, 64, 129, 257)
         dims = [rng.choice(sizes) for _ in range(rng.choice((0, 1, 1, 2, 2, 2, 3, 3, 4, 5)))]
@@ -132,7 +132,7 @@ def draw_dims(rng: random.Random, unrolled: bool) -> tuple[int, ...]:
 
 
 def draw_order(rng: random.Random, rank: int) -> tuple[int, ...]:
-    """Mostly the default layout, which is written as nothing; else any."""
+    """Mostly the default layout, which is not written; else any."""
     if rank < 2 or rng.random() < 0.75:
         return ()
     order = list(range(rank))
@@ -152,7 +152,7 @@ class Drawing:
     is_tame: bool = False
     """Whether floats among the inputs are ordinary numbers only."""
     distinct: set[str] = field(default_factory=set[str])
-    """Parameters that the fusion is given an array of their own for: those that are written, or hold places."""
+    """Parameters of the fusion that need an array of their own: those that are written, or that contain indices."""
 
     # ------------------------------------------------------------------------------------------- text
 
@@ -214,7 +214,7 @@ class Drawing:
         ]
 
     def alias(self, roots: Sequence[Value]) -> str:
-        """Sometimes the result may be written over the first parameter."""
+        """Sometimes lets the result overwrite the first parameter."""
         if (
             len(roots) > 1
             or not self.parameters
@@ -225,7 +225,7 @@ class Drawing:
         return ", input_output_alias={ {}: (0, {}, may-alias) }"
 
     def choose_roots(self) -> list[Value]:
-        """Mostly the last instruction; sometimes others with as many elements beside it, unused ones first."""
+        """Mostly the last instruction; sometimes with others of as many elements, unused ones first."""
         last = self.values[-1]
         if last in self.parameters:
             last = self.add(last.type, last.dims, f"copy(%{last.name})", last.made)
@@ -238,7 +238,7 @@ class Drawing:
         others.sort(key=lambda value: value.name in self.used)
         roots = [last, *others[:count]]
         if self.rng.random() < 0.1:
-            # A result may be a parameter as it came, or the same as another result.
+            # A result may be an unchanged parameter, or equal to another result.
             roots += [value for value in self.parameters if value.elements == last.elements][:1]
         elif self.rng.random() < 0.05:
             roots.append(self.rng.choice(roots))
@@ -273,7 +273,7 @@ class Drawing:
         return value
 
     def add_constant(self, type: DType, dims: Sequence[int]) -> Value:
-        """A literal of any rank, or where it would be long, a scalar that is broadcast."""
+        """A literal of any rank, or if that would be long, a scalar that is broadcast."""
         if math.prod(dims) > 100:
             return self.filled(type, dims)
         return self.add(type, dims, f"constant({self._nested(type, dims)})", BITS)
@@ -287,7 +287,7 @@ class Drawing:
         return self.add(type, (), f"constant({draw_literal(self.rng, type)})", BITS)
 
     def partner(self, type: DType, dims: tuple[int, ...], worst: int = ROUGH) -> Value:
-        """A value of that type and shape: one that is there, a parameter, a constant, or a conversion."""
+        """A value of that type and shape: an existing one, a parameter, a constant, or a conversion."""
 
         def fits(value: Value) -> bool:
             return value.type == type and value.dims == dims and value.made <= worst
@@ -392,7 +392,7 @@ class Drawing:
             self.reinterpret_parts(x)
             return
         types = [type for type in TYPES if type.bits == x.type.bits and type.kind not in without]
-        # What a type without NaN or with several spellings of it holds is determined by its bits alone.
+        # For a type without NaN, or with several NaNs, equal values need equal bits.
         self.add(self.rng.choice(types), x.dims, f"bitcast-convert(%{x.name})", BITS)
 
     def reinterpret_parts(self, x: Value) -> None:
@@ -440,7 +440,7 @@ class Drawing:
         self.add(x.type, dims, f"bitcast(%{x.name})", x.made, draw_order(self.rng, len(dims)))
 
     def _other_shape(self, elements: int) -> list[int]:
-        """Sizes whose product is `elements`: its prime factors dealt out, some ones among them."""
+        """Random sizes with product `elements`: its prime factors distributed, and some ones."""
         if elements == 0:
             return [0] + [self.rng.choice((1, 2, 3)) for _ in range(self.rng.randrange(3))]
         dims, left = [1] * self.rng.randrange(1, 5), elements
@@ -531,7 +531,7 @@ class Drawing:
             self.add(x.type, dims, f"pad(%{x.name}, %{filler.name}), padding={'x'.join(edges)}", made)
 
     def starts(self, rank: int) -> str:
-        """As many integer scalars: constants, parameters, and what is computed; inside the array, outside, at the edges of the type."""
+        """`rank` integer scalars: constants, parameters, and computed values; inside the array, outside, at the limits of the type."""
         names = list[str]()
         for _ in range(rank):
             there = self.pick(lambda value: value.type.is_integer and value.dims == () and value.made < ROUGH)
@@ -572,11 +572,11 @@ class Drawing:
         return name
 
     def reducible(self) -> Value | None:
-        """Sums of rough numbers may be off by more than the corners of their bounds say."""
+        """A value to reduce. Sums of rough numbers may exceed the bounds that are computed from the corners."""
         return self.pick(lambda value: len(value.dims) > 0 and value.made < ROUGH and value.elements <= 1000)
 
     def combination(self, x: Value) -> tuple[Value, str]:
-        """An initial value and a computation for elements like those of `x`, combined in the order that HLO says."""
+        """An initial value and a computation for elements like those of `x`, combined in HLO's order."""
         match x.type.kind:
             case Kind.PRED:
                 opcodes = ("and", "or", "xor")
@@ -619,9 +619,9 @@ class Drawing:
             self.elements(*self.add_reduce_several(x, axes))
 
     def add_reduce_several(self, x: Value, axes: Sequence[int]) -> tuple[Value, tuple[Value, ...]]:
-        """Two arrays reduced together: the place of the greatest element, or two reductions that have nothing to do with one another.
+        """Two arrays reduced together: the index of the greatest element, or two unrelated reductions.
 
-        returns  the tuple, and values that are as its elements would be
+        returns  the tuple, and values that have the types of its elements
         """
         dims = tuple(size for axis, size in enumerate(x.dims) if axis not in axes)
         is_argmax = x.made < ROUGH and x.type.kind is not Kind.COMPLEX and self.rng.random() < 0.5
@@ -645,7 +645,7 @@ class Drawing:
         return both, parts
 
     def elements(self, both: Value, parts: Sequence[Value]) -> list[Value]:
-        """What a tuple holds, each taken out."""
+        """The elements of a tuple, each extracted."""
         return [
             self.add(part.type, part.dims, f"get-tuple-element(%{both.name}), index={i}", part.made)
             for i, part in enumerate(parts)
@@ -666,7 +666,7 @@ class Drawing:
         return self.add(type, (), f"constant({text})", BITS)
 
     def argmax_body(self, type: DType) -> str:
-        """The greater value; of equal ones, the one with the smaller number. NaN is greater than all else, so order does not matter."""
+        """The greater value; of equal ones, the one with the smaller index. NaN is greater than all others, so order does not matter."""
         name, t = f"argmax_{type.name}", type.name
         self.bodies[name] = f"""{name} {{
   %a = {t}[] parameter(0)
@@ -812,7 +812,7 @@ class Drawing:
 
 
 def window_text(window: Window) -> str:
-    """What stands between the braces of `window={...}`."""
+    """The text between the braces of `window={...}`."""
     pads = "x".join(f"{along.low}_{along.high}" for along in window.dims)
     return " ".join(
         f"{name}={pads if name == 'pad' else 'x'.join(map(str, numbers))}" for name, numbers in window.lists().items()
@@ -829,7 +829,7 @@ ORDINARY = (
 
 
 def special_values(type: DType) -> Array:
-    """The values at the edges of a type, as it holds them."""
+    """The values at the limits of a type, as the type stores them."""
     if type.kind is Kind.PRED:
         return np.array([False, True])
     if type.kind is Kind.COMPLEX:
@@ -900,7 +900,7 @@ def draw_literal(rng: random.Random, type: DType) -> str:
 
 
 def _reads(type: DType, text: str) -> bool:
-    """Not every type holds every number: some have no infinity, no NaN, no sign, no zero."""
+    """Whether the type has the number: some have no infinity, no NaN, no sign, no zero."""
     try:
         parse_hlo(f"ENTRY e {{\n  ROOT c = {type.name}[] constant({text})\n}}\n")
     except ParseError:

@@ -1,8 +1,8 @@
-"""Runs the loops that a schedule writes for one fusion: what the host computes around it in Python, the loops on the CPU.
+"""Runs the loops that a schedule writes for one fusion: the host's computations in Python, the loops on the CPU executor.
 
     run(text, emit_row_reduction_schedule1, x=..., zero=..., y=...)
 
-`text` has a function @main with one `lmhlo.fusion`; its arguments are given by name, and the ones that are written are results.
+`text` has a function @main with one `lmhlo.fusion`; its arguments are passed by name, and those that are written are results.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def run(module: ModuleOp, watchers: Sequence[Watcher] | None = None, **given: Ar
 
 
 class Host:
-    """Carries out the ops around loops.
+    """Executes the ops around loops.
 
     allocated   all bytes of temporary buffers
     """

@@ -7,9 +7,9 @@
         r0[3] is 0.25, wanted 0.5
         build/fuzz/5017.hlo
 
-A case is its seed: `hero_fuzzer.draw_case(5017)` gives text and inputs again, on every machine. Every tenth is executed after each single
-pass. A case fails by numbers, by any error, by PTX that ptxas does not take, and by taking longer than `LONGEST_SECONDS`.
-Ends with 1 if one failed.
+A case is determined by its seed: `hero_fuzzer.draw_case(5017)` returns the same text and inputs on every machine. Every tenth is executed
+after each single pass. A case fails by wrong numbers, by any error, by PTX that ptxas refuses, and by taking longer than `LONGEST_SECONDS`.
+Ends with 1 if a case failed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LONGEST_SECONDS = 180
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one case; `problems` is empty where all is right."""
+    """The result of one case; `problems` is empty if everything is right."""
 
     seed: int
     kind: str
@@ -70,7 +70,7 @@ def problems_of(fusion: Fusion, stages: str, architectures: Sequence[str], verif
 
 
 def examine(seed: int, kinds: Sequence[str], architectures: Sequence[str]) -> Outcome:
-    """Draws a case, judges it, and writes its text where it fails."""
+    """Draws a case, judges it, and writes its text if it fails."""
     began = time.monotonic()
     fusion = draw_case(seed, kinds)
     problems = list[str]()

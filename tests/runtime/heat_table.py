@@ -4,7 +4,7 @@
     python -m runtime.heat_table rope layer          of these
     python -m runtime.heat_table --kernels rope      kernels for a GPU, on the CPU executor: instructions and bytes of all threads
 
-Exit code 1 where numbers differ. On the CPU a kernel that is not faster is let go, as always; numbers are compared before that.
+Exit code 1 if numbers differ. On the CPU a kernel that is not faster is dropped, as always; numbers are compared before that.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def row_of(listed: Program, *, kernels: bool) -> tuple[str, bool]:
     listed.differences(runs)
     HotCompiler.of_process().wait()
     for spot in heat.spots:
-        spot.fastest = [None, None]  # none is let go before its numbers are compared
+        spot.fastest = [None, None]  # so that no kernel is dropped before its numbers are compared
     worst = max(listed.differences(runs))
     states = Counter(spot.what if spot.is_replaced else "kept" for spot in heat.spots)
     counted = ", ".join(f"{number} {state}" for state, number in sorted(states.items()))

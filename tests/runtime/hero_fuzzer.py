@@ -8,7 +8,7 @@
                         ROOT %v3 = s8[31,33,2] negate(%v2)
                       } ...
 
-Whether a fusion has the hero that was aimed at is for the emitters to decide; what they decline goes another way, which must be right too.
+The emitters decide whether a fusion has the intended hero; a fusion that they decline is compiled another way, which must be right too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LONGEST_CHAIN = 300
 
 @dataclass
 class HeroDrawing(Drawing):
-    """Draws one fusion of each kind; parameters that say places, for scatters, have values of their own."""
+    """Draws one fusion of each kind; parameters with indices, for scatters, have values of their own."""
 
     places: dict[str, Callable[[np.random.Generator], Array]] = field(
         default_factory=dict[str, Callable[[np.random.Generator], Array]]
@@ -57,7 +57,7 @@ class HeroDrawing(Drawing):
         return self.aliases or super().alias(roots)
 
     def sizes(self, rank: int, *, longest: bool = False) -> list[int]:
-        """Of odd arrays; `longest`: one of them long."""
+        """Sizes of odd arrays; `longest`: one of them is long."""
         dims = [self.rng.choice(SIZES) for _ in range(rank)]
         if longest and dims:
             dims[self.rng.randrange(rank)] = self.rng.choice(LONG)
@@ -72,7 +72,7 @@ class HeroDrawing(Drawing):
         return self.rng.choice(TYPES if self.rng.random() < 0.3 else COMMON)
 
     def steps_in_place(self, most: int) -> Value:
-        """Up to so many elementwise ops, casts and choices on the last value; the last of them."""
+        """Applies up to `most` elementwise ops, casts and selects to the last value; returns the last of them."""
         last = self.values[-1]
         for _ in range(self.rng.randrange(most + 1)):
             before = len(self.values)
@@ -113,7 +113,7 @@ class HeroDrawing(Drawing):
         self.parameter(self.any_type(), self.sizes(rank, longest=self.rng.random() < 0.4))
         roots = list[Value]()
         axes = self.rng.sample(range(rank), self.rng.randrange(1, rank + 1))
-        # What one thread alone reduces takes the executor long: then only what leads to a hero.
+        # The executor is slow for long reductions by one thread: then only shapes with a reduction hero are drawn.
         is_long = math.prod(self.values[0].dims[axis] for axis in axes) > LONGEST_CHAIN
         if is_long:
             axes = self.rng.choice(([0], [rank - 1], list(range(rank))))
@@ -154,7 +154,7 @@ class HeroDrawing(Drawing):
         return [self.steps_in_place(3)]
 
     def in_place_fusion(self) -> list[Value]:
-        """Updates of parameters whose buffers the results lie in; starts anywhere; the old elements often read."""
+        """Updates of parameters whose buffers contain the results; starts anywhere; the old elements are often read."""
         rank, count = self.rng.choice((1, 2, 2, 3)), self.rng.choice((1, 1, 1, 2))
         dims = self.sizes(rank)
         window = [self.rng.choice((size, self.rng.randrange(size + 1), 1 if size else 0)) for size in dims]
@@ -196,7 +196,7 @@ class HeroDrawing(Drawing):
         return x
 
     def scatter_fusion(self) -> list[Value]:
-        """Windows anywhere in the array and outside; places that collide, or that the program promises are sorted or unique."""
+        """Windows anywhere in the array and outside; indices that collide, or that are declared sorted or unique."""
         self.is_tame = self.rng.random() < 0.6
         rank = self.rng.choice((1, 2, 2, 3))
         type, dims = self.any_type(), [max(1, size) for size in self.sizes(rank)]
@@ -245,13 +245,13 @@ class HeroDrawing(Drawing):
         return [self.add(type, dims, code, ROUGH, array.minor_to_major)]
 
     def replacing(self, type: DType) -> str:
-        """A computation that gives its second operand."""
+        """A computation that returns its second operand."""
         name = f"replace_{type.name}"
         self.bodies[name] = f"{name} {{\n  %a = {type.name}[] parameter(0)\n  ROOT %b = {type.name}[] parameter(1)\n}}"
         return name
 
     def _aliases(self, arrays: Sequence[Value], count: int) -> str:
-        """Each result in the buffer of its array: that is what makes it an update in place."""
+        """Puts each result in the buffer of its array: this makes it an update in place."""
         self.distinct |= {array.name for array in arrays}
         pairs = ", ".join(
             f"{{{number if count > 1 else ''}}}: ({self.parameters.index(array)}, {{}}, may-alias)"
@@ -268,7 +268,7 @@ HEROES: Mapping[str, Callable[[HeroDrawing], list[Value]]] = {
     "scatter": HeroDrawing.scatter_fusion,
 }
 KINDS = ("loop", *HEROES)
-# Half of all are without a hero.
+# Half of all cases have no hero.
 _SHARES = {"loop": 6.0, "reduction": 2.0}
 
 

@@ -52,7 +52,7 @@ class Seen:
 
 
 def by_python(program: DynamicProgram, calls: list[Dispatch]) -> Seen:
-    """The host program by Python, which asks the runtime for the host's buffers too, as machine code does."""
+    """The host program by Python, which also calls the runtime for the host's buffers, like machine code does."""
     road = program.cpu.road
     host = without_kernels(road.host if road else program.module)
     DiscConvertMemoryMarkerPass(cpu_too=True).apply(make_context(), host)
@@ -65,7 +65,7 @@ def by_python(program: DynamicProgram, calls: list[Dispatch]) -> Seen:
 
 
 def compare(program: DynamicProgram, inputs: Sequence[Sequence[Any]]) -> list[Dispatch]:
-    """The calls of the runtime of all runs. raises AssertionError where hosts differ in a bit, a call, or what they allocate"""
+    """The runtime calls of all runs. raises AssertionError if the hosts differ in a bit, a call, or in what they allocate"""
     wanted_calls, machine = list[Dispatch](), program.llvm_host()
     log = DispatchLog(machine.ops)
     calls = log.entries
@@ -127,14 +127,14 @@ def row(program: Program) -> tuple[bool, str]:
 
 
 def with_llvm_host(program: Program) -> DynamicProgram:
-    """The program, whose calls without a plan are machine code."""
+    """The program, with machine code for calls without a plan."""
     compiled = compile_program(parse_stablehlo(program.text(), program.name), CompileOptions(record="none"))
     compiled.loaded.take_native(compiled.llvm_host().program)
     return compiled
 
 
 def repeats(program: DynamicProgram, inputs: Sequence[Any]) -> float | None:
-    """Microseconds of a repeated call; None where nothing is repeated. Donated arguments are copied in each."""
+    """Microseconds of a repeated call; None if no call is repeated. Donated arguments are copied in each call."""
     if program.loaded.plans is None:
         return None
     for _ in range(4):

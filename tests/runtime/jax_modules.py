@@ -3,7 +3,7 @@
     PYTHONPATH=tests python -m runtime.jax_modules              # all; in an environment with the extras [jax,ptxas]
     PYTHONPATH=tests python -m runtime.jax_modules softmax rnn  # these
 
-A program is rewritten only where one of its files or its recipe changed.
+A program is written again only if one of its files or its recipe changed.
 """
 
 from __future__ import annotations

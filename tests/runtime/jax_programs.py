@@ -3,7 +3,7 @@
     @program("f32[12,40]")
     def softmax(x): ...
 
-An argument is written as `modules.draw` reads it, or is a tree of such words. Each function is small enough to run in a moment on a CPU.
+An argument is written as `modules.draw` reads it, or is a tree of such words. Each function is small enough to run quickly on a CPU.
 Results that HLO leaves open (the order of equal keys in an unstable sort, NaN bits) are avoided, so that every machine must agree.
 """
 
@@ -315,7 +315,7 @@ def cond_of_trees(which, tree):
 
 @program("f32[4] 0.5..1.5", "f32[4]", "s32[] 9..9")
 def runge_kutta(position, velocity, steps):
-    """A pendulum, for as many steps as an argument says."""
+    """A pendulum; the number of steps is an argument."""
 
     def slope(state):
         return jnp.stack([state[1], -jnp.sin(state[0])])

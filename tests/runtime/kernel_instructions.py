@@ -1,11 +1,11 @@
-"""Machine code of a program's kernels beside that of the static middle, for the same fusions and sizes: instructions an element.
+"""Machine code of a program's kernels and of the static emitters', for the same fusions and sizes: instructions per element.
 
     python -m runtime.kernel_instructions                       the table, at 4096 x 1024
     python -m runtime.kernel_instructions softmax rms_norm      of these
 
 Dynamic: StableHLO with both sizes unknown (norms: an unknown number of rows), the kernels that the host launches. Static: HLO of known
-sizes. One fusion of HLO has one reduction, so the static middle makes several kernels of what is stitched here, each reading the rows
-again; they are added. What a thread executes is counted by `pricing/sass_thread` on both sides, as instructions of warps times 32.
+sizes. A fusion of HLO has one reduction, so the static emitters make several kernels of what is stitched here, each of which reads the rows
+again; they are added. `pricing/sass_thread` counts the instructions of a thread on both sides; totals are instructions of warps times 32.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TARGET = "h200"
 
 
 class Kernels(NamedTuple):
-    """What several kernels execute together.
+    """Sums over several kernels.
 
     per_element   instructions of threads, over the elements of the matrix
     widest        bytes of the widest load and store of global memory

@@ -1,11 +1,11 @@
-"""How little memory a run of a program needs in its order: each buffer lives from the first statement that uses it to the last.
+"""The least memory that a run of a program needs in its order: each buffer lives from the first statement that uses it to the last.
 
     program.memory(inputs).peak       the most bytes of buffers that the runtime has at once
     live_set(program, inputs)         the most bytes of buffers that are used before and after one moment
 
-An allocation is no use, nor is a second name of the buffer or its release. What is returned is used until the end. The host program runs
-under a trace function of Python's, which notes for each statement which buffers it names: the count does not depend on when the runtime
-makes and frees them.
+An allocation is not a use, nor is an alias of the buffer or its release. A returned buffer is in use until the end. The host program runs
+under a Python trace function, which records for each statement the buffers that it names: the count does not depend on when the runtime
+allocates and frees them.
 """
 
 from __future__ import annotations

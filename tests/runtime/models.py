@@ -27,7 +27,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "models"
 CORPUS = Path(__file__).parents[1] / "corpus" / "models"
 NAMES = ("decoder", "encoder", "resnet", "unet", "mixture")
 TOLERANCE = 2e-5
-"""In units of the largest magnitude of a result; tokens are numbers below 100, so that one that differs is above."""
+"""In units of the largest magnitude of a result; tokens are below 100, so that a single wrong token exceeds it."""
 
 
 def compiled(name: str) -> DynamicProgram:
@@ -36,7 +36,7 @@ def compiled(name: str) -> DynamicProgram:
 
 
 def runs(name: str) -> Iterator[tuple[list[Any], list[Any]]]:
-    """Of each choice of the sizes: the arguments, and JAX's results."""
+    """For each choice of the sizes: the arguments, and JAX's results."""
     with np.load(CORPUS / f"{name}.npz") as arrays:
         weights = [arrays[f"w{i}"] for i in range(sum(key.startswith("w") for key in arrays))]
         for choice in sorted({key.partition("/")[0] for key in arrays if "/" in key}):
@@ -65,7 +65,7 @@ def write(name: str) -> None:
     model = import_module("run").model(name)
     exported = model.exported()
     CORPUS.mkdir(exist_ok=True)
-    # Paths of the machine that made the text say nothing about the program.
+    # Paths of the machine that wrote the text are removed.
     text = re.sub(r'loc\("(?:/[^"]*/)?([\w.]+\.py)"', r'loc("\1"', exported.mlir_module())
     (CORPUS / f"{name}.mlir").write_text(text)
     kept = exported.module_kept_var_idx

@@ -29,17 +29,17 @@ from xla_emitters.runtime.arrays import load_arrays
 
 MODULES = Path(__file__).parents[1] / "corpus" / "modules"
 SETTINGS = {"": "Triton off", ".triton": "XLA's defaults"}
-"""What is between a program's name and `.hlo`, and how XLA was set."""
+"""The text between a program's name and `.hlo` -> the settings of XLA."""
 
 _WORDS = re.compile(r"(?P<type>\w+)\[(?P<shape>[\d,]*)\](?: (?:(?P<low>[-\d.]+)\.\.(?P<high>[-\d.]+)|(?P<word>\w+)))?")
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a program is run and judged.
+    """How a program is run and checked.
 
     inputs      a draw for each parameter of ENTRY
-    atol, rtol  what may differ from `expected`, as in `numpy.isclose`; both zero: no bit
+    atol, rtol  allowed difference from `expected`, as in `numpy.isclose`; both zero: no bit may differ
     """
 
     name: str
@@ -57,7 +57,7 @@ class Recipe:
         return MODULES / f"{self.name}.npz"
 
     def differs(self, results: Sequence[Array], specs: Sequence[ArraySpec]) -> tuple[str, ...]:
-        """What is wrong with results, a line for each that differs from the expected ones by more than it may."""
+        """What is wrong with results: a line for each that differs from the expected ones by more than allowed."""
         found: list[str] = []
         for number, (got, wanted) in enumerate(zip(results, load_arrays(self.expected, "r", specs), strict=True)):
             exact = not (self.atol or self.rtol) or wanted.dtype.kind in "biu"
@@ -80,7 +80,7 @@ def recipes() -> dict[str, Recipe]:
 
 
 def _numpys(kind: np.dtype[Any]) -> np.dtype[Any]:
-    """The type itself, or f32 for one that NumPy lacks: it holds all values of any."""
+    """The type itself, or f32 for a type that NumPy lacks: it contains all values of those types."""
     return kind if kind.isbuiltin == 1 else np.dtype(np.float32)
 
 

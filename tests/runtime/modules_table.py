@@ -1,4 +1,4 @@
-"""A row for each module of `tests/corpus/modules`: what it is made of, how many bytes it moves, and whether the numbers are right.
+"""A row for each module of `tests/corpus/modules`: its parts, how many bytes it moves, and whether the numbers are right.
 
     make modules                                          all of them; ends with 1 where one is refused or wrong
     PYTHONPATH=tests python -m runtime.modules_table softmax rnn --jobs 2
@@ -46,7 +46,7 @@ def bytes_of(spec: ArraySpec) -> int:
 
 
 def steps_in(steps: Sequence[Step]) -> Iterator[Step]:
-    """All steps, those inside loops and branches too."""
+    """All steps, including those inside loops and branches."""
     for step in steps:
         yield step
         match step:
@@ -98,7 +98,7 @@ def bytes_by_xla(computation: ComputationOp) -> int:
 
 
 def _result_bytes(op: HloOp) -> int:
-    """Bytes of the results that are used: a matrix product's workspace is none."""
+    """Bytes of the results that are used: a matrix product's workspace does not count."""
     result = op.results[0]
     users = [use.operation for use in result.uses]
     used = [user.index.value.data for user in users if isinstance(user, GetTupleElementOp)]
@@ -123,7 +123,7 @@ def row(name: str, setting: str) -> tuple[str, ...]:
         wrong = recipe.differs([results] if len(program.results) == 1 else results, program.results)
     except XlaEmittersError as error:
         return (name + setting, "", "", str(triton), "", "", "", str(by_xla), "", f"refused: {error.message}")
-    except Exception as error:  # a bug, which is to be seen in its row
+    except Exception as error:  # a bug, which is shown in its row
         return (name + setting, "", "", str(triton), "", "", "", str(by_xla), "", f"{type(error).__name__}: {error}")
     kinds = Counter(type(step) for step in steps_in(program.steps))
     numbers = (kinds[Kernel], kinds[LibraryCall], triton, kinds[Loop], kinds[Branch])

@@ -1,4 +1,4 @@
-"""What the tests do not see: seeded changes of the compiler's source, each against the tests nearest to it.
+"""Finds what the tests do not see: seeded changes of the compiler's source, each against the tests nearest to it.
 
     make mutants                                                  a sample of 300, seed 0, of all rooms
     PYTHONPATH=tests python -m runtime.mutants --count 20 --seed 3 xla_emitters/rewrite
@@ -58,7 +58,7 @@ GENERAL = (
     "tests/filecheck/emitters",
 )
 ELSEWHERE = {"narrow_floats": "tests/runtime/test_conversions.py"}
-"""Stems whose values are tested by a file that neither has the stem nor imports them."""
+"""Stems that are tested by a file that neither has the stem nor imports them."""
 TREE = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.toml")
 NOT_COPIED = shutil.ignore_patterns(".*", "__pycache__", "build", "benchmarks", "node_modules", "*.egg-info")
@@ -69,7 +69,7 @@ MEMORY_BYTES = 8 << 30
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a mutant: the test that failed and why it was run, or no test."""
+    """The result for a mutant: the test that failed and why it was run, or no test."""
 
     mutant: Mutant
     killer: str | None
@@ -97,8 +97,8 @@ def sources(tree: Path, paths: Sequence[str]) -> list[str]:
 def sample(tree: Path, files: Sequence[str], count: int, seed: int) -> list[Mutant]:
     """`count` mutants drawn from those of all `files`, or all of them, in the order of the files.
 
-    Each draws a number of its own, from the seed and its identity, and the smallest are taken: moving code changes nothing, and changing
-    some of it redraws little else.
+    Each mutant gets a number computed from the seed and its identity, and the smallest are taken: moving code does not change the sample,
+    and changing some code changes little else.
     """
     numbered = list[tuple[str, Mutant]]()
     for file in files:
@@ -387,11 +387,11 @@ def wrong_without_mutant(copy: Copy, killers: set[str]) -> list[str]:
     return sorted(killers & failed)
 
 
-# What is told ---------------------------------------------------------------------------------------------------------------
+# What is printed ------------------------------------------------------------------------------------------------------------
 
 
 def equivalents(path: Path = EQUIVALENT) -> dict[Identity, str]:
-    """Mutants that change nothing, by identity, and why."""
+    """Mutants without effect, by identity, with the reason."""
     rows = tomllib.loads(path.read_text())["equivalent"]
     return {(row["file"], row["function"], row["before"], row["after"]): row["why"] for row in rows}
 

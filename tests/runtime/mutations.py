@@ -3,10 +3,10 @@
     cmpi sge -> slt           a predicate negated                    constant 127 -> 128     an integer or float constant plus one
     addi -> subi              one operation for another              th_x * 4 -> th_x * 5    a constant in a map plus one
 
-A mutation that leaves the results of a whole grid as they were must be *proved* harmless, or the tests are blind to it:
-* what it computes depends on ids and constants only; then the whole grid is all there is to know, and it was run;
+A mutation that does not change the results of a whole grid must be *proved* harmless, or the tests are blind to it:
+* what it computes depends on ids and constants only; then running the whole grid is a proof;
 * its result is not used;
-* it is the padding of a read that is in bounds, or the start of a vector whose every element is inserted over.
+* it is the padding of a read that is in bounds, or the start of a vector that is completely overwritten by inserts.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def mutations_of(module: ModuleOp) -> list[Mutation]:
 
 
 def mutated(module: ModuleOp, mutation: Mutation) -> tuple[ModuleOp, Operation]:
-    """A copy of the module with the mutation, and the op that it changed (as it was, in the original)."""
+    """A copy of the module with the mutation, and the op that it changed (the one in the original module)."""
     copy = module.clone()
     target = list(copy.walk())[mutation.number]
     original = list(module.walk())[mutation.number]
@@ -102,7 +102,7 @@ def negate_predicate(op: Operation) -> None:
 
 
 def plus_one(value: Attribute) -> Attribute | None:
-    """The constant plus one, wrapping in its type; None for what is no number."""
+    """The constant plus one, wrapping in its type; None for an attribute that is no number."""
     if isa(value, IntegerAttr):
         type = value.type
         if isinstance(type, IntegerType) and type.width.data == 1:
@@ -190,7 +190,7 @@ BUILD: dict[ExprKind, Callable[[Expr, Expr], Expr]] = {
 
 
 def why_harmless(op: Operation) -> str | None:
-    """Why changing the result of `op` cannot matter once the whole grid gave the same results; None when nothing proves it."""
+    """Why changing the result of `op` cannot matter if the whole grid gave the same results; None if nothing proves it."""
     if not any(result.uses for result in op.results):
         return "its result is not used"
     if all(is_unused_start(use.operation, use.index, result) for result in op.results for use in result.uses):

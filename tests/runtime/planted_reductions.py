@@ -5,9 +5,9 @@
 
     seed 17  214 instructions  xla-flatten-tensors: arith.subi : i32 -> arith.addi      3 left   41 candidates   12.5 s of one core
 
-A fault changes, in what one pass leaves, every op of one name and type: another operation, or the opposite predicate (`mutations`). The
-rarest kind of op is taken for which results are wrong, so that the fault is hidden in one corner of the fusion. Not counted are parameters
-and the call of the fusion.
+A fault changes every op of one name and type in the IR after one pass: another operation, or the opposite predicate (`mutations`). The
+rarest kind of op that makes results wrong is chosen, so that the fault affects a small part of the fusion. Parameters
+and the call of the fusion are not counted.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ PASSES = ("xla-lower-xla-loops-to-scf", "xla-flatten-tensors", "xla-unswitch-loo
 COMPARES = ("arith.cmpi", "arith.cmpf")
 BLOCKS = 16
 BUDGET_SECONDS = 240.0
-"""Of the clock: others may use the machine. What is reported is the time of one core."""
+"""Wall-clock limit, since others may use the machine. The reported time is processor time."""
 LONGEST_SECONDS = 60.0
 OPTIONS = CompileOptions(target=TARGET)
 
 
 @dataclass(frozen=True)
 class Fault:
-    """After the first run of a pass on a kernel, every op of that name and type is another."""
+    """After the first run of a pass on a kernel, replaces every op of one name and type."""
 
     pass_name: str
     op: str
@@ -66,7 +66,7 @@ class Fault:
         for number, op in enumerate(list(module.walk())):
             if kind_of(op) == (self.op, self.type):
                 (negate_predicate if self.op in COMPARES else swap_operation)(op)
-                # What is there now is from the same instruction.
+                # The new op comes from the same instruction.
                 list(module.walk())[number].location = op.location
 
 
@@ -76,7 +76,7 @@ def kind_of(op: Operation) -> tuple[str, str]:
 
 @contextmanager
 def planted(fault: Fault) -> Generator[None]:
-    """Inside, the compiler has the fault."""
+    """The compiler has the fault while the body runs."""
 
     def run_wrong(module_pass: KernelPass, context: Context, module: ModuleOp, **given: Any) -> None:
         run_pass(module_pass, context, module, **given)
@@ -111,7 +111,7 @@ class Case:
 
 
 def faults_in(text: str, rng: random.Random) -> list[Fault]:
-    """The faults that there are for a fusion, the rarest ops first."""
+    """The possible faults for a fusion, the rarest ops first."""
     name, found = rng.choice(PASSES), Counter[tuple[str, str]]()
 
     def observe(passed: str, stage: str | None, module: ModuleOp) -> None:
@@ -123,7 +123,7 @@ def faults_in(text: str, rng: random.Random) -> list[Fault]:
 
 
 def draw_faulty(seed: int) -> Case | None:
-    """A fusion that is right as we compile it, and wrong with the fault; None where this seed has none."""
+    """A fusion that is right without the fault, and wrong with it; None if this seed has none."""
     try:
         text = draw_large(seed)
         if not check(text, target=TARGET, stages="llvm-dialect", blocks=BLOCKS).ok:

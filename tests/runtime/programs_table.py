@@ -32,7 +32,7 @@ from xla_emitters.stablehlo_text import parse_stablehlo
 
 LAYER = ((1, 1), (1, 7), (2, 16), (3, 33), (8, 128), (16, 512))
 REFUSED = {"routines": "lapack_spotrf_ffi"}
-"""Programs that need a library of XLA:CPU: how the message names it."""
+"""Programs that need a library of XLA:CPU -> its name in the message."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def programs() -> dict[str, Program]:
 
 
 def row(program: Program) -> tuple[bool, str]:
-    """Whether it is right, and its row."""
+    """Whether the program is right, and its row."""
     start = time.perf_counter()
     before = COMPILATIONS.made
     try:
@@ -132,7 +132,7 @@ def layer_rows(with_jax: bool) -> tuple[bool, list[str]]:
             stablehlo_programs.inputs_of("layer", {"b": b, "s": s + more}) for more in range(5 if b * s > 4000 else 25)
         ]
         program.run(stablehlo_programs.inputs_of("layer", {"b": b, "s": s + len(drawn)}))
-        for inputs in drawn:  # new shapes: this one and its neighbours, each after a call at another
+        for inputs in drawn:  # new shapes: this one and its neighbours, each after a call at another shape
             run = partial(program.run, inputs)
             start = time.process_time()
             first, results = timed(run)

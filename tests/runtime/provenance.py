@@ -1,10 +1,10 @@
-"""How much of the corpus's PTX and SASS says which HLO instruction it is from; and is the code the same as without line information?
+"""Measures how much of the corpus's PTX and SASS has an HLO instruction as source, and whether line information changes the code.
 
     make provenance                              all 410 files
     make provenance PROVENANCE="--every 10"      one file in ten
 
-Counted are instructions outside the prologue (what comes before the first instruction with a line, and of SASS what was made of
-that), without returns and, of SASS, without the padding after the last one. Ends with 1 where code differs, or where less than 90 %
+Instructions are counted outside the prologue (before the first instruction with a line, and for SASS the code made from
+that), without returns and, for SASS, without the padding after the last one. Ends with 1 if code differs, or if less than 90 %
 of a file's instructions have a source.
 """
 
@@ -32,7 +32,7 @@ _PADDING = re.compile(r"(?:NOP|EXIT|RET|BRA `\((\.L\w+)\))\b")
 
 @dataclass(frozen=True)
 class Row:
-    """One file: is the code the same, and of its instructions how many have a source."""
+    """One file: whether the code is the same, and how many of its instructions have a source."""
 
     name: str
     same_ptx: bool

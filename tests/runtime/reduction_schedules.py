@@ -81,7 +81,7 @@ def loops_of(text: str, schedule: Schedule) -> ModuleOp:
 
 
 def reduced(name: str, element: str, body: str, x: Array, init: Any, columns: str = "?") -> Array:
-    """What a schedule's loops give, from a result that is filled with ones' bits before."""
+    """The result of a schedule's loops, in a result array whose bits were all ones before."""
     dim, schedule = SCHEDULES[name]
     module = loops_of(reduction(str(dtype(element).ir_type), dim, body, columns), schedule)
     y = np.empty(x.shape[1 - dim], x.dtype)
@@ -91,7 +91,7 @@ def reduced(name: str, element: str, body: str, x: Array, init: Any, columns: st
 
 
 def whole_numbers(rows: int, columns: int, kind: Any = np.float32) -> Array:
-    """Sums of them are exact in any order."""
+    """Numbers whose sums are exact in any order."""
     return np.random.default_rng([rows, columns]).integers(-9, 10, (rows, columns)).astype(kind)
 
 

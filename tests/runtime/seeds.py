@@ -13,7 +13,7 @@ CASES = "XLA_EMITTERS_TEST_CASES"
 def seeds(in_the_suite: int, *, of_all: float = 1.0) -> range:
     """0, 1, 2 ...: `in_the_suite` of them, or where the variable is set that many.
 
-    of_all   which part of the variable's number; for a test whose cases are that much dearer
+    of_all   fraction of the variable's number, for a test with more expensive cases
     """
     wanted = os.environ.get(CASES)
     return range(in_the_suite if wanted is None else max(in_the_suite, int(int(wanted) * of_all)))

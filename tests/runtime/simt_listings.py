@@ -1,8 +1,8 @@
-"""The seed's GELU listings, whole, for a shape and a launch of one's choice.
+"""The seed's complete GELU listings, for any shape and launch.
 
     listing("scf", (2, 8, 64), threads=8)        the module's text at that stage
 
-Elided parts of the seed ("more arithmetic operations") are filled in from the neighbouring listings; the launch stands in the
+Elided parts of the seed ("more arithmetic operations") are filled in from the neighbouring listings; the launch is in the
 entry's attributes. Each thread takes 4 elements in a row: 4 * threads divides the last dimension.
 """
 

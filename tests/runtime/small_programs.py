@@ -1,4 +1,4 @@
-"""Small fusions whose grids are run whole, and yet take every turn of the road.
+"""Small fusions whose whole grids can be run, and that still exercise every kind of code.
 
 On t4 a result of 40,960 elements fills the chip, so from there on a thread takes four of them: loops, vectors and unrolling are
 exercised by grids of some 80 blocks.
@@ -55,7 +55,7 @@ ENTRY main {
 }
 """
 
-# One element a thread, an odd number of them, bytes.
+# One element per thread, an odd number of them, bytes.
 BYTES = """
 HloModule bytes
 flip {
@@ -92,7 +92,7 @@ ENTRY main {
 PROGRAMS = {"gelu": GELU, "ragged": RAGGED, "bytes": BYTES, "two_results": TWO_RESULTS}
 
 CHANGE_NOTHING = ("xla-select-fusion", "xla-remove-no-ops", "xla-unwrap-async", "xla-warn-recomputation")
-"""Passes on HLO that leave the next one as it is: nothing is chosen or warned of, and what two take out has no value in NumPy."""
+"""Passes on HLO that do not change this module: no choice or warning applies, and what two of them remove has no value in NumPy."""
 
 # Every other pass on HLO changes something of this one: a tuple goes in; a constant is an operand; no one kernel
 # makes both sums; 4,100 rows are more than one block adds up; the scattered array is wanted elsewhere; a parameter is a result; there is a

@@ -1,4 +1,4 @@
-"""One program under load: threads call it with random sizes for minutes; memory stays where it was after the first, and no number is wrong.
+"""One program under load: threads call it with random sizes for minutes; memory must not grow after the first, and no number may be wrong.
 
     python -m runtime.soak                              8 threads for 600 seconds, 100 calls a second in all, kernels for hot sizes
     python -m runtime.soak --seconds 5 --rate 400       exit code 1 for a wrong number, a buffer that is left, or memory that grows
@@ -35,7 +35,7 @@ NAME = "layer"
 THREADS = 8
 SIZES, HOT = 48, 4
 GROWTH = 0.01
-"""Of the resident set at rest after the first minute: some kernels for hot sizes may still arrive then, of about 50 KiB each."""
+"""Allowed growth of the resident set at rest after the first minute: kernels for hot sizes, about 50 KiB each, may still arrive."""
 STATUS = Path("/proc/self/status")
 
 
@@ -44,9 +44,9 @@ Row: TypeAlias = tuple[float, int, float, float, int, int]
 
 @dataclass
 class Soak:
-    """What happened.
+    """The result of a run.
 
-    calls  that ended, wrong  of them, errors  that were raised
+    calls  number of calls that ended; wrong: of those, wrong ones; errors: errors that were raised
     rows   seconds, calls, resident MiB while threads call, and at rest, live buffers, kernels
     """
 
@@ -56,7 +56,7 @@ class Soak:
     rows: list[Row] = field(default_factory=list[Any])
 
     def growth(self, settled: float) -> float:
-        """How much larger the resident set became at most, as a share, after `settled` seconds."""
+        """The largest growth of the resident set, as a fraction, after `settled` seconds."""
         later = [row[3] for row in self.rows if row[0] >= settled]
         return max(later) / later[0] - 1 if later else 0.0
 
@@ -68,7 +68,7 @@ def resident_mib() -> float:
 
 
 def trimmed_mib() -> float:
-    """The same after the collector ran, and the allocator gave back what it keeps."""
+    """The same after the garbage collector ran and the allocator returned unused memory."""
     gc.collect()
     if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
         trim(0)
@@ -96,7 +96,7 @@ class Rest:
             self._changed.notify_all()
 
     def take(self) -> None:
-        """Rests, if that is asked of the threads: each calls it between two pieces of work."""
+        """Called by each thread between two pieces of work: rests if the threads are asked to."""
         if not self._is_wanted:
             return
         with self._changed:
@@ -109,11 +109,11 @@ class Rest:
 def soak(
     seconds: float, rate: float, period: float, say: Callable[[str], None] = lambda line: None, sizes: int = SIZES
 ) -> Soak:
-    """Calls the program for so long, or until there are two rows: the first calls make machine code, which may take seconds.
+    """Calls the program for that time, or until there are two rows: the first calls make machine code, which may take seconds.
 
     rate    calls a second of all threads together, at most
     period  seconds between two rows
-    sizes   how many there are to choose from
+    sizes   number of sizes to choose from
     """
     program, cases = _program(sizes)
     tolerance, found, stop, rest = programs()[NAME].case.tolerance, Soak(), Event(), Rest(THREADS)

@@ -1,4 +1,4 @@
-"""One-place changes of Python source that change what it means, found through `ast`; the rest of the text stays as it is.
+"""One-place changes of Python source that change its meaning, found through `ast`; the rest of the text is unchanged.
 
     comparison         a < b -> a <= b, a == b -> a != b, is -> is not, in -> not in
     constant           4 -> 5 and 4 -> 3, True -> False
@@ -7,7 +7,7 @@
     dropped guard      an `if` that only leaves (return, continue, break, raise); one part of `and` or `or`; a `not`
     dropped statement  a call for its effect, a += b, an assignment to x.y, x[y] or a name that has a value already
 
-Not changed, because it does not decide what the program computes, or has tests of another kind:
+Not changed, because it does not determine what the program computes, or has tests of another kind:
 * what is raised, and every f-string: messages (and Python 3.11 does not know where the parts of an f-string are);
 * annotations, decorators, `if TYPE_CHECKING`, `__repr__`, docstrings;
 * assertions about types (isinstance, isa, `is None`), which say to pyright what is known, and `strict=` of zip.
@@ -80,7 +80,7 @@ class Mutant:
 
 
 def mutants_of(file: str, source: bytes) -> list[Mutant]:
-    """Every mutant of a file's text, in reading order. Some may not be Python: `is_python` says."""
+    """Every mutant of a file's text, in reading order. Some may not be valid Python: see `is_python`."""
     finder = _Finder(file, source)
     return sorted(finder.of(finder.tree), key=lambda m: (m.start, m.end, m.text))
 
@@ -140,7 +140,7 @@ class _Finder:
         return self.mutant(kind, self.start(node), self.end(node), text)
 
     def of(self, node: ast.AST) -> Iterator[Mutant]:
-        """The mutants of `node` and of all that is inside it."""
+        """The mutants of `node` and of everything inside it."""
         if is_excluded(node):
             return
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -168,7 +168,7 @@ class _Finder:
     def of_statement(self, node: ast.stmt) -> Iterator[Mutant]:
         match node:
             case ast.If(test=test, body=[*_, last], orelse=[]) if isinstance(last, LEAVES):
-                # What the condition names is needed below.
+                # Names that the condition assigns are needed below.
                 names = any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(test))
                 yield self.instead("dropped guard", node, self.text(test) if names else "pass")
             case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Delete():
@@ -256,7 +256,7 @@ def is_about_types(test: ast.expr) -> bool:
 
 
 def children(node: ast.AST) -> Iterator[ast.AST]:
-    """What is inside `node`, without annotations, decorators and type parameters."""
+    """The children of `node`, without annotations, decorators and type parameters."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "bases", "type_params"):
             continue
@@ -265,7 +265,7 @@ def children(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def assigned_names(node: ast.stmt) -> Iterator[ast.Name]:
-    """The names that a statement gives values, those of the statements inside it not counted."""
+    """The names that a statement assigns, without those of the statements inside it."""
     targets = list[ast.expr]()
     if isinstance(node, ast.Assign):
         targets = node.targets

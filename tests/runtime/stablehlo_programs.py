@@ -28,7 +28,7 @@ class Case:
     function  named by the attribute of `Functions`
     inputs    a spec for each: "f32[b,s,32]"; "s32[b]<7" is drawn from 0 to 6
     sizes     the choices of symbols; a static program has one, {}
-    tolerance relative to the largest expected magnitude: JAX's order of sums is another
+    tolerance relative to the largest expected magnitude: JAX adds sums in another order
     donated   numbers of the arguments whose memory JAX may take
     """
 
@@ -82,7 +82,7 @@ CASES: dict[str, Case] = {
 
 
 def specs(case: Case, sizes: Mapping[str, int]) -> list[tuple[str, tuple[int, ...], int | None]]:
-    """Of each input: the NumPy type, the shape, and the limit of what is drawn."""
+    """For each input: the NumPy type, the shape, and the limit of its values."""
     found = list[tuple[str, tuple[int, ...], int | None]]()
     for text in case.inputs:
         text, _, limit = text.partition("<")
@@ -311,7 +311,7 @@ def write_case(folder: Path, name: str, case: Case, function: Callable[..., Any]
     import jax
 
     jax.config.update("jax_enable_x64", "f64" in str(case.inputs))
-    # Paths of the machine that made the text say nothing about the program.
+    # Paths of the machine that wrote the text are removed.
     text = re.sub(r'loc\("(?:/[^"]*/)?([\w.]+\.py)"', r'loc("\1"', text_of(function, case))
     (folder / f"{name}.mlir").write_text(text)
     found = dict[str, Any]()

@@ -56,7 +56,7 @@ def texts() -> list[str]:
 def faults(
     run: Callable[[str], None], texts: Sequence[str], cases: range, damages: tuple[Damage, ...]
 ) -> list[tuple[int, str]]:
-    """(seed, what went wrong) of each case in which `run` lets out anything but an error of ours that says where."""
+    """(seed, what went wrong) of each case in which `run` raises anything but an error of ours with a place."""
     found: list[tuple[int, str]] = []
     for seed in cases:
         _, data = damaged(texts[seed % len(texts)], seed, damages)
@@ -87,7 +87,7 @@ def test_all_passes_compile_or_refuse_by_name(texts: list[str]) -> None:
 
 
 def said(words: Sequence[str | Path], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """The exit code of a command, and what it says on stderr. Nothing it raises is caught but the end of the program."""
+    """The exit code of a command, and its stderr. Only the end of the program is caught, no other exception."""
     try:
         code = main([str(word) for word in words])
     except SystemExit as stop:

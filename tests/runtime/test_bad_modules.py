@@ -1,6 +1,6 @@
 """Whole modules made wrong, and modules larger than any that XLA makes: a message that says where, or an answer within the limits.
 
-Damaged texts of `tests/corpus/modules` (`damage.py`, a seed each), custom-calls with configurations that nobody prints, and 20,000
+Damaged texts of `tests/corpus/modules` (`damage.py`, a seed each), custom-calls with unusual configurations, and 20,000
 instructions in the shapes that are hardest for passes over modules.
 """
 
@@ -29,7 +29,7 @@ from xla_emitters.runtime.inputs import draw_inputs
 
 MODULES = Path(__file__).parents[1] / "corpus" / "modules"
 SMALL = 6_000
-"""Characters of a text; the largest modules say nothing that these do not."""
+"""Limit on the characters of a text; larger modules would test nothing more."""
 SECONDS, BYTES = 15, 1 << 30
 
 
@@ -50,7 +50,7 @@ def test_damaged_modules_are_planned_or_refused(texts: list[str]) -> None:
 
 
 def test_damaged_modules_are_listed(texts: list[str]) -> None:
-    """What was read is listed: refusals are rows."""
+    """A module that can be read is listed: refusals are rows."""
 
     def run(text: str) -> None:
         list_module(parse_hlo(text, "bad"), CompileOptions())
@@ -59,7 +59,7 @@ def test_damaged_modules_are_listed(texts: list[str]) -> None:
 
 
 def test_damaged_modules_run_or_are_refused(texts: list[str]) -> None:
-    """Instruction by instruction, on drawn arrays; a loop that does not end any more is an error too."""
+    """Runs instruction by instruction, on drawn arrays; a loop that no longer ends is an error too."""
 
     def run(text: str) -> None:
         module = parse_hlo(text, "bad")
@@ -79,7 +79,7 @@ VALUES = ('"x"', "-1", "1e99", "null", "[]", "{}", "true", '"9999999999999999999
 
 
 def broken(text: str, rng: random.Random) -> str:
-    """One thing in one `backend_config` is another one, or gone."""
+    """Changes or removes one thing in one `backend_config`."""
     config = rng.choice(list(re.finditer(r"backend_config=\{[^\n]*", text)))
     pattern, by = rng.choice(((_VALUE, rng.choice(VALUES)), (_KEY, '"epilogue"'), (_KEY, '"other"'), (_PAIR, "")))
     places = list(pattern.finditer(config.group()))
@@ -115,7 +115,7 @@ def entry(*lines: str) -> str:
 
 
 def fusions(computations: int, sharing: int) -> str:
-    """Fusions one after the other, each with a computation of its own; then some that share one, each with a constant."""
+    """Fusions one after the other, each with its own computation; then some that share one, each with a constant."""
     made, lines, last = ["HloModule fusions"], list[str](), "x"
     for n in range(computations):
         made.append(
@@ -160,7 +160,7 @@ def loops(number: int, *, nested: bool) -> str:
 
 
 def calls(deep: int) -> str:
-    """A computation that calls one that calls one ..."""
+    """A chain of computations, each calling the next."""
     made = ["HloModule calls", "f.0 { p = f32[64] parameter(0)\n  ROOT n = f32[64] negate(p) }"]
     made += (
         f"f.{n} {{ p = f32[64] parameter(0)\n  c = f32[64] call(p), to_apply=f.{n - 1}\n  ROOT n = f32[64] sine(c) }}"

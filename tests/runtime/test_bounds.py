@@ -10,7 +10,7 @@ from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.runtime.reference import evaluate
 
 
-# In parts, so that several processes share them.
+# In parts, so that several processes can share them.
 @pytest.mark.parametrize("part", range(4))
 def test_honest_kernels_are_admitted(part: int) -> None:
     for seed in seeds(40)[part::4]:

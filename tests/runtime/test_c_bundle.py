@@ -42,7 +42,7 @@ TOLERANCES = {
         "mixture": 1e-5,
     },
 }
-"""Of results that are sums by a library: 8, or of narrow types 2, of their ulps at the size of the summands."""
+"""Tolerance of results that are sums by a library: 8 ulps at the size of the summands, 2 for narrow types."""
 
 
 def built(program: DynamicProgram, name: str, directory: Path) -> Path:
@@ -63,7 +63,7 @@ def built(program: DynamicProgram, name: str, directory: Path) -> Path:
 def called(
     executable: Path, program: DynamicProgram, runs: Sequence[Sequence[Array]]
 ) -> tuple[list[list[Array] | None], str]:
-    """The results of each run, None where it was refused, and all messages."""
+    """The results of each run, None for a refused one, and all messages."""
     given, made = executable.with_suffix(".in"), executable.with_suffix(".out")
     data = np.int64(len(runs)).tobytes()
     for arrays in runs:

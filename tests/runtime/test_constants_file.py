@@ -72,7 +72,7 @@ def test_another_program_s_file_and_changed_data_are_named(tmp_path: Path) -> No
 
 
 def test_a_damaged_byte_is_found(tmp_path: Path) -> None:
-    """Every byte of the data: no run computes with another constant."""
+    """For every byte of the data: no run computes with a changed constant."""
     program, path = compiled(tmp_path)
     whole = path.read_bytes()
     start = whole.index(W.tobytes())

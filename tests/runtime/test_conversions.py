@@ -1,6 +1,6 @@
 """`convert` between all real types, through the whole pipeline: every value of the types of 16 bits and fewer, samples of wider ones.
 
-One fusion a source type converts to all types. What is wanted comes from exact numbers: a value of 16 bits is a float32, which ml_dtypes
+One fusion per source type converts to all types. Expected values come from exact numbers: a value of 16 bits is a float32, which ml_dtypes
 rounds once; a sample of a wider type is a fraction, which Python rounds. On a100 all narrow floats are integer code, on h200 there are
 instructions for two of them.
 """
@@ -81,7 +81,7 @@ def check_conversions(x: Array, source: DType, wanted: Callable[[Array, DType], 
         wrong = np.flatnonzero(differing(got, exact))
         lines = [f"{row.name} of {x[k]} is {got[k]}, wanted {exact[k]}" for k in wrong[:5]]
         assert not wrong.size, "\n".join((f"{wrong.size} of {x.size} differ", *lines))
-    # Where a result shares bytes, a thread makes several elements of all results: apart from the others.
+    # If a result shares bytes, a thread computes several elements of all results: such types get a fusion of their own.
     kernels = [("a100", [row for row in others if row.bits < 8]), ("a100", [row for row in others if row.bits >= 8])]
     if source.name in INSTRUCTIONS:
         kernels.append(("h200", [row for row in others if row.kind is Kind.FLOAT and row.bits > 8]))
@@ -112,7 +112,7 @@ def limits(target: DType) -> tuple[int, int]:
 
 
 def wanted_of_narrow(x: Array, source: DType, target: DType) -> Array:
-    """Everything that 16 bits can say is a float32."""
+    """Every value of 16 bits is a float32."""
     exact = x.astype(np.float32)
     if target.kind is Kind.PRED:
         return exact != 0
@@ -220,7 +220,7 @@ def test_samples_of_a_wide_type(source: DType) -> None:
 
 
 def test_there_are_instructions_on_hopper_only() -> None:
-    """So that the two targets above are two ways."""
+    """Shows that the two targets above are two implementations."""
     text = fusion_from(dtype("f32"), [dtype(name) for name in INSTRUCTIONS], 64)
     irs = [
         str(compile(text, target=device, stage="llvm-dialect", cache=False).traces[0]["llvm-dialect"].ir)

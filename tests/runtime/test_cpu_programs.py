@@ -1,4 +1,4 @@
-"""Programs with unknown sizes as machine code of this CPU: recorded values of JAX, NumPy's values at borders, and who computes."""
+"""Programs with unknown sizes as machine code of this CPU: JAX's recorded values, NumPy's values at boundaries, and what computes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no GPU would tell, on emitted kernels: they are clean, a missing barrier is found, and each element is written once."""
+"""Errors that no GPU reports, on emitted kernels: they have none, a missing barrier is found, and each element is written once."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def ops_named(module: ModuleOp, *names: str) -> list[Operation]:
 
 @pytest.mark.parametrize("name", THROUGH_SHARED_MEMORY)
 def test_a_missing_barrier_is_found_at_every_stage(name: str) -> None:
-    """Threads in lockstep compute the right numbers without it: only the sanitizer sees that it is missing."""
+    """Threads in lockstep compute the right numbers without it: only the sanitizer finds that it is missing."""
     slots = slots_for(text_of(name))
     modules = stages_of(text_of(name))
     assert tuple(modules) == STAGES
@@ -82,7 +82,7 @@ def test_a_missing_barrier_is_found_at_every_stage(name: str) -> None:
 
 
 def test_swapped_indices_of_shared_memory_are_found() -> None:
-    """A tile of 32 by 33, of which a thread would read the transposed element: nobody wrote some of those."""
+    """A tile of 32 by 33, of which a thread would read the transposed element: some of these were never written."""
     text = text_of("transpose/epilogue_reads")
     planned, module = stages_of(text)["xla_gpu"]
     changed, slots = module.clone(), slots_for(text)
@@ -102,7 +102,7 @@ def test_swapped_indices_of_shared_memory_are_found() -> None:
 
 
 class Stores(Watcher):
-    """How often each element of each array that is written is: a store is one element, as emitted."""
+    """Counts how often each element of each written array is stored: a store is one element, as emitted."""
 
     def __init__(self) -> None:
         self.counts: dict[int, Array] = {}

@@ -1,4 +1,4 @@
-"""Programs with fusions give the bits that they gave without: tests/corpus/fusions at three shapes, and variants by sizes."""
+"""Programs with fusions give the same bits as without: tests/corpus/fusions at three shapes, and variants by sizes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_variants_by_sizes_give_the_bits_of_the_program(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["softmax", "softmax_gradient", "log_softmax", "layer_norm", "rms_norm"])
 def test_what_a_row_gave_is_read_in_its_row_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each reduction of a stitched fusion is changed in one row: of the results, that row changes and no other."""
+    """Each reduction of a stitched fusion is changed in one row: in the results, only that row changes."""
     module = fused(name, DiscFuseOnBufferPass())
     (fusion,) = (op for op in module.walk() if isinstance(op, FusionOp))
     assert fusion.kind is not None

@@ -21,9 +21,9 @@ HERO_KINDS = tuple(HEROES)
 
 
 def judge(seed: int, fusion: Fusion, stages: str = "all", architectures: tuple[str, ...] = ()) -> None:
-    """Executes the fusion at all those stages; fails where the numbers differ, or where it is refused."""
+    """Executes the fusion at all those stages; fails if the numbers differ, or if it is refused."""
     try:
-        # The verifier takes as long as all else: here it is for those that run after every pass.
+        # The verifier takes as long as everything else: it runs only for seeds that are executed after every pass.
         problems = problems_of(fusion, stages, architectures, verify=stages == "passes")
     except Exception as error:
         error.add_note(f"seed {seed}\n{fusion.text}")

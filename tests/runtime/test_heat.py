@@ -1,4 +1,4 @@
-"""Programs whose hot fusions get kernels for their sizes in the background, whole: no wrong number while they are put in, no wait, limits.
+"""Programs whose hot fusions get kernels for their sizes in the background: no wrong number when they are installed, no wait, limits.
 
 The values of all programs of the corpus with such kernels: `make heat`.
 """
@@ -237,7 +237,7 @@ def test_programs_have_the_values_that_jax_gave(name: str) -> None:
     program.differences(found)
     answered()
     for spot in heat_of(found).spots:
-        spot.fastest = [None, None]  # none is let go for its time
+        spot.fastest = [None, None]  # so that no kernel is dropped for its time
     assert max(program.differences(found)) <= program.case.tolerance
     assert sum(spot.runs for spot in heat_of(found).spots) > 0
 

@@ -1,4 +1,4 @@
-"""Ops that are loops on a CPU only, against NumPy's reference: windows with gaps and padding, updates that overlap or are outside."""
+"""Ops that are loops only on a CPU, against NumPy's reference: windows with gaps and padding, updates that overlap or are out of bounds."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_products_of_any_size_are_those_of_numpy(
         (2, 3, 0, 5),
         (2, 0, 3, 5),
         (1, 70, 70, 70),
-        # Larger than what is multiplied as it is: with few rows, with few columns, shared by threads.
+        # Larger than the limit of unpacked products: with few rows, with few columns, shared by threads.
         (2, 3, 300, 401),
         (2, 101, 2100, 2),
         (1, 260, 190, 330),

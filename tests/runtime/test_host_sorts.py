@@ -167,7 +167,7 @@ def test_the_first_by_total_order(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("kind", "k", "start"), [("FLOAT", 2, 0), ("TOTALORDER", 33, 0), ("TOTALORDER", 2, 1)])
 def test_what_is_sorted_whole(kind: str, k: int, start: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NaN has no order by FLOAT; too many elements; not the first ones."""
+    """NaN has no place in FLOAT's order; too many elements; a slice that is not at the start."""
     body = ORDER.format(direction="LT", kind=kind, t="f32")
     program, first = first_of(body, "f32", k, start, monkeypatch)
     assert first is None

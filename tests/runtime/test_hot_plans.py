@@ -1,4 +1,4 @@
-"""Repeated calls while fusions are counted: calls are counted, kernels that come and go take effect in the next call, no wrong number."""
+"""Repeated calls while fusions are counted: they count, installing or removing a kernel takes effect in the next call, right results."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_kernel_that_comes_or_goes_takes_effect_in_the_next_call(host: str, mo
     heat.replace(spot, squares(spot))
     for _ in range(2 * TIMED):
         np.testing.assert_array_equal(program(x), x * x)
-        spot.fastest = [None, None]  # it is not let go for its time
+        spot.fastest = [None, None]  # so that it is not dropped for its time
     before = len(runs)
     np.testing.assert_array_equal(program(x), x * x)
     assert len(runs) == before  # a plan with it

@@ -1,4 +1,4 @@
-"""The host program as machine code has the bits, calls and messages of that in Python. `make hosts` compares all programs."""
+"""The host program as machine code has the bits, calls and messages of the one in Python. `make hosts` compares all programs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_host_program_whose_ops_numpy_computes(monkeypatch: pytest.MonkeyPatch
 
 
 def test_ops_of_one_name_keep_their_names_where_one_of_them_goes() -> None:
-    """What passes compute in place has no call: the runtime must not take the other op of its name for it."""
+    """An op that passes compute in place has no call: the runtime must not confuse it with the other op of its name."""
     x = 'memref<4xf32, "gpu">'
     module = parse_ir(f"""func.func @main(%x: {x}, %y: {x}) {{
       lmhlo.abs %x -> %y {{name = "op.1"}} : ({x}) -> {x}
@@ -76,7 +76,7 @@ DOUBLE = """module @m { func.func public @main(%x: tensor<?x4xf32>) -> tensor<?x
 
 @pytest.mark.parametrize("rows", [0, 1, 5, SHARED_WORK // 32 + 1])
 def test_any_number_of_rows(rows: int, by_llvm: None) -> None:
-    """The largest is above the work that the runtime's threads share."""
+    """The largest number is above the limit from which the runtime's threads share work."""
     program = compiled(DOUBLE)
     x = np.random.default_rng(0).standard_normal((rows, 4), np.float32)
     np.testing.assert_array_equal(program(x), x + x)

@@ -1,4 +1,4 @@
-"""Programs whose loops have many trips become machine code as a whole: when, with what results, and which do not."""
+"""Programs with loops of many trips become machine code as a whole: when, with which results, and which programs do not."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_short_calls_add_up() -> None:
 
 
 def test_a_recording_that_reads_too_much_stops() -> None:
-    """Of the second call at the same sizes there would be a plan; it has a segment for each number of trips."""
+    """The second call at the same sizes would make a plan; it would need a segment for each number of trips."""
     program, x = compiled(), np.ones((1, 3), np.float32)
     trips(program, 2, x)
     trips(program, 1000, x)

@@ -1,4 +1,4 @@
-"""Programs of tests/corpus/loops: JAX's values on both roads of the CPU, and how many bytes loops copy, by the log of dispatches."""
+"""Programs of tests/corpus/loops: JAX's values by both branches of compilation, and how many bytes loops copy, by the log of dispatches."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ def test_an_old_value_that_is_used_later_is_not_overwritten() -> None:
 
 @pytest.mark.parametrize("name", ["cache", "cache_of_two", "scan_of_layers", "loop_in_loop", "index_from_data"])
 def test_a_loop_that_counts_copies_nothing_to_the_host(name: str) -> None:
-    """Neither its counter, nor the place of an update or a slice, which in the last one is computed from data."""
+    """Neither its counter, nor the index of an update or a slice, which in the last program is computed from data."""
     assert "d2h" not in copied(compiled(name).dispatches(inputs(name)))
 
 
 def test_a_predicate_that_data_decide_is_all_that_a_loop_copies_to_the_host() -> None:
-    """One truth value before each iteration and behind the last."""
+    """One truth value before each iteration and after the last."""
     log = compiled("ends_early").dispatches(inputs("ends_early"))
     trips, _ = compiled("ends_early")(*inputs("ends_early"))
     assert trips > 1
@@ -121,7 +121,7 @@ def test_a_predicate_that_data_decide_is_all_that_a_loop_copies_to_the_host() ->
 
 
 def test_what_every_iteration_reads_is_copied_before_the_loop() -> None:
-    """The number of trips, an argument, is copied once; a sum that decides a branch in each iteration that asks it."""
+    """The number of trips, an argument, is copied once; a sum on which a branch depends is copied in each iteration with that branch."""
     x, _ = inputs("two_choices_deep")
     for trips in (0, 1, 6):
         log = compiled("two_choices_deep").dispatches([x, np.int32(trips)])

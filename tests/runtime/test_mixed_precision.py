@@ -1,4 +1,4 @@
-"""Mixed precision of programs: which products are narrow, their values by NumPy, and that the deviation said is the true one."""
+"""Mixed precision of programs: which products are narrow, their values by NumPy, and that the reported deviation is the true one."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_the_decoder_runs_by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 SCALARS = 512
-"""Bytes of constants of one number, which live as long as the call."""
+"""Bytes of constants with equal elements, which live as long as the call."""
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -57,7 +57,7 @@ def test_a_run_takes_little_more_memory_than_its_order_needs(name: str) -> None:
 
 
 def test_layers_share_their_kernels() -> None:
-    """Two layers of an encoder do the same: of the launches, fewer than two thirds are of different kernels."""
+    """Two layers of an encoder compute the same: fewer than two thirds of the launches are of different kernels."""
     made = program("encoder")
     assert made.fused is not None
     host = HostRoad(made.name, made.fused, made.options).host
@@ -66,7 +66,7 @@ def test_layers_share_their_kernels() -> None:
 
 
 def test_a_live_set_counts_a_buffer_from_its_first_use_to_its_last() -> None:
-    """Of three products in a row two live at once: what one reads, and what it makes."""
+    """Of three products in a row two are live at once: the operand and the result of one."""
     text = """module @m {
       func.func public @main(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
         %y = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>

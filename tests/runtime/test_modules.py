@@ -1,4 +1,4 @@
-"""Whole modules that XLA:GPU optimized compute on the CPU what XLA:CPU computes.
+"""Whole modules that XLA:GPU optimized compute on the CPU the values that XLA:CPU computes.
 
 `make modules` runs all of them, here is each program once: one with Triton fusions as XLA optimizes it by default, the others with
 Triton off.
@@ -54,7 +54,7 @@ def test_there_are_sixty_programs_and_more_in_two_settings() -> None:
 
 
 def test_wrong_numbers_are_seen() -> None:
-    """One element that is off by more than the recipe admits, or one bit where it admits none."""
+    """One element with more than the allowed error, or one bit if no error is allowed."""
     for name in ("softmax", "murmur_finalizer"):
         recipe = recipes()[name]
         program = compile(recipe.text(""), stage="llvm-dialect", cache=False)

@@ -1,4 +1,4 @@
-"""The test that our tests can fail: at every stage, one-op mutations change the results, or provably change nothing."""
+"""Tests that the tests can fail: at every stage, one-op mutations change the results, or provably change nothing."""
 
 from __future__ import annotations
 

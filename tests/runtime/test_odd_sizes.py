@@ -1,4 +1,4 @@
-"""Arrays beyond 2^31 elements, and grids beyond what one row of blocks holds. Arrays of one element or none have files in `filecheck`."""
+"""Arrays of more than 2^31 elements, and grids of more blocks than one row has. Arrays of one element or none have files in `filecheck`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls at sizes that were seen are repeated without the host program: the same bits, results of their own, data that decides."""
+"""Calls at known sizes are repeated without the host program: the same bits, new result arrays, segments chosen by data."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ TURN = np.array([[0, 1], [-1, 0]], np.float32)
 
 
 def after(body: str, trips: int, x: Array) -> Array:
-    """What the loop makes of x. Of products: TURN to the power of trips + 1, whose elements are 0, 1 and -1."""
+    """The loop's result for x. For products: TURN to the power of trips + 1, whose elements are 0, 1 and -1."""
     if body == "kernels":
         return -x if max(0, trips) % 2 else x
     return np.linalg.matrix_power(x, max(0, trips) + 1)
@@ -215,7 +215,7 @@ def test_a_number_of_trips_that_is_too_large_leaves_the_others(monkeypatch: pyte
 
 
 def test_a_few_conditions_on_an_argument_keep_a_segment_for_each_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An argument with many values that takes two ways through the program is not read itself."""
+    """An argument with many values that only selects between two paths through the program is not read itself."""
     program = compiled(
         """module @m { func.func public @main(%x: tensor<?xf32>, %n: tensor<i32>) -> tensor<?xf32> {
         %five = stablehlo.constant dense<5> : tensor<i32>
@@ -283,7 +283,7 @@ def test_an_array_that_is_donated_twice_or_begins_anywhere_is_copied() -> None:
 
 
 def test_data_that_decide_after_a_donated_argument_was_written_do_not_see_it_twice() -> None:
-    """A value that is new runs the host program: on the arguments as they were."""
+    """A new value runs the host program on the unchanged arguments."""
     program = compiled(
         """module @m { func.func public @main(%x: tensor<?xf32> {tf.aliasing_output = 0 : i32}) -> (tensor<?xf32>, tensor<f32>) {
         %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -319,7 +319,7 @@ SOURCE = """def main(ctx, x):
 
 
 def test_a_buffer_that_two_segments_write_is_written_in_each_call() -> None:
-    """Both know what they write; the buffer was made before data decided."""
+    """Both know what they write; the buffer was allocated before the first read of data."""
     other = compiled(DOUBLED).loaded
     assert other.plans is not None
     kernels, steps = other.context.kernels, other.plans._steps

@@ -1,4 +1,4 @@
-"""Values on which passes of programs go wrong easily, before and after: initial values, wrap-around, padding, nested loops; and places."""
+"""Values on which passes of programs easily go wrong, before and after: initial values, wrap-around, padding, nested loops, memories."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def value_after(module: ModuleOp, inputs: list[Array], *passes: KernelPass) -> A
 )
 @pytest.mark.parametrize("shape", [(3, 4, 5), (1, 1, 1), (2, 0, 3), (0, 2, 2)])
 def test_an_initial_value_counts_once(dims: str, result: str, axes: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    """A sum from 5, of integers in floats: 5 more than NumPy's sum, whatever is reduced and however empty it is."""
+    """A sum from 5, of integers in floats: 5 more than NumPy's sum, whatever is reduced, even if it is empty."""
     module = reduction("f32", "add", "5.0", "?x?x?", dims, result)
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     found = value_after(module, [x], DiscCanonicalizeReductionPass())
@@ -102,7 +102,7 @@ def test_narrow_integers_wrap_around_as_before(
 @pytest.mark.parametrize("dilation", ["", ", lhs_dilate = [2, 3]"])
 @pytest.mark.parametrize("is_constant", [True, False])
 def test_padding_that_is_not_the_same_on_both_sides(padding: str, dilation: str, *, is_constant: bool) -> None:
-    """The value before the pass, for padding known and not known, negative too, in a dilated image too."""
+    """The value before the pass, for known and unknown padding, negative too, and in a dilated image."""
     pads = np.asarray(eval(padding), np.int32)
     constant = f'%p = hlo.constant {{name = "p"}} dense<{padding}> : tensor<2x2xi32>'
     parameter = '%p = hlo.parameter 2 {name = "p"} : tensor<2x2xi32>'
@@ -171,7 +171,7 @@ def test_what_an_inner_loop_does_not_change_leaves_both_loops(trips: int) -> Non
 
 @pytest.mark.parametrize("name", ["layer", "loop", "scan", "branches", "kernel_of_unknown_size"])
 def test_no_op_reads_from_the_other_memory(name: str) -> None:
-    """After all passes every operand is where its op wants it: shapes on the host, data where the op is."""
+    """After all passes every operand is in the memory that its op expects: shapes on the host, data where the op is."""
     module = parse_stablehlo((CORPUS / f"{name}.mlir").read_text(), name)
     for each in PASSES:
         each.apply(Context(), module)

@@ -82,7 +82,7 @@ def test_a_second_run_of_a_pass_changes_nothing(name: str) -> None:
         each.apply(Context(), module)
         if (
             each.name == "disc-placer"
-        ):  # places what it is given: on its own copies it would add none, and keep the places
+        ):  # the pass places ops itself: on its own result it would add no copies, and keep the places
             continue
         once = str(module)
         each.apply(Context(), module)
@@ -144,7 +144,7 @@ module @m {
 
 
 def test_a_bound_that_leaves_the_loop_is_still_what_the_condition_compares_with() -> None:
-    """It is carried in the slot that is its operand number in the comparison, and another integer follows it."""
+    """It is carried in the slot with its operand number in the comparison, and another integer follows it."""
     module = parse_stablehlo(BOUND_IN_SLOT_1.lstrip(), "m.mlir")
     DiscLoopInvariantPass().apply(Context(), module)
     module.verify()
@@ -211,7 +211,7 @@ SHARED_BODY = (
 
 @pytest.mark.parametrize(("first", "second"), [("e", "s"), ("s", "e")])
 def test_what_one_loop_proves_of_a_shared_body_the_other_does_not(first: str, second: str) -> None:
-    """The reshape fits in the loop that carries the array's own size, and leaves that loop alone."""
+    """The reshape fits in the loop that carries the array's own size, and is hoisted out of that loop alone."""
     module = parsed(SHARED_BODY.replace("FIRST", first).replace("SECOND", second))
     DiscLoopInvariantPass().apply(Context(), module)
     module.verify()
@@ -222,7 +222,7 @@ def test_what_one_loop_proves_of_a_shared_body_the_other_does_not(first: str, se
 
 
 def test_nothing_that_fails_leaves_a_loop_that_does_not_run() -> None:
-    """The body's reshape does not fit; the loop runs zero times."""
+    """The body's reshape does not fit; the loop runs zero times, so hoisting it would fail."""
     module = parsed(ZERO_TRIPS)
     DiscLoopInvariantPass().apply(Context(), module)
     module.verify()
@@ -232,5 +232,5 @@ def test_nothing_that_fails_leaves_a_loop_that_does_not_run() -> None:
     np.testing.assert_array_equal(same, x)
     np.testing.assert_array_equal(sizes, s)
     loop = next(op for op in module.walk() if isinstance(op, HloOp) and op.opcode == "while")
-    assert len(loop.operands) == 3  # what is carried, and x and s, which are the same in every iteration
+    assert len(loop.operands) == 3  # the carried value, and x and s, which are the same in every iteration
     assert find_computation(loop, "body").parameters[1].result.type == loop.operands[1].type

@@ -1,4 +1,4 @@
-"""Shapes that do not fit a program: each is a message that names the argument, the symbol or the op, and nothing is computed with it."""
+"""Shapes that do not fit a program: each gives a message that names the argument, the symbol or the op, and nothing is computed."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def of_corpus(name: str) -> DynamicProgram:
 
 @pytest.mark.parametrize("name", SEEDED)
 def test_no_violated_size_is_computed_with(name: str) -> None:
-    """100 drawn shapes a program: a call is made exactly where sizes are those of some symbols, and gives JAX's result shapes' ranks."""
+    """100 drawn shapes per program: a call succeeds exactly if the sizes fit some values of the symbols; its results have JAX's ranks."""
     program, random = of_corpus(name), np.random.default_rng([*name.encode()])
     before, fitting = program.counters.allocations, 0
     legal = {
@@ -252,7 +252,7 @@ def test_no_violated_size_is_computed_with(name: str) -> None:
     for _ in range(100):
         b, s = (int(size) for size in random.integers(1, 4, 2))
         shapes = [list(shape) for _, shape, _ in specs(CASES[name], {"b": b, "s": s})]
-        for _ in range(int(random.integers(0, 3))):  # one size or two become others
+        for _ in range(int(random.integers(0, 3))):  # changes up to two sizes
             shape = shapes[int(random.integers(len(shapes)))]
             if shape:
                 shape[int(random.integers(len(shape)))] = int(random.integers(0, 6))

@@ -20,7 +20,7 @@ from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 WITHOUT_VALUE = {"routines": "lapack_spotrf_ffi"}
-"""Programs with an op that has no meaning in NumPy: how the message names it."""
+"""Programs with an op that has no value in NumPy -> its name in the message."""
 
 
 @cache
@@ -79,7 +79,7 @@ def test_an_op_without_a_value_is_named_and_leaves_no_buffer(name: str) -> None:
 
 
 def test_the_first_call_at_a_shape_does_what_a_warm_one_does() -> None:
-    """As many function calls, of Python and of NumPy: nothing is compiled, solved or kept anew for a shape."""
+    """It makes as many function calls, of Python and of NumPy: nothing is compiled, solved or cached anew for a shape."""
     program = compiled("layer")
     program.run(inputs_of("layer", {"b": 2, "s": 3}))
     counts = list[int]()

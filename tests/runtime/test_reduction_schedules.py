@@ -1,4 +1,4 @@
-"""Each schedule of reductions, forced: the numbers of NumPy for any start value, at odd sizes, without a fault that the sanitizer finds."""
+"""Each schedule of reductions, forced: NumPy's values for any start value, at odd sizes, without an error of the sanitizer."""
 
 from __future__ import annotations
 

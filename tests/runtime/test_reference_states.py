@@ -1,6 +1,6 @@
-"""The real XLA's own IR, as it stands before each of its passes, run on the CPU: NumPy's numbers at every state.
+"""The real XLA's own IR, before each of its passes, run on the CPU: NumPy's numbers at every state.
 
-The launch is the one that the IR says, which must be the real one; only in the last state nothing is left that says it.
+The launch is the one in the IR, which must be the real one; only the last state does not contain it.
 """
 
 import json
@@ -67,7 +67,7 @@ def real_launch(fusion: str) -> Launch:
 
 
 def launch_for(state: State) -> Launch | None:
-    """What `execute` must be told: nothing, but for states that do not say their launch."""
+    """The launch to pass to `execute`: None, except for states that do not contain it."""
     return real_launch(state.fusion) if state.before == "ReconcileUnrealizedCasts" else None
 
 

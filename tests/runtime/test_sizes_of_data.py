@@ -1,4 +1,4 @@
-"""Sizes that a program takes from its data: set_dimension_size against NumPy's slices; what is out of range is named."""
+"""Sizes that a program reads from its data: set_dimension_size against NumPy's slices; the message names a size that is out of range."""
 
 from __future__ import annotations
 

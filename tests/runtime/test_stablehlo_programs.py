@@ -45,7 +45,7 @@ def test_its_values_are_those_of_jax(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_printed_is_read_as_the_same_program(name: str) -> None:
-    """That JAX reads, refines and runs it: `stablehlo_programs.py --run`."""
+    """JAX reads, refines and runs it in `stablehlo_programs.py --run`."""
     module = read(name)
     text = print_stablehlo(module)
     again = parse_stablehlo(text, "printed")

@@ -38,7 +38,7 @@ def fused(name: str) -> DynamicProgram:
 
 @cache
 def with_schedule(name: str, hint: int | None) -> LoadedProgram:
-    """The program with loops. hint: 1 a block a row, 2 a warp, None as the length of rows says."""
+    """The program with loops. hint: 1 a block per row, 2 a warp per row, None: by the length of rows."""
     module = fused(name).at("fused").clone()
     for fusion in (op for op in module.walk() if isinstance(op, FusionOp)):
         if hint is not None:
@@ -75,7 +75,7 @@ def test_a_row_computed_by_a_block_or_a_warp(name: str, hint: int | None, watche
 
 
 def bytes_moved(name: str, sizes: dict[str, int], stage: str = "kernels") -> float:
-    """Bytes that the kernels move, over the least possible: whole sectors of each request; what lanes read together counts once."""
+    """Bytes that the kernels move, relative to the minimum: whole sectors of each request; bytes that several lanes read count once."""
     program = compiled(name)
     arrays = program.checked(inputs_of(name, sizes, CASES[name][0]))
     counter = AccessCounter()
@@ -98,7 +98,7 @@ def compiled(name: str) -> DynamicProgram:
 @pytest.mark.parametrize("name", ["softmax", "softmax_gradient"])
 @pytest.mark.parametrize(("rows", "columns"), [(9, 512), (70, 33), (9, 501), (9, 1001), (6, 5001), (3, 4096)])
 def test_rows_that_fit_are_read_once(name: str, rows: int, columns: int) -> None:
-    """Of any length: where vectors do not divide it, rows are copied as one run."""
+    """For any length: if vectors do not divide it, rows are copied as one range."""
     assert bytes_moved(name, {"b": rows, "s": columns}) <= 1.05
 
 

@@ -1,4 +1,4 @@
-"""xDSL's own `xdsl-opt` sees our dialects and passes: nothing but the installed entry point says that we exist."""
+"""xDSL's own `xdsl-opt` finds our dialects and passes by the installed entry point alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_entry_point_is_installed() -> None:
 
 
 def test_dialects_and_passes_are_there() -> None:
-    """In the place of xDSL's where both have one; every factory makes what it is called."""
+    """They take precedence over xDSL's of the same name; every factory makes the pass of its name."""
     everything = Universe.get_multiverse()
     for name, factory in {**ADDED_DIALECTS, **REPLACED_DIALECTS}.items():
         assert everything.all_dialects[name]() is factory()

@@ -1,18 +1,18 @@
-"""Which pass made the numbers wrong? The first kernel, stage and pass, the op that it changed, the first wrong element and its thread.
+"""Finds the pass that made the numbers wrong: first kernel, stage and pass, the op that it changed, the first wrong element, its thread.
 
     bisect("gelu.hlo", blocks=16)
       kernel fusion      hlo ... inlined  right     executed at the ends of stages, as `check` does
                          flat             wrong  -> the 6 passes between: binary search, each probe one execution
-      xla-flatten-tensors (pass 12 of 40)           the first after which results are not the bits of the stage before
+      xla-flatten-tensors (pass 12 of 40)           the first pass after which results differ from the bits of the stage before
 
-At every probe the kernel runs on the arrays that reach it and its results must be the bits of the last right probe, or, behind a pass of
-`check.TOLERANT`, within the bounds of the reference; a race, or a read of what was not written, is as wrong as a number. Ends of stages,
-and both sides of passes that may change bits, are always probed. Between two probes one pass is enough to be wrong, so binary search
-finds a pass that turns right into wrong; where a later pass hides what an earlier one did, no end of a stage is wrong, and then every
-pass is executed. Passes on HLO are evaluated one by one, by NumPy.
+At every probe the kernel runs on its real inputs, and its results must be the bits of the last right probe, or, after a pass of
+`check.TOLERANT`, within the bounds of the reference; a race, or a read of unwritten memory, counts as wrong. Ends of stages,
+and both sides of passes that may change bits, are always probed. If a probe is wrong, at least one pass since the last right probe is, and
+binary search finds a pass that turns right into wrong. If a later pass hides the error of an earlier one, no end of a stage is wrong; then
+every pass is executed. Passes on HLO are evaluated one by one, by NumPy.
 
-What it does not see: a pass that is wrong in blocks that were not run or on numbers that were not drawn, and a pass whose result is right
-while something that it leaves behind (a range, an attribute) makes a later one go wrong: then that one is named.
+Limits: it does not see a pass that is wrong in blocks that were not run or on numbers that were not drawn. If a pass has a right result but
+leaves something (a range, an attribute) that makes a later pass go wrong, the later one is named.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from xla_emitters.runtime.steps import MOST_ITERATIONS
 
 @dataclass(frozen=True)
 class Element:
-    """The first element that is wrong.
+    """The first wrong element.
 
-    result  its array, as the program numbers it
+    result  the array, as the program numbers it
     index   in the logical array
-    was     before the pass, `now` after it; `wanted` by the reference: as text
+    was     value before the pass, `now` after it; `wanted` in the reference: as text
     """
 
     result: str
@@ -66,7 +66,7 @@ class Element:
 
 @dataclass(frozen=True)
 class Thread:
-    """The thread that writes an element, or that wrote it before the pass: linear numbers, and coordinates in x, y, z."""
+    """The thread that writes an element after the pass, else before it: linear numbers, and coordinates in x, y, z."""
 
     block: int
     thread: int
@@ -78,17 +78,17 @@ class Thread:
 class Culprit:
     """The first pass after which something is wrong.
 
-    kind       "numbers"; "execution" where running the kernel fails (a race, an access out of bounds); "crash" where the pass itself does
-    kernel     name; "" for passes on HLO, which see them all
-    stage      that the pass leads to
-    name       of the pass; "emit" for emission; "print and parse" where HLO text does not read back
+    kind       "numbers"; "execution" if running the kernel fails (a race, an access out of bounds); "crash" if the pass itself fails
+    kernel     name; "" for passes on HLO, which see all kernels
+    stage      the stage that the pass is part of
+    name       of the pass; "emit" for emission; "print and parse" if HLO text does not read back
     number     of the pass in its list, from 1; emission is 0
-    passes     how many the list has
+    passes     number of passes in the list
     summary    what is wrong, in one line, and `details` in several
     blame      the op that the pass changed, and the diff around it
-    element, thread  None where there is none
+    element, thread  None if not known
     executed   how often a kernel was executed, or HLO evaluated, to find it
-    alternatives  passes that it may be instead: what is between them cannot be executed
+    alternatives  passes that may be wrong instead: the IR between them cannot be executed
     """
 
     kind: str
@@ -114,11 +114,11 @@ class Culprit:
 
 @dataclass(frozen=True)
 class Search:
-    """What a bisection comes to.
+    """The result of a bisection.
 
-    culprit   None where nothing was found
+    culprit   None if nothing was found
     executed  how often a kernel was executed, or HLO evaluated
-    kernels   how many were looked at
+    kernels   number of kernels that were examined
     """
 
     culprit: Culprit | None
@@ -140,7 +140,7 @@ def bisect(
 ) -> Search:
     """Finds the first kernel and pass after which the numbers are wrong.
 
-    The arguments are those of `check`. raises what `check` raises, but for InternalError of a pass, which is a culprit too
+    The arguments are those of `check`. raises what `check` raises, except the InternalError of a pass, which is a culprit too
     """
     how = Comparison("passes", blocks, sanitize, most_iterations)
     given: CompileKeywords = {"verify": True, **compiling, "stage": how.last_stage, "record": "none"}
@@ -165,7 +165,7 @@ def bisect(
 
 
 class _Found(Exception):
-    """Ends the compilation: the rest of it is of no interest."""
+    """Ends the compilation early: the culprit is known."""
 
     def __init__(self, culprit: Culprit) -> None:
         super().__init__(culprit.summary)
@@ -173,9 +173,9 @@ class _Found(Exception):
 
 
 class _Bisection(StageComparison):
-    """The comparison of `check`, with another way to look at the passes over a kernel.
+    """Like the comparison of `check`, but searches among the passes over a kernel.
 
-    every_pass  execute after each, in order
+    every_pass  execute after each pass, in order
     """
 
     every_pass = False
@@ -208,7 +208,7 @@ class _Bisection(StageComparison):
         self._before = module.clone()
 
     def _problem_in_buffers(self, module: ModuleOp) -> Verdict | None:
-        """Where a pass lets an instruction write over an array that is still needed. Modules that say so from the start are not judged:
+        """Whether a pass lets an instruction overwrite an array that is still needed. Modules that do so from the start are not judged:
         a later pass inserts copies."""
         entry = entry_of(module)
         if self.program.fusion is not None or not self._overwrites_well or not says_overwrites(entry):
@@ -235,7 +235,7 @@ class _Bisection(StageComparison):
         return observe
 
     def crash(self, error: InternalError) -> Culprit:
-        """The pass that did not end well: that after the last one that did."""
+        """The pass that failed: the one after the last that succeeded."""
         if self._now is None or self._now.is_done:
             return _crash(error, "", self._graph_passes + 1, len(GRAPH), self.executed)
         return _crash(error, self._now.planned.name, self._now.count, len(KERNEL), self.executed)
@@ -249,7 +249,7 @@ def _crash(error: InternalError, kernel: str, number: int, passes: int, executed
 
 
 def _stage_of(number: int) -> str:
-    """The stage that row `number` of KERNEL, from 1, leads to; 0 is emission."""
+    """The stage that row `number` of KERNEL, from 1, belongs to; 0 is emission."""
     if number == 0:
         return "xla_gpu"
     return next((row.stage for row in KERNEL[number - 1 :] if row.stage), EXECUTABLE_STAGES[-1])
@@ -260,7 +260,7 @@ class _Boundary:
     """A kernel after a pass.
 
     number        of the pass: 0 is emission
-    changes_bits  the pass may have
+    changes_bits  whether the pass may have changed bits
     """
 
     number: int
@@ -274,7 +274,7 @@ class _Boundary:
 
 
 class _KernelBisection(KernelComparison):
-    """Keeps what each pass left until the next probe, and searches there once a probe is wrong."""
+    """Keeps the IR after each pass until the next probe; if a probe is wrong, searches there."""
 
     def __init__(self, planned: PlannedKernel, whole: _Bisection, given: Any) -> None:
         super().__init__(planned, whole, given)
@@ -305,7 +305,7 @@ class _KernelBisection(KernelComparison):
         self._probe()
 
     def _probe(self) -> None:
-        """Executes what the last pass left; where it is wrong, raises _Found for the first pass since the last probe that is."""
+        """Executes the IR after the last pass; if it is wrong, raises _Found for the first wrong pass since the last probe."""
         low, high = -1, len(self._since) - 1
         wrong = self._judge(high)
         if not isinstance(wrong, Verdict):
@@ -370,7 +370,7 @@ class _KernelBisection(KernelComparison):
         return blamed(before.module, after.module, computed(before), computed(after))
 
     def _first_wrong(self, made: Slots, right: Slots | None) -> tuple[Element, int, Slot]:
-        """The first element that is neither what it was nor admissible, where it is in memory, and whose it is."""
+        """The first element that is neither unchanged nor admissible, its index in memory, and its buffer."""
         for number, (slot, spec) in enumerate(zip(self.planned.results, self.result_arrays, strict=True)):
             key = slot.kind, slot.index
             now, wanted = from_buffer(made[key], spec), self.reference.values[number]
@@ -414,7 +414,7 @@ def _coordinates(number: int, extents: tuple[int, int, int]) -> tuple[int, int, 
 
 
 ValueOf = Callable[..., Any]
-"""As `evaluate` takes it."""
+"""The parameter `value_of` of `evaluate`."""
 
 
 def blamed_hlo(
@@ -424,9 +424,9 @@ def blamed_hlo(
     wanted: Sequence[Array],
     value_of: ValueOf = own_value,
 ) -> tuple[Blame, Element | None]:
-    """The first instruction whose value is another than before, else the first new one, and the first wrong element of the results.
+    """The first instruction with a changed value, else the first new one, and the first wrong element of the results.
 
-    value_of  what an instruction computes
+    value_of  returns the value of an instruction
     """
     results = evaluate(entry_of(after), inputs, value_of=value_of)
     element = next(_wrong_elements(results, wanted), None)
@@ -443,7 +443,7 @@ def blamed_hlo(
             for a in values.get(op.instruction_name.data, known)
         )
     ]
-    # What a pass adds may have other values and be right; an instruction that was there and has another value is not.
+    # New instructions may have new values and be right; a changed value of an old instruction is wrong.
     op = next((op for op in changed if op.instruction_name.data in values), next(iter(changed), None))
     old, lines = print_hlo(before, of_program=True), new.split("\n")
     if op is None:

@@ -1,15 +1,15 @@
-"""Which op of a pass's result is to blame for a wrong element: the IR before and after, and what the element's thread computes in each.
+"""Finds the op to blame for a wrong element: compares the IR before and after a pass, and what the element's thread computes in each.
 
     before   %3 = arith.subf %1, %2      0.25        one thread's values
-    after    %3 = arith.subf %2, %1     -0.25   <-   new: no op before has this name, these attributes and these operands; and its value
-             %4 = math.exp %3            0.778       is none that the thread computed before. %4 is new only because its operand is
+    after    %3 = arith.subf %2, %1     -0.25   <-   new: no op before has this name, these attributes and these operands; and
+             %4 = math.exp %3            0.778       the thread did not compute its value before. %4 is new only through its operand
 
-An op is *new* where the IR before has none, or fewer, with its name, attributes and operands, taken recursively. Of the new ops that the
-thread runs, the first is named with a value that the thread had not computed for the same HLO instructions, if possible of an instruction
-that has lost a value; where every value is known, the first whose operands are not new themselves. Of a pass that only took ops away, the
-first that is gone. In what emission makes every op is new: there the first HLO instruction is named for which the thread computes no
-value that the reference has for it. The op is a pointer for a reader, who gets the diff too: in the result of a pass that rewrites
-everything it can be too early.
+An op is *new* if the IR before has none, or fewer, with its name, attributes and operands, compared recursively. Of the new ops that the
+thread runs, the one named is the first with a value that the thread had not computed for the same HLO instructions, if possible of an
+instruction that has lost a value; if every value is known, the first whose operands are not new themselves. If a pass only removed ops, the
+first removed op is named. After emission every op is new: there the first HLO instruction is named for which the thread lacks a
+value of the reference. The op is a hint for a reader, who gets the diff too: for a pass that rewrites everything it can, the hint can be
+too early.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from xla_emitters.runtime.reference import evaluate, own_value
 from xla_emitters.runtime.simt.follow import Number
 
 MOST_LINES = 24
-"""Lines of the diff that are shown."""
+"""Most lines of the diff that are shown."""
 
 Computed = Sequence[tuple[Operation, tuple[Number, ...]]]
-"""As `LaneValues.computed`."""
+"""The type of `LaneValues.computed`."""
 
 
 @dataclass(frozen=True)
 class Blame:
-    """What is shown of the change.
+    """The change, as it is shown.
 
-    op            the op as text, in one line; "" where none can be named
-    is_gone       it is in the IR before, not in the one after
+    op            the op as text, in one line; "" if none can be named
+    is_gone       whether it is in the IR before, but not in the one after
     instructions  the HLO instructions that it comes from
     place         of these in the HLO text
     diff          lines of both texts around the op, with "-", "+" and " "
@@ -61,7 +61,7 @@ class Blame:
 
 
 def blamed(before: ModuleOp, after: ModuleOp, computed_before: Computed, computed_after: Computed) -> Blame:
-    """The op that a pass changed, of the IR before and after it and the values that the wrong element's thread computes in each."""
+    """The op that a pass changed, from the IR before and after it and the values that the wrong element's thread computes in each."""
     op = changed_op(before, after, computed_before, computed_after)
     if op is not None:
         return _blame(op, False, diff_around(before, after, op))
@@ -74,9 +74,9 @@ def blamed(before: ModuleOp, after: ModuleOp, computed_before: Computed, compute
 def blamed_emission(
     computation: ComputationOp, inputs: Sequence[Array], result: int, index: tuple[int, ...], computed: Computed
 ) -> Blame:
-    """The HLO instruction whose elements emitted code computes wrong, of the reference's on the same inputs.
+    """The HLO instruction that emitted code computes wrong, found by comparing with the reference's values on the same inputs.
 
-    result, index  the wrong element: number of the root, and where in it
+    result, index  the wrong element: number of the root, and index in it
     """
     known = dict[str, list[Array]]()
 
@@ -101,7 +101,7 @@ def blamed_emission(
 
 
 def elements_needed(computation: ComputationOp, result: int, index: tuple[int, ...]) -> dict[str, set[tuple[int, ...]]]:
-    """Instruction -> the elements of it that one element of a root needs; what needs a range of elements says nothing of its operands."""
+    """Instruction -> its elements that one element of a root needs; the search stops at an op that needs a range of elements."""
     root = computation.roots[result].owner
     assert isinstance(root, HloOp)
     needed = defaultdict[str, set[tuple[int, ...]]](set, {root.instruction_name.data: {index}})
@@ -120,13 +120,13 @@ def elements_needed(computation: ComputationOp, result: int, index: tuple[int, .
 
 
 def _is_of(op: Operation, array: Array) -> bool:
-    """Whether the op computes elements, and not indices: by the kind of its result."""
+    """Whether the op computes elements, not indices, judging by the type of its result."""
     is_float = any("f" in str(result.type).split("<")[0] for result in op.results)
     return is_float == ("float" in array.dtype.name) and not any("index" in str(r.type) for r in op.results)
 
 
 def _holds(values: Any, number: Number) -> bool:
-    """Whether a value is the number, or near it: the kernel may round otherwise."""
+    """Whether a value equals the number, or is near it: the kernel may round differently."""
     with np.errstate(all="ignore"):
         wide = np.asarray(values).astype(np.complex128 if isinstance(number, complex) else np.float64)
         return bool(np.isclose(wide, number, rtol=1e-2, atol=0, equal_nan=True).any())
@@ -152,7 +152,7 @@ def _one_line(op: Operation) -> str:
 def changed_op(
     before: ModuleOp, after: ModuleOp, computed_before: Computed, computed_after: Computed
 ) -> Operation | None:
-    """The op of `after` to blame, or None where nothing is new in it."""
+    """The op of `after` to blame, or None if it has no new op."""
     old, signatures = Counter(signatures_of(before).values()), signatures_of(after)
     left, new = Counter(old), dict[Operation, None]()
     for op, signature in signatures.items():
@@ -177,7 +177,7 @@ def _definer(value: SSAValue) -> Operation | None:
 
 
 def signatures_of(module: ModuleOp) -> dict[Operation, int]:
-    """Op -> a hash of its name, attributes and operands, and theirs; equal for equal computations in two modules."""
+    """Op -> a hash of its name, attributes and operands, recursively; equal for equal computations in two modules."""
     found = dict[Operation, int]()
     arguments = dict[Block, tuple[object, int]]()
 
@@ -217,7 +217,7 @@ def _all_known(op: Operation, numbers: Iterable[Number], known: Known) -> bool:
 
 
 def _bytes(number: Number) -> bytes:
-    """Equal for an integer in any width, and for all NaN."""
+    """The same bytes for an integer in any width, and for all NaN."""
     match number:
         case int():
             return struct.pack("<Q", number & 0xFFFF_FFFF)
@@ -233,7 +233,7 @@ _NAME = re.compile(r"%[\w.$\-]+(#\d+)?")
 
 
 def diff_around(before: ModuleOp, after: ModuleOp, op: Operation | None) -> tuple[str, ...]:
-    """What the pass changed, in the lines around `op`, which is in either; without one, its first change."""
+    """The changed lines around `op`, which is in either module; without an op, the first change."""
     (old, old_starts), (new, new_starts) = print_ir_with_lines(before), print_ir_with_lines(after)
     at_old = next((line for line, other in old_starts if other is op), None)
     at_new = next((line for line, other in new_starts if other is op), None)
@@ -241,12 +241,12 @@ def diff_around(before: ModuleOp, after: ModuleOp, op: Operation | None) -> tupl
 
 
 def diff_of_texts(old: str, new: str, at_old: int | None = None, at_new: int | None = None) -> tuple[str, ...]:
-    """The group of changed lines nearest to a line of either text, numbered from 0; names of values count only if nothing else changes."""
+    """The group of changed lines nearest to a line of either text, counted from 0; names of values count only if nothing else changes."""
     old_lines, new_lines = old.split("\n"), new.split("\n")
     unnamed = [[_NAME.sub("%", line) for line in lines] for lines in (old_lines, new_lines)]
     if unnamed[0] == unnamed[1]:
-        unnamed = [old_lines, new_lines]  # operands in another order
-    # Exact where that is quick.
+        unnamed = [old_lines, new_lines]  # only the order of operands changed
+    # The exact algorithm for short texts only.
     matcher = difflib.SequenceMatcher(None, *unnamed, autojunk=len(old_lines) > 2000)
     groups = list(matcher.get_grouped_opcodes(2))
     if not groups:
@@ -270,7 +270,7 @@ def _lines_of(opcode: tuple[str, int, int, int, int], old: Sequence[str], new: S
 
 
 def _shortened(lines: Sequence[str], at: str) -> tuple[str, ...]:
-    """At most `MOST_LINES`, those around the line `at`."""
+    """At most `MOST_LINES` lines around the line `at`."""
     if len(lines) <= MOST_LINES:
         return tuple(lines)
     place = next((number for number, line in enumerate(lines) if line[2:] == at), 0)

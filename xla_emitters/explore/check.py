@@ -1,16 +1,16 @@
-"""Does every stage compute what the HLO says? The NumPy reference against the executor after every pass.
+"""Checks that every stage computes what the HLO says: the NumPy reference against the executor after every pass.
 
     check("gelu.hlo")
-      (reference)        r0 by NumPy (and, where an op may round, the bounds of what is admissible)
+      (reference)        r0 by NumPy (and, if an op may round, the bounds of admissible values)
       hlo                printed, read back and evaluated: the same bits
-      graph              where passes on HLO changed the module: evaluated, within the bounds
+      graph              if passes on HLO changed the module: evaluated, within the bounds
       xla_gpu            executed: the same bits as the reference, or within the bounds
-      ... every pass ...  executed: the same bits as before the pass, but for the passes in `TOLERANT`
+      ... every pass ...  executed: the same bits as before the pass, except for the passes in `TOLERANT`
       llvm-dialect
 
-Each kernel of a program is compared by itself, with the reference on the arrays that reach it when all steps before are right, so
+Each kernel of a program is compared separately with the reference, on the arrays that it gets when all steps before are right; so
 temporaries are compared like results, and the kernels of loops and branches too. Then all steps run, and the program's results are
-compared with the reference of the whole.
+compared with the reference of the whole program.
 Large grids can be sampled: some blocks run, and only what they write is compared. Source: docs/reference/contracts "Passes" and "Numbers".
 """
 
@@ -58,10 +58,10 @@ from xla_emitters.runtime.tolerance import Bounds
 
 @dataclass(frozen=True)
 class Tolerance:
-    """That a pass may change bits.
+    """Allows a pass to change bits.
 
     reason   why
-    applies  whether it may in this kernel, given as the pass leaves it
+    applies  whether it may in this kernel, given the IR after the pass
     """
 
     reason: str
@@ -69,17 +69,17 @@ class Tolerance:
 
 
 def hands_on_over_several_variables(module: ModuleOp) -> bool:
-    """Whether the order of some loop's iterations, when it changes, can change what is computed.
+    """Whether a reordering of the iterations of a loop can change what it computes.
 
-    Peeling takes the last iterations of an inner variable after all others of the outer ones, so a loop over one variable keeps its order.
-    Nor does it matter to a loop that hands on tensors alone: an element of them is written in one iteration, or updated in the iterations
-    of one value of the inner variables. Sums, and whatever else is combined, are handed on as scalars and vectors.
+    Peeling runs the last iterations of an inner variable after all others of the outer ones, so a loop over one variable keeps its order.
+    Nor does order matter to a loop that carries only tensors: each of their elements is written in one iteration, or updated in the
+    iterations of one value of the inner variables. Sums and other combined values are carried as scalars and vectors.
     """
     loops = (op for op in module.walk() if isinstance(op, LoopOp) and len(op.map.range_vars) > 1)
     return any(not isinstance(result_type, TensorType) for loop in loops for result_type in loop.result_types)
 
 
-# Passes that may change bits; everywhere else consecutive stages are bit-identical.
+# Passes that may change bits; all other consecutive stages are bit-identical.
 TOLERANT = {
     "convert-complex-to-standard": Tolerance(
         "complex quotients and functions are written out in their own type: 16 ulp of the modulus each"
@@ -100,11 +100,11 @@ class Verdict:
 
     ok       all compared elements are admissible
     summary  one line for a table
-    details  where and by how much they are not
-    name     of the kernel that this is about; "": of the whole
-    kernels  of a program of several, each kernel's own verdict
-    program  what was compiled, up to the last stage that was looked at; None where nothing was
-    left_out what was not, where the module could not be compiled whole
+    details  which elements are wrong, and by how much
+    name     of the kernel; "": the whole program
+    kernels  for a program of several kernels, the verdict of each
+    program  what was compiled, up to the last stage that was checked; None if nothing was
+    left_out what was not compiled, if the module could not be compiled completely
     """
 
     ok: bool
@@ -123,9 +123,9 @@ class Verdict:
 
 @dataclass
 class Reference:
-    """What the HLO computes on some inputs: exact values, and on demand the bounds of what a kernel may give.
+    """What the HLO computes on some inputs: exact values, and on demand the bounds of what a kernel may return.
 
-    any_order  sums may be in any order, not only in that of XLA's kernel: where kernels are chosen by price
+    any_order  sums may be in any order, not only in the order of XLA's kernel: used if kernels are chosen by price
     """
 
     computation: ComputationOp
@@ -142,7 +142,7 @@ class Reference:
 
     @property
     def bounds(self) -> list[Bounds]:
-        """Per result: from the tolerances of the ops, or from `atol` and `rtol` where they are given."""
+        """Per result: from the tolerances of the ops, or from `atol` and `rtol` if they are given."""
         if self._bounds is None:
             if self.atol is None and self.rtol is None:
                 self._bounds = self._of_ops()
@@ -151,7 +151,7 @@ class Reference:
         return self._bounds
 
     def _of_ops(self) -> list[Bounds]:
-        """From the tolerances of the ops."""
+        """Bounds from the tolerances of the ops."""
         most = self.most_iterations
         return evaluate_bounds(self.computation, self.inputs, most_iterations=most, any_order=self.any_order)
 
@@ -170,10 +170,10 @@ class Reference:
         written: Sequence[Array] | None = None,
         names: Sequence[str] | None = None,
     ) -> Verdict:
-        """Bit by bit first; what differs must be within the bounds.
+        """Compares bit by bit first; elements that differ must be within the bounds.
 
         written  per result, which elements (flat, logical) were computed; None: all
-        names    what messages call them; None: r0, r1, ... by number
+        names    names for messages; None: r0, r1, ... by number
         """
         exact = total = 0
         details: list[str] = []
@@ -213,18 +213,18 @@ def reference_for(
     most_iterations: int = MOST_ITERATIONS,
     tune: str = TUNE[0],
 ) -> Reference:
-    """The reference of ENTRY, or of the computation that the fusion instruction `fusion` calls, for kernels chosen as `tune` says."""
+    """The reference of ENTRY, or of the computation called by the fusion instruction `fusion`, for kernels chosen as `tune` says."""
     computation, by_price = drawn_for(module, fusion), tune != TUNE[0]
     return Reference(computation, inputs, atol, rtol, most_iterations=most_iterations, any_order=by_price)
 
 
 def drawn_for(module: ModuleOp, fusion: str | None = None) -> ComputationOp:
-    """What the inputs are for: ENTRY, or the computation that the fusion instruction `fusion` calls."""
+    """The computation that inputs are drawn for: ENTRY, or the computation called by the fusion instruction `fusion`."""
     return entry_of(module) if fusion is None else called_by(module, fusion)
 
 
 def refuse_limit(most_iterations: int, stage: str) -> None:
-    """raises UsageError for a limit of iterations that is negative."""
+    """raises UsageError for a negative limit of iterations."""
     if most_iterations < 0:
         raise UsageError(
             f"{most_iterations} iterations are no limit", stage=stage, help=f"the default is {MOST_ITERATIONS}"
@@ -233,11 +233,11 @@ def refuse_limit(most_iterations: int, stage: str) -> None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What of a program is executed.
+    """Which parts of a program are executed.
 
     stages    "all", "passes" (after every single pass), or stage names with commas
     blocks    how many blocks of a kernel to run, spread over the grid; 0: all
-    sanitize  races, and reads of shared memory that was not written, are errors too (see `simt/sanitizer`)
+    sanitize  whether races, and reads of unwritten shared memory, are errors too (see `simt/sanitizer`)
     most_iterations  the limit of every single loop
     raises    UsageError for stages that cannot be executed, and for negative numbers
     """
@@ -263,17 +263,17 @@ class Comparison:
                 )
 
     def wants(self, stage: str | None) -> bool:
-        """Whether to execute what a pass leaves; `stage` is the stage that ends with it."""
+        """Whether to execute the IR after a pass; `stage` is the stage that ends with it, or None."""
         return self.stages == "passes" or (stage is not None and (self.stages == "all" or stage in self.named))
 
     @property
     def last_stage(self) -> str:
-        """Nothing after it is executed."""
+        """The last stage that is executed."""
         return max(self.named, key=EXECUTABLE_STAGES.index) if self.named else EXECUTABLE_STAGES[-1]
 
     @cached_property
     def named(self) -> frozenset[str]:
-        """The stages that were asked for by name."""
+        """The stages that were requested by name."""
         return frozenset() if self.stages in ("all", "passes") else frozenset(self.stages.split(","))
 
 
@@ -295,9 +295,9 @@ def check(
 
     stages, blocks, sanitize  as in `Comparison`
     inputs      arrays, or an `.npz` of them; default: drawn from `seed`
-    atol, rtol  what results may be off, absolutely and relatively, instead of the bounds of the ops
+    atol, rtol  allowed absolute and relative errors of results, instead of the bounds of the ops
     most_iterations  the limit of every single loop
-    keep_going  of a module that cannot be compiled whole, the fusions that can be are checked, each on drawn arrays
+    keep_going  if a module cannot be compiled completely, checks the fusions that can be compiled, each on drawn arrays
     compiling   the fields of `CompileOptions`; the verifier runs after every pass unless `verify=False`
     raises      what `compile` raises; ExecutionError becomes part of the verdict
     """
@@ -317,13 +317,13 @@ def check(
 
 
 class StageComparison:
-    """Executes what each pass leaves, and compares with the pass before and with the reference.
+    """Executes the IR after each pass, and compares with the pass before and with the reference.
 
     reference  of the whole program
     program    as planned: its arrays, without code
-    reaching   number of a kernel -> its first launch, by the reference alone; see `reference_run`
-    is_alone   the program is one kernel and nothing else
-    seed       draws the arrays of kernels that are not reached
+    reaching   kernel number -> the arrays of its first launch, computed by the reference; see `reference_run`
+    is_alone   whether the program is one kernel and nothing else
+    seed       draws the arrays of kernels that are not launched
     """
 
     def __init__(
@@ -355,11 +355,11 @@ class StageComparison:
         atol: float | None = None,
         rtol: float | None = None,
     ) -> Self:
-        """The comparison of a module on arrays that are given, or drawn.
+        """The comparison of a module, on given or drawn arrays.
 
         raises what `plan_module`, `load_arrays` and `reaching` raise
         """
-        # As `compile` refuses it, and before there are inputs to draw.
+        # Refused like by `compile`, before inputs are drawn.
         plan = plan_module(module, options)
         for planned in plan.kernels:
             refuse_without_code(planned.view)
@@ -376,7 +376,7 @@ class StageComparison:
         return cls(reference, shapes, given, how, len(plan.steps) == 1 == len(plan.kernels), seed)
 
     def verdict(self, compiled: Program) -> Verdict:
-        """The first wrong stage of the first wrong kernel; else, of several kernels or steps, the whole; else what was compared last."""
+        """The first wrong stage of the first wrong kernel; else, of several kernels or steps, the whole; else the last comparison."""
         own = tuple(kernel.verdict() for kernel in self._kernels)
         before = self._hlo.problem
         wrong = next((verdict for verdict in own if not verdict.ok), None)
@@ -400,7 +400,7 @@ class StageComparison:
         return Verdict(True, f"ok  {counted} {unit} of {kernels}: {whole.summary}", kernels=own)
 
     def _whole(self, compiled: Program) -> Verdict:
-        """The program's results when all its steps run, each kernel as the last pass left it."""
+        """The program's results when all its steps run, with each kernel as it is after the last pass."""
         if self.how.blocks:
             return Verdict(
                 True,
@@ -420,9 +420,9 @@ class StageComparison:
         return self.reference.compare(results)
 
     def compare_text(self) -> None:
-        """The stage `hlo`, where it is to be looked at: HLO has one meaning, so these are the reference's bits.
+        """Checks the stage `hlo`, if requested: evaluation is exact, so the values must be the reference's bits.
 
-        The text is evaluated where it reads back as another module; the same module has the same values.
+        The text is evaluated only if it reads back as a different module; an equal module has the same values.
         """
         if not self.how.wants("hlo"):
             return
@@ -437,7 +437,7 @@ class StageComparison:
 
     @property
     def problem_in_hlo(self) -> Verdict | None:
-        """What is wrong with HLO that was read back, or that a pass has left."""
+        """What is wrong with HLO that was read back, or that a pass has produced."""
         return self._hlo.problem
 
     @property
@@ -446,11 +446,11 @@ class StageComparison:
         return self._hlo.executed
 
     def graph_observer(self, name: str, stage: str | None, module: ModuleOp) -> None:
-        """What `compile_module` calls after each pass on HLO."""
+        """Called by `compile_module` after each pass on HLO."""
         self._hlo.observe(name, stage, module)
 
     def observer(self, planned: PlannedKernel) -> Observer:
-        """What `compile_module` calls after each pass over one kernel."""
+        """Called by `compile_module` after each pass over one kernel."""
         kernel = KernelComparison(planned, self, self.reaching.get(len(self._kernels)))
         self._kernels.append(kernel)
         return kernel.observe
@@ -477,9 +477,9 @@ class _GraphComparison:
             self.problem = Verdict(False, f"hlo: {count} elements change when the text is read back", self.last.details)
 
     def observe(self, name: str, stage: str | None, module: ModuleOp) -> None:
-        """Evaluates ENTRY where a pass changed the module, and at the stage `graph` where that is asked for by name.
+        """Evaluates ENTRY if a pass changed the module, and at the stage `graph` if that was requested by name.
 
-        Of a fusion that is compiled alone the inputs are at hand from the pass on that leaves only it.
+        For a fusion that is compiled alone, inputs are available once a pass has reduced the module to that fusion.
         """
         self._selected |= name == SelectFusionPass.name
         how = self.whole.how
@@ -498,11 +498,11 @@ class _GraphComparison:
 
 
 class KernelComparison:
-    """One kernel: what each pass leaves of it is executed on the arrays that reach it.
+    """One kernel: the IR after each pass is executed on the kernel's real inputs.
 
-    given          its first launch; None: nothing reaches it, and arrays are drawn
-    module         of a program of more steps, the kernel as the last pass leaves it
-    arguments      what it takes; `result_arrays` are the arrays that it makes
+    given          its first launch; None: it is never launched, and arrays are drawn
+    module         for a program of several steps, the kernel after the last pass
+    arguments      of the kernel; `result_arrays` are the arrays that it writes
     """
 
     def __init__(self, planned: PlannedKernel, whole: StageComparison, given: Reaching | None) -> None:
@@ -518,7 +518,7 @@ class KernelComparison:
         operands, computation = self.arguments[:count], planned.view.computation
         if given is None:
             drawn = draw_inputs(computation, [argument.array for argument in operands], whole.seed)
-            # Arguments that share a slot are one buffer: an operand that is given twice, or updated in place.
+            # Arguments with a common slot are one buffer: an operand that is passed twice, or updated in place.
             slots = dict[Slot, Array]()
             for array, argument in zip(drawn, operands, strict=True):
                 slots.setdefault(argument.slot, to_buffer(array, argument.array))
@@ -537,7 +537,7 @@ class KernelComparison:
         self.reference = Reference(computation, inputs, wanted.atol, wanted.rtol, values, any_order=wanted.any_order)
         self._given: Slots = {(a.kind, a.index): buffer for a, buffer in zip(self.arguments, buffers, strict=True)}
         self._before: Slots | None = None
-        # By the first stage: behind pointers, elements that share a byte or a word are written together.
+        # Determined at the first stage: after lowering to pointers, elements that share a byte or a word are written together.
         self._sampled: Slots | None = None
         self._tolerant = False
         # Several blocks may write to one element.
@@ -545,12 +545,12 @@ class KernelComparison:
         self._blocks = 0 if is_scatter else whole.how.blocks
 
     def verdict(self) -> Verdict:
-        """The first wrong stage, or what was compared last."""
+        """The first wrong stage, or the last comparison."""
         verdict = self.problem or self.last
         return replace(verdict, name=self.planned.name, summary=verdict.summary + self._reached)
 
     def observe(self, name: str, stage: str | None, module: ModuleOp) -> None:
-        """Executes the kernel where this pass is to be looked at, and after the passes that only the tools need."""
+        """Executes the kernel if this pass is to be checked, and after the passes that only the tools need."""
         self._execute(name, stage, module)
         if stage == self.whole.how.last_stage and not self.whole.is_alone:
             self.module = module.clone()
@@ -558,7 +558,7 @@ class KernelComparison:
             lower_for_tools(module.clone(), CompileOptions(target=self.whole.program.target), self._execute)
 
     def _execute(self, name: str, stage: str | None, module: ModuleOp) -> None:
-        """Executes the kernel as a pass leaves it, if that is to be looked at; at the first wrong pass it ends."""
+        """Executes the kernel after a pass, if that is to be checked; stops at the first wrong pass."""
         self._tolerant |= may_change_bits(name, module)
         if self.problem is not None or not self.whole.how.wants(stage):
             return
@@ -573,10 +573,10 @@ class KernelComparison:
     def run(
         self, label: str, module: ModuleOp, watchers: Sequence[Watcher] = (), blocks: Sequence[int] | None = None
     ) -> Slots | Verdict:
-        """The buffers that the kernel makes as `module` has it; a verdict where its execution fails.
+        """The buffers that the kernel writes according to `module`; a verdict if its execution fails.
 
-        label     what messages call this point of the compilation
-        watchers  look on, beside the sanitizer
+        label     name of this point of the compilation in messages
+        watchers  observe the run, in addition to the sanitizer
         blocks    to run; None: those that are compared
         """
         slots = dict(self._given)
@@ -590,9 +590,9 @@ class KernelComparison:
         return {(slot.kind, slot.index): slots[slot.kind, slot.index] for slot in self.planned.results}
 
     def judged(self, label: str, made: Slots, before: Slots | None) -> Verdict | None:
-        """What is wrong with the arrays that the kernel made; None where nothing is.
+        """What is wrong with the arrays that the kernel wrote; None if nothing is.
 
-        before  those of an earlier point, if they must be the same bits
+        before  the arrays at an earlier point, if they must be the same bits
         """
         for key, buffer in made.items() if before is not None else ():
             earlier = before[key] if before is not None else buffer
@@ -609,14 +609,14 @@ class KernelComparison:
         return None if verdict.ok else replace(verdict, summary=f"{label}: {verdict.summary}")
 
     def compared(self, slot: Slot, spec: ArraySpec) -> Array:
-        """Which elements of a result are compared: those that the blocks write which are run."""
+        """Which elements of a result are compared: those written by the blocks that are run."""
         if self._sampled is None:
             return np.ones(spec.shape, np.bool_)
         return from_buffer(self._sampled[slot.kind, slot.index], spec)
 
 
 def may_change_bits(name: str, module: ModuleOp) -> bool:
-    """Whether the pass `name` may have changed bits of the kernel that it left as `module`."""
+    """Whether the pass `name` may have changed bits of the kernel, which is now `module`."""
     return name in TOLERANT and TOLERANT[name].applies(module)
 
 
@@ -628,7 +628,7 @@ def blocks_to_run(total: int, most: int) -> list[int] | None:
 
 
 def bundle_case(module: ModuleOp, options: CompileOptions, *, name: str, seed: int = 0) -> Case:
-    """A program with drawn inputs and what is admissible for its results, ready for `write_bundle`."""
+    """A program with drawn inputs and the bounds of its results, ready for `write_bundle`."""
     program = compile_module(module, replace(options, stage="ptx", record="none"))
     program.refuse_left_out()
     computation = drawn_for(module, options.fusion)

@@ -1,4 +1,4 @@
-"""A comparison with XLA as text: a row for each pass, then machine code; of several kernels or files a row each.
+"""A comparison with XLA as text: a row for each pass, then machine code; for several kernels or files, a row each.
 
         XLA                ours                  XLA  ours  IR after it
                                                  ops   ops
@@ -8,7 +8,7 @@
     26  inline             inline                 69    65  differs, unexplained: inline; vector.insert 4/0
     [02] docs/decisions/02-the-seed-and-the-stages.md: (a) vectors are built by insertions
 
-Passes that change nothing on both sides have no row. Behind `differs` are counts of ops, ours/XLA's, where they are others than in the row
+Passes that change nothing on both sides have no row. After `differs` are the counts of ops, ours/XLA's, that changed since the row
 before.
 """
 
@@ -60,7 +60,7 @@ def _pass_cells(rows: Sequence[PassRow]) -> list[list[str]]:
 
 
 def verdict_texts(rows: Sequence[PassRow]) -> list[tuple[int, PassRow, str]]:
-    """Number, row, and its verdict in words, of each pass that changed something."""
+    """Number, row, and verdict as text, of each pass that changed something."""
     keys, before, found = citation_keys(rows), None, list[tuple[int, PassRow, str]]()
     for number, row in enumerate(rows):
         if row.changed:
@@ -70,7 +70,7 @@ def verdict_texts(rows: Sequence[PassRow]) -> list[tuple[int, PassRow, str]]:
 
 
 def _verdict_text(row: PassRow, before: Difference | None, keys: Mapping[Citation, str]) -> str:
-    """What is between two states, in one line; `before` is what was between them in the row above."""
+    """The difference of two states in one line; `before` is the difference in the row above."""
     found, causes = row.found, row.causes
     if found is None:
         return "not in XLA's log"
@@ -89,7 +89,7 @@ def _verdict_text(row: PassRow, before: Difference | None, keys: Mapping[Citatio
 
 
 def citation_keys(rows: Sequence[PassRow]) -> dict[Citation, str]:
-    """What is cited -> the decision's number and a letter, in the order in which it is cited first: '02a', '02b', '20a'."""
+    """Citation -> the decision's number and a letter, in the order of first citation: '02a', '02b', '20a'."""
     keys, count = dict[Citation, str](), Counter[str]()
     for row in rows:
         for each in row.causes.cited if row.changed else ():
@@ -101,7 +101,7 @@ def citation_keys(rows: Sequence[PassRow]) -> dict[Citation, str]:
 
 
 def decisions_of(rows: Sequence[PassRow]) -> dict[str, str]:
-    """Files of docs/decisions that are cited, in order, and what of each."""
+    """File of docs/decisions that is cited -> the parts that are cited, in order."""
     cited: dict[str, list[str]] = {}
     for (file, what), key in citation_keys(rows).items():
         cited.setdefault(file, []).append(f"({key[2:]}) {what}")
@@ -109,7 +109,7 @@ def decisions_of(rows: Sequence[PassRow]) -> dict[str, str]:
 
 
 def _footnotes(rows: Sequence[PassRow]) -> list[str]:
-    """Passes without a row, and what is cited."""
+    """Passes without a row, and the citations."""
     silent = [row.xla or row.ours for row in rows if not row.changed]
     lines = [f"changed nothing: {', '.join(dict.fromkeys(silent))}"] if silent else []
     return [*lines, *(f"[{file[:2]}] docs/decisions/{file}: {text}" for file, text in decisions_of(rows).items())]
@@ -154,7 +154,7 @@ def accesses(counts: Mapping[int, int]) -> str:
 
 @dataclass(frozen=True)
 class FileRow:
-    """A file of a directory: the comparison, or why there is none."""
+    """A file of a directory: its comparison, or the reason why there is none."""
 
     file: str
     found: Comparison | None
@@ -162,7 +162,7 @@ class FileRow:
 
 
 def files_text(rows: Sequence[FileRow]) -> str:
-    """A row for each kernel of each file, their sum, then the files that were not compared."""
+    """A row for each kernel of each file, totals, then the files that were not compared."""
     titles = ["file", *_KINDS, "launch", "registers", "instructions", "ratio", "loads", "stores", "shared", "spilled"]
     units = ["", *("passes" for _ in _KINDS), "", "", "a thread", "ours/XLA", "bytes", "bytes", "bytes", "bytes"]
     cells, total = [titles, units], Counter[str]()
@@ -233,8 +233,8 @@ def _table(cells: Sequence[Sequence[str]], sides: str) -> list[str]:
 def diff_text(found: Comparison, point: str) -> str:
     """How the two sides differ after a pass, or in PTX, as unified diffs from XLA's to ours.
 
-    point   "ptx", a number in the table of passes, or a name of either side's; of several passes of that name the last
-    raises  UsageError for a pass that there is not
+    point   "ptx", a number in the table of passes, or the name of a pass of either side; the last of several passes of that name
+    raises  UsageError for an unknown pass
     """
     return "\n".join(line for kernel in found.kernels for line in _diff_of(kernel, point))
 

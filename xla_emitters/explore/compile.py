@@ -1,8 +1,8 @@
-"""`compile` as users call it: of files and text, as `pipelines.compiler` has it, and of what JAX makes of a function.
+"""`compile` as users call it: for files and text (`pipelines.compiler`), and for what JAX makes of a function.
 
 compile("softmax.hlo")                      the module in the file
-compile("layer.mlir")                       StableHLO: a program for any sizes, that runs on the CPU
-compile(jax.jit(softmax).lower(x))          first optimized by the real XLA; called with JAX's trees
+compile("layer.mlir")                       StableHLO: a program for any sizes that runs on the CPU
+compile(jax.jit(softmax).lower(x))          first optimized by the real XLA; takes and returns JAX's trees
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def compile(
 
     source   path of a file, text (anything with a newline) of HLO or StableHLO, or JAX's `Traced`, `Lowered`, `Exported`
              or, for a GPU, `Compiled`
-    cache    whether a program that was compiled before may be the answer
-    flags    XLA's DebugOptions, where XLA is to optimize the module first
+    cache    whether a cached program may be returned
+    flags    XLA's DebugOptions, if XLA is to optimize the module first
     given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify
-    returns  a program; a `JaxProgram`, which is one, of what is from JAX; a `DynamicProgram` of StableHLO
-    raises   what `pipelines.compiler.compile` and `from_jax` raise; UsageError for flags where XLA does nothing
+    returns  a `Program`; for a value of JAX a `JaxProgram`, a subclass; for StableHLO a `DynamicProgram`
+    raises   what `pipelines.compiler.compile` and `from_jax` raise; UsageError for flags if XLA is not used
     """
-    # What only JAX's values, only programs, or only a compilation need is loaded for them.
+    # Imports that only JAX's values, only programs, or only a compilation need are in the branches.
     if not isinstance(source, str | Path):
         from xla_emitters.explore.jax_program import compile_stage, is_stage
 

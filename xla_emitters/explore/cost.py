@@ -1,4 +1,4 @@
-"""`xe.cost`: what every kernel of a fusion or a module costs on one or several devices, without a GPU.
+"""`xe.cost`: the expected cost of every kernel of a fusion or a module on one or several devices, without a GPU.
 
 xe.cost("gelu.hlo", targets=("h200", "a6000")).costs[0].kernels[0].bound   ->   "memory"
 """
@@ -38,9 +38,9 @@ class ProgramCost:
     """The kernels of a program on one device.
 
     kernels        in the order of their first launches
-    library_calls  that are not priced: names of functions, one for each call
-    is_estimate    whether `launches` of some kernel is a guess: a loop without a known trip count is counted once, and each branch is
-    program        of a module: what was priced, with the decisions in its traces
+    library_calls  names of library functions, one per call; they are not priced
+    is_estimate    whether `launches` of some kernel is a guess: a loop without a known trip count counts once, and so does each branch
+    program        for a module: the priced program, with the decisions in its traces
     """
 
     target: str
@@ -51,7 +51,7 @@ class ProgramCost:
 
     @property
     def time(self) -> float:
-        """Microseconds that all launches are expected to take, one after the other, library calls left out."""
+        """Expected microseconds of all launches, one after the other, without library calls."""
         return sum(kernel.time * kernel.launches for kernel in self.kernels)
 
     def to_json(self) -> dict[str, Any]:
@@ -66,14 +66,14 @@ class ProgramCost:
 
 @dataclass(frozen=True)
 class CostReport:
-    """What a program costs, for each device that was asked for."""
+    """The cost of a program, for each requested device."""
 
     name: str
     costs: tuple[ProgramCost, ...]
 
     @property
     def kernels(self) -> tuple[KernelCost, ...]:
-        """Of all devices."""
+        """The kernels of all devices."""
         return tuple(kernel for cost in self.costs for kernel in cost.kernels)
 
     def to_json(self) -> dict[str, Any]:
@@ -99,11 +99,11 @@ def cost(
 ) -> CostReport:
     """The cost of every kernel.
 
-    source   path of an `.hlo` file, HLO text, a module that was read, or a compiled program: what it was compiled from is used
+    source   path of an `.hlo` file, HLO text, a module that was read, or a compiled program, of which the source is used
     targets  devices or architectures
     fusion   only the kernels of this fusion instruction
     hero_rules, triton, pipeline, tune  as in `CompileOptions`
-    sizes    of a program with unknown ones: at which its launches are priced
+    sizes    for a program with unknown sizes: those at which its launches are priced
     raises   what `compile` raises; ToolError without ptxas and nvdisasm; DataError for sizes that are missing or do not fit
     """
     if not targets:
@@ -133,7 +133,7 @@ def cost(
 
 def _cost_at(program: DynamicProgram, target: str, sizes: Mapping[str, int]) -> ProgramCost:
     """The cost of a program's launches on one device, at given sizes."""
-    # Imported here: the second system is not loaded for HLO.
+    # Imported here, so that HLO does not load the second system.
     from xla_emitters.explore.program_cost import price_launches
     from xla_emitters.pipelines.program_listing import list_program
     from xla_emitters.pipelines.program_passes import CODE_STAGES
@@ -163,7 +163,7 @@ def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCos
     is_estimate = _count_launches(program.steps, 1, launches)
     reached = {kernel.name: kernel for kernel in program.kernels}
     if len(reached) < len(kept):
-        # A kernel that no step launches.
+        # A kernel without a launch.
         kept = [(planned, lowered) for planned, lowered in kept if sanitize(planned.name) in reached]
     kernels = [
         replace(price_kernel(kernel, planned.view, lowered, chip, code), launches=launches[kernel.name])
@@ -173,7 +173,7 @@ def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCos
 
 
 def _count_launches(steps: Sequence[Step], times: int, launches: Counter[str]) -> bool:
-    """Adds how often one run launches each kernel; returns whether that is a guess."""
+    """Adds how often one run launches each kernel; returns whether these numbers are a guess."""
     is_estimate = False
     for step in steps:
         match step:

@@ -5,10 +5,10 @@
       ROOT %v3 = f32[8]{0} add(%v0, %v0)               Line("v3", "f32[8]{0}", "add", ("v0", "v0"), ")")
     }
 
-A line knows its operands, and the rest of its text as it is printed. Nothing here knows what an opcode means, so that every opcode, tuple
-and nested call is handled alike; whether a change is still HLO is for the parser to say.
+A line knows its operands, and the rest of its text as it is printed. Nothing here depends on the meaning of an opcode, so that every
+opcode, tuple and nested call is handled alike; the parser decides whether a changed module is still HLO.
 
-A program in StableHLO has the same lines, with `?` for an unknown size; its text is StableHLO again. Lost are the names and attributes of
+A program in StableHLO has the same lines, with `?` for an unknown size; its text is StableHLO again, without the names and attributes of
 its arguments.
 """
 
@@ -54,18 +54,18 @@ class Line:
 
     @property
     def is_check(self) -> bool:
-        """Whether it is there for its effect: to check sizes before a run."""
+        """Whether the instruction exists for its effect: it checks sizes before a run."""
         return self.opcode == "shape-assertion"
 
     @cached_property
     def attributes(self) -> tuple[str, tuple[str, ...]]:
-        """The tail as what closes the operands (and a constant's literal before it), and its attributes."""
+        """The tail in two parts: up to the parenthesis that closes the operands (with a constant's literal), and the attributes."""
         parts = split_at_commas(self.tail)
         return parts[0], tuple(part.strip() for part in parts[1:])
 
     @cached_property
     def callees(self) -> tuple[str, ...]:
-        """Every name in the attributes: those of the computations that it calls are among them."""
+        """Every name in the attributes, among them those of the computations that it calls."""
         return tuple(_WORD.findall(self.tail)) if "=" in self.tail else ()
 
     def with_operands(self, names: Mapping[str, str]) -> Line:
@@ -74,7 +74,7 @@ class Line:
 
 
 def split_at_commas(text: str) -> list[str]:
-    """The parts of a text between commas that are in no bracket and no string."""
+    """The parts of a text between commas, except commas inside brackets and strings."""
     parts, depth, start, quoted, opened = list[str](), 0, 0, False, False
     for number, letter in enumerate(text):
         if letter == '"' and text[number - 1 : number] != "\\":
@@ -84,7 +84,7 @@ def split_at_commas(text: str) -> list[str]:
         elif letter in "([{":
             depth += 1
         elif letter in ")]}":
-            # The parenthesis that closes the operands was opened before the text.
+            # This parenthesis closes the operands; it was opened before the text.
             opened |= depth == 0
             depth -= depth > 0
         elif letter == "," and depth == 0 and opened:
@@ -95,7 +95,7 @@ def split_at_commas(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Lines:
-    """One computation. `lines` are in order, parameters among them."""
+    """One computation. `lines` are in order, including parameters."""
 
     name: str
     lines: tuple[Line, ...]
@@ -112,17 +112,17 @@ class Lines:
 
     @cached_property
     def parameters(self) -> tuple[Line, ...]:
-        """By number."""
+        """The parameters by number."""
         found = (line for line in self.lines if line.is_parameter)
         return tuple(sorted(found, key=lambda line: int(line.tail.split(")")[0])))
 
     @cached_property
     def instructions(self) -> tuple[Line, ...]:
-        """Those that compute something: parameters are not among them."""
+        """The instructions other than parameters."""
         return tuple(line for line in self.lines if not line.is_parameter)
 
     def reached(self) -> set[str]:
-        """The names that the root and the checks need."""
+        """The names that the root and the checks need, directly or indirectly."""
         found, waiting = set[str](), [self.root, *(line.name for line in self.lines if line.is_check)]
         while waiting:
             if (name := waiting.pop()) not in found:
@@ -135,7 +135,7 @@ class Lines:
         return replace(self, lines=tuple(line for line in self.lines if line.name in kept))
 
     def without_parameters(self, unused: set[str]) -> Lines:
-        """Without some parameters; the others are numbered anew."""
+        """The computation without some parameters; the others are renumbered."""
         left = [line.name for line in self.parameters if line.name not in unused]
         lines = tuple(
             replace(line, tail=f"{left.index(line.name)}){line.tail.partition(')')[2]}") if line.is_parameter else line
@@ -154,7 +154,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class ModuleLines:
-    """A module. `attributes` is what its first line says beside the name; `is_program` where its text is StableHLO."""
+    """A module. `attributes` is the rest of its first line after the name; `is_program` tells whether its text is StableHLO."""
 
     name: str
     attributes: str
@@ -163,7 +163,7 @@ class ModuleLines:
 
     @classmethod
     def of(cls, text: str) -> ModuleLines:
-        """raises what the text's parser raises"""
+        """The lines of a text. raises what the text's parser raises"""
         if is_stablehlo(text):
             return cls.of_module(parse_stablehlo(text), is_program=True)
         return cls.of_module(parse_hlo(text))
@@ -174,7 +174,7 @@ class ModuleLines:
         head = printed.partition("\n")[0].removeprefix("HloModule ")
         name, _, attributes = head.partition(", ")
         computations = [_lines_of(op) for op in module.ops if isinstance(op, ComputationOp)]
-        # Printed as the module prints them, which is the only place that knows how.
+        # Taken from the printed module: only the printer knows their form.
         tails = {line[0]: line[1] for line in _printed_lines(printed)}
         found = tuple(
             replace(one, lines=tuple(_with_tail(one.name, line, tails) for line in one.lines)) for one in computations
@@ -182,7 +182,7 @@ class ModuleLines:
         return cls(name, attributes, found, is_program)
 
     def text(self) -> str:
-        """As HLO text, or as StableHLO; verified by its parser. raises what this raises"""
+        """The HLO or StableHLO text, verified by its parser. raises what the parser raises"""
         if not self.is_program:
             parse_hlo(str(self))
             return str(self)
@@ -202,7 +202,7 @@ class ModuleLines:
         return next(one for one in self.computations if one.name == name)
 
     def with_(self, *changed: Lines) -> ModuleLines:
-        """With these computations in the place of those of their names."""
+        """The module with the computations of the same names replaced by these."""
         by_name = {one.name: one for one in changed}
         return replace(self, computations=tuple(by_name.get(one.name, one) for one in self.computations))
 
@@ -211,13 +211,13 @@ class ModuleLines:
 
     @property
     def instructions(self) -> int:
-        """How many there are; parameters, and calls of fusions in ENTRY, are not counted."""
+        """Number of instructions, without parameters and calls of fusions in ENTRY."""
         return sum(
             not (one.is_entry and line.opcode == "fusion") for one in self.computations for line in one.instructions
         )
 
     def cleaned(self) -> ModuleLines:
-        """Without what ENTRY's root does not need: instructions, computations, parameters of ENTRY and of fusions."""
+        """The module without everything that ENTRY's root does not need: instructions, computations, parameters of ENTRY and of fusions."""
         module = self
         while True:
             pruned = module.with_(
@@ -304,7 +304,7 @@ def _dims(text: str) -> tuple[int, ...]:
 
 
 def with_dims(text: str, dims: Mapping[tuple[int, ...], Sequence[int]]) -> str:
-    """Every array type whose dimensions are in the mapping gets others; its layout is the default one if the rank changes."""
+    """Replaces the dimensions of every array type that has an entry in the mapping; the layout becomes the default if the rank changes."""
 
     def changed(match: re.Match[str]) -> str:
         if (new := dims.get(old := _dims(match[2]))) is None:

@@ -1,13 +1,13 @@
 """JAX functions in: traced and lowered by JAX, optimized by the real XLA:GPU without a GPU, compiled by us.
 
     p = from_jax(f, x, {"w": w})      f -> jaxpr -> StableHLO for CUDA -> XLA's HLO passes, in a child process -> HLO text -> kernels
-    p(x, {"w": w})                    trees as f takes them and returns them: lists, tuples, dictionaries, registered classes
+    p(x, {"w": w})                    takes and returns trees like f: lists, tuples, dictionaries, registered classes
 
     p = from_jax(f, x, dynamic=True, shapes=("b, s, 32",))      f -> StableHLO with symbolic sizes (jax.export) -> a program for any b and s
 
-What JAX makes on the way is taken too: `Traced`, `Lowered`, `Exported`, and a `Compiled` for a GPU, whose module XLA has optimized already.
-JAX drops arguments that no result needs; a program drops them when it is called. This is the only file that imports jax, when it is used.
-Not covered: several devices, effects (host callbacks are refused where the module is compiled).
+The intermediate values of JAX are accepted too: `Traced`, `Lowered`, `Exported`, and a `Compiled` for a GPU, whose module XLA has optimized
+already. JAX drops arguments that no result needs; a program drops them when it is called. Only this file imports jax, on first use.
+Not covered: several devices, effects (host callbacks are refused when the module is compiled).
 Source: JAX's documentation of ahead-of-time lowering (jax.stages) and of jax.export.
 """
 
@@ -43,10 +43,10 @@ _LOWER = 'jax.jit(f).trace(x).lower(lowering_platforms=("cuda",))'
 
 @dataclass(frozen=True, kw_only=True)
 class JaxProgram(Program):
-    """A program that takes and returns trees, as the JAX function does that it was made of.
+    """A program that takes and returns trees, like the JAX function that it was made of.
 
     in_tree, out_tree  JAX's tree definitions of ((arguments), {keywords}) and of the result
-    kept               of the flat arguments, those that are parameters of the program
+    kept               indices of the flat arguments that are parameters of the program
     """
 
     in_tree: Any
@@ -54,7 +54,7 @@ class JaxProgram(Program):
     kept: tuple[int, ...]
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Runs the program where its arrays are: on the GPU when one of them is there, else on the CPU.
+        """Runs the program where its arrays are: on the GPU if one of them is there, else on the CPU.
 
         arguments  NumPy, JAX or CuPy arrays and Python numbers
         returns    the function's tree, of CuPy arrays from a GPU; else of JAX arrays if an argument is one, else of NumPy's
@@ -73,7 +73,7 @@ class JaxProgram(Program):
     def run_cpu(self, *inputs: Any, stage: str = "llvm-dialect", **keywords: Any) -> Any:
         """Runs the IR of a stage on the CPU, on the function's arguments; returns a tree of NumPy arrays.
 
-        raises as `Program.run_cpu`; DataError for another tree
+        raises like `Program.run_cpu`; DataError for another tree
         """
         leaves = self._leaves(inputs, keywords)
         return self._tree(super().run_cpu(*self._inputs(leaves, on_host=True), stage=stage))
@@ -100,9 +100,9 @@ class JaxProgram(Program):
 
 @dataclass(frozen=True, kw_only=True)
 class DynamicJaxProgram(DynamicProgram):
-    """A program with unknown sizes that takes and returns trees, as the JAX function does that it was made of.
+    """A program with unknown sizes that takes and returns trees, like the JAX function that it was made of.
 
-    in_tree, out_tree, kept  as of `JaxProgram`
+    in_tree, out_tree, kept  as in `JaxProgram`
     """
 
     in_tree: Any
@@ -135,16 +135,16 @@ def from_jax(
     cache: bool = True,
     **given: Unpack[CompileKeywords],
 ) -> JaxProgram | DynamicJaxProgram:
-    """What XLA:GPU makes of a JAX function for these arguments, compiled; no GPU is needed. With `dynamic`, a program for any sizes.
+    """Compiles what XLA:GPU makes of a JAX function for these arguments; no GPU is needed. With `dynamic`, a program for any sizes.
 
-    function   a function that JAX can trace, or one that is jitted, with its static and donated arguments
+    function   a function that JAX can trace, or a jitted one, with its static and donated arguments
     arguments  arrays, numbers, `jax.ShapeDtypeStruct`s, and trees of these: only shapes and types are read
     flags      XLA's DebugOptions: {"xla_gpu_enable_triton_gemm": False}
-    dynamic    the program keeps symbolic sizes: those of `ShapeDtypeStruct`s, and those that `shapes` names
-    shapes     of each argument its sizes, as jax.export.symbolic_args_specs takes them: ("b, s, 32", "32, 64"), "b, ..." for all
-    constraints  on the symbols of `shapes`, as JAX takes them: ("s >= 2",)
+    dynamic    whether the program keeps symbolic sizes: those of `ShapeDtypeStruct`s, and those in `shapes`
+    shapes     the sizes of each argument, in the format of jax.export.symbolic_args_specs: ("b, s, 32", "32, 64"), "b, ..." for all
+    constraints  on the symbols of `shapes`, in JAX's format: ("s >= 2",)
     given      as in `compile`: target, stage, record ...
-    raises     what `optimize` and `compile` raise; ToolError without the extra [jax]; what tracing the function raises
+    raises     what `optimize` and `compile` raise; ToolError without the extra [jax]; errors of tracing the function
 
     >>> import jax, numpy
     >>> p = from_jax(jax.nn.softmax, numpy.ones((12, 40), "float32"))
@@ -165,16 +165,16 @@ def from_jax(
 
 
 def is_stage(source: object) -> bool:
-    """Whether `source` is one of JAX's: `Traced`, `Lowered`, `Compiled` or `Exported`. JAX is not imported to find out."""
+    """Whether `source` is a `Traced`, `Lowered`, `Compiled` or `Exported` of JAX. Does not import JAX."""
     return type(source).__module__.partition(".")[0] == "jax" and type(source).__name__ in _STAGES
 
 
 def compile_stage(
     source: Any, *, flags: Mapping[str, Flag] | None = None, cache: bool = True, **given: Unpack[CompileKeywords]
 ) -> JaxProgram | DynamicJaxProgram:
-    """Compiles what `is_stage`; see `from_jax`. What was exported with symbolic sizes is a program with unknown ones.
+    """Compiles a value that `is_stage` accepts; see `from_jax`. With symbolic sizes it becomes a program with unknown sizes.
 
-    raises Unsupported for what was compiled or exported for another platform, and for several devices
+    raises Unsupported for a function compiled or exported for another platform, and for several devices
     """
     if type(source).__name__ == "Exported" and _has_symbols(source.in_avals):
         if flags:
@@ -196,7 +196,7 @@ def _has_symbols(values: Sequence[Any]) -> bool:
 
 
 def _exported(function: Any, arguments: Sequence[Any], shapes: Any, constraints: Sequence[str]) -> Any:
-    """The function with symbolic sizes, as jax.export has it."""
+    """The function with symbolic sizes, exported by jax.export."""
     jax = _jax()
     export = import_module("jax.export")
     jitted = function if hasattr(function, "trace") else jax.jit(function)
@@ -213,7 +213,7 @@ def _exported(function: Any, arguments: Sequence[Any], shapes: Any, constraints:
 
 
 def _compile_dynamic(exported: Any, **given: Unpack[CompileKeywords]) -> DynamicJaxProgram:
-    """A program of what jax.export made with symbolic sizes. raises Unsupported for several devices"""
+    """A program from a function that jax.export exported with symbolic sizes. raises Unsupported for several devices"""
     if exported.nr_devices > 1:
         raise _several_devices(exported.nr_devices)
     program = compile_program(parse_stablehlo(exported.mlir_module(), "<jax>"), CompileOptions(**given))
@@ -225,7 +225,7 @@ def _compile_dynamic(exported: Any, **given: Unpack[CompileKeywords]) -> Dynamic
 def _kept_leaves(
     name: str, in_tree: Any, kept: Sequence[int], arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> list[Any]:
-    """Of the flat arguments those that the program takes. raises DataError for another tree"""
+    """The flat arguments that the program takes. raises DataError for another tree"""
     leaves, tree = _jax().tree.flatten((tuple(arguments), dict(keywords)))
     if tree != in_tree:
         raise DataError(f"{name} takes {in_tree}; {tree} was given", stage=STAGE)
@@ -234,7 +234,7 @@ def _kept_leaves(
 
 @dataclass(frozen=True)
 class _Stage:
-    """What is read of a stage: its module as text, and how trees become parameters and results."""
+    """What is read from a value of JAX: its module as text, and how trees map to parameters and results."""
 
     text: str
     in_tree: Any
@@ -252,7 +252,7 @@ def _of_lowered(stage: Any) -> _Stage:
     devices = math.prod(map(int, re.findall(r"mhlo\.num_(?:partitions|replicas) = (\d+)", text)))
     if devices > 1:
         raise _several_devices(devices)
-    # JAX has no public name for which arguments it kept.
+    # JAX has no public name for the indices of the kept arguments.
     kept: set[int] = stage._lowering.compile_args["kept_var_idx"]
     return _Stage(text, stage.in_tree, stage.out_tree, tuple(sorted(kept)))
 
@@ -298,20 +298,20 @@ def _several_devices(number: int) -> Unsupported:
 
 
 def _is_on_gpu(leaf: Any) -> bool:
-    """Whether an array is a GPU's: CuPy's, PyTorch's, or JAX's on such a device."""
+    """Whether an array is on a GPU: CuPy's, PyTorch's, or JAX's."""
     return hasattr(leaf, "__cuda_array_interface__")
 
 
 def _host_array(leaf: Any, element: str) -> np.ndarray[Any, Any]:
-    """A leaf as a NumPy array, with the type that JAX would give it: numbers get the parameter's, 64 bits become 32 where the
-    parameter has 32, and a random key is its bits."""
+    """A leaf as a NumPy array, with the type that JAX would give it: numbers get the parameter's type, 64-bit elements become 32-bit if the
+    parameter's are, and a random key becomes its bits."""
     jax = _jax()
     if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
     wanted: np.dtype[Any] = dtype(element).numpy
     if isinstance(leaf, bool | int | float | complex):
         return np.asarray(leaf, wanted)
-    # A JAX array seen through NumPy is read-only, and the executor takes buffers that can be written.
+        # NumPy's view of a JAX array is read-only, and the executor needs writable buffers.
     array = np.array(leaf) if isinstance(leaf, jax.Array) else np.asarray(leaf)
     if array.dtype != wanted and jax.dtypes.canonicalize_dtype(array.dtype) == wanted:
         return array.astype(wanted)

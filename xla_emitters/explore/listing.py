@@ -1,11 +1,11 @@
-"""What is in a module: every fusion and every call of a library, in ENTRY, loop bodies, branches and called computations.
+"""Lists a module: every fusion and every library call, in ENTRY, loop bodies, branches and called computations.
 
     fusion.3       body.1   reduction (reduce)     1024x1x1 blocks of 256x1x1 threads
     gemm_fusion    ENTRY    split into 1 call and 2 kernels ...
     custom-call.1  ENTRY    __cublas$gemm          gemm
 
-Fusions are looked at one by one, up to emission, each in a module of its own, so one that is refused does not hide the others, and the
-time does not grow with the module's size times their number. `compilable` makes one module of all that can be compiled.
+Each fusion is planned and emitted separately, in a module of its own, so one that is refused does not hide the others, and the
+time is not the module's size times the number of fusions. `compilable` makes one module of everything that can be compiled.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ _NO_STEPS = (ParameterOp, TupleOp, GetTupleElementOp, ConstantOp, BitcastOp, Cop
 class ListedKernel:
     """One fusion.
 
-    name, computation  of the instruction, and of the computation that it is in
-    emitter            "loop", "reduction" ...; of a fusion that becomes several kernels those of all, joined by "+"
+    name, computation  of the instruction, and of the computation that contains it
+    emitter            "loop", "reduction" ...; for a fusion that becomes several kernels, those of all, joined by "+"
     hero               opcode of the hero of the first root
     launch             of each kernel: {"grid": [x, y, z], "block": [x, y, z]}
-    calls              library functions that are called for it, as for the dots of a fusion for Triton
+    calls              library functions that it calls, such as those for the dots of a fusion for Triton
     supported          whether `run` executes it on a CPU
-    ptx                whether there is code of ours for it
-    reason             why it is not supported; ""
-    other_compiler     the compiler that XLA would use, as "__triton_gemm"; None for an emitter
-    place              file:line:column; "" where that is not known
+    ptx                whether PTX can be made for it
+    reason             why it is not supported; "" if it is
+    other_compiler     the compiler that XLA would use, such as "__triton_gemm"; None for an emitter
+    place              file:line:column; "" if not known
     """
 
     name: str
@@ -77,10 +77,10 @@ class ListedKernel:
 
 @dataclass(frozen=True)
 class ListedCall:
-    """One instruction that no kernel computes: a custom-call, an op that a library has, as sort and dot, or one that nothing here runs.
+    """An instruction without a kernel: a custom-call, an op of a library, such as sort and dot, or an op that cannot be run here.
 
     target     of a custom-call; else the opcode
-    function   the library function that it becomes, None where there is none
+    function   the library function that it becomes, or None
     """
 
     name: str
@@ -94,11 +94,11 @@ class ListedCall:
 
 @dataclass(frozen=True)
 class Listing:
-    """Everything in a module that takes time on a GPU, in program order, callees before callers.
+    """All instructions of a module that take time on a GPU, in program order, callees before callers.
 
-    kernels        the fusions; instructions beside fusions that become one each; an ENTRY that is one kernel
-    library_calls  the custom-calls, markers left out
-    other_calls    other instructions that no kernel computes
+    kernels        the fusions; other instructions that become a kernel each; an ENTRY that is one kernel
+    library_calls  the custom-calls, except markers
+    other_calls    other instructions without a kernel
     """
 
     target: str
@@ -112,7 +112,7 @@ class Listing:
 
 
 def list_module(module: ModuleOp, options: CompileOptions) -> Listing:
-    """Looks at every fusion and call of a module that was read; refusals are part of the answer."""
+    """Plans every fusion and call of a module; a refusal is recorded in its row, not raised."""
     kernels, custom, others = list[ListedKernel](), list[ListedCall](), list[ListedCall]()
     if (entry := _as_one_kernel(module)) is not None:
         name = entry.sym_name.data
@@ -128,7 +128,7 @@ def list_module(module: ModuleOp, options: CompileOptions) -> Listing:
 
 
 def _as_one_kernel(module: ModuleOp) -> ComputationOp | None:
-    """ENTRY, where it is one kernel itself once markers, asynchronous copies and calls are out of the way."""
+    """ENTRY, if it is a single kernel once markers, asynchronous copies and calls are removed."""
     if any(isinstance(op, FusionOp) for op in entry_of(module).instructions):
         return None
     copy = module.clone()
@@ -139,7 +139,7 @@ def _as_one_kernel(module: ModuleOp) -> ComputationOp | None:
 
 
 def _apart(module: ModuleOp) -> ModuleOp:
-    """A copy in which each instruction of a host computation is a fusion or no kernel."""
+    """A copy in which each instruction of a host computation is either a fusion or not a kernel."""
     copy = module.clone()
     for each in (RemoveNoOpsPass(), UnwrapAsyncPass(), WrapInstructionsPass()):
         each.apply(Context(), copy)
@@ -147,7 +147,7 @@ def _apart(module: ModuleOp) -> ModuleOp:
 
 
 def _steps(apart: ModuleOp) -> Iterator[tuple[ComputationOp, HloOp]]:
-    """The instructions of host computations that do something, callees first."""
+    """The instructions of host computations that do work, callees first."""
     for computation in host_computations(apart):
         for op in computation.instructions:
             if isinstance(op, FusionOp) or not (
@@ -157,7 +157,7 @@ def _steps(apart: ModuleOp) -> Iterator[tuple[ComputationOp, HloOp]]:
 
 
 def _listed_kernel(alone: ModuleOp, view: FusionView, where: tuple[str, str], options: CompileOptions) -> ListedKernel:
-    """What becomes of a fusion; `alone` is a module of it."""
+    """The row of a fusion; `alone` is a module with only that fusion."""
     place = _written(view.place)
     try:
         hero = find_non_trivial_hero(view, view.roots[0]).opcode
@@ -199,7 +199,7 @@ def _written(place: Place | None) -> str:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What could not be compiled, and why. Without a name: the whole."""
+    """An instruction that could not be compiled, and why. Without a name: the whole module."""
 
     name: str
     computation: str
@@ -212,9 +212,9 @@ class LeftOut:
 
 
 def compilable(module: ModuleOp, options: CompileOptions) -> tuple[ModuleOp, tuple[LeftOut, ...]]:
-    """The module, if it can be compiled; else one of its fusions alone, those that can be, and what was left out.
+    """The module, if it can be compiled; else a module of those of its fusions that can be compiled, and what was left out.
 
-    raises   the module's error, where nothing of it can be compiled; that of the one fusion that is chosen by name
+    raises   the module's error, if nothing in it can be compiled; the error of the one fusion that was selected by name
     """
     try:
         compile_module(module, replace(options, stage="xla_gpu", record="none"))
@@ -231,7 +231,7 @@ def compilable(module: ModuleOp, options: CompileOptions) -> tuple[ModuleOp, tup
 
 
 def _compilable_fusions(apart: ModuleOp, options: CompileOptions) -> tuple[list[FusionOp], tuple[LeftOut, ...]]:
-    """The fusions that can be compiled, and what else there is that cannot."""
+    """The fusions that can be compiled, and everything else that cannot."""
     found, left = list[FusionOp](), list[LeftOut]()
     for computation, op in _steps(apart):
         place, reason = _written(written_at(op)), ""

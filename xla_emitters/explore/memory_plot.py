@@ -1,4 +1,4 @@
-"""The buffers of a run over time as SVG: a rectangle a buffer, from the step that makes it to the one that frees it.
+"""The buffers of a run over time as SVG: one rectangle per buffer, from the step that allocates it to the step that frees it.
 
     bytes
       ^   +--------+ +-----------+
@@ -7,8 +7,8 @@
       | |  a   |    |  c |
       +----------------------------> steps
 
-A rectangle is as high as its bytes, and as low as it fits beside what lives at the same time, in the order in which buffers are made.
-The line is the peak. (The runtime asks NumPy for memory; the height at which a buffer is drawn is not its address.)
+A rectangle's height is its size in bytes; it is placed as low as fits between the buffers that are live at the same time, in order of
+allocation. The line is the peak. (The runtime gets memory from NumPy; the height at which a buffer is drawn is not its address.)
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WIDTH, HEIGHT = 900, 360
 
 @dataclass(frozen=True)
 class Life:
-    """A buffer from the event `start` up to `end`, drawn from byte `low` on."""
+    """A buffer from the event `start` to `end`, drawn upwards from byte `low`."""
 
     buffer: Buffer
     start: int
@@ -33,7 +33,7 @@ class Life:
 
 
 def lives(memory: Memory) -> tuple[Life, ...]:
-    """Where each buffer is drawn: buffers that live at the same time are not above each other."""
+    """The place of each buffer in the drawing: buffers that are live at the same time do not overlap."""
     ends = {event.buffer: number for number, event in enumerate(memory.events) if event.what != "made"}
     placed = list[Life]()
     for start, event in enumerate(memory.events):
@@ -48,7 +48,7 @@ def lives(memory: Memory) -> tuple[Life, ...]:
 
 
 def _lowest(size: int, others: list[Life]) -> int:
-    """The lowest place for that many bytes between what lives already."""
+    """The lowest offset with room for that many bytes between the live buffers."""
     low = 0
     for life in sorted(others, key=lambda life: life.low):
         if life.low - low >= size:

@@ -4,7 +4,7 @@
                                                         ENTRY %main { ... fusion(%x), kind=kInput, calls=%fused_reduce ... }
 
 The text is what `--xla_dump_to` writes as `*gpu_after_optimizations.txt`: scheduled, with layouts, backend configs and aliasing, and
-here with all elements of constants. XLA works in a child process, because a failed check inside it aborts; the check is then the error.
+in addition with all elements of constants. XLA runs in a child process, because a failed check aborts it; the check becomes the error.
 Nothing is timed: autotuning is off, so tilings of matrix products are XLA's defaults. Source: XLA's DebugOptions.
 """
 
@@ -26,7 +26,7 @@ from xla_emitters.lowering.tools import run_tool
 
 TIMEOUT_SECONDS = 600.0
 
-# The child finds what this process finds. XLA's own log would hide the line that matters; 2 leaves errors and failed checks.
+# The child gets this process's search path. XLA's own log would hide the important line; level 2 leaves errors and failed checks.
 _CHILD = (
     "import os, sys; os.environ['TF_CPP_MIN_LOG_LEVEL'] = '2'; sys.path[:] = sys.argv[1:];"
     " from xla_emitters.explore.xla import serve; serve()"
@@ -42,8 +42,8 @@ def optimize(
     target  as in `compile`: a device, an architecture, or a file with XLA's description of a GPU
     flags   XLA's DebugOptions: {"xla_gpu_enable_triton_gemm": False}
     name    where the text is from, for messages
-    raises  ParseError with the place, Unsupported for a size that is unknown, DataError with XLA's message or the check that failed in
-            it, UsageError for a flag that it does not have; ToolError without the extra [xla] or [ptxas]
+    raises  ParseError with the place, Unsupported for an unknown size, DataError with XLA's message or its check that failed,
+            UsageError for an unknown flag; ToolError without the extra [xla] or [ptxas]
     """
     device(target)
     if "xla_dump_to" in (flags or {}):
@@ -68,7 +68,7 @@ def optimize(
         try:
             ask_xla(request, text, name)
         except (DataError, ToolError):
-            # The passes are done when the text is there: only code was not made of it.
+            # If the text was written, the passes are done: only making code failed.
             if dumped(Path(directory)) is None:
                 raise
         optimized = dumped(Path(directory))
@@ -77,10 +77,10 @@ def optimize(
 
 
 def ask_xla(request: Mapping[str, Any], text: str, name: str) -> None:
-    """Has a child process do the work of a request, as `xla.serve` takes it; its dumps are in the directory that the request names.
+    """Runs a request in a child process, in the format of `xla.serve`; XLA's dumps are in the directory that the request names.
 
     text, name  what XLA parses, and where it is from, for messages
-    raises      as `optimize`
+    raises      like `optimize`
     """
     command = [sys.executable, "-c", _CHILD, *sys.path]
     try:
@@ -92,7 +92,7 @@ def ask_xla(request: Mapping[str, Any], text: str, name: str) -> None:
 
 
 def parse_flag(words: str) -> tuple[str, Flag]:
-    """A flag as XLA_FLAGS has it: "xla_gpu_enable_triton_gemm=false", with or without dashes. raises UsageError without a value.
+    """A flag in the format of XLA_FLAGS: "xla_gpu_enable_triton_gemm=false", with or without dashes. raises UsageError without a value.
 
     >>> parse_flag("--xla_gpu_enable_triton_gemm=false")
     ('xla_gpu_enable_triton_gemm', False)
@@ -104,7 +104,7 @@ def parse_flag(words: str) -> tuple[str, Flag]:
 
 
 def _error(answer: Mapping[str, str], text: str, name: str) -> XlaEmittersError:
-    """The child's error in this process, with the place in the text where XLA gave one."""
+    """The child's error as an exception, with the place in the text if XLA named one."""
     message, kind = answer["message"], getattr(errors, answer["error"])
     if found := re.search(r"(?:was parsing |-:)(\d+):(\d+): error: ([^\n]*)", message):
         line, column = int(found[1]), int(found[2])
@@ -121,7 +121,7 @@ def _place(text: str, found: re.Match[str], name: str) -> Place:
 
 
 def _crash(error: ToolError) -> XlaEmittersError:
-    """What is said of a child that ended with a failed check of XLA's; `error` itself when there was none."""
+    """The error for a child that ended with a failed check of XLA's; `error` itself if there was none."""
     said = [error.message, *error.details]
     checks = [re.sub(r"^F\d{4} \S+ +\d+ ", "", line) for line in said if re.match(r"F\d{4} ", line)]
     if not checks:

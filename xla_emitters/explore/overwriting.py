@@ -1,11 +1,11 @@
-"""Evaluates HLO with its buffers: what a fusion says it writes over is gone, and later readers of that operand get the new values.
+"""Evaluates HLO with buffers: an operand that a fusion declares to overwrite is lost, and later readers of it get the new values.
 
     s = fusion(a, ...), output_to_operand_aliasing={{}: (0, {})}
-    r = add(a, s)                                                   add(s, s): the array a is gone
+    r = add(a, s)                                                   add(s, s): the array a is overwritten
 
-The meaning of HLO does not know buffers, so a pass that lets a fusion write over an array that is still needed leaves module and kernels
-right, each by itself; only the whole is wrong. Here it is wrong too. Tuples, their elements and bitcasts share their operand's memory;
-the state that a loop or a branch is given is copied, so what is written over inside is not seen outside.
+HLO's semantics has no buffers, so if a pass lets a fusion overwrite an array that is still needed, the module and each kernel are right by
+themselves; only the whole program is wrong. Here its values are wrong too. Tuples, their elements and bitcasts share their operand's
+memory; the state of a loop or a branch is copied, so overwriting inside is not visible outside.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _RUN_OTHERS = frozenset({"while", "conditional", "call", "async-start"})
 
 
 def says_overwrites(computation: ComputationOp) -> bool:
-    """Whether an instruction says that it writes over an operand."""
+    """Whether an instruction declares to overwrite an operand."""
     return any(
         isinstance(op, FusionOp) and op.output_to_operand_aliasing is not None for op in computation.instructions
     )
 
 
 def evaluate_overwriting(computation: ComputationOp, inputs: Sequence[Any], *, most_iterations: int) -> list[Array]:
-    """As `reference.evaluate`, with arrays that are written over. The inputs stay as they are."""
+    """Like `reference.evaluate`, but with arrays that are overwritten. The inputs are not changed."""
     return evaluate(computation, _own(tuple(inputs)), most_iterations=most_iterations, value_of=_value)
 
 
@@ -48,7 +48,7 @@ def _value(op: Any, operands: Sequence[Any], call: Call) -> Any:
 
 
 def _written(value: Any, index: Sequence[int], over: Array) -> Any:
-    """The value with the leaf at `index` in the memory of `over`."""
+    """The value with the leaf at `index` copied to the memory of `over`."""
     if not index:
         over[...] = value
         return over
@@ -63,7 +63,7 @@ def _leaf(value: Any, index: Sequence[int]) -> Array:
 
 
 def _own(value: Any) -> Any:
-    """A copy, which shares no memory; tokens and scalars as they are."""
+    """A copy that shares no memory; tokens and scalars are returned unchanged."""
     if isinstance(value, tuple):
         return tuple(_own(each) for each in cast(tuple[Any, ...], value))
     return cast(Array, value).copy() if isinstance(value, np.ndarray) else value

@@ -1,18 +1,18 @@
-"""Which pass made the numbers of a program with unknown sizes wrong? Every state between two passes is executed at one choice of sizes.
+"""Finds the pass that made the numbers of a program with unknown sizes wrong, by executing every state between two passes at given sizes.
 
     bisect_program(program, drawn_inputs(program, {"b": 2, "s": 16}, seed=0))
 
-      stablehlo ... fused          what each pass left, on tensors or buffers
+      stablehlo ... fused          the IR after each pass, on tensors or buffers
       loops, kernels, host         the same, kernels on the CPU executor
-      each kernel, to llvm-dialect all kernels after the same pass; where that is wrong, one kernel at a time says which
-      the road of the CPU          fusions as NumPy ops, then what a call runs
+      each kernel, to llvm-dialect all kernels after the same pass; if that is wrong, one kernel at a time
+      the CPU's own branch         fusions as NumPy ops, then the program as a call runs it
 
-A state must give the bits of the state before it, or, behind a pass of `check.TOLERANT`, be within the bounds of the
-reference. Because these passes may change bits, each kernel is also compared with NumPy on what reaches it (`watched_kernels`).
-States that are equal to the one before are not executed. Two passes leave loops that are half written, which nothing executes:
-where the state behind the next pass is wrong, the earlier of both is named, and the other is among the culprit's `alternatives`.
+A state must give the bits of the state before it, or, after a pass of `check.TOLERANT`, be within the bounds of the
+reference. Because these passes may change bits, each kernel is also compared with NumPy on its real inputs (`watched_kernels`).
+States that are equal to the one before are not executed. Two passes leave half-written loops, which cannot be executed:
+if the state after the next pass is wrong, the earlier pass is named, and the other is among the culprit's `alternatives`.
 
-What it does not see: a pass that is wrong at other sizes or on other numbers. Passes over kernels of the CPU (LLVM) are judged as one.
+Limits: it does not see a pass that is wrong at other sizes or on other numbers. Passes over kernels of the CPU (LLVM) are judged as one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from xla_emitters.runtime.simt.sanitizer import SanitizerOfLaunches
 from xla_emitters.runtime.steps import MOST_ITERATIONS
 
 CPU_STAGE = "cpu"
-"""The road that a call takes, which is no stage: `fused`, then fusions as ops of NumPy or as machine code."""
+"""The name, in place of a stage, for what a call runs: `fused`, then fusions as ops of NumPy or as machine code."""
 
 
 def bisect_program(
@@ -63,8 +63,8 @@ def bisect_program(
     """Finds the first pass after which the numbers of a program are wrong.
 
     inputs    arguments that fit
-    sanitize  races of kernels, and reads of shared memory that nothing wrote, are wrong too
-    raises    DataError for those that do not; Unsupported for a program that NumPy cannot evaluate
+    sanitize  whether races of kernels, and reads of unwritten shared memory, are wrong too
+    raises    DataError for arguments that do not fit; Unsupported for a program that NumPy cannot evaluate
     """
     arrays = program.checked(inputs)
     reference = reference_of(program, arrays, atol, rtol, most_iterations)
@@ -80,7 +80,7 @@ def bisect_program(
 
 
 class _Found(Exception):
-    """Ends the compilation: the rest of it is of no interest."""
+    """Ends the compilation early: the culprit is known."""
 
     def __init__(self, culprit: Culprit) -> None:
         super().__init__(culprit.summary)
@@ -89,7 +89,7 @@ class _Found(Exception):
 
 @dataclass(frozen=True)
 class _State:
-    """What a pass left.
+    """The IR after a pass.
 
     rows     the list of the pass, and its number in it, from 1
     modules  the program, or each kernel by name
@@ -111,7 +111,7 @@ class _State:
         return self.number == len(self.rows) or self.rows[self.number - 1].stage is not None
 
     def is_as(self, other: _State | None) -> bool:
-        """Whether it is the IR of the other state."""
+        """Whether it is the same IR as the other state."""
         return (
             other is not None
             and self.modules.keys() == other.modules.keys()
@@ -120,10 +120,10 @@ class _State:
 
 
 class _Search:
-    """The states in order, and what the last right one computed.
+    """The states in order, and the results of the last right one.
 
-    skipped  states since then that nothing executes
-    is_free  a pass since then may change bits
+    skipped  states since then that cannot be executed
+    is_free  whether a pass since then may change bits
     """
 
     def __init__(self, program: DynamicProgram, arrays: list[Array], reference: Reference, *, sanitize: bool) -> None:
@@ -146,7 +146,7 @@ class _Search:
         try:
             self._kernels(KernelRoad(compiled.name, compiled.fused, self.options, observe))
         except Unsupported:
-            # Something has no code of ours, which is no wrong number: a call runs such a program by NumPy.
+            # An op without a kernel is no wrong number: calls run such a program by NumPy.
             self._skipped = []
         self._right, self._results = before
         self._is_free = False
@@ -167,7 +167,7 @@ class _Search:
         return observe
 
     def _kernels(self, road: KernelRoad) -> None:
-        """Judges all kernels after each pass of theirs."""
+        """Judges all kernels after each pass over kernels."""
         rows, host = rows_of("program-kernel"), road.at("host")
         names = [kernel.name for kernel in road.kernels]
         self.kernels = len(names)
@@ -190,18 +190,18 @@ class _Search:
             self._judge(_State(pass_name, rows, number, modules, partial(self._launch, host, modules)), host)
 
     def _on_cpu(self, compiled: DynamicProgram) -> None:
-        """Judges the road of the CPU on which fusions are NumPy ops, then what a call runs."""
+        """Judges the CPU's program in which fusions are NumPy ops, then the program as a call runs it."""
         assert compiled.fused is not None
         rows, module, context = (*PROGRAM_OPS, *rows_of("program-host")), compiled.fused.clone(), make_context()
         recorder = Recorder(compiled.name, "none", self.options.verify, self._observer(rows))
         for row in rows:
             recorder.run(row.make(self.options), row.stage, context, module)
-        self._is_free = True  # sums in another order
+        self._is_free = True  # sums may be in another order
         way = compiled.cpu.name
         self._judge(_State(f"code of the CPU ({way})", (), 0, {}, lambda: compiled.run(self.arrays)))
 
     def compare_kernels(self) -> None:
-        """Where passes may change bits the bounds of a whole program are wide; those of one kernel are not."""
+        """Compares single kernels: where passes may change bits, the bounds of a whole program are wide, those of one kernel are not."""
         if not self.kernels:
             return
         if (wrong := self._wrong_at(RUN_ON_KERNELS[-1])) is None:
@@ -215,7 +215,7 @@ class _Search:
         raise _Found(replace(self._culprit(state, "numbers", wrong.summary), kernel=wrong.name))
 
     def _wrong_at(self, stage: str) -> Verdict | None:
-        """What NumPy says of the first wrong kernel of a stage."""
+        """NumPy's verdict on the first wrong kernel of a stage."""
         self.executed += 1
         verdicts, _ = check_kernels(self.program, self.arrays, stage)
         return next((verdict for verdict in verdicts if not verdict.ok), None)
@@ -226,7 +226,7 @@ class _Search:
         return self._launch(module, {}) if _kernels_in(module) else run_module(module, _copies(self.arrays))
 
     def _launch(self, host: ModuleOp, kernels: Mapping[str, ModuleOp]) -> list[Array]:
-        """The host program, with these kernels for those in it."""
+        """Runs the host program with its kernels replaced by these."""
         own = _kernels_in(host)
         launched = SimtKernels(lambda name, _: kernels.get(name) or ModuleOp([own[name].clone()]))
         if self.sanitize:
@@ -234,7 +234,7 @@ class _Search:
         return load(host, launched).run_on_garbage(_copies(self.arrays))
 
     def _judge(self, state: _State, host: ModuleOp | None = None) -> None:
-        """Executes a state unless it is that before it. raises _Found where it is wrong"""
+        """Executes a state unless it equals the one before. raises _Found if it is wrong"""
         self._is_free |= state.name in TOLERANT
         if state.modules and state.is_as(self._skipped[-1] if self._skipped else self._right):
             return
@@ -261,7 +261,7 @@ class _Search:
         self._right, self._results, self._skipped, self._is_free = state, found, [], False
 
     def _wrong_kernel(self, state: _State, host: ModuleOp) -> str:
-        """The first kernel that is wrong when it alone is after the pass; "" for none."""
+        """The first kernel that is wrong if it alone is replaced by its state after the pass; "" if none is."""
         before: Mapping[str, ModuleOp] = self._right.modules if self._right is not None else {}
         for name, module in state.modules.items():
             self.executed += 1
@@ -294,7 +294,7 @@ class _Search:
         return replace(Culprit(kind, "", *found_at), executed=self.executed, alternatives=tuple(others))
 
     def _element(self, found: Sequence[Array]) -> Element | None:
-        """The first element that is neither what it was nor admissible; else the first that is not what it was."""
+        """The first element that is neither unchanged nor admissible; else the first that changed."""
         pairs = zip(found, self._results, self.reference.values, strict=False)
         for number, (now, was, wanted) in enumerate(pairs):
             if now.shape != was.shape or now.dtype != was.dtype:
@@ -308,7 +308,7 @@ class _Search:
         return None
 
     def crash(self, error: InternalError) -> Culprit:
-        """A pass that fails: the one after the last that did not."""
+        """The pass that failed: the one after the last that succeeded."""
         rows, number = self._at
         state = _State(error.stage or "compile", rows, number + 1, {}, list)
         culprit = self._culprit(state, "crash", error.message)

@@ -1,11 +1,11 @@
-"""The launches of a program with unknown sizes, priced at given ones.
+"""Prices the launches of a program with unknown sizes, at given sizes.
 
     price_program(program, {"b": 32, "s": 1024})    ->   ProgramCost: one row for each kernel and each size that it is launched at
 
-The host program runs at these sizes and says what it launches: kernels, blocks, arguments. Kernels are executed only where the host looks
-at what they compute (loops and branches on data); otherwise each is executed once, for its traffic, on some of its blocks. Instructions
-are those that threads of that launch execute (`pricing/sass_thread`): trip counts follow from the arguments. Bytes that must move are
-those that the launch was seen to touch, each once, so the ratio says how often they move.
+The host program runs at these sizes and its launches are recorded: kernels, blocks, arguments. Kernels are executed during this run only if
+the host reads what they compute (loops and branches on data); otherwise each is executed once, on some of its blocks, to count its traffic.
+Instructions are those that threads of that launch execute (`pricing/sass_thread`): trip counts follow from the arguments. Bytes that must
+move are those that the launch touched, each counted once, so the ratio says how often they move.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from xla_emitters.runtime.simt.sized_kernels import SizedKernel
 
 POINTER_BYTES, INDEX_BYTES = 8, 4
 READS_OF_THE_HOST = frozenset(("lmhlo.d2h", "lmhlo.while", "lmhlo.case", "lmhlo.if"))
-"""Where one of these is, what the host launches may depend on data."""
+"""With one of these ops, the launches of the host may depend on data."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class LaunchAt:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Equal for launches that do the same on arrays of the same sizes."""
+        """A key that is equal for launches that do the same on arrays of the same sizes."""
         said = (value.nbytes if isinstance(value, np.ndarray) else value for value in self.arguments)
         return (self.name, self.launch, self.shared_bytes, *said)
 
 
 class RecordedKernels(Kernels):
-    """Takes down launches; `then` executes them too."""
+    """Records launches; with `then`, executes them too."""
 
     def __init__(self, then: Kernels | None) -> None:
         self.launches = list[LaunchAt]()
@@ -73,7 +73,7 @@ class RecordedKernels(Kernels):
 
 
 def launches_of(program: DynamicProgram, inputs: Sequence[Any]) -> list[LaunchAt]:
-    """What a run on these arguments launches, in order. raises as `DynamicProgram.run`"""
+    """The launches of a run on these arguments, in order. raises like `DynamicProgram.run`"""
     looks_at_data = program.fused is not None and any(op.name in READS_OF_THE_HOST for op in program.fused.walk())
     loaded = program.road.loaded("host")
     kernels = loaded.context.kernels
@@ -87,10 +87,10 @@ def launches_of(program: DynamicProgram, inputs: Sequence[Any]) -> list[LaunchAt
 
 
 def price_launches(program: DynamicProgram, values: Mapping[str, int]) -> tuple[KernelCost, ...]:
-    """The cost of each launch at these sizes; equal ones once, with their number.
+    """The cost of each launch at these sizes; equal launches are priced once, with their count.
 
-    values  of the program's symbols
-    raises  DataError as `drawn_inputs`, ToolError without ptxas and nvdisasm, what the executor raises
+    values  symbol -> size
+    raises  DataError like `drawn_inputs`, ToolError without ptxas and nvdisasm, errors of the executor
     """
     chip = device(program.target)
     launches = launches_of(program, drawn_inputs(program, values, 0))
@@ -112,7 +112,7 @@ def price_launches(program: DynamicProgram, values: Mapping[str, int]) -> tuple[
 
 
 def price_launch(at: LaunchAt, kernel: SizedKernel, chip: Device, code: MachineCode) -> KernelCost:
-    """The cost of one launch. kernel: at the stage "llvm-dialect"."""
+    """The cost of one launch. `kernel` is at the stage "llvm-dialect"."""
     resources = code.resources[at.name]
     resources = EntryResources(
         resources.name,
@@ -135,7 +135,7 @@ def price_launch(at: LaunchAt, kernel: SizedKernel, chip: Device, code: MachineC
 
 
 def _needed(arrays: Sequence[Array], traffic: Traffic) -> Needed:
-    """Bytes that the launch touches, each once. An array that it reads here and there counts in whole sectors, at most whole."""
+    """Bytes that the launch touches, each counted once. An array with scattered reads counts in whole sectors, at most its size."""
     pairs = list(zip(arrays, traffic.arguments, strict=True))
     read = sum(min(array.nbytes, seen.read_waves) for array, seen in pairs)
     written = sum(min(array.nbytes, seen.write_waves) for array, seen in pairs)

@@ -1,10 +1,10 @@
-"""What a reduction keeps of a program in StableHLO: wrong numbers at a stage, at sizes that a smaller program may call by other names.
+"""The property that a reduction of a StableHLO program keeps: wrong numbers at a stage, at sizes that may be renamed when it is reduced.
 
     wrong = wrong_program(text, options, {"b": 2, "s": 16})       wrong at the stage loops
-    wrong.sizes_in(smaller)                                       {"d0": 16}: still wrong there; None: it is not
+    wrong.sizes_in(smaller)                                       {"d0": 16}: still wrong at that size; None: it is not
 
-A smaller program has fewer sizes, and without JAX's checks they have new names. A size whose name was given has the value that was given;
-the others are tried with the given values.
+A smaller program has fewer sizes, and without JAX's checks they have new names. A size whose name was given gets its given value;
+for the others the given values are tried.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ ALL = "all"
 PASSES = "passes"
 MOST_AXES = 8
 MOST_CHOICES = 8
-"""Choices of sizes that are tried of one program."""
+"""Most choices of sizes that are tried for one program."""
 WITHOUT_NAMES = (3, 2)
-"""Values of sizes where none was given: a program whose sizes were known may have unknown ones no more."""
+"""Values of sizes if none was given: a program with only known sizes may get unknown ones when checks are removed."""
 
 
 @dataclass(frozen=True)
 class WrongProgram:
     """Numbers are wrong.
 
-    stage       what is executed: a stage, `CPU_STAGE`, ALL of them, or what each of PASSES left
-    sizes       those that were given for the whole program
+    stage       what is executed: a stage, `CPU_STAGE`, ALL of them, or the IR after each of PASSES
+    sizes       given for the whole program
     seed        of the inputs, which are drawn anew for every text
     near        names of the instructions that were found to be wrong: where to look first
-    open_sizes  how many parameters may be sizes: a program with more may take sizes from drawn numbers, and its arrays would be huge
+    open_sizes  most parameters that may be sizes: a program with more might take sizes from drawn numbers, and have huge arrays
     """
 
     options: CompileOptions
@@ -52,11 +52,11 @@ class WrongProgram:
     open_sizes: int = 0
 
     def __call__(self, text: str) -> bool:
-        """Whether it is so of `text`; what cannot be compiled or run is not."""
+        """Whether `text` is wrong in this way; False for a text that cannot be compiled or run."""
         return self.sizes_in(text) is not None
 
     def sizes_in(self, text: str) -> dict[str, int] | None:
-        """The sizes at which `text` is wrong; None where it is not."""
+        """The sizes at which `text` is wrong; None if it is not."""
         record = "passes" if self.stage == PASSES else "stages"
         try:
             program = compile_text(text, "candidate.mlir", replace(self.options, record=record, verify=False))
@@ -66,7 +66,7 @@ class WrongProgram:
                 if not self._verdict(program, sizes).ok:
                     return sizes
         except Exception:
-            # A crash, say: that is another fault than the one that is looked for.
+            # A crash, for example: that is another bug than the one looked for.
             pass
         return None
 
@@ -87,14 +87,14 @@ class WrongProgram:
 
 
 def open_sizes_of(program: DynamicProgram) -> int:
-    """How many parameters are an integer, or a list of integers as short as those of sizes."""
+    """Number of parameters that are an integer, or a list of integers no longer than a list of sizes."""
     results = [parameter.result for parameter in entry_of(program.source).parameters]
     integers = [dims_of(result) for result in results if element_of(result).numpy.kind in "iu"]
     return sum(len(dims) < 2 and all(0 <= size <= MOST_AXES for size in dims) for dims in integers)
 
 
 def choices_of(symbols: Sequence[str], given: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """At most `MOST_CHOICES` values of the symbols, equal ones first: those that were given, and else one of those for each."""
+    """At most `MOST_CHOICES` values of the symbols, equal ones first: the given value of a symbol, else any of the given values."""
     known = {symbol: given[symbol] for symbol in symbols if symbol in given}
     others = [symbol for symbol in symbols if symbol not in known]
     values = tuple(dict.fromkeys(given.values())) or WITHOUT_NAMES
@@ -103,13 +103,13 @@ def choices_of(symbols: Sequence[str], given: Mapping[str, int]) -> Iterator[dic
 
 
 def wrong_program(text: str, options: CompileOptions, sizes: Mapping[str, int], seed: int = 0) -> WrongProgram | None:
-    """How a program is wrong; None where it is not. raises what `bisect_program` raises, DataError for sizes that the program has not"""
+    """How a program is wrong; None if it is not. raises what `bisect_program` raises, DataError for unknown symbols in `sizes`"""
     program = compile_text(text, "program.mlir", replace(options, record="none"))
     culprit = bisect_program(program, drawn_inputs(program, sizes, seed)).culprit
     if culprit is None:
         return None
     near, open_sizes = culprit.blame.instructions, open_sizes_of(program)
-    # A pass that fails may leave IR that runs; a later pass may hide what an earlier one did.
+    # A pass that fails may leave IR that runs; a later pass may hide the error of an earlier one.
     stages = (culprit.stage, ALL, CPU_STAGE, PASSES)
     tried = (WrongProgram(options, stage, sizes, seed, near, open_sizes) for stage in stages)
     return next((wrong for wrong in tried if wrong(text)), None)

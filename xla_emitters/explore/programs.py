@@ -1,11 +1,11 @@
-"""Programs with unknown sizes, from text, and compared with the NumPy reference stage by stage.
+"""Compiles programs with unknown sizes from text, and compares them with the NumPy reference stage by stage.
 
     program = compile_text(text, "layer.mlir")
     inputs = drawn_inputs(program, {"b": 2, "s": 16}, seed=0)      of pipelines.program_inputs
     check_program(program, inputs).raise_if_different()
 
-Stages are compared with the reference bit by bit; where a pass may change the order of a sum, an element must be within the error bounds of
-the ops. `check_passes` runs what each single pass left: it must give the bits of the pass before, but for the passes in `TOLERANT`.
+Stages are compared with the reference bit by bit; if a pass may change the order of a sum, an element must be within the error bounds of
+the ops. `check_passes` runs the IR after each single pass: it must give the bits of the pass before, except after the passes in `TOLERANT`.
 Source: docs/reference/contracts "Passes" and "Numbers".
 """
 
@@ -58,7 +58,7 @@ def reference_of(
     rtol: float | None = None,
     most_iterations: int = MOST_ITERATIONS,
 ) -> Reference:
-    """The NumPy reference of the module as it was read, on arguments that fit; products are those of the runtime's library."""
+    """The NumPy reference of the module as it was read, on arguments that fit; products are computed by the runtime's library."""
     values = evaluate(entry_of(program.source), inputs, most_iterations=most_iterations, value_of=value_of)
     return ProgramReference(program, inputs, atol, rtol, values, most_iterations=most_iterations)
 
@@ -66,9 +66,9 @@ def reference_of(
 def bundle_program(
     program: DynamicProgram, text: str, sizes: Sequence[Mapping[str, int]], *, name: str, seed: int = 0
 ) -> ProgramCase:
-    """A program with drawn inputs at each of these sizes, and what is admissible for its results, ready for `write_bundle`.
+    """A program with drawn inputs at each of these sizes, and the bounds of its results, ready for `write_bundle`.
 
-    raises  DataError for sizes that the program has not, or refuses; Unsupported for what no kernel computes
+    raises  DataError for unknown symbols, and sizes that the program refuses; Unsupported for what no kernel computes
     """
     shapes = [_shape(program, values, seed) for values in sizes]
     return ProgramCase(name, text, bundled_program(program), shapes)
@@ -88,11 +88,11 @@ def _shape(program: DynamicProgram, values: Mapping[str, int], seed: int) -> Sha
 
 
 ROUNDINGS = 64
-"""How many roundings of the largest element are allowed where the ops' bounds say nothing."""
+"""Allowed error, in roundings of the largest element, if the ops' bounds are infinite."""
 
 
 def _known(bounds: Bounds, value: Array) -> Bounds:
-    """The bounds of a result; where those are infinite around a finite number, some roundings around the reference's number."""
+    """The bounds of a result; if they are infinite around a finite number, some roundings around the reference's number."""
     if value.dtype.kind in "biuc" or "int" in value.dtype.name:
         return bounds
     low, high, exact = (array.astype(np.float64) for array in (bounds.low, bounds.high, value))
@@ -107,7 +107,7 @@ def _known(bounds: Bounds, value: Array) -> Bounds:
 
 
 class ProgramReference(Reference):
-    """The reference of a program: its bounds are those of the program at the arguments' sizes, found when they are asked for."""
+    """The reference of a program: its bounds are computed on demand, for the program at the arguments' sizes."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ def check_program(
     rtol: float | None = None,
     most_iterations: int = MOST_ITERATIONS,
 ) -> Verdict:
-    """Every stage against the NumPy reference, and each kernel against NumPy on what reaches it: at the last stage, or a wrong one.
+    """Compares every stage with the NumPy reference, and each kernel with NumPy on its real inputs: at the last stage, or at a wrong one.
 
     stages  by default all after `stablehlo`, which is the reference
     raises  DataError for arguments that do not fit; UsageError for a stage that is not recorded
@@ -163,7 +163,7 @@ def check_program(
 
 
 def _kernels_at(program: DynamicProgram, arrays: Sequence[Array], stages: Sequence[Verdict]) -> list[Verdict]:
-    """The kernels' verdicts at the first stage that is wrong, else at the last one; none where there are no kernels."""
+    """The kernels' verdicts at the first wrong stage, else at the last one; none if there are no kernels."""
     on_kernels = [stage for stage in stages if stage.name in WATCHED]
     if not on_kernels:
         return []
@@ -171,7 +171,7 @@ def _kernels_at(program: DynamicProgram, arrays: Sequence[Array], stages: Sequen
     try:
         return check_kernels(program, arrays, stage.name)[0]
     except ExecutionError:
-        # Said of the stage already.
+        # The stage's verdict has reported it already.
         return []
 
 
@@ -182,12 +182,12 @@ def check_passes(
     rtol: float | None = None,
     most_iterations: int = MOST_ITERATIONS,
 ) -> Verdict:
-    """What every pass left, against what the pass before it left and against the NumPy reference. The first wrong pass ends it.
+    """Compares the results after every pass with those after the pass before and with the NumPy reference. Stops at the first wrong pass.
 
-    Passes on kernels are not executed one by one: what they leave runs at the ends of stages, within the bounds of the ops.
+    Passes on kernels are not executed one by one: kernels are executed at the ends of stages, within the bounds of the ops.
 
     program  compiled with `record="passes"`
-    raises   DataError for arguments that do not fit; UsageError where passes are not recorded
+    raises   DataError for arguments that do not fit; UsageError if passes are not recorded
     """
     arrays = program.checked(inputs)
     reference = reference_of(program, arrays, atol, rtol, most_iterations)
@@ -219,7 +219,7 @@ def check_passes(
 
 
 def changed_results(found: Sequence[Array], before: Sequence[Array]) -> str:
-    """What a pass changed in the results, bit by bit; "": nothing."""
+    """How a pass changed the results, bit by bit; "" if it did not."""
     if len(found) != len(before):
         return f"{len(before)} results before, {len(found)} after"
     for number, (one, other) in enumerate(zip(found, before, strict=True)):
@@ -234,7 +234,7 @@ def changed_results(found: Sequence[Array], before: Sequence[Array]) -> str:
 
 
 def wanted_stages(asked: str) -> list[str]:
-    """The stages that `--stages` names: "all" are those that run on a CPU but the first. raises UsageError for unknown ones."""
+    """The stages in the value of `--stages`; "all" means those that run on a CPU except the first. raises UsageError for unknown ones."""
     if asked == "all":
         return list(EXECUTABLE_PROGRAM_STAGES[1:])
     return [executable_stage(stage, "check") for stage in asked.split(",")]

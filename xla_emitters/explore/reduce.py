@@ -1,21 +1,21 @@
-"""Shrinks HLO text or StableHLO as long as something stays true of it: that numbers are wrong, that we crash, that a command says so.
+"""Shrinks HLO or StableHLO text while a property persists: wrong numbers, a crash of ours, or the success of a command.
 
     fused {  300 instructions  }                           fused {
     ENTRY main { ... fusion(...) }        ->                 %v0 = f32[2] parameter(0)
                                         keep(text)           ROOT %v7 = f32[2] subtract(%v0, %v0)
                                                            } ...
 
-    inlined     of a program: what is called becomes part of ENTRY
-    alone       one fusion becomes all of ENTRY; then its computation, or what a loop or a branch runs, becomes ENTRY itself
+    inlined     for a program: called functions are inlined into ENTRY
+    alone       one fusion becomes all of ENTRY; then its computation, or the body of a loop or branch, becomes ENTRY itself
     near        only instructions around those that are known to be wrong (`bisect` names them)
-    cut         delta debugging over the instructions of a computation: those that are left out, and are still needed, become parameters
+    cut         delta debugging over the instructions of a computation: removed instructions that are still needed become parameters
     bypass      an instruction is replaced by an operand, or by another value of its type; inside loops and reductions too
     sizes       a dimension of one size becomes 1, 2 or half of it, everywhere at once; unknown ones become known; arrays lose dimensions
-    attributes  what is not needed to read the text (metadata, backend configuration, aliasing) goes; constants become 0 or 1
+    attributes  text that the parser does not need (metadata, backend configuration, aliasing) is removed; constants become 0 or 1
 
-Each candidate is printed, and read back by our parser, which verifies it: what breaks HLO's rules is never asked about. A candidate is
-taken where it is smaller (fewer instructions, then parameters, then elements, then letters) and `keep` says yes, so the search ends. It
-repeats until a whole round changes nothing, or the time is over: the best so far is then the result.
+Each candidate is printed, and read back by our parser, which verifies it: `keep` is only called for valid HLO. A candidate is
+accepted if it is smaller (fewer instructions, then parameters, then elements, then letters) and `keep` returns true, so the search ends. It
+repeats until a whole round changes nothing or the time is over; then the best so far is the result.
 Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input" (2002); MLIR's and LLVM's reducers.
 """
 
@@ -34,17 +34,17 @@ from xla_emitters.graph.disc_inliner import DiscInlinerPass
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 Keep = Callable[[str], bool]
-"""Whether a text still has what is looked for. It is asked about verified HLO, or StableHLO, only."""
+"""Returns whether a text still has the property. It is only called for verified HLO or StableHLO."""
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """What came of a reduction.
+    """The result of a reduction.
 
     text          HLO, or StableHLO; verified
     instructions  before and after; parameters and ENTRY's calls of fusions are not counted
-    asked         how often `keep` was asked
-    is_finished   whether nothing smaller was found in a whole round; False: the time was over, or it was interrupted
+    asked         how often `keep` was called
+    is_finished   whether a whole round found nothing smaller; False: the time was over, or it was interrupted
     """
 
     text: str
@@ -55,13 +55,13 @@ class Reduced:
 
 
 _MANY = 1024
-"""What an unknown size counts in comparisons of candidates."""
+"""The number that an unknown size counts as, when candidates are compared."""
 _FURTHEST = 5
-"""Steps from an instruction that is known to be wrong, before all instructions are looked at."""
+"""Distances from the instructions that are known to be wrong, that are tried before all instructions are."""
 
 
 class _OutOfTime(Exception):
-    """Ends the search."""
+    """Ends the search when the time is over."""
 
 
 def reduce(
@@ -72,12 +72,12 @@ def reduce(
     seconds: float | None = None,
     on_better: Callable[[str, int], None] = lambda text, instructions: None,
 ) -> Reduced:
-    """The smallest text that is found for which `keep` is true, as it is of `text`.
+    """The smallest text found for which `keep` is true; it must be true for `text`.
 
     near       names of instructions around which to look first
-    seconds    limit of the search; None: none
-    on_better  is called with each better text, and its number of instructions
-    raises     what the parser raises for `text`; UsageError where `keep` is not true of it
+    seconds    time limit of the search; None: no limit
+    on_better  called with each better text and its number of instructions
+    raises     what the parser raises for `text`; UsageError if `keep` is not true for it
     """
     search = _Search(ModuleLines.of(text), keep, tuple(near), seconds, on_better)
     if not search.asks(text):
@@ -103,7 +103,7 @@ class _Search:
     def run(self, text: str) -> Reduced:
         before, is_finished, best_text = self.best.instructions, False, text
         try:
-            # As it is printed, it may already be another text to a command that looks at texts.
+            # Printing may already change the answer of a command that looks at the text.
             if not self.asks(self.best.text()):
                 return Reduced(text, (before, before), self.asked, self._elapsed, False)
             _alone(self)
@@ -126,14 +126,14 @@ class _Search:
         return time.monotonic() - self.began
 
     def asks(self, text: str) -> bool:
-        """Whether `keep` is true of a text. raises _OutOfTime."""
+        """Calls `keep` on a text. raises _OutOfTime."""
         if self.seconds is not None and self._elapsed >= self.seconds:
             raise _OutOfTime
         self.asked += 1
         return self.keep(text)
 
     def tries(self, candidate: ModuleLines | None) -> bool:
-        """Takes the candidate if it is smaller, is HLO, and keeps what is looked for."""
+        """Accepts the candidate if it is smaller, valid HLO, and has the property."""
         if candidate is None:
             return False
         candidate = candidate.cleaned()
@@ -145,7 +145,7 @@ class _Search:
         return self.takes(candidate)
 
     def takes(self, candidate: ModuleLines) -> bool:
-        """Takes the candidate, whatever its size, if it can be read and keeps what is looked for."""
+        """Accepts the candidate, whatever its size, if it is valid and has the property."""
         try:
             text = candidate.text()
         except XlaEmittersError:
@@ -171,7 +171,7 @@ def _elements(dims: tuple[int, ...]) -> int:
 
 
 def _inlined(search: _Search) -> None:
-    """Functions become part of ENTRY, which may make it larger: what is left of JAX's own around a program then goes."""
+    """Inlines functions into ENTRY. ENTRY may grow, but JAX's wrappers around a program can be removed afterwards."""
     if not search.best.is_program:
         return
     module = parse_stablehlo(search.best.text())
@@ -185,14 +185,14 @@ def _inlined(search: _Search) -> None:
 
 
 def _attributes(search: _Search) -> None:
-    """All at once, then those of each line, then one by one."""
+    """Removes all attributes at once, then all of each line, then one by one."""
     search.tries(replace(search.best, attributes=""))
     needed = set[str]()
     while True:
         names = {key for one in search.best.computations for line in one.lines for key in _keys(line)} - needed
         if not names or search.tries(_without_attributes(search.best, names)):
             return
-        # Most are needed by their opcodes; the parser says so quickly.
+        # Most attributes are needed by their opcodes; the parser rejects these candidates quickly.
         for name in sorted(names):
             if not search.tries(_without_attributes(search.best, {name})):
                 needed.add(name)
@@ -215,11 +215,11 @@ def _without_attributes(module: ModuleLines, names: set[str]) -> ModuleLines:
 
 
 def _alone(search: _Search) -> None:
-    """One fusion, or what else calls a computation with its own arguments, becomes all of ENTRY; then a computation itself does."""
+    """Makes one fusion, or another call with its own arguments, all of ENTRY; then makes a computation ENTRY itself."""
     entry = search.best.entry
     calls = [(one, line) for one in search.best.computations for line in one.lines if line.opcode in ("fusion", "call")]
     if len(entry.instructions) > 1:
-        # Those that compute more are more likely to have it.
+        # Longer computations first: they are more likely to have the property.
         calls.sort(
             key=lambda pair: (
                 -max((len(search.best.named(name).lines) for name in _called(search.best, pair[1])), default=0)
@@ -231,7 +231,7 @@ def _alone(search: _Search) -> None:
 
 
 def _reread(search: _Search) -> None:
-    """A program as its own text has it: there are no tuples in StableHLO."""
+    """Prints and reads the program again: StableHLO has no tuples."""
     if search.best.is_program:
         search.tries(ModuleLines.of(search.best.text()))
 
@@ -260,7 +260,7 @@ def _as_entry(module: ModuleLines, name: str) -> ModuleLines:
 
 
 def _near(search: _Search) -> None:
-    """Of a computation with such names, these instructions alone, then those that use or make their values too, and so on."""
+    """For a computation with such names: tries these instructions alone, then with their users and operands, and so on."""
     for name in [one.name for one in search.best.computations]:
         one = next((one for one in search.best.computations if one.name == name), None)
         chosen = {line.name for line in one.instructions if line.name in search.near} if one else set[str]()
@@ -287,7 +287,7 @@ def _cut(search: _Search) -> None:
 
 
 def _minimised(search: _Search, name: str, kept: list[str]) -> None:
-    """Fewer of the instructions `kept` of a computation: a part of them, or all but a part, in smaller and smaller parts."""
+    """Removes instructions from `kept`: tries a part of them, or all but a part, in smaller and smaller parts."""
     parts = 2
     while len(kept) > 1:
         size = math.ceil(len(kept) / parts)
@@ -300,7 +300,7 @@ def _minimised(search: _Search, name: str, kept: list[str]) -> None:
             if search.tries(cut(search.best, name, choice)):
                 if not any(one.name == name for one in search.best.computations):
                     return
-                # Cleaning may have taken more.
+                # Cleaning may have removed more.
                 left = {line.name for line in search.best.named(name).instructions}
                 kept, parts = [one for one in choice if one in left], then
                 break
@@ -311,15 +311,15 @@ def _minimised(search: _Search, name: str, kept: list[str]) -> None:
 
 
 def _with_visible(module: ModuleLines, name: str) -> ModuleLines:
-    """The module, if cutting in a computation shows at ENTRY or at its call there; else with the computation as ENTRY."""
+    """The module, if a cut in a computation can be observed in ENTRY or at its call there; else with the computation as ENTRY."""
     one = module.named(name)
     return module if one.is_entry or _caller_in_entry(module, one) is not None else _as_entry(module, name)
 
 
 def cut(module: ModuleLines, name: str, kept: Sequence[str]) -> ModuleLines | None:
-    """Only these instructions of a computation; what they need of others becomes a parameter, what others needed of them the result.
+    """Keeps only these instructions of a computation; their missing operands become parameters, values needed by removed ones the result.
 
-    What a loop, a branch or a reduction runs becomes ENTRY. None where ENTRY has a use for the result as it is.
+    The computation of a loop, a branch or a reduction becomes ENTRY. None if ENTRY uses the result and its type would change.
     """
     module = _with_visible(module, name)
     one, chosen = module.named(name), set(kept)
@@ -365,7 +365,7 @@ def cut(module: ModuleLines, name: str, kept: Sequence[str]) -> ModuleLines | No
 
 
 def _caller_in_entry(module: ModuleLines, one: Lines) -> tuple[Lines, Line] | None:
-    """ENTRY, and its only call of a computation that nothing else calls."""
+    """ENTRY, and its call of a computation that is called nowhere else."""
     match module.callers(one.name):
         case [(holder, line)] if holder.is_entry and line.opcode in ("fusion", "call"):
             return holder, line
@@ -377,7 +377,7 @@ def _caller_in_entry(module: ModuleLines, one: Lines) -> tuple[Lines, Line] | No
 
 
 def _bypass(search: _Search) -> None:
-    """Every instruction, the last first, by one of its operands or else by an earlier value of its type."""
+    """Replaces every instruction, the last first, by one of its operands or else by an earlier value of its type."""
     for name in [one.name for one in search.best.computations]:
         for line in reversed(_lines_named(search, name)):
             any(
@@ -387,7 +387,7 @@ def _bypass(search: _Search) -> None:
 
 
 def _bypass_parameters(search: _Search) -> None:
-    """Of parameters of one type one is enough."""
+    """Merges parameters of the same type."""
     for name in [one.name for one in search.best.computations]:
         if any(one.name == name for one in search.best.computations):
             for line in reversed(search.best.named(name).parameters):
@@ -402,7 +402,7 @@ def _lines_named(search: _Search, name: str, parameters: bool = False) -> Sequen
 
 
 def _instead(module: ModuleLines, name: str, line: Line) -> list[str]:
-    """Values of the line's type: its operands, then the parameters, then the nearest before it."""
+    """Values of the line's type: its operands, then the parameters, then the nearest instructions before it."""
     one = next((one for one in module.computations if one.name == name), None)
     if one is None or line.name not in one.by_name:
         return []
@@ -417,7 +417,7 @@ def _replaced(module: ModuleLines, name: str, old: str, new: str) -> ModuleLines
     one = next((one for one in module.computations if one.name == name), None)
     if one is None or old not in one.by_name or new not in one.by_name:
         return None
-    # A parameter may be written behind its first use now.
+    # A parameter may now be listed after its first use.
     lines = [line.with_operands({old: new}) for line in one.lines]
     ordered = [*(line for line in lines if line.is_parameter), *(line for line in lines if not line.is_parameter)]
     return module.with_(replace(one, lines=tuple(ordered), root=new if one.root == old else one.root))
@@ -427,7 +427,7 @@ def _replaced(module: ModuleLines, name: str, old: str, new: str) -> ModuleLines
 
 
 def _sizes(search: _Search) -> None:
-    """One size everywhere: in types and, where the same number is in an attribute, there too."""
+    """Replaces one size everywhere: in types, and in attributes that have the same number."""
     done = set[int]()
     while left := sorted(_sizes_in(search.best) - done, reverse=True):
         size = left[0]
@@ -464,7 +464,7 @@ def _resized(module: ModuleLines, old: int, new: int, in_attributes: bool) -> Mo
 
 
 def _ranks(search: _Search) -> None:
-    """Arrays of one shape lose dimensions, everywhere at once: all but the last, or all."""
+    """Removes dimensions from all arrays of one shape at once: all but the last, or all."""
     for shape in sorted(
         {shape for one in search.best.computations for line in one.lines for shape in shapes_in(line.type)}
     ):

@@ -1,4 +1,4 @@
-"""What a reduction keeps: wrong numbers at a stage, or one crash of ours. Each is asked of a text, in a process that may die of it.
+"""The property that a reduction keeps: wrong numbers at a stage, or one crash of ours. Each is tested in a process that may crash.
 
 wrong = wrong_in(text, options)            wrong at the stage flat    where `bisect` finds the first wrong pass
 wrong(smaller)                             True                       still wrong there
@@ -31,8 +31,8 @@ PACKAGE = str(Path(__file__).parents[1])
 class Wrong:
     """Numbers are wrong.
 
-    stage   the first that `check` executes and finds wrong, or "passes"
-    blocks  of each kernel that are run; 0: all
+    stage   the first stage that `check` executes and finds wrong, or "passes"
+    blocks  number of blocks of each kernel that are run; 0: all
     seed    of the inputs, which are drawn anew for every text
     near    names of the HLO instructions that were found to be wrong: where to look first
     """
@@ -44,7 +44,7 @@ class Wrong:
     near: tuple[str, ...] = ()
 
     def __call__(self, text: str) -> bool:
-        """Whether it is so of `text`; what cannot be compiled or run is not."""
+        """Whether `text` is wrong in this way; False for a text that cannot be compiled or run."""
         try:
             verdict = check(
                 text,
@@ -59,7 +59,7 @@ class Wrong:
                 verify=False,
             )
         except Exception:
-            # A crash, say: that is another fault than the one that is looked for.
+            # A crash, for example: that is another bug than the one looked for.
             return False
         return not verdict.ok
 
@@ -68,7 +68,7 @@ class Wrong:
 
 
 def wrong_in(text: str, options: CompileOptions, blocks: int = 0, seed: int = 0) -> Wrong | None:
-    """How a module is wrong; None where it is not. raises what `bisect` raises."""
+    """How a module is wrong; None if it is not. raises what `bisect` raises."""
     search = bisect(
         text,
         target=options.target,
@@ -87,7 +87,7 @@ def wrong_in(text: str, options: CompileOptions, blocks: int = 0, seed: int = 0)
         # IR that does not verify may still run, and be wrong.
         wrong = replace(wrong, stage="all")
         return wrong if wrong(text) else None
-    # A fault that a later pass hides, or of a pass that only the tools need.
+    # An error that a later pass hides, or one of a pass that only the tools need.
     if culprit.stage in EXECUTABLE_STAGES and wrong(text):
         return wrong
     return replace(wrong, stage="passes")
@@ -95,7 +95,7 @@ def wrong_in(text: str, options: CompileOptions, blocks: int = 0, seed: int = 0)
 
 @dataclass(frozen=True)
 class Crash:
-    """Compiling fails in one way: by a bug of ours."""
+    """Compiling fails by one particular bug of ours."""
 
     options: CompileOptions
     signature: str
@@ -108,7 +108,7 @@ class Crash:
 
 
 def crash_of(text: str, options: CompileOptions) -> str | None:
-    """How compiling and verifying a text, HLO or StableHLO, fails by a bug of ours; None where it does not: see `signature_of`."""
+    """The signature of the bug of ours by which compiling and verifying a text fails; None if it does not: see `signature_of`."""
     verified = replace(options, verify=True)
     if is_stablehlo(text):
         return crash_in(lambda: compile_text(text, "program.mlir", verified).code)
@@ -116,7 +116,7 @@ def crash_of(text: str, options: CompileOptions) -> str | None:
 
 
 def crash_in(work: Callable[[], object]) -> str | None:
-    """The signature of the bug that shows when `work` is called; errors that users should meet are none."""
+    """The signature of the bug that calling `work` shows; None for errors that are meant for users."""
     try:
         work()
     except InternalError as error:
@@ -132,9 +132,9 @@ _PARTICULAR = re.compile(r"%[\w.\-]+|'[^']*'|\d+|\[[^]]*\]|<[^>]*>")
 
 
 def signature_of(error: BaseException) -> str:
-    """What a crash is called: its type, the innermost function of ours, and its message without names and numbers.
+    """Identifies a crash: its type, our innermost function, and its message without names and numbers.
 
-    Of IR that does not verify, the pass and the message.
+    For IR that does not verify: the pass and the message.
     """
     cause = error.__cause__ if isinstance(error, InternalError) and error.__cause__ is not None else error
     frames = [frame for frame in traceback.extract_tb(cause.__traceback__) if frame.filename.startswith(PACKAGE)]

@@ -1,16 +1,16 @@
-"""Each kernel of a program against NumPy, on the arrays that reach it.
+"""Compares each kernel of a program with NumPy, on the kernel's real inputs.
 
     check_kernels(program, arrays, "llvm-dialect")
       main_kStitch_reduce_0    ok    launched once: main_kStitch_reduce_0_vec4_warp
       main_kLoop_add_1         r[3, 5] of %add.53 is 2.5, not 2.25
 
-Before each fusion of the program a `lmhlo.watch` op hands over what the fusion reads, after it another one what it wrote. In between the
-program runs its own kernels, as the stage has them. The same ops then run by NumPy on copies of what was handed over, so a kernel is
-judged by what it made of its inputs, whatever kernels before it did.
+Before each fusion of the program a `lmhlo.watch` op passes the fusion's inputs to this file, after it another one its outputs. In between
+the program runs its own kernels, at the given stage. The same ops then run by NumPy on copies of the inputs, so a kernel is
+judged by its own inputs, even if kernels before it were wrong.
 
-Floats are compared with the coarse tolerance below: this finds the kernel that is wrong, while the results of the whole program are
-compared within the bounds of the ops. Integers and truth values must be equal. Results of a fusion are compared, not what is between its
-ops.
+Floats are compared with the coarse tolerance below: this finds the wrong kernel, while the results of the whole program are
+compared within the bounds of the ops. Integers and truth values must be equal. Only results of a fusion are compared, not its intermediate
+values.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.reference import call_beside
 
 RELATIVE = {1: 2.0**-2, 2: 2.0**-5, 4: 2.0**-10, 8: 2.0**-30}
-"""Bytes of a float -> what it may be off, of its own value. Of the largest number that a fusion reads or writes: a 64th of that."""
+"""Bytes of a float -> its allowed relative error. In addition, a 64th of that times the largest number that the fusion reads or writes."""
 
 
 @dataclass(frozen=True)
 class Watched:
-    """A fusion, and what the ops around it hand over.
+    """A fusion, and the values that the ops around it pass on.
 
     given   the buffers that it reads, or updates
-    made    those that it writes anew, with the sizes that were not known
-    results what is used outside
+    made    the buffers that it writes completely, and their unknown sizes
+    results those that are used outside
     """
 
     fusion: FusionOp
@@ -78,11 +78,11 @@ class Watched:
 
     @property
     def sizes(self) -> tuple[SSAValue, ...]:
-        """The unknown sizes of what is made, in order."""
+        """The unknown sizes of the written buffers, in order."""
         return tuple(size for buffer in self.made for size in _allocation(buffer).dynamic_sizes)
 
     def arrays(self, values: Sequence[Any]) -> dict[SSAValue, Array]:
-        """Copies of what is given, and memory for what is made."""
+        """Copies of the input buffers, and memory for the written ones."""
         found = {buffer: np.array(array) for buffer, array in zip(self.given, values, strict=False)}
         sizes = iter(values[len(self.given) :])
         for buffer in self.made:
@@ -99,7 +99,7 @@ class Watched:
 
 
 def _sum_in_f32(op: BufferOp, arrays: dict[SSAValue, Array]) -> bool:
-    """Computes a sum or product of 16-bit floats as kernels do, rounded once; False, and nothing, for another op."""
+    """Computes a sum or product of 16-bit floats like a kernel, rounded once; for another op does nothing and returns False."""
     if not reduced_dims(op) or len(op.inputs) != 2:
         return False
     value, start, result = (arrays[buffer] for buffer in op.operands)
@@ -119,7 +119,7 @@ def _allocation(buffer: SSAValue) -> memref.AllocOp:
 
 
 def watched_road(program: DynamicProgram) -> tuple[KernelRoad, list[Watched]]:
-    """The road of kernels of a program with a `lmhlo.watch` before and after each fusion. raises as `DynamicProgram.road`"""
+    """The `KernelRoad` of a program with a `lmhlo.watch` before and after each fusion. raises like `DynamicProgram.road`"""
     assert program.fused is not None, "the caller has asked for the road"
     module = program.fused.clone()
     pairs = zip(program.fused.walk(), module.walk(), strict=True)
@@ -129,7 +129,7 @@ def watched_road(program: DynamicProgram) -> tuple[KernelRoad, list[Watched]]:
             watched.append(Watched.of(one))
             fusions.append(other)
     for number, fusion in enumerate(fusions):
-        # Both before one is there: an op that reads a buffer makes it a result.
+        # All are collected before one is inserted: an op that reads a buffer would make it a result.
         copied = Watched.of(fusion)
         for place, values, at in (
             (2 * number, (*copied.given, *copied.sizes), InsertPoint.before(fusion)),
@@ -143,7 +143,7 @@ def watched_road(program: DynamicProgram) -> tuple[KernelRoad, list[Watched]]:
 
 @dataclass
 class _Judge:
-    """What the watch ops of one run call."""
+    """The function that the watch ops of one run call."""
 
     watched: Sequence[Watched]
     kernels: RecordedKernels | None = None
@@ -195,7 +195,7 @@ def check_kernels(program: DynamicProgram, arrays: Sequence[Array], stage: str) 
 
     arrays  arguments that fit
     stage   "loops", "kernels" or "llvm-dialect"
-    raises  as `DynamicProgram.run`
+    raises  like `DynamicProgram.run`
     """
     road, watched = watched_road(program)
     judge = _Judge(watched)
@@ -204,7 +204,7 @@ def check_kernels(program: DynamicProgram, arrays: Sequence[Array], stage: str) 
 
 
 def first_difference(found: Array, wanted: Array, scale: float) -> str:
-    """`[3, 5] is 2.5, not 2.25`: the first element that is off by more than the tolerance, and how many are; "" for none.
+    """`[3, 5] is 2.5, not 2.25`: the first element with more than the allowed error, and the number of such elements; "" for none.
 
     scale  the largest number that the fusion reads or writes
     """

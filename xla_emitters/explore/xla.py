@@ -6,7 +6,7 @@
 This module calls PJRT's CUDA plugin through its C API with ctypes. A topology made from a device description needs no device, and a program
 of format "hlo" reaches the emitters unchanged, fusions and layouts included. It needs the extra [xla] (jaxlib for the parsers of HLO and
 StableHLO, and the plugin), libdevice and ptxas (the extra [ptxas]). A failed check inside XLA aborts the process: `optimize.py` runs this
-module in a child process, and what else may be given invalid modules should too.
+module in a child process; other callers with possibly invalid modules should do the same.
 Source: PJRT's C API header (positions in the function table, which only grows at its end) and DebugOptions' flag names; the files in XLA's
 xla/backends/gpu/target_config/specs for rates and memory sizes, a data sheet for t4.
 """
@@ -29,7 +29,7 @@ from xla_emitters.extras import install_command
 from xla_emitters.lowering.tools import find_tool
 
 Flag = bool | int | float | str
-"""The value of one of XLA's DebugOptions."""
+"""The type of a value of XLA's DebugOptions."""
 
 HELP = install_command(extras="xla,ptxas")
 
@@ -126,7 +126,7 @@ class XlaGpu:
         try:
             self._compile(self.parse(text), {**(flags or {}), **dump})
         except DataError:
-            # The passes are done when the text is there: only code was not made of it.
+            # If the text was written, the passes are done: only making code failed.
             if dumped(directory) is None:
                 raise
         optimized = dumped(directory)
@@ -195,7 +195,7 @@ def whole_text(module: Any) -> str:
 
 
 def dumped(directory: Path) -> str | None:
-    """The optimized module among XLA's dumps, or None when XLA did not come so far."""
+    """The optimized module among XLA's dumps, or None if XLA did not get that far."""
     return next((path.read_text("utf-8") for path in directory.glob("*gpu_after_optimizations.txt")), None)
 
 
@@ -207,13 +207,13 @@ _MEMORY_BYTES = {
     "h200": 151397597184,
     "b200": 191514411008,
 }
-"""What XLA's cost model reads of a GPU and our emitters do not: it decides which fusions are made."""
+"""Properties of a GPU that XLA's cost model reads and our emitters do not: they decide which fusions are made."""
 
 
 def description(chip: Device) -> str:
     """`chip` as the text of XLA's GpuTargetConfigProto, with the fields that its heuristics read.
 
-    A device that is not in `_MEMORY_BYTES` is taken to be as large and as fast as the newest of those that is not newer.
+    For a device that is not in `_MEMORY_BYTES`, size and speed are those of the newest listed device that is not newer.
     """
     major, minor = chip.compute_capability
     known = chip.name if chip.name in _MEMORY_BYTES else device_running(chip.architecture).name
@@ -267,9 +267,9 @@ def _find_below_sys_path(pattern: str) -> Path:
 
 
 def serve() -> None:
-    """One work for a parent process: a request on stdin, as `optimize.py` writes it; on stdout the error there was, or {}."""
+    """Does one request for a parent process: reads it on stdin, in the format of `optimize.py`; prints the error, or {}, on stdout."""
     request = json.load(sys.stdin)
-    # XLA writes PTX for the newest toolkit that it finds, which an older ptxas refuses: it is shown the one that will assemble it.
+    # XLA writes PTX for the newest toolkit that it finds, which an older ptxas refuses: it must find the ptxas that will assemble it.
     try:
         os.environ["CUDA_HOME"] = str(Path(find_tool("ptxas").path).resolve().parents[1])
         xla, text, directory = XlaGpu(device(request["target"])), request["text"], Path(request["directory"])

@@ -1,14 +1,14 @@
-"""XLA's log of a kernel's emitter passes, as the passes in order, each with the IR that it left.
+"""Parses XLA's log of a kernel's emitter passes: the passes in order, each with the IR after it.
 
     any(func.func(xla-simplify-arith{...}),canonicalize{...},cse, ...)                                      the pipeline
     // -----// IR Dump Before SimplifyArithPass: xla-simplify-arith{...} ('func.func' operation: @fusion) //----- //
     module { ... }
     // -----// IR Dump Before ... ('func.func' operation: @helper)   ->   State("emit", 0), State("xla-simplify-arith", 2, {}), ...
 
-The log has the whole module *before* each pass, so what a pass left is in the dump before the next one. MLIR runs neighbouring
-passes on functions function by function: after `a, b` on f and g the log has a@f, b@f, a@g, b@g, and no dump has what `a` left of both.
-So a state says for single functions in which earlier dump they are. The log does not have the IR after the last pass.
-Dumps that are not of the pipeline are of passes that the inliner runs: they are part of it.
+The log has the whole module *before* each pass, so the result of a pass is in the dump before the next one. MLIR runs adjacent
+function passes function by function: after `a, b` on f and g the log has a@f, b@f, a@g, b@g, and no dump has the result of `a` on both.
+So a state records, for single functions, the earlier dump that contains them. The log does not have the IR after the last pass.
+Dumps of passes that are not in the pipeline come from the inliner, which runs them: they count as part of it.
 Source: `--xla_dump_emitter_re=.*`, files `*.mlir-passes.log`; MLIR's `-mlir-print-ir-before-all -mlir-print-ir-module-scope`.
 """
 
@@ -31,8 +31,8 @@ class State:
     """The module after a pass.
 
     name       the pass, as in XLA's pipeline; "emit" before the first
-    dump       number of the dump that has all functions that are not in `functions`; None after the last pass
-    functions  function -> number of the dump that has what the pass left of it, where that is an earlier one
+    dump       number of the dump that has all functions except those in `functions`; None after the last pass
+    functions  function -> number of the dump that has it after the pass, if that is an earlier one
     """
 
     name: str
@@ -52,7 +52,7 @@ class XlaLog:
 class _Run:
     """One pass on one op.
 
-    group     number of the group of the pipeline that the pass is in
+    group     number of the pass's group in the pipeline
     function  "" for a pass on the module
     dump      number of the dump before it
     """
@@ -64,7 +64,7 @@ class _Run:
 
 
 def parse_log(text: str, name: str = "<log>") -> XlaLog:
-    """raises ParseError for a text that has no pipeline, or no dumps of it"""
+    """Parses a log. raises ParseError for a text without a pipeline, or without dumps of it"""
     header, marks = _PIPELINE.search(text), list(_DUMP.finditer(text))
     runs = _runs(_groups(header[1]), marks) if header else []
     if not runs:
@@ -94,7 +94,7 @@ def _next_of_function(run: _Run, members: Sequence[_Run]) -> int | None:
 
 
 def _groups(pipeline: str) -> list[tuple[bool, tuple[str, ...]]]:
-    """(whether on functions, names): neighbouring passes on functions are one group, each pass on the module is one."""
+    """(whether on functions, names): adjacent passes on functions are one group, each pass on the module is a group of its own."""
     groups: list[tuple[bool, tuple[str, ...]]] = []
     for part in _split(pipeline):
         nested = re.fullmatch(r"func\.func\((.*)\)", part, re.DOTALL)
@@ -107,7 +107,7 @@ def _groups(pipeline: str) -> list[tuple[bool, tuple[str, ...]]]:
 
 
 def _split(text: str) -> list[str]:
-    """At commas outside of brackets.
+    """Splits a text at commas outside of brackets.
 
     >>> _split("func.func(a,b),c{x=1,y}")
     ['func.func(a,b)', 'c{x=1,y}']
@@ -123,7 +123,7 @@ def _split(text: str) -> list[str]:
 
 
 def _runs(groups: Sequence[tuple[bool, tuple[str, ...]]], marks: Sequence[re.Match[str]]) -> list[_Run]:
-    """The dumps that are of the pipeline, in order; those of passes that a pass runs itself are left out."""
+    """The dumps of the pipeline's passes, in order; dumps of passes that a pass runs itself are left out."""
     found: list[_Run] = []
     now = -1
     for dump, mark in enumerate(marks):

@@ -1,1 +1,1 @@
-"""The explorer page: one HTML file with everything that a compilation did, opened from disk."""
+"""The explorer page: one HTML file that shows everything a compilation did and can be opened from disk."""

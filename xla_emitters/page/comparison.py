@@ -1,11 +1,11 @@
-"""XLA's column of the page: each state of a kernel beside ours, launch, registers, instructions, PTX.
+"""XLA's column of the page: each of XLA's states of a kernel beside ours; launch, registers, instructions, PTX.
 
     unit["xla"]   {"numbers": [["registers", "23", "23"], ...], "rows": [{"xla": "cse", "ours": "xla-cse", "verdict": "renamed",
                    "texts": [7, 8], ...}], "decisions": [...], "ptx": [9, 10]}
     index["xla"]  {"only_ours": [...], "only_xla": [...]}
 
-Numbers in `texts` and `ptx` are chunks: XLA's text, then ours, both in the one form in which the states are compared. A row without
-`texts` is a state that XLA's log does not have.
+Numbers in `texts` and `ptx` are chunk numbers: XLA's text, then ours, both normalized to the form in which the states are compared. A row
+without `texts` is a state that XLA's log does not have.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from xla_emitters.page.data import Chunks
 
 
 def with_comparison(index: Mapping[str, Any], found: Comparison, chunks: Chunks) -> dict[str, Any]:
-    """The index of `data.program_data` with XLA's side of each kernel that both have."""
+    """Adds XLA's side to the index of `data.program_data`, for each kernel that both compilers have."""
     kernels = {kernel.name: kernel for kernel in found.kernels}
     units = list[dict[str, Any]]()
     for unit in index["units"]:
@@ -31,7 +31,7 @@ def with_comparison(index: Mapping[str, Any], found: Comparison, chunks: Chunks)
 
 
 def kernel_data(kernel: KernelComparison, chunks: Chunks) -> dict[str, Any]:
-    """One kernel: plain data, its texts in `chunks`."""
+    """One kernel's comparison as plain data; its texts are added to `chunks`."""
     rows = [{"number": number, **_row(row, text, chunks)} for number, row, text in verdict_texts(kernel.passes)]
     return {
         "numbers": number_rows(kernel.ours, kernel.xla),

@@ -1,9 +1,9 @@
-"""What the page shows, as plain data: an index that is read at once, and texts that are read when they are looked at.
+"""What the page shows, as plain data: an index that is parsed at once, and texts that are unpacked when they are viewed.
 
     index   {"title", "target", "units": [{"name", "steps": [{"name", "stage", "changed", "text": 4, "lines": 5, ...}], ...}], ...}
-    chunks  ["...", ...]      by number; a text that several steps share is there once
+    chunks  ["...", ...]      by number; a text that several steps share is stored once
 
-A unit is what has a trace: a kernel, the passes on HLO of a module, or a program with unknown sizes.
+A unit is anything with a trace: a kernel, the passes on HLO of a module, or a program with unknown sizes.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from xla_emitters.program import Kernel, Program, SizedLaunch
 from xla_emitters.trace import Trace
 
 _EXECUTED = frozenset((*EXECUTABLE_STAGES, *EXECUTABLE_PROGRAM_STAGES[1:]))
-"""What `check` runs, of fusions and of programs: the first stage of a program is what the others are compared with."""
+"""The stages that `check` runs, for fusions and for programs: a program's other stages are compared with its first."""
 Costs = Mapping[str, Sequence[Sequence[str]]]
-"""A kernel's name -> the rows of its cost report: what it is, and the value with its unit."""
+"""Kernel name -> rows of its cost report: a label, and the value with its unit."""
 
 
 @dataclass
 class Chunks:
-    """Texts by number, each once."""
+    """Texts by number, without duplicates."""
 
     texts: list[str] = field(default_factory=list[str])
     _numbers: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(self, text: str) -> int:
-        """The number of the text."""
+        """Returns the number of the text, adding it if it is new."""
         if text not in self._numbers:
             self._numbers[text] = len(self.texts)
             self.texts.append(text)
@@ -58,10 +58,10 @@ def costs_of(report: CostReport) -> Costs:
 def program_data(
     program: Program, chunks: Chunks, *, verdict: Verdict | None = None, costs: Costs | None = None
 ) -> dict[str, Any]:
-    """The index of a module's page; its texts go to `chunks`.
+    """The index of a module's page; its texts are added to `chunks`.
 
     program  compiled with its IR recorded, and with `line_info` for lines of PTX and SASS
-    verdict  what `check` says of it; None: it was not asked
+    verdict  the result of `check`; None: it was not run
     """
     text = _recorded(program.graph, "graph") or program.hlo
     module = parse_hlo(text, f"<{program.name}>")
@@ -97,12 +97,12 @@ def dynamic_data(
     verdict: Verdict | None = None,
     costs: Costs | None = None,
 ) -> dict[str, Any]:
-    """The index of the page of a program with unknown sizes: the program, then its kernels.
+    """The index of the page of a program with unknown sizes: first the program, then its kernels.
 
-    stage    the last one of the kernels: "llvm-dialect", "ptx" or "sass"
-    verdict  what `check_program` says of it, at sizes; None: it was not asked
-    costs    at sizes
-    raises   as `KernelRoad.kernel_trace`
+    stage    the kernels' last stage: "llvm-dialect", "ptx" or "sass"
+    verdict  the result of `check_program` at the given sizes; None: it was not run
+    costs    at the given sizes
+    raises   like `KernelRoad.kernel_trace`
     """
     units = [unit_data(program.trace, chunks, verdict) | {"graph": entry_graph(program.at("hlo"))}]
     for kernel in program.kernels:
@@ -118,7 +118,7 @@ def dynamic_data(
 
 
 def unit_data(trace: Trace, chunks: Chunks, verdict: Verdict | None) -> dict[str, Any]:
-    """Steps, and where the lines of each are from: of each line the numbers of its HLO instructions in `names`."""
+    """The steps of a trace, and for each of their lines the HLO instructions that it comes from, as indices into `names`."""
     names = dict[str, int]()
     steps, of_stage = list[dict[str, Any]](), _verdicts(trace, verdict)
     for step, is_changed in zip(trace, trace.changed(), strict=True):
@@ -180,7 +180,7 @@ def _verdict(verdict: Verdict | None) -> dict[str, Any] | None:
 
 
 def _verdicts(trace: Trace, verdict: Verdict | None) -> dict[str, str]:
-    """ "ok", "wrong" or "not run" of each stage that can be executed; the check ends at the first that is wrong."""
+    """ "ok", "wrong" or "not run" for each stage that can be executed; the check ends at the first wrong stage."""
     if verdict is None:
         return {}
     stages: Sequence[str] = [stage for stage in trace.stages if stage in _EXECUTED]

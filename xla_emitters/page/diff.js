@@ -1,8 +1,8 @@
 "use strict";
-// Line differences of two texts: common ends are cut off, lines that are unique in both are anchors, Myers between them.
-// diffRows(a, b, key) -> [{kind: "same" | "gone" | "come", text, a, b}] with line numbers from 1, and `textBefore` of "same"; lines are equal where key(line) is.
+// Line difference of two texts: the common start and end are cut off, lines that are unique in both are anchors, Myers between the anchors.
+// diffRows(a, b, key) -> [{kind: "same" | "gone" | "come", text, a, b}] with line numbers from 1, and `textBefore` for "same"; two lines are equal if key(line) is.
 
-const MOST_EDITS = 1500; // of one gap between anchors; a larger gap is shown as replaced
+const MOST_EDITS = 1500; // per gap between anchors; a larger gap is shown as replaced
 
 function diffRows(a, b, key) {
   const ka = a.map(key), kb = b.map(key), rows = [];

@@ -1,5 +1,5 @@
 "use strict";
-// A fusion as a graph, parameters at the top: rows by the longest path, places in a row by the mean of what is read.
+// A fusion as a graph, parameters at the top: a node's row is its longest path, its place in the row the mean of its operands' places.
 
 const NODE_WIDTH = 176, NODE_HEIGHT = 38, NODE_GAP = 18, ROW_GAP = 40;
 

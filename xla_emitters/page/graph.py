@@ -1,4 +1,4 @@
-"""A fusion as a graph: its instructions, and which reads which.
+"""A fusion as a graph: its instructions, and which instructions each one reads.
 
 graph_of(hlo, "fusion")  ->  [{"name": "square", "op": "multiply", "type": "bf16[6,512,4096]", "reads": [0], "root": False}, ...]
 """
@@ -22,13 +22,13 @@ MOST_NODES = 2000
 
 
 def graphs_of(module: ModuleOp) -> dict[str, list[dict[str, Any]]]:
-    """The graph of each kernel of a module at the stage `graph`, by the kernel's name."""
+    """Kernel name -> its graph, from a module at the stage `graph`."""
     views = map(view_of, kernel_sources(module))
     return {sanitize(view.name): _nodes(view.computation) for view in views}
 
 
 def entry_graph(module: ModuleOp) -> list[dict[str, Any]]:
-    """What ENTRY computes, a node an instruction."""
+    """The graph of ENTRY, one node per instruction."""
     return _nodes(entry_of(module))
 
 

@@ -1,8 +1,8 @@
 "use strict";
-// A text of any length as a scrolling list: only the lines in sight are in the document.
+// A text of any length as a scrolling list: only the visible lines are in the document.
 
 const LINE = 18; // pixels; page.css has the same
-const BEYOND = 30; // lines above and below what is in sight
+const BEYOND = 30; // extra lines above and below the visible ones
 
 const TOKENS =
   /(\/\/.*$|\/\*.*?\*\/)|("(?:[^"\\]|\\.)*")|([%@^][\w.$#-]+)|(\b(?:tensor|vector|memref|index|bf16|[sufi]\d+|pred|ptr)\b|![\w.]+)|(#[\w.$]+)|(-?\b0[xfd][0-9A-Fa-f]+\b|-?\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b)|(\b[a-z_]\w*\.[\w.]+|^\s*\/\*[0-9a-f]+\*\/)|(\b(?:module|return|ROOT|ENTRY|HloModule|func|entry|loc|iter_args|to|step|if|else|yield)\b)/g;
@@ -12,7 +12,7 @@ function escaped(text) {
   return text.replace(/[&<>"]/g, (one) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[one]);
 }
 
-// A line with its tokens in colours; very long ones stay plain.
+// A line with its tokens in colours; very long lines are not coloured.
 function coloured(text) {
   if (text.length > 2000) return escaped(text);
   let out = "", at = 0;

@@ -1,8 +1,8 @@
 "use strict";
-// The page: one unit (a kernel, the passes on HLO, a program) in one of the views; what is chosen is kept in the address behind '#'.
+// The page: one unit (a kernel, the passes on HLO, a program) in one of the views; the current choice is stored in the address after '#'.
 
 const VIEWS = { code: "Code", diff: "Diff", graph: "Graph", threads: "Threads", notes: "Notes", cost: "Cost", xla: "XLA" };
-const FIRST = ["hlo", "xla_gpu", "fused", "loops", "kernels", "llvm-dialect", "ptx", "sass"]; // the panes of the first look
+const FIRST = ["hlo", "xla_gpu", "fused", "loops", "kernels", "llvm-dialect", "ptx", "sass"]; // the panes that are shown first
 const app = document.getElementById("app");
 const opened = new Map(); // number of a chunk -> promise of its text
 let index, unit, view, panes, active, chosen, diff, thread, point, listings = [];
@@ -71,7 +71,7 @@ function chooseName(name) {
   relight(-1);
 }
 
-// 2: made of the very op that is chosen; 1: of the same HLO instruction; 0: neither.
+// 2: the line comes from the chosen op; 1: from the same HLO instruction; 0: neither.
 function kinship(stage, text, line, ptxOrigins) {
   const origin = text.origins[line] || 0;
   if (stage === "llvm-dialect" && chosen.ops.has(line + 1)) return 2;
@@ -174,7 +174,7 @@ function timeline() {
   return line;
 }
 
-// A step of the timeline was clicked: it goes into the pane in use, or beside the one before it into the diff.
+// A step of the timeline was clicked: shows it in the active pane, or in the diff view together with the step before it.
 function pick(n, isBefore) {
   if (view === "diff") {
     if (isBefore) diff.before = n;
@@ -310,7 +310,7 @@ async function fill(n, place, body, marks, find) {
   if (chosen.names.size || chosen.from) listing.relight(true);
 }
 
-// Where lit lines are, beside the scroll bar.
+// Marks beside the scroll bar at the places of highlighted lines.
 function drawMarks(canvas, lit, count) {
   const height = canvas.clientHeight || 1;
   canvas.height = height;
@@ -516,7 +516,7 @@ function litThread(number, found, tools, body) {
   drawAccess(found, tools, body);
 }
 
-// The grid, as many squares as fit, and one block: a row a warp, a square a lane.
+// The grid, with as many squares as fit, and one block: one row per warp, one square per lane.
 function launchDrawing() {
   const { grid, block, shared } = unit.launch, blocks = grid[0] * grid[1] * grid[2], threads = block[0] * block[1] * block[2];
   const box = el("div", "launch"), squares = Math.min(blocks, 256), side = 9;
@@ -581,7 +581,7 @@ function drawCost() {
 
 // ---- beside XLA -----------------------------------------------------------------------------------------------------------------------
 
-// Left: machine code and passes as tables. Right: both texts at the point that is chosen, a row of `rows`, or "ptx".
+// Left: machine code and passes as tables. Right: both texts at the chosen point, a row of `rows` or "ptx".
 function drawXla() {
   const host = document.getElementById("view");
   const top = host.querySelector(".tables")?.scrollTop || 0;
@@ -654,7 +654,7 @@ async function drawSides(host, what, numbers) {
     listings.push(listing);
     return body;
   });
-  // Both scroll together; a place that is set already sends no event.
+  // Both scroll together; setting an unchanged position sends no event.
   made.forEach((body, n) => body.addEventListener("scroll", () => (made[1 - n].scrollTop = body.scrollTop)));
 }
 

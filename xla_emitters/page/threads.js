@@ -3,7 +3,7 @@
 
 const ROW_BYTES = 128, WORD = 4, WARP = 32, SECTOR = 32, CELL_ROWS = 96;
 
-// offsets: byte offset of each thread, -1 where it takes no part. Rows of cells {thread, at} by word; and what a warp's request costs.
+// offsets: byte offset of each thread, -1 for a thread that takes no part. Returns rows of cells {thread, at} by word, and the cost of each warp's request.
 function memoryRows(offsets, bytes) {
   const unit = Math.min(bytes, WORD), rows = new Map();
   offsets.forEach((offset, thread) => {

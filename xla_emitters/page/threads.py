@@ -4,8 +4,8 @@
                               "accesses": [{"line": 21, "op": "llvm.load", "buffer": "argument 0", "space": "global", "store": False,
                                             "bytes": 8, "runs": [[0, 0, [0, 8, 16, ...]], ...]}]}
 
-A run is (number in `blocks`, how often this op ran in the block before, byte offset of each thread; -1 where it did not take part).
-All arrays are zeros: what is accessed at a place that data decide is drawn for index 0.
+A run is (index into `blocks`, how often this op ran in the block before, byte offset of each thread; -1 for a thread that does not take
+part). All arrays are zeros: an access at an index that is read from data is shown for index 0.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from xla_emitters.runtime.simt.memory import Access, Memory, Space, Watcher
 
 BLOCKS = 3
 MOST_RUNS = 8
-"""Of one access in one block: a loop's iterations beyond are not drawn."""
+"""Most runs that are recorded of one access in one block: later loop iterations are not drawn."""
 MOST_ACCESSES = 64
 MOST_BYTES = 1 << 30
 
 
 class _Recorder(Watcher):
-    """Keeps the offsets of each op's first runs in each block."""
+    """Records the offsets of the first runs of each op in each block."""
 
     def __init__(self, lines: dict[Operation, int]) -> None:
         self._lines = lines
@@ -68,8 +68,8 @@ class _Recorder(Watcher):
 
 
 def touched(kernel: Kernel, ir: str) -> dict[str, Any] | None:
-    """The accesses of the kernel's first, middle and last block; None where the executor cannot run it, or not
-    before sizes are known.
+    """The accesses of the kernel's first, middle and last block; None where the executor cannot run it, or cannot run it before sizes
+    are known.
 
     ir  the kernel at the stage `llvm-dialect`
     """

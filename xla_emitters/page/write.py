@@ -1,4 +1,4 @@
-"""The page as one HTML file: no server, nothing to load. Texts are compressed, and opened by the browser when they are looked at.
+"""Writes the page as one HTML file: no server, nothing to load. Texts are compressed; the browser unpacks a text when it is viewed.
 
 <script type="text/plain" id="c4">H4sIAAAA...</script>      gzip, base64
 """
@@ -17,7 +17,7 @@ SCRIPTS = ("diff.js", "listing.js", "graph.js", "threads.js", "page.js")
 
 
 def page_html(index: Mapping[str, Any], chunks: Sequence[str]) -> str:
-    """The page of `data.program_data` or `data.dynamic_data`."""
+    """The HTML of `data.program_data` or `data.dynamic_data`."""
     room = files("xla_emitters.page")
     style = (room / "page.css").read_text("utf-8")
     code = "\n".join((room / name).read_text("utf-8") for name in SCRIPTS)

@@ -1,18 +1,18 @@
-"""A program with unknown sizes for C: an object file, constants, a header, and the source that checks arguments.
+"""A program with unknown sizes, packaged for C: an object file, constants, a header, and a source file that checks arguments.
 
     files = c_bundle(program, "gelu")
     gelu.o       the host program, its kernels, and buffers, for this machine's CPU
-    gelu.bin     constants; none where the program has none
-    gelu.h       what a C program calls: gelu_open, gelu_run, gelu_free, gelu_close
-    gelu.c       the checks that Python makes before a run, and where constants are
-    ral.h, ral.c the runtime of all programs: constants, products of matrices, messages
+    gelu.bin     constants; not written for a program without constants
+    gelu.h       the functions to call: gelu_open, gelu_run, gelu_free, gelu_close
+    gelu.c       the checks that Python makes before a run, and the offsets of the constants
+    ral.h, ral.c the runtime shared by all programs: constants, matrix products, messages
 
     cc main.c gelu.c ral.c gelu.o -lm
 
-What the object file asks the runtime for is known by name. Products and convolutions of integers, floats and complex numbers are plain C,
-which `ral_register` replaces by a library's, but for products of other dimensions than `ral_gemm` takes. A program that needs another
-function (a Fourier transform, a scatter whose updates are not known to fit ...) is refused, with the names of what it needs. So are sizes
-that depend on data where kernels would have to check them. Kernels run on the caller's thread.
+The object file refers to runtime functions by name. ral.c implements products and convolutions of integers, floats and complex numbers
+in plain C; `ral_register` replaces those that `ral_gemm` can compute by a library's. A program that needs another function (a Fourier
+transform, a scatter whose updates are not known to fit ...) is refused with the names of the missing functions. So is a program whose
+kernels would have to check sizes that depend on data. Kernels run on the caller's thread.
 Source: docs/reference/4 4.3, 4.5; seed document, "RewriteRalApiPass".
 """
 
@@ -51,7 +51,7 @@ MOST_DIMENSIONS = 16
 SUMMED = frozenset(
     ("f32", "f64", "bf16", "f16", "i1", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "c64", "c128")
 )
-"""Element types of the products and convolutions of ral.c, as names of functions have them."""
+"""Element types of the products and convolutions of ral.c, as spelled in function names."""
 ANSWERED = frozenset(
     (
         "alloc",
@@ -66,7 +66,7 @@ ANSWERED = frozenset(
         "ral_const",
     )
 )
-"""Functions that are asked only where the program's own code failed, for a message."""
+"""Functions that are called only after the program's own code failed, for a message."""
 C_TYPES: Mapping[str, str] = {
     **{"pred": "uint8_t", "s8": "int8_t", "s16": "int16_t", "s32": "int32_t", "s64": "int64_t"},
     **{"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t"},
@@ -77,9 +77,9 @@ C_TYPES: Mapping[str, str] = {
 
 
 def c_bundle(program: DynamicProgram, name: str) -> dict[str, bytes]:
-    """The files of a program by their names, `name` being that of all of them, a word of C.
+    """File name -> contents; `name`, a C identifier, is the stem of all of them.
 
-    raises  Unsupported, naming it, for what the runtime in C has not, or kernels do not check; ToolError as `host_object`
+    raises  Unsupported, naming it, for what the C runtime does not have or the kernels do not check; ToolError like `host_object`
     """
     if program.fused is None or program.sizes.unresolved:
         raise Unsupported(f"{program.name} has sizes that depend on data, which kernels do not check", stage=STAGE)
@@ -105,7 +105,7 @@ def c_bundle(program: DynamicProgram, name: str) -> dict[str, bytes]:
 
 
 def _refuse_calls(program: DynamicProgram, host: LlvmHost) -> None:
-    """raises Unsupported for the functions that ral.c has not, at the first op that is one"""
+    """raises Unsupported for functions that ral.c does not have, at the first op that calls one"""
     missing, first = list[str](), None
     for text in host.asked:
         name = RalName.parse(text)
@@ -133,7 +133,7 @@ def _refuse_calls(program: DynamicProgram, host: LlvmHost) -> None:
 
 @dataclass(frozen=True)
 class Stored:
-    """A constant in the file: where, how many bytes there, how many in all, and what they are hashed to."""
+    """A constant in the file: its offset, its bytes there, its bytes in all, and their hash."""
 
     offset: int
     stored: int
@@ -142,7 +142,7 @@ class Stored:
 
 
 def _constants(host: LlvmHost) -> tuple[bytes, list[Stored]]:
-    """The constants' file, and where each is, by number."""
+    """The contents of the constants' file, and each constant's location in it, by number."""
     source = constants_of(host.source)
     reader, data, places = Constants(source), bytearray(), dict[int, Stored]()
     for number, (name, element) in host.constants.items():
@@ -159,7 +159,7 @@ def _constants(host: LlvmHost) -> tuple[bytes, list[Stored]]:
 
 
 def _hash(data: bytes) -> int:
-    """FNV-1a, as ral.c has it."""
+    """FNV-1a, the same as in ral.c."""
     found = 0xCBF29CE484222325
     for byte in data:
         found = (found ^ byte) * 0x100000001B3 & (1 << 64) - 1
@@ -260,7 +260,7 @@ def _source(program: DynamicProgram, name: str, host: LlvmHost, places: Sequence
 
 
 def _text(op: HloOp) -> str | None:
-    """What ral.c is told of an op: an assertion's message; of a product a letter for each dimension, A B ... of a batch, a b ... summed."""
+    """The text that ral.c gets for an op: an assertion's message; of a product a letter per dimension, A B ... batch, a b ... summed."""
     if isinstance(op, ShapeAssertionOp):
         return op.message.data
     if not isinstance(op, DotOp):
@@ -285,12 +285,12 @@ def _list(items: Sequence[object]) -> str:
 
 
 def _literal(text: str) -> str:
-    """A string of C: JSON's is one, but for escapes of other characters, and trigraphs."""
+    """A C string literal. A JSON literal is one, except for escapes of non-ASCII characters, and trigraphs."""
     return json.dumps(text, ensure_ascii=False).replace("??", '?""?')
 
 
 def _checks(program: DynamicProgram) -> Iterator[str]:
-    """What Python checks before a run (`sizes.ProgramGuards`), as statements."""
+    """What Python checks before a run (`sizes.ProgramGuards`), as C statements."""
     guards = program.sizes.guards
     names = dict[str, str]()
     for number, parameter in enumerate(guards.parameters):
@@ -342,14 +342,14 @@ def _guard(guard: Guard, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _unless(condition: str, message: str, values: Sequence[str], before: Iterable[str] = ()) -> str:
-    """Ends the check with a message where a condition does not hold; `before` are statements that the values need."""
+    """C code that ends the check with a message if a condition does not hold; `before` are statements that the values need."""
     given = f"(int64_t[]){{{', '.join(f'(int64_t)({value})' for value in values)}}}" if values else "0"
     failed = f"return ral_fail(error, {_literal(message)}, {len(values)}, {given});"
     return f"if (!({condition})) {' '.join(['{', *before, failed, '}']) if before else failed}"
 
 
 def _divisors(sizes: Iterable[Size], names: Mapping[str, str]) -> list[str]:
-    """Checks that what these sizes divide by is not 0."""
+    """C statements that check that no divisor in these sizes is 0."""
     found = list[str]()
     for size in sizes:
         for atom in [atom for factors, _ in size.terms for atom, _ in factors if atom.kind is not Kind.SYMBOL]:
@@ -368,7 +368,7 @@ def _fact(fact: Fact, names: Mapping[str, str]) -> str:
 
 
 def _size(size: Size, names: Mapping[str, str]) -> str:
-    """A size as an expression of C, in 128 bits. What it divides by is checked before (`_divisors`)."""
+    """A size as a C expression in 128 bits. Its divisors must have been checked (`_divisors`)."""
     terms = list[str]()
     for factors, coefficient in size.terms:
         parts = [_atom(atom, names) for atom, power in factors for _ in range(power)]
@@ -386,7 +386,7 @@ def _atom(atom: Atom, names: Mapping[str, str]) -> str:
 
 
 def c_name(text: str) -> str:
-    """A word of C from the name of a file. raises DataError where nothing is left of it"""
+    """A C identifier from the name of a file. raises DataError where no character of the name can be used"""
     name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
     if not name:
         raise DataError(f"'{text}' has no letter that a name in C may have", stage=STAGE)

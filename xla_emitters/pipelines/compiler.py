@@ -1,8 +1,8 @@
-"""The compiler: HLO text to a program, straight down the lists of `passes.py`.
+"""The compiler: HLO text to a program, by the pass lists of `passes.py` in order.
 
     read_module -> GRAPH -> plan_program -> for each kernel: emit_fusion -> KERNEL -> all kernels in one module -> PTX
 
-`compile()` is the whole road, with the cache of programs in front; `compile_module()` the road of a module that was read.
+`compile()` does all of it, with the cache of programs in front; `compile_module()` starts from a module that was read.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
 from xla_emitters.trace import Remark, Step
 
 NO_KERNELS = "// no kernels\n"
-"""What is printed for a program without kernels, where that is not MLIR."""
+"""Printed for a program without kernels at a stage that is not MLIR."""
 
 
 @collector_at_rest()
@@ -63,7 +63,7 @@ def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKe
     """Compiles HLO text: all fusions of ENTRY in order, or ENTRY's computation when it has none.
 
     source   path of an `.hlo` file, or HLO text (anything with a newline)
-    cache    whether a program that was compiled before may be the answer; not where the verifier is to run
+    cache    whether a cached program may be returned; ignored where the verifier is to run
     given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify, triton, line_info, tune
     raises   ParseError, VerifyError, Unsupported with the place in the HLO text; ToolError from the toolchain
 
@@ -86,7 +86,7 @@ def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKe
 
 
 def read_module(source: str | Path) -> ModuleOp:
-    """The module at the stage `hlo`: of a file, or of HLO text (a string with a newline). raises ParseError, VerifyError, OSError."""
+    """The module at the stage `hlo`, from a file or HLO text (a string with a newline). raises ParseError, VerifyError, OSError."""
     return _parsed(*read_text(source))
 
 
@@ -108,14 +108,14 @@ def compile_module(
     observers: Callable[[PlannedKernel], Observer] | None = None,
     graph_observer: Observer | None = None,
 ) -> Program:
-    """`compile` for a module of the `hlo` dialect, which is left as it was.
+    """`compile` for a module of the `hlo` dialect, which is not changed.
 
     observers       makes the observer of each kernel's compilation
     graph_observer  is called after each pass on HLO
     """
     options = options or CompileOptions()
     if observers is not None:
-        options = replace(options, jobs=1)  # they see the live IR of every kernel
+        options = replace(options, jobs=1)  # observers see the live IR of every kernel
     if options.stage not in STAGES:
         raise UsageError(f"unknown stage '{options.stage}'", help=f"one of: {', '.join(STAGES)}")
     chip, wanted, context = options.device, STAGES.index(options.stage), context_of_thread()
@@ -138,7 +138,7 @@ def compile_module(
     if wanted < STAGES.index("partition"):
         code = text if options.stage == "hlo" else print_hlo(planned_module)
     else:
-        # The tool takes longer to start than to work: it starts now and waits for the module.
+        # The tool takes longer to start than to work: it is started now and waits for the module.
         needs_tool = options.stage in ("ptx", "sass") and plan.kernels
         with start_compile(chip.architecture) if needs_tool else nullcontext() as pending:
             code, kernels = _compile_kernels(plan, options, recorders, context, pending)
@@ -160,7 +160,7 @@ def compile_module(
 
 
 def _left_out(plan: ProgramPlan) -> tuple[str, ...]:
-    """The constants of kernels whose data the text left out."""
+    """The constants of kernels whose data the HLO text omits."""
     views = [planned.view for planned in plan.kernels]
     inside = (op for view in views for around in (view.computation, *view.called) for op in around.instructions)
     found = (op for op in inside if isinstance(op, ConstantOp) and op.is_elided)
@@ -176,11 +176,11 @@ def run_graph(module: ModuleOp, options: CompileOptions, recorder: Recorder, con
 
 
 def graph_rows(options: CompileOptions) -> Sequence[Row]:
-    """The list "graph"; where kernels are chosen by price, with the pass that makes one kernel of what would be split."""
+    """The list "graph"; where kernels are chosen by price, also the pass that merges what would be split into one kernel."""
     rows = rows_of("graph")
     if options.tune != "price":
         return rows
-    # Imported here: otherwise neither the cost model nor the loops of programs are loaded.
+    # Imported here, so that other compilations load neither the cost model nor the loops of programs.
     from xla_emitters.pipelines.stitch_rows import StitchRowsPass
 
     number = [row.make(options).name for row in rows].index(SplitTritonFusionsPass.name)
@@ -196,10 +196,10 @@ def plan_module(module: ModuleOp, options: CompileOptions) -> ProgramPlan:
 
 
 def with_splits(module: ModuleOp, options: CompileOptions) -> tuple[CompileOptions, Sequence[Remark]]:
-    """The options with the reductions that are to be split, and remarks with the figures of those that the model chose among."""
+    """The options with the reductions to split, and remarks with the figures of those between which the model chose."""
     if options.splits is not None or options.tune != "price":
         return options, ()
-    # Imported here: kernels that are not priced do not load the cost model.
+    # Imported here, so that compilations without prices do not load the cost model.
     from xla_emitters.pipelines.split_candidates import with_cheapest_splits
 
     return with_cheapest_splits(module, options, _after_graph)
@@ -216,7 +216,7 @@ def _compile_kernels(
     context: Context,
     pending: PtxCompiler | None,
 ) -> tuple[str, tuple[Kernel, ...]]:
-    """Every kernel as far as the stage that is wanted: all of them as one text, and each as a step. Before "xla_gpu" there are no steps."""
+    """Compiles every kernel up to the wanted stage: returns all of them as one text, and a step for each. Before "xla_gpu" no steps."""
     chip, stage = options.device, options.stage
     if not plan.kernels:
         return NO_KERNELS if stage in ("partition", *TOOL_STAGES) else print_ir(ModuleOp([])), ()
@@ -268,7 +268,7 @@ def _compile_kernels(
 
 
 def _compile_kernel(planned: PlannedKernel, options: CompileOptions, recorder: Recorder, context: Context) -> ModuleOp:
-    """One kernel, straight down as far as the stage that is wanted."""
+    """Compiles one kernel up to the wanted stage."""
     if recorder.keeps_text:
         _record_partition(planned, options, recorder)
     try:
@@ -278,7 +278,7 @@ def _compile_kernel(planned: PlannedKernel, options: CompileOptions, recorder: R
         if _plugins_of(planned, options):
             launch_of(kernel)
     except (InternalError, VerifyError) as error:
-        # A pass of ours may fail on what a plugin made.
+        # Our pass may fail on IR that a plugin made.
         if (plugin := _plugin_at_fault(planned, options)) is not None:
             said = f"{error.message}; without plugins this compiles"
             raise plugins.fault(type(plugin), f"{_kind_of(plugin)} '{plugin.name}'", said) from error
@@ -288,7 +288,7 @@ def _compile_kernel(planned: PlannedKernel, options: CompileOptions, recorder: R
 
 
 def _plugins_of(planned: PlannedKernel, options: CompileOptions) -> list[Emitter | ModulePass]:
-    """What of plugins, and of a pipeline's passes from outside, a kernel is made by, in order."""
+    """The plugins, and the outside passes of a pipeline, that take part in making a kernel, in order."""
     if not plugins.registered() and options.pipeline is None:
         return []
     emitter = [] if is_stitched(planned.view) else [emitter_for(planned.view, options.device, options.hero_rules)]
@@ -297,7 +297,7 @@ def _plugins_of(planned: PlannedKernel, options: CompileOptions) -> list[Emitter
 
 
 def _plugin_at_fault(planned: PlannedKernel, options: CompileOptions) -> Emitter | ModulePass | None:
-    """The last plugin that a kernel which fails is made by; None where it fails without plugins too."""
+    """The last plugin that takes part in making a kernel that fails; None where it fails without plugins too."""
     if not (found := _plugins_of(planned, options)):
         return None
     context = context_of_thread()
@@ -322,7 +322,7 @@ def _kind_of(plugin: Emitter | ModulePass) -> str:
 def _emit(planned: PlannedKernel, options: CompileOptions) -> ModuleOp:
     """The kernel of a fusion, at the stage "xla_gpu"."""
     choose = None
-    # Imported here: kernels that are not priced load neither the loops of programs nor the cost model.
+    # Imported here, so that compilations without prices load neither the loops of programs nor the cost model.
     if is_stitched(planned.view):
         from xla_emitters.pipelines.stitched_kernel import emit_stitched
 
@@ -335,7 +335,7 @@ def _emit(planned: PlannedKernel, options: CompileOptions) -> ModuleOp:
 
 
 def _refuse_other_dialects(modules: Sequence[ModuleOp]) -> None:
-    """raises UsageError where a pipeline that was asked for leaves ops that the tools do not take."""
+    """raises UsageError where the user's pipeline leaves ops that the external tools do not accept."""
     for op in (op for module in modules for op in module.walk() if op is not module):
         if not op.name.startswith(("llvm.", "nvvm.")):
             raise UsageError(
@@ -360,7 +360,7 @@ def _record_partition(planned: PlannedKernel, options: CompileOptions, recorder:
 def _record(
     stage: str, listing: ToolListing, start: float, recorders: list[Recorder], functions: list[frozenset[str]]
 ) -> None:
-    """What an external tool made of all kernels together since `start`; each kernel's trace has its text, and an equal part of its time."""
+    """Records what an external tool made of all kernels since `start`: each kernel's trace gets its text, and an equal part of its time."""
     seconds = (time.perf_counter() - start) / len(recorders)
     for recorder, own in zip(recorders, functions, strict=True):
         record(stage, listing, seconds, recorder, own)
@@ -369,7 +369,7 @@ def _record(
 def lower_for_tools(module: ModuleOp, options: CompileOptions, observe: Observer | None = None) -> None:
     """Runs the rows of FOR_TOOLS on a module of the stage "llvm-dialect".
 
-    observe  called after each of them
+    observe  called after each row
     """
     context = context_of_thread()
     for row in FOR_TOOLS:
@@ -380,7 +380,7 @@ def lower_for_tools(module: ModuleOp, options: CompileOptions, observe: Observer
 
 
 def keep_intermediates(program: Program, directory: Path) -> None:
-    """Takes the second way to PTX, by mlir-translate, llvm-link, opt and llc, and leaves every file of it in `directory`.
+    """Compiles to PTX by mlir-translate, llvm-link, opt and llc, and writes every intermediate file to `directory`.
 
     program   compiled with its IR recorded at "llvm-dialect"
     """

@@ -1,4 +1,4 @@
-"""The fusions of a program on buffers: what becomes one kernel each.
+"""Lists the fusions of a program on buffers; each becomes one kernel.
 
     main_kStitch_reduce_0   kStitch   13 ops   f32[b,s]     keeps reduce.0, reduce.13
     main_kLoop_multiply_1   kLoop      9 ops   f32[b,s]
@@ -25,11 +25,11 @@ from xla_emitters.dtypes import dtype_of
 class ListedFusion:
     """One fusion.
 
-    name     of its kernel
+    name     the kernel's name
     kind     "kLoop", "kRowReduction", "kColReduction" or "kStitch"
     ops      names of its instructions
-    results  types of the arrays that it gives, with the program's symbols
-    shared   names of the reductions that a block keeps
+    results  types of its result arrays, with the program's symbols
+    shared   names of the reductions whose results a block keeps in shared memory
     """
 
     name: str

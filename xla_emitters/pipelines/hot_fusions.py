@@ -3,9 +3,9 @@
     hot = HotFusions(fused, "cpu", options, load_for_cpu)       the module at the stage `fused`
     context.heat = hot.heat(HeatLimits())
 
-A kernel is kept on disk under what it depends on: the fusion's text, the sizes, the platform, the device, this package's files, plugins,
-the tools or the CPU. Which kernels of a fusion are on disk is looked up in the background once, when the program is loaded; a fusion that
-is met at such sizes gets its kernel before it is hot.
+A kernel is kept on disk under a key of everything it depends on: the fusion's text, the sizes, the platform, the device, this package's
+files, plugins, the tools or the CPU. When a program is loaded, a background thread looks up once which kernels of its fusions are on disk;
+at the sizes of such a kernel, a fusion gets it without having to become hot first.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ from xla_emitters.runtime.ral.hot_spots import HotKernel, Spot
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 
 ALIGNMENT = 16
-"""Of a GPU's kernels. Those of the CPU get a copy of what is not aligned, from `HostKernels`."""
+"""Alignment of a GPU kernel's arguments in bytes. For the CPU, `HostKernels` copies arguments that are not aligned."""
 Loader: TypeAlias = Callable[[Mapping[str, Any]], HotKernel]
 FUSION_LETTERS = SIZES_LETTERS = 32
-"""Of a key: how many say which fusion it is, and how many at which sizes."""
+"""Characters of a key: for the fusion, and for the sizes."""
 
 
 class HotFusions:
-    """See the file's head.
+    """The fusions of one program; see the file's head.
 
-    fused     which is left as it was, and not changed later
+    fused     the module at the stage `fused`; it is not changed here and must not change later
     platform  what kernels are compiled for: "cpu", "simt" (the CPU executor), "gpu"
-    load      makes a kernel of an answer for it: `load_for_cpu` ...
-    kernel    text of a kernel for all sizes, by its name, where launches are recorded to count what they do
+    load      makes a kernel from a compiler's answer: `load_for_cpu` ...
+    kernel    kernel name -> text of the kernel for all sizes; used to count the work of recorded launches
     """
 
     def __init__(
@@ -74,14 +74,14 @@ class HotFusions:
         self._known = set[tuple[str, str]]()
 
     def heat(self, limits: HeatLimits) -> Heat:
-        """What counts the fusions of one loaded program."""
+        """The counter of the fusions of one loaded program."""
         compiler = HotCompiler.of_process()
         heat = Heat(limits, self.ask, self.is_known, is_timed=self.platform == "cpu")
         compiler.do(lambda: self._look_up(heat))
         return heat
 
     def ask(self, heat: Heat, spot: Spot) -> None:
-        """Has kernels for a spot compiled, or found; returns at once."""
+        """Starts compiling or loading the kernels for a spot; returns at once."""
         HotCompiler.of_process().ask(HotFusion(self, heat, spot))
 
     def is_known(self, spot: Spot) -> bool:
@@ -98,7 +98,7 @@ class HotFusions:
         return self._texts[fusion]
 
     def fusion_key(self, fusion: str) -> str | None:
-        """Of a fusion at any sizes; None where it cannot be said what its kernels depend on."""
+        """The key of a fusion at any sizes; None where the dependencies of its kernels cannot be determined."""
         if self._surroundings is None:
             return None
         return key_of(self.text(fusion), *self._surroundings)[:FUSION_LETTERS]
@@ -116,7 +116,7 @@ class HotFusions:
         return self.platform, self.options.target, repr(self.options.device), own_fingerprint(), tools, *added
 
     def _look_up(self, heat: Heat) -> None:
-        """Finds which kernels are on disk."""
+        """Finds out which kernels are on disk."""
         if (cache := kernel_cache()) is None:
             return
         for fusion, op in self._fusions.items():
@@ -127,7 +127,7 @@ class HotFusions:
 
 @dataclass(frozen=True)
 class HotFusion:
-    """A job of `HotCompiler`: a fusion at sizes, for one program."""
+    """A job of `HotCompiler`: one fusion at given sizes, for one program."""
 
     hot: HotFusions
     heat: Heat
@@ -161,7 +161,7 @@ def _sizes_key(spot: Spot) -> str:
 
 
 def load_for_cpu(answer: Mapping[str, Any]) -> HotKernel:
-    """Machine code of this CPU. raises ToolError for what is no such code"""
+    """A kernel from machine code of this CPU. raises ToolError for an answer without such code"""
     code = answer["code"]
     data = b64decode(code["object"])
     address = LoadedCode(data).address
@@ -170,7 +170,7 @@ def load_for_cpu(answer: Mapping[str, Any]) -> HotKernel:
 
 
 def load_for_simt(answer: Mapping[str, Any]) -> HotKernel:
-    """IR for the CPU executor."""
+    """A kernel from IR for the CPU executor."""
     texts: Mapping[str, str] = answer["code"]["modules"]
     modules = {name: parse_ir(text, f"<{name}>") for name, text in texts.items()}
     return planned_launches(
@@ -179,7 +179,7 @@ def load_for_simt(answer: Mapping[str, Any]) -> HotKernel:
 
 
 def loader_for_gpu(cupy: Any, architecture: str) -> Loader:
-    """What loads kernels on CuPy's current device, in any thread. The kernel raises ToolError where the driver rejects the PTX."""
+    """A loader of kernels on CuPy's current device, for any thread. The kernel raises ToolError where the driver rejects the PTX."""
     memory = CupyMemory(cupy)
 
     def load(answer: Mapping[str, Any]) -> HotKernel:

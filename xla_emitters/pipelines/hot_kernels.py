@@ -1,12 +1,12 @@
-"""Kernels of one fusion at fixed sizes: what the background process compiles.
+"""Compiles one fusion for fixed sizes; this is the work of the background process.
 
     answer = compile_hot({"platform": "cpu", "fusion": TEXT, "shapes": [[4, 32], [4, 32]], "numbers": [], "target": "h200"})
     answer["launches"]    [{"kernel": "main_kLoop_add_0", "grid": [4, 1, 1], ..., "arguments": [0, 1]}]
     answer["code"]        machine code of this CPU, or IR, or PTX
 
-The fusion's host program runs once on arrays of these sizes that nobody fills: what it launches is the plan. Numbers that it passes to a
-kernel become constants in it, so that all loops have known ends. An argument is the number of an array, those of temporaries behind the
-fusion's own.
+The fusion's host program runs once on uninitialized arrays of these sizes: its launches are the plan. Numbers that it passes to a kernel
+become constants in the kernel, so that all loops have known bounds. An argument is the index of an array; temporaries come after the
+fusion's own arrays.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ from xla_emitters.transforms.optimize_loops import OptimizeLoopsPass
 
 
 def compile_hot(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What runs a fusion at fixed sizes, as plain data. raises Unsupported, ToolError"""
+    """The kernels and launches of a fusion at fixed sizes, as plain data. raises Unsupported, ToolError"""
     options = CompileOptions(target=request["target"], record="none")
     module = at_sizes(parse_ir(request["fusion"], "<fusion>"), request["shapes"], request["numbers"])
     return PLATFORMS[request["platform"]](module, options, request)
 
 
 def _for_cpu(module: ModuleOp, options: CompileOptions, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The program's own loops with these sizes."""
+    """The program's own loops, specialized to these sizes."""
     plan = plan_of(module, CPU_LOOPS, options)
     accesses = {
         kernel.sym_name.data: buffer_accesses(kernel)
@@ -85,7 +85,7 @@ def _for_cpu(module: ModuleOp, options: CompileOptions, request: Mapping[str, An
 
 
 def _for_simt(module: ModuleOp, options: CompileOptions, request: Mapping[str, Any]) -> dict[str, Any]:
-    """By the emitters, or the program's own loops with these sizes: what is cheaper, if it is cheaper than loops for all sizes."""
+    """The emitters' kernels or the program's own loops at these sizes, whichever costs less, if that is less than loops for all sizes."""
     found, reasons = list[dict[str, Any]](), list[str]()
     for make in (_by_emitters, _by_loops):
         try:
@@ -115,25 +115,25 @@ def _for_simt(module: ModuleOp, options: CompileOptions, request: Mapping[str, A
 
 
 def _cost(work: Work) -> float:
-    """What kernels are compared by: an H200 executes about six instructions of a thread in the time of a byte from memory."""
+    """The figure by which kernels are compared: an H200 executes about six instructions of a thread in the time of a byte from memory."""
     return work.instructions / INSTRUCTIONS_PER_BYTE + work.bytes
 
 
 INSTRUCTIONS_PER_BYTE = 6
 """132 multiprocessors x 128 lanes x 1.8 GHz over 4.8 TB/s."""
 MOST_THREADS = 1 << 18
-"""Of all launches of a fusion that are counted: larger ones are taken on trust."""
+"""Limit on the threads of all launches of a fusion whose work is counted here; larger fusions are accepted without counting."""
 
 
 def _on_arrays(answer: Mapping[str, Any], types: Sequence[Attribute]) -> list[dict[str, Any]]:
-    """An answer's launches, on types and shapes."""
+    """The launches of an answer, with types and shapes for arguments."""
     arrays = [(dtype_of(tensor_of(each).element_type).name, tensor_of(each).get_shape()) for each in types]
     arrays += answer["temporaries"]
     return [{**launch, "arguments": [arrays[n] for n in launch["arguments"]]} for launch in answer["launches"]]
 
 
 def _work(launches: Sequence[Mapping[str, Any]], modules: Mapping[str, str]) -> Work | None:
-    """What launches do together, on arrays of zeros; None where they have too many threads to be executed here, or need other data."""
+    """The total work of launches on arrays of zeros; None where they have too many threads to be executed here, or need other data."""
     if sum(prod(launch["grid"]) * prod(launch["block"]) for launch in launches) > MOST_THREADS:
         return None
     work = Work()
@@ -151,7 +151,7 @@ def _work(launches: Sequence[Mapping[str, Any]], modules: Mapping[str, str]) -> 
 
 
 def _zeros(value: Any) -> Any:
-    """An array for a type and a shape; a number as it is."""
+    """An array of zeros for a type and a shape; a number is returned unchanged."""
     if isinstance(value, int | float):
         return value
     element, shape = value
@@ -159,7 +159,7 @@ def _zeros(value: Any) -> Any:
 
 
 def _by_emitters(module: ModuleOp, options: CompileOptions) -> dict[str, Any]:
-    """What the emitters make of the fusion as HLO."""
+    """The emitters' kernels for the fusion as HLO."""
     kept = dict[str, ModuleOp]()
 
     def keep(planned: PlannedKernel) -> Observer:
@@ -170,7 +170,7 @@ def _by_emitters(module: ModuleOp, options: CompileOptions) -> dict[str, Any]:
         return observe
 
     hlo = fusion_as_hlo(module)
-    # Loops that LLVM would unroll are copied here: as loops, the executor would count more than a GPU executes.
+    # Loops that LLVM would unroll are unrolled here: with loops, the executor would count more instructions than a GPU executes.
     made = (row.make(options) for row in rows_of("kernel"))
     passes = tuple(
         replace(each, unroll_in_llvm=False) if isinstance(each, OptimizeLoopsPass) else each for each in made
@@ -203,7 +203,7 @@ def _place(argument: Argument, reads: int, results: int) -> int:
 
 
 def _by_loops(module: ModuleOp, options: CompileOptions) -> dict[str, Any]:
-    """The program's own loops with these sizes."""
+    """The program's own loops, specialized to these sizes."""
     plan = plan_of(module, rows_of("program-loops"), options, is_for_gpu=True)
     kernels = [_lowered(kernel, rows_of("program-kernel"), options) for kernel in plan.kernels]
     names = [launch["kernel"] for launch in plan.launches]
@@ -215,7 +215,7 @@ def _by_loops(module: ModuleOp, options: CompileOptions) -> dict[str, Any]:
 
 
 def _for_gpu(module: ModuleOp, options: CompileOptions, request: Mapping[str, Any]) -> dict[str, Any]:
-    """What the CPU executor would run, as one PTX module."""
+    """The kernels of `_for_simt`, compiled to one PTX module."""
     answer = _for_simt(module, options, request)
     modules = {name: parse_ir(text, f"<{name}>") for name, text in answer["code"]["modules"].items()}
     entries = {name: entry_of_kernel(made).sym_name.data for name, made in modules.items()}

@@ -3,7 +3,7 @@
     echo '{"platform": "cpu", "fusion": ..., "shapes": [[4, 32]], "numbers": [], "target": "h200"}' |
         python -m xla_emitters.pipelines.hot_process
 
-What cannot be compiled is answered by {"declined": why}. The process has a low priority; nothing else may be printed.
+For a request that cannot be compiled the answer is {"declined": why}. The process has a low priority; nothing else may be printed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _answer(line: bytes) -> dict[str, Any]:
         return compile_hot(json.loads(line))
     except XlaEmittersError as error:
         return {"declined": error.message}
-    except Exception as error:  # a fault of ours: it is not kept, and the program goes on
+    except Exception as error:  # a bug of ours: the answer is not cached, and the process goes on
         return {"declined": f"{type(error).__name__}: {error}", "is_fault": True}
 
 

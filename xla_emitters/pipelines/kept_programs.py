@@ -1,9 +1,9 @@
-"""Programs that were compiled before, found without the compiler: a command that finds one loads neither xDSL nor NumPy.
+"""The cache of compiled programs, without the compiler: a command that finds its program loads neither xDSL nor NumPy.
 
-    look_up("gelu.hlo", options)  ->  Lookup.program, compiled by an earlier process or call; or None, and `keep` for what is compiled now
+    look_up("gelu.hlo", options)  ->  Lookup.program, compiled by an earlier process or call; or None, and `keep` to store the new one
 
-What a program depends on is in its key: the text and its name, the options, the device, every file of this package, the versions of the
-libraries that it is written in, the tools that make PTX where the stage needs them, and the files of plugins and of a pipeline's passes.
+The key contains everything that a program depends on: the text and its name, the options, the device, every file of this package, the
+versions of libraries, the tools that make PTX if the stage needs them, and the files of plugins and of a pipeline's passes.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ LIBRARIES = ("xdsl", "numpy", "ml_dtypes")
 
 @dataclass(frozen=True)
 class Lookup:
-    """A text that is to be compiled, and what is kept of it.
+    """A text to compile, and its cached program.
 
     text, name  see `read_text`
-    program     what was compiled before; None where nothing was
+    program     the cached program; None where there is none
     """
 
     text: str
@@ -40,7 +40,7 @@ class Lookup:
     key: str = ""
 
     def keep(self, program: Program) -> None:
-        """Keeps what was compiled now, where there is a cache."""
+        """Stores the program that was compiled now, if the cache is used."""
         if self.store is not None:
             self.store.put(self.key, program)
 
@@ -48,8 +48,8 @@ class Lookup:
 def look_up(source: str | Path, options: CompileOptions, *, cache: bool = True) -> Lookup:
     """Reads `source` and looks for its program.
 
-    cache   whether a program that was compiled before may be the answer; not where the verifier is to run
-    raises  what `read_text` raises; UsageError for a target that there is not
+    cache   whether a cached program may be returned; false where the verifier is to run
+    raises  what `read_text` raises; UsageError for an unknown target
     """
     text, name = read_text(source)
     store = open_cache() if cache and not options.verify else None
@@ -60,7 +60,7 @@ def look_up(source: str | Path, options: CompileOptions, *, cache: bool = True) 
 
 
 def read_text(source: str | Path) -> tuple[str, str]:
-    """HLO text, and the name of where it is from, for messages. raises ParseError for what is no text, OSError."""
+    """HLO text, and the name of its source for messages. raises ParseError for bytes that are no text, OSError."""
     if isinstance(source, str) and "\n" in source:
         return source, "<hlo>"
     path = Path(source)
@@ -71,7 +71,7 @@ def read_text(source: str | Path) -> tuple[str, str]:
 
 
 def _key(text: str, name: str, options: CompileOptions) -> str | None:
-    """What a program depends on; None where that cannot be said: of a tool that is missing, of a plugin that is in no file."""
+    """The key of a program; None where a dependency cannot be identified: a missing tool, or a plugin that is in no file."""
     if (outside := plugins.sources(map(type, options.pipeline or ()))) is None:
         return None
     added = ["".join((str(path), hashlib.sha256(path.read_bytes()).hexdigest())) for path in outside]
@@ -86,7 +86,7 @@ def _key(text: str, name: str, options: CompileOptions) -> str | None:
 
 @lru_cache
 def own_fingerprint() -> str:
-    """Changes whenever a file of this package does, or the version of a library whose types and numbers are in what is kept."""
+    """A hash that changes with any file of this package and any version of a library whose types and numbers are in cached programs."""
     digest = hashlib.sha256(" ".join(_installed(LIBRARIES)).encode())
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(path.read_bytes())
@@ -94,8 +94,8 @@ def own_fingerprint() -> str:
 
 
 def _installed(names: Iterable[str]) -> Iterator[str]:
-    """The versions of packages, as the names of the folders that tell of them ("numpy-2.4.6.dist-info"): `importlib.metadata` takes longer
-    to load than what is kept takes to be found."""
+    """The versions of packages, read from folder names ("numpy-2.4.6.dist-info"): `importlib.metadata` takes longer to load than a cached
+    program takes to be found."""
     for name in names:
         spec = find_spec(name)
         if spec is not None and spec.origin is not None:

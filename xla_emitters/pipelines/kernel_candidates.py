@@ -5,10 +5,10 @@
 
     GELU of bf16[6,512,4096] on h200:   4 a thread 16.4 us, 8 a thread 15.4 us ...   ->   the decision "tune", with every figure
 
-The first candidate is XLA's choice. The model cannot tell times apart that differ by less than `LEAST_GAIN`: among the candidates that are
-as fast as the fastest, within that margin, the one whose grid executes the fewest instructions is taken, and XLA's choice where none of
-them saves `LEAST_GAIN` of its instructions. The CPU executor must find the same bits in the first, middle and last blocks as in the
-kernel that XLA's choice makes, or sums that are as near as additions in another order allow. The times are expectations
+The first candidate is XLA's choice. The model cannot distinguish times that differ by less than `LEAST_GAIN`: among the candidates within
+that margin of the fastest, the one whose grid executes the fewest instructions is taken; XLA's choice is kept if none of them saves
+`LEAST_GAIN` of its instructions. On the CPU executor the chosen kernel must compute the same bits in the first, middle and last blocks as
+the kernel of XLA's choice; sums may differ by as much as another order of additions allows. The times are expectations
 (docs/cost_model.md).
 All candidates together take one run of LLVM and one of ptxas.
 """
@@ -39,12 +39,12 @@ from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.notes import decide, take_notes
 
 LEAST_GAIN = 0.02
-"""Of expected times, and of instructions."""
+"""Smallest relative gain that counts, of expected times and of instructions."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way to make a kernel, and what the kernel is expected to cost.
+    """One way to make a kernel, and its expected cost.
 
     module  the kernel in the LLVM dialect
     """
@@ -76,9 +76,9 @@ class Candidate:
 
 
 def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter: TunableEmitter) -> Emitter:
-    """The first candidate in the order of choice that computes what XLA's choice does; the decision "tune" has the figures of all.
+    """The first candidate in the order of choice that computes the same as XLA's choice; the decision "tune" has the figures of all.
 
-    raises   ToolError without LLVM or ptxas and nvdisasm; what the executor raises
+    raises   ToolError without LLVM or ptxas and nvdisasm; errors of the executor
     """
     ways = emitter.candidates(planned.view, options.device)
     xlas, *others = ways
@@ -108,12 +108,13 @@ def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter:
 
 
 def in_order_of_choice(known: Sequence[Candidate]) -> Sequence[Candidate]:
-    """The candidates, the one to take first; XLA's choice is the first of `known`.
+    """The candidates, best first; XLA's choice is the first of `known`.
 
-    First those whose expected times the model cannot tell from the least, by the instructions of their grids, then the slower ones by time.
+    First those whose expected times the model cannot distinguish from the least, ordered by instructions of their grids; then the slower
+    ones, by time.
     """
     by_rule, *_ = known
-    # What is faster by less than the launch's uncertainty is not known to be faster.
+    # A candidate that is faster by less than the launch's uncertainty is not known to be faster.
     is_short = by_rule.cost.bound == "launch"
     least = by_rule.cost.time if is_short else min(each.cost.time for each in known)
 
@@ -144,9 +145,9 @@ def _order(way: Way) -> str:
 
 
 def priced_candidates(ways: Sequence[tuple[PlannedKernel, Way]], options: CompileOptions) -> Sequence[Candidate]:
-    """Ways to make kernels, with what each is expected to cost. raises as `cheapest_candidate`"""
+    """The candidates for the given ways to make kernels, each with its expected cost. raises like `cheapest_candidate`"""
     chip = options.device
-    with take_notes():  # of kernels that are not compiled in the end
+    with take_notes():  # discarded: these kernels are candidates
         lowered = [_lowered(planned, options, way.emitter) for planned, way in ways]
         launches = [(launch_of(module), shared_bytes(module)) for module in lowered]
         whole, renamed = merge_modules([module.clone() for module in lowered])

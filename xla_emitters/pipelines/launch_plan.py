@@ -1,11 +1,11 @@
-"""What a module of buffers at fixed sizes launches: its host program runs once, on arrays that are never filled.
+"""The launches of a module on buffers at fixed sizes: its host program runs once, on arrays that are never filled.
 
     func @main(%x: memref<4096x2048xf32>) { ... gpu.launch_func @k blocks in (%rows, 1, 1) ... args(%x, %y, %cols) }
 ->
     launches   [{"kernel": "k", "grid": [4096, 1, 1], "block": [256, 1, 1], "shared_bytes": 0, "arguments": [0, 1]}]
     kernels    [gpu.module @k { gpu.func @k(%x, %y) ... }]           a copy for each launch, in which %cols is constant
 
-An argument is the number of an array: the program's own, then its results, then temporaries.
+An argument is the index of an array: first the program's own arrays, then its results, then temporaries.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from xla_emitters.runtime.ral.program import LoadedProgram
 
 @dataclass
 class LaunchPlan(Kernels):
-    """What a fusion launches.
+    """The launches of a fusion.
 
     kernels  a module for each launch
     """
@@ -81,7 +81,7 @@ def main_of(module: ModuleOp) -> func.FuncOp:
 
 
 def plan_of(module: ModuleOp, rows: Sequence[Row], options: CompileOptions, *, is_for_gpu: bool = False) -> LaunchPlan:
-    """The launches of a fusion at fixed sizes, and a kernel for each: of a GPU, with indices of 32 bits where that is enough."""
+    """The launches of a fusion at fixed sizes, and a kernel for each; for a GPU, with indices of 32 bits where that is enough."""
     recorder = Recorder("fusion", "none", options.verify, None)
     context = make_context()
     for row in rows:
@@ -133,7 +133,7 @@ def _base(array: Array) -> Array:
 
 
 def _with_constants(function: gpu.FuncOp, values: Sequence[Any], name: str) -> gpu.ModuleOp:
-    """A copy of a kernel's module under a name of its own, in which the numbers that it is launched with are constants."""
+    """A copy of a kernel's module under a name of its own, in which the scalar arguments of the launch are constants."""
     holder = function.parent_op()
     assert isinstance(holder, gpu.ModuleOp)
     copy = holder.clone()

@@ -1,4 +1,4 @@
-"""What a compilation can be told, as one value."""
+"""The options of a compilation, as one value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRITON = ("split", "refuse")
 PRECISIONS = ("f16", "bf16")
 TUNE = ("xla", "price")
 TOOL_STAGES = ("llvm", "ptx", "sass")
-"""The stages after the last pass, which external tools make of all kernels together."""
+"""The stages after the last pass; external tools make them of all kernels together."""
 
 
 class CompileKeywords(TypedDict, total=False):
@@ -45,26 +45,26 @@ class CompileOptions:
     """How a module is compiled.
 
     target      a device ("h200"), an architecture ("sm_90"), or a file with XLA's description of a GPU
-    fusion      only the fusion instruction of this name; None: all that ENTRY computes
-    hero_rules  by which an emitter is chosen: "current" as today's XLA, "seed" as the seed document
+    fusion      compile only the fusion instruction of this name; None: everything that ENTRY computes
+    hero_rules  the rules that choose an emitter: "current" like today's XLA, "seed" like the seed document
     stage       where to stop; before "ptx" the kernels' PTX is ""; "sass" is one further
-    record      what traces keep of the IR: "none", "stages" (the boundaries), or "passes" (all)
+    record      the IR that traces record: "none", "stages" (the boundaries), or "passes" (all)
     verify      run the IR verifier after every pass
-    triton      fusions that XLA gives to Triton or cuDNN: "split" into fusions that are compiled here and dots, or "refuse" them
+    triton      fusions that XLA gives to Triton or cuDNN: "split" them into fusions that are compiled here and dots, or "refuse" them
     pipeline    passes to run from "xla_gpu" on instead of the list KERNEL; they should end in the LLVM dialect, which makes PTX
-    line_info   PTX with `.loc`, and in traces which op and HLO instruction each line of PTX and SASS is from; the code is the same
-    constants   of a program with unknown sizes: the .npz file that its constants are written into, and read from when a run needs them;
+    line_info   emit PTX with `.loc`, and record in traces the op and HLO instruction of each line of PTX and SASS; the code is the same
+    constants   for a program with unknown sizes: the .npz file to which its constants are written, and from which a run reads them;
                 "": they stay in the program
-    jobs        processes that compile the kernels of a module; what they make is the same whatever their number
-    heat        of a program with unknown sizes: when fusions get kernels for sizes that come again, "on", "off", or limits as in
-                docs/programs.md, "calls=20,kernels=8"; "": what XLA_EMITTERS_HEAT says, which is off where it is not set
-    mixed_precision   of a program with unknown sizes: "f16" or "bf16", the type in which products and convolutions of f32 are computed,
-                with sums in f32; "": they stay as they are
-    tune        how the work of a thread is chosen: "xla" as XLA does, "price" by the cost model among candidates (docs/cost_model.md)
-    splits      "NAME=COUNT": the reductions of the fusion of that name are split in so many parts, a kernel for the parts and one
-                for their results, though one block a result could do it. None: with `tune="price"` those that are expected to be
+    jobs        processes that compile the kernels of a module; the result does not depend on their number
+    heat        for a program with unknown sizes: when fusions get kernels for recurring sizes, "on", "off", or limits as in
+                docs/programs.md, "calls=20,kernels=8"; "": the value of XLA_EMITTERS_HEAT, which is off by default
+    mixed_precision   for a program with unknown sizes: "f16" or "bf16", the type in which products and convolutions of f32 are computed,
+                with sums in f32; "": they are computed in f32
+    tune        how the work per thread is chosen: "xla" like XLA, "price" by the cost model among candidates (docs/cost_model.md)
+    splits      "NAME=COUNT": splits the reductions of the fusion NAME into COUNT parts, with one kernel for the parts and one
+                for their results, even where one block per result could do it. None: with `tune="price"` those that are expected to be
                 faster, else none
-    raises      UsageError for a record, a way with Triton's fusions, or a way to choose that there is not; for a price with a pipeline
+    raises      UsageError for an unknown value of record, triton or tune; for tune="price" together with a pipeline
     """
 
     target: str = DEFAULT_DEVICE

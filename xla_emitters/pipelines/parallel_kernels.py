@@ -3,10 +3,10 @@
     kernels      0 1 2 3 4 5 6
     this process 0   2   4   6          a child, forked now: 1 3 5, packed and sent when all are done
 
-A child knows the module, the plan and all that analyses found, because it is a copy of this process; only what it makes is sent: each
-kernel's module (`dialects/ir_bytes`) and the steps of its trace. Passes do not depend on other kernels, so the answer is the same as one
-process's. A kernel that a child could not compile, or not send, is compiled here, so that an error is raised here too, and the same one.
-One process does it all where the system cannot fork, and in a process that may not have children.
+A child is a fork of this process, so it has the module, the plan and all analysis results; only what it makes is sent: each
+kernel's module (`dialects/ir_bytes`) and the steps of its trace. Passes do not depend on other kernels, so the result is the same as with
+one process. A kernel that a child could not compile or send is compiled again here, so that its error is raised here.
+Where the system cannot fork, and in a process that may not have children, one process does everything.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from xla_emitters.errors import XlaEmittersError
 from xla_emitters.rewrite.recorder import Recorder
 
 LEAST_KERNELS = 4
-"""For a process more; with fewer, starting it takes longer."""
+"""Kernels per additional process; with fewer, starting it takes longer than it saves."""
 
 
 def compile_kernels(work: Sequence[Callable[[], ModuleOp]], recorders: Sequence[Recorder], jobs: int) -> list[ModuleOp]:
-    """What each of `work` returns, in order; what they record is in `recorders`, which they write to.
+    """What each of `work` returns, in order; each writes its records to its recorder in `recorders`.
 
-    jobs  how many processes, this one included
+    jobs  number of processes, this one included
     """
     jobs = min(jobs, len(work) // LEAST_KERNELS)
     if jobs < 2 or sys.platform != "linux":
@@ -63,19 +63,19 @@ def compile_kernels(work: Sequence[Callable[[], ModuleOp]], recorders: Sequence[
 def _send(
     connection: Any, numbers: range, work: Sequence[Callable[[], ModuleOp]], recorders: Sequence[Recorder]
 ) -> None:
-    """In a child: sends what could be made."""
+    """In a child: sends the kernels that could be compiled."""
     rows = list[tuple[int, bytes, bytes]]()
     for number in numbers:
         try:
             rows.append((number, ir_to_bytes(work[number]()), pickle.dumps(recorders[number].trace.steps)))
         except (XlaEmittersError, ValueError, TypeError, AttributeError, pickle.PicklingError):
-            continue  # the other process does it again, and says what is wrong
+            continue  # the parent compiles it again and reports the error
     connection.send(rows)
     connection.close()
 
 
 def _received(connection: Any, recorders: Sequence[Recorder]) -> dict[int, ModuleOp]:
-    """The modules of a child, by number; none of one that died."""
+    """The modules of a child, by number; {} if it died."""
     try:
         rows: list[tuple[int, bytes, bytes]] = connection.recv()
     except EOFError:

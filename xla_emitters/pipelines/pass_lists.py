@@ -1,9 +1,9 @@
-"""The lists of passes by name, with the passes of plugins in their places.
+"""The lists of passes by name, including the passes of plugins.
 
-    xe.register_pass(MyPass, after="xla-flatten-tensors")        rows_of("kernel") then has it behind that pass
+    xe.register_pass(MyPass, after="xla-flatten-tensors")        rows_of("kernel") then has it after that pass
 
-The rows themselves are in `passes.py` (fusions) and `program_passes.py` (programs), which is loaded when a list of it is first asked for.
-A neighbour is named, not numbered, so that a plugin survives passes that are added later.
+The built-in rows are in `passes.py` (fusions) and `program_passes.py` (programs); the latter is loaded when one of its lists is first used.
+A neighbour is given by name, not by number, so that plugins keep working when passes are added.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from xla_emitters.plugins import load, note, refuse_double
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 LISTS: dict[str, tuple[Row, ...]] = {"graph": GRAPH, "kernel": KERNEL}
-"""The lists that were asked for, and those of fusions, with the passes of plugins in their places."""
+"""The lists of fusions and those lists of programs that were used, with the passes of plugins inserted."""
 
 _OF_PROGRAMS = {
     "program": "PROGRAM_FUSED",
@@ -34,7 +34,7 @@ _OF_PROGRAMS = {
 
 
 def _rows(name: str) -> tuple[Row, ...]:
-    """A list, as plugins have made it so far. Those of programs are loaded late: they import the second system."""
+    """The current list, with plugins. Lists of programs are loaded late because they import the second system."""
     if name not in LISTS:
         LISTS[name] = getattr(import_module("xla_emitters.pipelines.program_passes"), _OF_PROGRAMS[name])
     return LISTS[name]
@@ -48,15 +48,15 @@ def register_pass(
     of: str = "kernel",
     reason: str = "",
 ) -> None:
-    """Adds a pass from outside the package to a list, beside the pass of that name, or at the boundary of a stage.
+    """Adds a pass from outside the package to a list, next to the named pass or at the boundary of a stage.
 
-    make     the pass's class, or what makes the pass for a compilation
-    after    name of a pass that the list has once, or of a stage: "xla-flatten-tensors", "flat"; or else
+    make     the pass's class, or a function that makes the pass for a compilation
+    after    name of a pass that is in the list once, or of a stage: "xla-flatten-tensors", "flat"; or else
     before   likewise
-    of       the list: "graph" (HLO to HLO), "kernel" (xla_gpu to the LLVM dialect); where sizes are unknown "program" (up to fusions),
+    of       the list: "graph" (HLO to HLO), "kernel" (xla_gpu to the LLVM dialect); for unknown sizes "program" (up to fusions),
              "program-loops" (fusions to launches), "program-host" or "program-kernel" (each kernel, to the LLVM dialect)
-    reason   why it is there, for listings
-    raises   UsageError for a list or a neighbour that there is not, or that is there more than once
+    reason   why the pass is at this place, for listings
+    raises   UsageError for an unknown list, or a neighbour that is missing or occurs more than once
     """
     if of not in (known := ("graph", "kernel", *_OF_PROGRAMS)):
         raise UsageError(f"no list of passes '{of}'", stage="plugins", help=f"one of: {', '.join(known)}")
@@ -71,7 +71,7 @@ def register_pass(
     refuse_double("pass", added.name, names)
     number = _number_of(after or before, rows, names, of) + bool(after)
     if number == len(rows):
-        # The last boundary is behind all passes.
+        # The last boundary is after all passes.
         *others, last = rows
         LISTS[of] = (*others, replace(last, stage=None), replace(row, stage=last.stage))
     else:
@@ -80,7 +80,7 @@ def register_pass(
 
 
 def _number_of(neighbour: str, rows: Sequence[Row], names: Sequence[str], of: str) -> int:
-    """Which row is the pass, or ends in the stage, of that name. raises UsageError unless it is one"""
+    """The index of the row of that pass, or of the last row of that stage. raises UsageError unless there is exactly one"""
     found = [i for i, (row, name) in enumerate(zip(rows, names, strict=True)) if neighbour in (name, row.stage)]
     if not found:
         near = get_close_matches(neighbour, [*names, *(row.stage for row in rows if row.stage)], n=1)
@@ -100,15 +100,15 @@ def _number_of(neighbour: str, rows: Sequence[Row], names: Sequence[str], of: st
 
 
 def rows_of(name: str) -> tuple[Row, ...]:
-    """A list with the passes of plugins."""
+    """A list including the passes of plugins."""
     load()
     return _rows(name)
 
 
 def kernel_rows(options: CompileOptions) -> tuple[Row, ...]:
-    """The list "kernel" with the passes of plugins, or the passes that `options.pipeline` has in its place.
+    """The list "kernel" including the passes of plugins, or the passes of `options.pipeline` instead.
 
-    raises  UsageError for a stage that is no boundary of that pipeline
+    raises  UsageError for a stage that is not a boundary of that pipeline
     """
     if options.pipeline is None:
         rows = rows_of("kernel")

@@ -4,7 +4,7 @@
                                                                                        ─FOR_TOOLS, LLVM─> ptx
 
 `compiler.py` runs these lists. The lists of programs with unknown sizes are the map's second sheet, `program_passes.py`: a command on HLO
-does not load their passes. No other file knows the order of passes; `pass_lists.py` puts those of plugins in their places. A stage
+does not load their passes. The order of passes is written nowhere else; `pass_lists.py` inserts those of plugins. A stage
 (`--stage scf`) is the boundary after one of the rows.
 Source: seed document, "Compilation pipeline"; XLA emitter_base.cc; the stages are those of `docs/walk.md`.
 """
@@ -64,7 +64,7 @@ from xla_emitters.transforms.vectorize_loads_stores import VectorizeLoadsStoresP
 
 @dataclass(frozen=True)
 class Row:
-    """One pass of the pipeline: how to make it for a compilation, why it is at this place, and the stage that ends with it."""
+    """One pass of the pipeline: how to make it for a compilation, why it is at this place, and the stage that it ends."""
 
     make: Callable[[CompileOptions], ModulePass]
     reason: str
@@ -72,14 +72,14 @@ class Row:
 
     @staticmethod
     def plain(make: Callable[[], KernelPass], reason: str, stage: str | None = None) -> Row:
-        """The row of a pass that is made without options."""
+        """The row of a pass without options."""
         return Row(lambda _: make(), reason, stage)
 
 
 _row = Row.plain
 
 
-# HLO to HLO: afterwards each fusion of ENTRY, and of what that runs on the host, is one kernel.
+# HLO to HLO: afterwards each fusion of ENTRY, and of computations that it runs on the host, is one kernel.
 GRAPH: tuple[Row, ...] = (
     _row(FlattenParametersPass, "kernels take arrays: everything after knows parameters by number", "hlo"),
     Row(lambda o: SelectFusionPass(o.fusion or ""), "of what was not asked for, nothing is looked at or refused"),
@@ -104,7 +104,7 @@ GRAPH: tuple[Row, ...] = (
     _row(InsertCopiesPass, "last, for the rows above decide which fusion makes each result", "graph"),
 )
 
-# The end of a kernel's road, of both systems: floats, branches, LLVM.
+# The last passes of a kernel, shared by both systems: floats, branches, LLVM.
 TO_LLVM: tuple[Row, ...] = (
     Row(lambda o: ConvertFloatNvidiaPass(o.device), "instructions for eight-bit floats, where the chip has them"),
     _row(ExpandFloatOpsPass, "integers for narrow floats, f32 tanh and erf as polynomials; libdevice takes the rest"),
@@ -114,9 +114,9 @@ TO_LLVM: tuple[Row, ...] = (
     Row(lambda o: LowerToLlvmGpuPass(o.device), "one dialect for the tools to take", "llvm-dialect"),
 )
 
-# xla_gpu to the LLVM dialect, one kernel a module.
+# xla_gpu to the LLVM dialect, one kernel per module.
 KERNEL: tuple[Row, ...] = (
-    # One function: subgraphs go into the entry, so that everything after sees the whole kernel.
+    # One function: subgraphs are inlined into the entry, so that later passes see the whole kernel.
     _row(SimplifyArithPass, "annotates ranges and decides comparisons before anything is moved"),
     _row(CanonicalizePass, "folds what the elemental emitter wrote naively"),
     _row(CsePass, "one load per element, one copy of each index"),
@@ -142,7 +142,7 @@ KERNEL: tuple[Row, ...] = (
     ),
     _row(CanonicalizePass, "the induction variable is constant in each copy"),
     _row(CsePass, "copies of one computation", "unrolled"),
-    # Tensors leave: pointers, integers, LLVM.
+    # Tensors are replaced by pointers; then integers, LLVM.
     _row(ConvertPureCallOpsPass, "calls are no longer free to move: their tensors become memory"),
     Row(lambda o: LowerTensorsPass(o.device), "extract is a load, insert is a store in place"),
     _row(ConvertComplexToStandardPass, "complex numbers become their two parts, which all that follows knows"),
@@ -162,14 +162,14 @@ KERNEL: tuple[Row, ...] = (
 
 
 def line_info(kernel: int) -> Row:
-    """Where lines are asked for: on each kernel by itself; `kernel` is its number in the program."""
+    """The row that adds line information to one kernel; `kernel` is its number in the program."""
     return _row(
         lambda: AddLineInfoPass(kernel),
         "the text that it numbers is final, and the kernel not yet in one module with others",
     )
 
 
-# What only the tools behind the last stage need; on all kernels of a program together.
+# Needed only by the tools after the last stage; runs on all kernels of a program together.
 FOR_TOOLS: tuple[Row, ...] = (
     _row(
         ConvertIdsToCallsPass,

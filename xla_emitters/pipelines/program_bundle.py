@@ -1,11 +1,11 @@
-"""What a bundle holds of a program with unknown sizes: everything as text and plain data, so that neither xDSL nor LLVM is needed.
+"""The contents of a bundle for a program with unknown sizes: only text and plain data, so that neither xDSL nor LLVM is needed to run it.
 
     made = bundled_program(program)
     made.host, made.ptx                 the host program in Python; PTX with indices of 32 and of 64 bits
-    made.rows                           the manifest's entry: kernels, ops on sizes, where arguments are, why no GPU runs it
+    made.rows                           the manifest's entry: kernels, ops on sizes, locations of arguments, why no GPU can run it
 
-Ops of the host program are rows (`runtime/ral/plain_ops`): arithmetic of integers, and functions of `library`. A program with another op
-outside of its kernels (a scatter, a reduction of windows) is in the bundle too, and is refused where it would run.
+Ops of the host program are rows (`runtime/ral/plain_ops`): integer arithmetic, and functions of `library`. A program with another op
+outside of its kernels (a scatter, a reduction of windows) can be bundled too; running the bundle refuses it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from xla_emitters.runtime.ral.plain_ops import FUNCTIONS, NUMBERS
 
 
 def bundled_program(program: DynamicProgram) -> BundledProgram:
-    """raises Unsupported for what no kernel computes, ToolError of LLVM"""
+    """The program for a bundle. raises Unsupported for what no kernel computes, ToolError from LLVM"""
     road = program.road
     host = road.at("host")
     made = python_program(host)
@@ -73,7 +73,7 @@ def bundled_program(program: DynamicProgram) -> BundledProgram:
 
 
 def _row(op: BufferOp | FusionOp) -> dict[str, Any] | None:
-    """An op as plain data; None for one that a bundle cannot carry out."""
+    """An op as plain data; None for an op that a bundle cannot run."""
     if isinstance(op, FusionOp):
         return None
     made, opcode = op.as_hlo(), opcode_of(op.HLO)
@@ -114,4 +114,4 @@ DETAILS: Mapping[type[HloOp], Callable[[HloOp], dict[str, Any]]] = {
     ShapeAssertionOp: _assertion,
     SliceOp: _slice,
 }
-"""Op -> what its row says besides its types."""
+"""Op -> the fields of its row besides its types."""

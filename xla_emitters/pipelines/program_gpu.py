@@ -2,9 +2,9 @@
 
     on_gpu = program.on("gpu")
     y = on_gpu(x)                       NumPy arrays in and out; CuPy or DLPack arrays in, CuPy arrays out
-    on_gpu.log                          what was computed on the host instead, and why
+    on_gpu.log                          ops that were computed on the host instead, and why
 
-An op that has no kernel here is a function of `library` on CuPy; what CuPy lacks is computed by NumPy on copies. Compiled once.
+An op without a kernel is computed by a function of `library` on CuPy; what CuPy lacks is computed by NumPy on copies. Compiled once.
 Source: docs/reference/4 4.1, 4.5.
 """
 
@@ -43,7 +43,7 @@ DEVICE = "gpu"
 
 
 class OnKernels(Protocol):
-    """What is asked here of a `DynamicProgram`."""
+    """The part of `DynamicProgram` that this file uses."""
 
     @property
     def sizes(self) -> Sizes: ...
@@ -55,9 +55,9 @@ class OnKernels(Protocol):
 
 
 class GpuProgram:
-    """See the file's head.
+    """A program on the GPU; see the file's head.
 
-    road    makes the kernels when they are needed first
+    road    makes the kernels when they are first needed
     raises  ToolError without CuPy or a device
     """
 
@@ -90,12 +90,12 @@ class GpuProgram:
 
     @property
     def heat(self) -> Heat | None:
-        """Its fusions as they were called at each sizes, and the kernels for hot ones; None where nothing counts them."""
+        """Counts how often each fusion was called at which sizes, and has the kernels for hot ones; None where nothing is counted."""
         return self.loaded.context.heat
 
     @cached_property
     def kernels(self) -> CupyKernels:
-        """Its kernels on the device, with what was launched."""
+        """Its kernels on the device, and a record of the launches."""
         road = self._road()
         return CupyKernels(
             self._cupy,
@@ -107,16 +107,16 @@ class GpuProgram:
 
     @property
     def log(self) -> Mapping[str, str]:
-        """What was computed on the host so far, and why."""
+        """Ops computed on the host so far, and why."""
         return self.loaded.log
 
     def __call__(self, *inputs: Any) -> Any:
-        """The result, or a tuple of them when there are several. raises as `run`"""
+        """The result, or a tuple if there are several. raises like `run`"""
         results = self.run(inputs)
         return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """The results for these arguments: NumPy arrays, or arrays of the device, and then those of CuPy.
+        """The results for these arguments: NumPy arrays; CuPy arrays if the arguments are arrays of the device.
 
         raises  DataError for arguments that do not fit the program, ExecutionError, ToolError where the driver refuses
         """
@@ -125,7 +125,7 @@ class GpuProgram:
         return self.loaded.run(self._checked(inputs))
 
     def _checked(self, inputs: Sequence[Any]) -> list[Any]:
-        """Arrays of the device, in C order; copies of those that the program overwrites."""
+        """The arguments as C-ordered arrays of the device; those that the program overwrites are copied."""
         cupy, types = self._cupy, self.program.sizes.guards.types
         arrays = [
             array if isinstance(array, cupy.ndarray | np.ndarray) else cupy.from_dlpack(array) for array in inputs
@@ -145,12 +145,12 @@ class GpuProgram:
 
 
 def _holds(array: Any, types: Sequence[str], number: int) -> bool:
-    """Whether an array of CuPy's may be the argument: of a type that CuPy lacks, its bit patterns."""
+    """Whether a CuPy array has the argument's type; for a type that CuPy lacks, the type of its bit patterns."""
     return number < len(types) and array.dtype in (pattern_type(types[number]), numpy_type(types[number]))
 
 
 def device_arguments(road: KernelRoad) -> tuple[int, ...]:
-    """Numbers of the arguments that the host program takes in the device's memory."""
+    """Indices of the arguments that the host program takes in device memory."""
     received = (op for op in road.at("host").walk() if isinstance(op, RecvInputOp))
     return tuple(sorted({op.number.value.data for op in received if _is_on_device(op)}))
 
@@ -164,7 +164,7 @@ def kernel_forms(road: KernelRoad) -> dict[str, KernelForm]:
 
 
 def buffer_functions(made: PythonProgram) -> dict[str, BufferFunction]:
-    """What carries out each op of a host program, on the host and, where there is such, by a library on the device."""
+    """The function that executes each op of a host program: on the host or, where a library has one, on the device."""
     return {name: _buffer_function(op) for name, op in made.functions.items()}
 
 
@@ -179,7 +179,7 @@ def _buffer_function(op: BufferOp | FusionOp) -> BufferFunction:
 
 
 def library_function(op: BufferOp) -> tuple[str, Mapping[str, Any]] | None:
-    """The function of `library` that computes an op at any sizes, and its configuration; None where there is none."""
+    """The function of `library` that computes an op at any sizes, and its configuration; None if it has none."""
     made = op.as_hlo()
     if not is_library_call(made):
         return None

@@ -1,10 +1,10 @@
-"""What becomes of a program's fusions at sizes that come again: it runs until they have kernels of their own, or will not get one.
+"""Runs a program at recurring sizes until its fusions have kernels for these sizes or are known not to get one, and reports the gain.
 
     program = compile_program(module, CompileOptions(heat="on"))
     print("\\n".join(heat_report(program, inputs, "b = 2, s = 16")))
 
-On the CPU the program is called, and the kernels are timed. For a GPU it is executed once, and what its kernels do is counted: instructions
-and bytes of all threads, with the kernels for all sizes and with those for these.
+On the CPU the program is called and the kernels are timed. For a GPU it is executed once and the work of its kernels is counted:
+instructions and bytes of all threads, for the kernels for all sizes and for the kernels for these sizes.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ WAIT_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class ProgramHeat:
-    """What was counted.
+    """What was measured.
 
-    cpu      by calls; None where NumPy computes the program
-    kernels  for a GPU; None where something has no kernel, which `reason` says
+    cpu      counts of calls; None where NumPy computes the program
+    kernels  counts for a GPU; None where some op has no kernel: see `reason`
     """
 
     target: str
@@ -37,7 +37,7 @@ class ProgramHeat:
     reason: str = ""
 
     def lines(self) -> list[str]:
-        """For `explain --runtime`."""
+        """The lines that `explain --runtime` prints."""
         lines = ["hot fusions on the CPU"]
         lines += (
             [f"  {line}" for line in self.cpu.report()] if self.cpu else ["  NumPy computes them: none are kernels"]
@@ -55,7 +55,7 @@ class ProgramHeat:
 
 
 def measure_heat(program: DynamicProgram, inputs: Sequence[Array]) -> ProgramHeat:
-    """Calls a program on these arrays until what is hot has kernels of its own, and as often again as it takes to time them."""
+    """Calls a program on these arrays until its hot fusions have kernels for their sizes, then as often as needed to time them."""
     compiler = HotCompiler.of_process()
     if program.heat is not None:
         for _ in range(program.heat.limits.calls):

@@ -1,13 +1,14 @@
 """A program with unknown sizes on the CPU: fusions as machine code of this machine.
 
-    road = HostRoad(fused, options)              buffers and fusions, as the stage `fused` leaves them
+    road = HostRoad(fused, options)              buffers and fusions, the module at the stage `fused`
     road.run(arrays)                             host program in Python, kernels by LLVM
 
-The passes are those of the road of kernels; a block is one thread, and a kernel runs a range of its blocks. All kernels are one module.
+The passes are like those of `KernelRoad`; a block is one thread, and a call of a kernel runs a range of its blocks. All kernels are one
+module.
 
-`XLA_EMITTERS_CPU` says what computes a program: `llvm`, or `numpy`, or `auto`, which is LLVM where llvmlite is installed and every fusion
-of the program has code for a CPU. Kernels do not check sizes; a program with sizes that nothing proves equal is computed by NumPy, which
-does.
+`XLA_EMITTERS_CPU` chooses how a program is computed: `llvm`, `numpy`, or `auto`, which is LLVM if llvmlite is installed and every fusion
+of the program can be compiled for a CPU. Kernels do not check sizes; a program with sizes that are not proved equal is computed by NumPy,
+which checks them.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ AUTO, LLVM, NUMPY = WAYS = ("auto", "llvm", "numpy")
 
 @dataclass(frozen=True)
 class CpuWay:
-    """What computes a program on the CPU.
+    """How a program is computed on the CPU.
 
     name    "llvm" or "numpy"
     reason  why
-    road    of LLVM
+    road    for "llvm"
     """
 
     name: str
@@ -68,7 +69,7 @@ class CpuWay:
 
 
 def asked_way() -> str:
-    """What `XLA_EMITTERS_CPU` says. raises UsageError for what is no way"""
+    """The value of `XLA_EMITTERS_CPU`. raises UsageError for an unknown one"""
     asked = os.environ.get(CPU) or AUTO
     if asked not in WAYS:
         raise UsageError(f"{CPU} is '{asked}'", stage=STAGE, help=f"one of: {', '.join(WAYS)}")
@@ -76,9 +77,9 @@ def asked_way() -> str:
 
 
 def choose_way(name: str, fused: ModuleOp, options: CompileOptions, sizes: Sizes) -> CpuWay:
-    """What computes a program, from the stage `fused`.
+    """How the program is computed, decided from its module at the stage `fused`.
 
-    raises  UsageError as `asked_way`; where `llvm` is asked for, Unsupported and ToolError that say why it cannot be
+    raises  UsageError like `asked_way`; if `llvm` is set, Unsupported or ToolError with the reason why LLVM cannot compute it
     """
     asked = asked_way()
     if asked == NUMPY:
@@ -91,7 +92,7 @@ def choose_way(name: str, fused: ModuleOp, options: CompileOptions, sizes: Sizes
             raise Unsupported(f"{name} cannot be computed by LLVM: {why}", stage=STAGE, help=f"{CPU}=numpy")
         road = HostRoad(name, fused, options)
         if asked == AUTO:
-            _ = road.loaded  # what LLVM cannot compile for this machine, NumPy computes
+            _ = road.loaded  # NumPy computes what LLVM cannot compile for this machine
     except (ToolError, Unsupported) as error:
         if asked == LLVM:
             raise
@@ -100,10 +101,10 @@ def choose_way(name: str, fused: ModuleOp, options: CompileOptions, sizes: Sizes
 
 
 class HostRoad:
-    """See the file's head.
+    """A program on the CPU, compiled by LLVM; see the file's head.
 
-    fused   the module at the stage `fused`, which is left as it was
-    raises  Unsupported for what no kernel computes, or is not on a CPU
+    fused   the module at the stage `fused`, which is not changed
+    raises  Unsupported for what no kernel computes, or no kernel for a CPU
     """
 
     @collector_at_rest()
@@ -169,7 +170,7 @@ class HostRoad:
         )
 
     def _by_code(self, kernels: HostKernels) -> NativeProgram | None:
-        """The host program as machine code; None where it cannot be."""
+        """The host program as machine code; None where it cannot be compiled."""
         try:
             return LlvmHost(self._name, self.host, self.module, kernels, self._options).program
         except (ToolError, Unsupported):
@@ -177,7 +178,7 @@ class HostRoad:
 
 
 def product_code(element: str) -> int:
-    """Where the machine code of small products of f32 or f64 begins."""
+    """Address of the machine code of small products of f32 or f64."""
     return HostCode(product_step(element)).address(f"product.{element}")
 
 

@@ -1,8 +1,8 @@
-"""Arrays for a program with unknown sizes: drawn for its parameters, and what its results are.
+"""Arrays for a program with unknown sizes: random arguments, and a description of its results.
 
     drawn_inputs(program, {"b": 2, "s": 16}, seed=0)       one array a parameter, the same on every machine
 
-Indices are mostly in range: a copy of the program at these sizes says what their ranges are.
+Indices are mostly in range: the ranges are read from a copy of the program at these sizes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STAGE = "run"
 
 
 class Described(Protocol):
-    """What is asked here of a `DynamicProgram`."""
+    """The part of `DynamicProgram` that this file uses."""
 
     @property
     def name(self) -> str: ...
@@ -38,10 +38,10 @@ class Described(Protocol):
 
 
 def drawn_inputs(program: Described, values: Mapping[str, int], seed: int, *, instead: str = "") -> list[Array]:
-    """Arrays for the parameters, drawn from the seed; indices are mostly in range.
+    """Random arrays for the parameters, generated from the seed; indices are mostly in range.
 
-    values   of the program's symbols
-    instead  what the caller takes in place of sizes, for the message: "--inputs IN.npz"
+    values   symbol -> size
+    instead  the caller's alternative to sizes, for the message: "--inputs IN.npz"
     raises   DataError for a symbol without a value, a name that is no symbol, and sizes that the program refuses
     """
     symbols = program.symbols
@@ -68,7 +68,7 @@ def drawn_inputs(program: Described, values: Mapping[str, int], seed: int, *, in
 
 
 def result_specs(program: Described, results: Sequence[Array]) -> list[ArraySpec]:
-    """What is in these results of a run."""
+    """Descriptions of the results of a run."""
     return [
         ArraySpec(element, array.shape, _row_major(array.ndim))
         for (element, _), array in zip(program.results, results, strict=True)

@@ -1,12 +1,12 @@
-"""The kernels of a program with unknown sizes, and the host program that launches them: what is made on demand.
+"""The kernels of a program with unknown sizes, and the host program that launches them; all are made on demand.
 
-    road = KernelRoad(fused, options)                  buffers and fusions, as the stage `fused` leaves them
+    road = KernelRoad(fused, options)                  buffers and fusions, the module at the stage `fused`
     road.at("loops"), road.at("host"), ...             each stage's module
     road.run(arrays, "llvm-dialect")                   host program in Python, kernels on the CPU executor
     road.kernels, road.ptx                             for a GPU
 
-A kernel computes indices with 32 bits. Where that is too few for the sizes of a launch (`kernels/index_bounds`), the host takes the same
-kernel with 64 bits, which is compiled when it is needed first. All kernels of one width are one PTX module.
+A kernel computes indices with 32 bits. Where the sizes of a launch need more (`kernels/index_bounds`), the host launches the same kernel
+with 64-bit indices, which is compiled when it is first needed. All kernels of one width are one PTX module.
 Source: seed document, "DHLO2Executable"; docs/reference/4 3.6 (trap 4), 3.7.
 """
 
@@ -57,11 +57,11 @@ class SizedKernel:
     """One kernel of a program.
 
     name          of its entry
-    schedule      which of the ways to write a fusion's loops: "loop", "row1", "column" ...
-    block         threads of a block in x, y, z; how many blocks there are, the host computes
-    parameters    the types of what it takes, in order: buffers, then numbers
+    schedule      how its loops are written: "loop", "row1", "column" ...
+    block         threads of a block in x, y, z; the number of blocks is computed by the host
+    parameters    types of its parameters, in order: buffers, then numbers
     shared_bytes  static shared memory of one block
-    architecture  what its code is for, e.g. "sm_90"
+    architecture  target of its code, e.g. "sm_90"
     """
 
     name: str
@@ -74,7 +74,7 @@ class SizedKernel:
 
     @property
     def ptx(self) -> str:
-        """The module with this and the program's other kernels. raises as `KernelRoad.ptx`"""
+        """The PTX module with this and the program's other kernels. raises like `KernelRoad.ptx`"""
         return self.road.ptx
 
     def __str__(self) -> str:
@@ -93,9 +93,9 @@ class SizedKernel:
 
 
 class KernelRoad:
-    """See the file's head.
+    """A program's kernels and host program; see the file's head.
 
-    fused    the module at the stage `fused`, which is left as it was
+    fused    the module at the stage `fused`, which is not changed
     options  of the compilation
     observe  is called after each pass on the whole program
     raises   Unsupported for what no kernel computes
@@ -110,7 +110,7 @@ class KernelRoad:
         context, module = make_context(), fused.clone()
         self._limits = HeatLimits.asked(options.heat)
         self._fused = fused
-        # Who watches a run does so in the program that the loops' passes left: those on the host know no such op.
+        # Watch ops are inserted after the loops' passes: the passes on the host do not know them.
         is_watched = any(isinstance(op, WatchOp) for op in module.walk())
         hot = PROGRAM_HEAT if self._limits and not is_watched else ()
         for row in (*hot, *rows_of("program-loops"), *(() if is_watched else rows_of("program-host"))):
@@ -120,7 +120,7 @@ class KernelRoad:
 
     @cached_property
     def trace(self) -> Trace:
-        """What each pass did, with all kernels together at the last stage."""
+        """The trace of the passes, with all kernels together at the last stage."""
         self._recorder.read("llvm-dialect", self.at("llvm-dialect"))
         return self._recorder.trace
 
@@ -157,7 +157,7 @@ class KernelRoad:
         return self._bounds[name].exceed_32_bits(launch, values)
 
     def safe_up_to(self, kernel: SizedKernel) -> int:
-        """Numbers of a launch, of blocks too, up to which 32 bits are enough for indices: `IndexBounds.safe_up_to`."""
+        """Largest numbers of a launch, including blocks, for which 32-bit indices are enough: `IndexBounds.safe_up_to`."""
         return self._bounds[kernel.name].safe_up_to(kernel.block)
 
     @cached_property
@@ -168,7 +168,7 @@ class KernelRoad:
     def lowered(self, name: str, *, is_wide: bool = False, observe: Observer | None = None) -> ModuleOp:
         """A kernel in the LLVM dialect.
 
-        observe  is called after each pass, where the kernel is not lowered yet
+        observe  called after each pass; not called for a kernel that is lowered already
         """
         if (name, is_wide) not in self._code:
             module, context = self._on_buffers(name), make_context()
@@ -196,12 +196,12 @@ class KernelRoad:
         return self._ptx(is_wide=True)
 
     def _ptx(self, *, is_wide: bool) -> str:
-        """All kernels as one PTX module; with `.loc` where the options ask for lines."""
+        """All kernels as one PTX module; with `.loc` if the options ask for line information."""
         return self._compiled(is_wide=is_wide)[0]
 
     @collector_at_rest()
     def _compiled(self, *, is_wide: bool) -> tuple[str, list[frozenset[str]]]:
-        """The PTX of all kernels, and for each the functions in it that are its own."""
+        """The PTX of all kernels, and for each kernel the functions in it that only this kernel uses."""
         if not self._functions:
             return NO_KERNELS, []
         modules = [self.lowered(name, is_wide=is_wide).clone() for name in self._functions]
@@ -216,9 +216,9 @@ class KernelRoad:
         return compile_to_ptx(module, self.options.device.architecture), own
 
     def listed(self, stage: str) -> tuple[Trace, ...]:
-        """For each kernel a trace with its LLVM dialect and the code of all kernels: "ptx", and for the stage "sass" that too.
+        """For each kernel a trace with its LLVM dialect and the code of all kernels: PTX, and for the stage "sass" also SASS.
 
-        Where the options ask for lines, those of the kernel's own code have their HLO instructions and ops.
+        If the options ask for line information, the lines of the kernel's own code have their HLO instructions and ops.
 
         raises  ToolError as `compile_to_ptx` and `sass_listing`
         """
@@ -238,7 +238,7 @@ class KernelRoad:
         return sass_listing(ptx, self.options.device.architecture) if self._functions else ToolListing(NO_KERNELS)
 
     def kernel_trace(self, name: str, stage: str) -> Trace:
-        """What each pass over a kernel did, from buffers on, and of each line of code the HLO instructions that it comes from.
+        """The trace of a kernel, from buffers on, with the HLO instructions that each line of code comes from.
 
         stage   the last one: "llvm-dialect", "ptx" or "sass"; the code is that of the kernel alone, with indices of 32 bits
         raises  ToolError as `compile_to_ptx` and `sass_listing`
@@ -272,7 +272,7 @@ class KernelRoad:
         return self._stages[stage]
 
     def code(self, stage: str) -> str:
-        """What is printed at a stage: IR, Python for "host", PTX, SASS. raises ToolError as `compile_to_ptx` and `sass_listing`"""
+        """The printed text of a stage: IR, Python for "host", PTX, SASS. raises ToolError like `compile_to_ptx` and `sass_listing`"""
         match stage:
             case "ptx":
                 return self.ptx
@@ -284,7 +284,7 @@ class KernelRoad:
                 return print_ir(self.at(stage))
 
     def loaded(self, stage: str) -> LoadedProgram:
-        """The host program with its context: kernels as that stage has them."""
+        """The host program with its context, and with kernels at that stage."""
         if stage not in self._loaded:
             loaded = self._load(self.at(stage if stage in ("loops", "kernels") else "host"), stage)
             if stage == RUN_ON_KERNELS[-1]:
@@ -293,17 +293,17 @@ class KernelRoad:
         return self._loaded[stage]
 
     def heat(self, platform: str, load: Loader) -> Heat | None:
-        """What counts the fusions of one loaded program; None where nothing is to. As `HotFusions`"""
+        """Counts the fusions of one loaded program; None where nothing is to be counted. Arguments as in `HotFusions`."""
         if self._limits is None:
             return None
         hot = HotFusions(self._fused, platform, self.options, load, lambda name: print_ir(self.lowered(name)))
         return hot.heat(self._limits)
 
     def watched(self, stage: str, watch: Callable[..., None], kernels: Callable[[Kernels], Kernels]) -> LoadedProgram:
-        """The host program of a module with `lmhlo.watch` ops, before the passes on the host; kernels as that stage has them.
+        """The host program of a module with `lmhlo.watch` ops, before the passes on the host, with kernels at that stage.
 
-        watch    what these ops call: (number, values ...)
-        kernels  what launches, made of what would
+        watch    the function that these ops call: (number, values ...)
+        kernels  wraps the object that launches kernels
         """
         return self._load(self.at(stage if stage == "loops" else "kernels"), stage, watch, kernels)
 

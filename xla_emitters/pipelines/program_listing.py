@@ -1,7 +1,7 @@
-"""What is in a program with unknown sizes: each op that works on data, where it runs, and by what.
+"""Lists the ops of a program with unknown sizes that work on data: where each runs, and by what.
 
     ENTRY    dot_general.5   f32[b,s,64]   library function gemm
-    body.1   add.2           f32[b,32]     the op's definition, in NumPy; in a kernel on the road of kernels
+    body.1   add.2           f32[b,32]     the op's definition, in NumPy; a kernel in `KernelRoad`
     94 more ops compute sizes and are not listed
 
 Source: docs/reference/4 2.1.
@@ -27,7 +27,7 @@ from xla_emitters.sizes import Sizes, sizes_of
 QUIET = frozenset(
     "parameter constant tuple get-tuple-element shape-assertion get-dimension-size call while conditional".split()
 )
-"""Opcodes without work of their own."""
+"""Opcodes of ops that do no work themselves."""
 DEVICE = "disc.device"
 LIBRARY, NUMPY = "library", "numpy"
 
@@ -36,13 +36,13 @@ LIBRARY, NUMPY = "library", "numpy"
 class ListedOp:
     """One instruction that works on data.
 
-    computation  that it is in
+    computation  the computation that contains it
     type         with the program's symbols for unknown sizes
-    device       "cpu" or "gpu", where the placer put it; None where it was not asked
+    device       "cpu" or "gpu", as placed; None if placement was not requested
     runs         "library" or "numpy"
-    function     the library function; None
+    function     the library function, or None
     supported    whether `run` executes it
-    reason       why it runs so, or why it is not supported
+    reason       why it runs this way, or why it is not supported
     """
 
     name: str
@@ -58,7 +58,7 @@ class ListedOp:
 
 @dataclass(frozen=True)
 class ProgramListing:
-    """The ops of a program in order, callees before callers; ops that compute sizes are counted."""
+    """The ops of a program in order, callees before callers; ops that compute sizes are only counted."""
 
     ops: tuple[ListedOp, ...]
     of_sizes: int
@@ -75,7 +75,7 @@ class ProgramListing:
 
 
 def list_program(module: ModuleOp) -> ProgramListing:
-    """What a module of `hlo` at one of the stages on tensors runs."""
+    """The ops of a module of `hlo` at one of the stages on tensors."""
     sizes = sizes_of(module)
     found, of_sizes = list[ListedOp](), 0
     for computation in host_computations(module):
@@ -109,7 +109,7 @@ def result_types(module: ModuleOp, sizes: Sizes) -> list[str]:
 
 
 def _is_size(op: HloOp, sizes: Sizes) -> bool:
-    """Whether the op's elements are numbers that follow from sizes, or truths about them."""
+    """Whether the op's elements are computed from sizes only: numbers, or conditions on them."""
     value = op.result
     if not is_array(value.type) or len(dims_of(value)) > 1 or element_of(value).name not in ("s32", "s64", "pred"):
         return False

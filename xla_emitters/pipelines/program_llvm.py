@@ -1,9 +1,9 @@
-"""The host program as machine code: one function that launches kernels and asks the runtime for the rest.
+"""The host program as machine code: one function that launches kernels and calls the runtime for everything else.
 
     LlvmHost(name, host, code, kernels, options).program.run([x])
 
-It is the host program that Python runs otherwise (`host/python_program`), in the LLVM dialect; kernels for a CPU are in the same code, and
-are called by it. `XLA_EMITTERS_HOST` is `python` or `llvm`, whatever computes the ops (`program_host`).
+The same host program can run in Python (`host/python_program`); here it is in the LLVM dialect. Kernels for a CPU are in the same code and
+are called directly. `XLA_EMITTERS_HOST` is `python` or `llvm`, independently of what computes the ops (`program_host`).
 Source: seed document, "RewriteRalApiPass"; docs/reference/4 4.3, 4.5.
 """
 
@@ -40,7 +40,7 @@ PYTHON, LLVM = WAYS = ("python", "llvm")
 
 
 def asked_host() -> str:
-    """What `XLA_EMITTERS_HOST` says. raises UsageError for what is none"""
+    """The value of `XLA_EMITTERS_HOST`. raises UsageError for an unknown one"""
     asked = os.environ.get(HOST) or PYTHON
     if asked not in WAYS:
         raise UsageError(f"{HOST} is '{asked}'", stage=STAGE, help=f"one of: {', '.join(WAYS)}")
@@ -48,12 +48,12 @@ def asked_host() -> str:
 
 
 class LlvmHost:
-    """See the file's head.
+    """A host program in the LLVM dialect; see the file's head.
 
-    host        the program as PROGRAM_HOST leaves it
-    code        of the kernels that it launches, in the LLVM dialect, for a CPU
-    kernels     the same as the runtime launches them, by threads; None: there are none
-    log         notes each call of the runtime; the program then asks it for everything
+    host        the module after the list PROGRAM_HOST
+    code        the kernels that it launches, in the LLVM dialect, for a CPU
+    kernels     the same kernels as the runtime launches them, on threads; None if there are none
+    log         records each call of the runtime; with a log, the program calls the runtime for every op
     raises      Unsupported for what a host program cannot be made of
     """
 
@@ -94,13 +94,13 @@ class LlvmHost:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """The names of the functions that it asks the runtime for, always or where its own code fails."""
+        """The names of the runtime functions that it calls, always or only where its own code fails."""
         named = (op for op in self.host.ops if isinstance(op, llvm.GlobalOp) and op.sym_name.data.startswith(NAME))
         return tuple(op.value.data.rstrip("\0") for op in named if isinstance(op.value, StringAttr))
 
 
 def without_kernels(host: ModuleOp) -> ModuleOp:
-    """A copy of a host program without the kernels that it launches, which are compiled by themselves."""
+    """A copy of a host program without the kernels that it launches, which are compiled separately."""
     copy = host.clone()
     for op in list(copy.ops):
         if isinstance(op, gpu.ModuleOp):
@@ -109,7 +109,7 @@ def without_kernels(host: ModuleOp) -> ModuleOp:
 
 
 def _interface(host: ModuleOp) -> Interface:
-    """What a host program takes and returns, from the ops that do it."""
+    """The host program's parameters and results, read from the ops that load and return them."""
     inputs, outputs, donated = dict[int, int](), dict[int, tuple[str, int]](), set[int]()
     for function in [op for op in host.ops if isinstance(op, func.FuncOp)]:
         for op in function.walk():
@@ -129,7 +129,7 @@ def _interface(host: ModuleOp) -> Interface:
 
 
 def _constants(host: ModuleOp) -> dict[int, tuple[str, str]]:
-    """The name of each constant by its number, and HLO's name of its elements."""
+    """Number of a constant -> its name, and HLO's name of its element type."""
     found = dict[int, tuple[str, str]]()
     for op in host.walk():
         if isinstance(op, DispatchOp) and op.call.data == CONSTANT and isinstance(op.config, StringAttr):

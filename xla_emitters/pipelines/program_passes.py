@@ -4,8 +4,8 @@
                                                                each kernel ─PROGRAM_KERNEL─> llvm-dialect ─FOR_TOOLS, LLVM─> ptx
                                      a CPU: fusions ─CPU_LOOPS, PROGRAM_HOST─> host program, each kernel ─CPU_KERNEL─> LLVM
 
-`programs.py`, `program_kernels.py` and `program_host.py` run these lists. The first sheet, of fusions, is `passes.py`; it has the end of a
-kernel's road, which both share.
+`programs.py`, `program_kernels.py` and `program_host.py` run these lists. The first sheet, for fusions, is `passes.py`; it also has the
+last passes of a kernel, which both systems share.
 Source: BladeDISC's pass pipeline (docs/reference/4-dynamic-shapes.md).
 """
 
@@ -85,7 +85,7 @@ from xla_emitters.transforms.simplify_arith import SimplifyArithPass
 
 _row = Row.plain
 
-# Mixed precision, where it is asked for: before all others, so that the reference computes what is compiled.
+# Mixed precision, if requested: before all other passes, so that the reference computes the program that is compiled.
 PROGRAM_PRECISION: tuple[Row, ...] = (
     Row(
         lambda o: DiscElementTypeConverterPass(o.mixed_precision),
@@ -93,7 +93,7 @@ PROGRAM_PRECISION: tuple[Row, ...] = (
     ),
 )
 
-# A program (StableHLO, sizes unknown): HLO to HLO, up to what runs where. Stages of a program are named by its own rows.
+# A program (StableHLO, unknown sizes): HLO to HLO, up to the placement of ops. The stages of a program are named by its own rows.
 PROGRAM_GRAPH: tuple[Row, ...] = (
     _row(DiscInlinerPass, "JAX exports a function for each jit; passes that follow see one function"),
     _row(
@@ -119,7 +119,7 @@ PROGRAM_GRAPH: tuple[Row, ...] = (
     _row(DiscGpuConvPaddingPass, "padding is an operand by now, and only the GPU's library is particular", "placed"),
 )
 
-# Programs with unknown sizes: StableHLO to buffers, of which each fusion will be a kernel or several.
+# Programs with unknown sizes: StableHLO to buffers; each fusion will become one or more kernels.
 PROGRAM_FUSED: tuple[Row, ...] = (
     *PROGRAM_GRAPH,
     _row(DiscLegalizeToLhloPass, "every value gets a buffer; sizes of results become code"),
@@ -137,12 +137,12 @@ PROGRAM_FUSED: tuple[Row, ...] = (
     _row(DiscDeadTempBufferRemovalPass, "and those that are written but never read", "fused"),
 )
 
-# Where hot fusions get kernels of their own (`runtime/ral/heat`), before fusions become kernels.
+# Gives hot fusions kernels of their own (`runtime/ral/heat`), before fusions become kernels.
 PROGRAM_HEAT: tuple[Row, ...] = (
     _row(DiscSpecializeFusionOnHeatPass, "fusions are final, and one choice is before all that variants add"),
 )
 
-# Fusions to kernels. The host program of the CPU's fast road goes without: there a fusion is its ops, each by NumPy.
+# Fusions to kernels. The NumPy program of the CPU skips this list: there the ops of a fusion are executed one by one by NumPy.
 PROGRAM_LOOPS: tuple[Row, ...] = (
     _row(
         DiscSpecializeFusionWithSpeculationPass,
@@ -167,13 +167,13 @@ PROGRAM_LOOPS: tuple[Row, ...] = (
     ),
 )
 
-# What the fast road of the CPU has in their place.
+# The CPU's list, in place of the one above.
 PROGRAM_OPS: tuple[Row, ...] = (
     _row(DiscDissolveFusionPass, "fusions are for kernels: what is between two of their ops need not live as long"),
     _row(DiscBufferOptimizationPass, "buffers inside of fusions, which were one use"),
 )
 
-# The host program, of both roads.
+# The host program, for GPU and CPU.
 PROGRAM_HOST: tuple[Row, ...] = (
     _row(DiscLegalizeLhloControlFlowPass, "lifetimes are set while a region is one block; a host program branches"),
     _row(DiscInsertMemoryMarkerPass, "before passes that may drop memory spaces from types"),
@@ -187,7 +187,7 @@ PROGRAM_HOST: tuple[Row, ...] = (
     _row(DiscConvertMemoryMarkerPass, "last: the passes above erase and make allocations", "host"),
 )
 
-# Each kernel of a program, on buffers of unknown size, to the LLVM dialect: what is after its first rows is as for fusions.
+# Each kernel of a program, on buffers of unknown size, to the LLVM dialect: the first rows, then the same passes as for fusions.
 PROGRAM_KERNEL: tuple[Row, ...] = (
     _row(CanonicalizePass, "folds what schedules wrote naively"),
     _row(CsePass, "one copy of each index"),
@@ -211,7 +211,7 @@ PROGRAM_KERNEL: tuple[Row, ...] = (
     *TO_LLVM,
 )
 
-# The same for a CPU, by LLVM: a block is one thread, and a kernel runs a range of its blocks.
+# The same for a CPU, by LLVM: a block is one thread, and each call of a kernel runs a range of its blocks.
 CPU_LOOPS: tuple[Row, ...] = (
     _row(DiscFoldConvTransposesPass, "lifetimes are set; what it leaves of fusions gets loops"),
     _row(DiscFuseForCpuPass, "which ops are left to the runtime is final; some are loops that a CPU runs well"),
@@ -249,7 +249,7 @@ CPU_KERNEL: tuple[Row, ...] = (
     _row(HostEntryPass, "variables of blocks are globals by now"),
 )
 
-# The host program as machine code: behind PROGRAM_HOST, on its function alone.
+# The host program as machine code: after PROGRAM_HOST, on its function alone.
 HOST_BY_LLVM: tuple[Row, ...] = (
     _row(
         lambda: DiscConvertMemoryMarkerPass(cpu_too=True),
@@ -267,9 +267,9 @@ HOST_BY_LLVM: tuple[Row, ...] = (
 
 PROGRAM: tuple[Row, ...] = (*PROGRAM_FUSED, *PROGRAM_LOOPS, *PROGRAM_HOST)
 RUN_ON_KERNELS: tuple[str, ...] = ("loops", "kernels", "host", "llvm-dialect")
-"""The stages of programs that a CPU executes and in which fusions are kernels, or on their way."""
+"""The stages of programs that a CPU executes and in which fusions are kernels, or are being turned into kernels."""
 CODE_STAGES: tuple[str, ...] = ("ptx", "sass")
-"""The stages of programs that are code for a GPU; a compilation goes up to the first of them unless it is asked for another stage."""
+"""The stages of programs that are code for a GPU; a compilation stops at the first of them unless another stage is requested."""
 ON_KERNELS: tuple[str, ...] = (*RUN_ON_KERNELS, *CODE_STAGES)
 EXECUTABLE_PROGRAM_STAGES: tuple[str, ...] = (
     "stablehlo",
@@ -277,4 +277,4 @@ EXECUTABLE_PROGRAM_STAGES: tuple[str, ...] = (
 )
 PROGRAM_STAGES: tuple[str, ...] = (*EXECUTABLE_PROGRAM_STAGES, *CODE_STAGES)
 ON_TENSORS = frozenset(("stablehlo", "hlo", "graph", "placed"))
-"""The stages of programs that are computations of tensors: the NumPy reference runs them."""
+"""The stages of programs that are computations on tensors: the NumPy reference runs them."""

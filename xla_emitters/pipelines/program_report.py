@@ -1,4 +1,4 @@
-"""Why a program with unknown sizes runs as it does: symbols and where each is from, what a run checks, what runs where.
+"""Explains a program with unknown sizes: its symbols and their sources, what a run checks, where and how each op runs.
 
     jit_layer for h200: (f32[b,s,32], f32[32,32]) -> f32[b,s,32]
     symbols
@@ -39,7 +39,7 @@ from xla_emitters.trace import Remark, Trace
 
 
 class Compiled(Described, Protocol):
-    """What is asked here of a `DynamicProgram`."""
+    """The part of `DynamicProgram` that this file uses."""
 
     @property
     def target(self) -> str: ...
@@ -65,8 +65,8 @@ class Compiled(Described, Protocol):
 def report(program: Compiled, values: Mapping[str, int] | None = None) -> str:
     """The whole explanation as text.
 
-    values  of the symbols, at which the memory of a run is shown; none: it is not, where sizes are unknown
-    raises  DataError as `drawn_inputs`, where some values are given and others not
+    values  symbol -> size, for the memory of a run; without them memory is shown only if all sizes are known
+    raises  DataError like `drawn_inputs`, if only some of the values are given
     """
     lines = [signature(program), program.sizes.report()]
     lines += _ops(_listing(program))
@@ -132,7 +132,7 @@ def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> d
 
 
 def _remarks(program: Compiled) -> list[Remark]:
-    """Those of the passes on tensors, and why fusions were not made; what other passes say of each buffer is shown by `--remarks`."""
+    """The remarks of the passes on tensors, and why fusions were not made; other passes' remarks about buffers are shown by `--remarks`."""
     found, is_on_tensors = list[Remark](), True
     for step in program.passes.steps:
         if is_on_tensors or step.name == DiscFuseOnBufferPass.name:
@@ -142,7 +142,7 @@ def _remarks(program: Compiled) -> list[Remark]:
 
 
 def _listing(program: Compiled) -> ProgramListing:
-    """Of the last stage on tensors, which knows most. raises UsageError where none was recorded"""
+    """The listing of the last stage on tensors, which has the most information. raises UsageError if no such stage was recorded"""
     stages = [stage for stage in program.stages if stage in ON_TENSORS]
     if not stages:
         help_text = "compile with CompileOptions(record='stages')"
@@ -163,7 +163,7 @@ def _ops(listing: ProgramListing) -> list[str]:
 
 
 def _listed_fusions(program: Compiled) -> list[ListedFusion]:
-    """Of the stage that makes them; none where compilation stopped before."""
+    """The fusions of the stage that makes them; none if compilation stopped before it."""
     return list_fusions(program.at("fused")) if "fused" in program.stages else []
 
 
@@ -176,7 +176,7 @@ def _fusions(program: Compiled) -> list[str]:
 
 
 def _donations(program: Compiled) -> list[str]:
-    """What becomes of donated arguments; nothing where there are none."""
+    """How the program uses each donated argument; empty if there are none."""
     lines = ["donated arguments"] if program.donated else []
     for number in program.donated:
         fate = "written into, or returned" if number in program.overwritten else "freed after its last use"
@@ -185,7 +185,7 @@ def _donations(program: Compiled) -> list[str]:
 
 
 def _precision(program: Compiled, values: Mapping[str, int]) -> list[str]:
-    """How far mixed precision is from the program in its own types, on arrays drawn at these sizes."""
+    """The difference between mixed precision and the program in its own types, on random arrays of these sizes."""
     if not program.options.mixed_precision:
         return []
     deviations = program.deviations(drawn_inputs(program, values, 0))
@@ -196,7 +196,7 @@ def _precision(program: Compiled, values: Mapping[str, int]) -> list[str]:
 
 
 def _measured(program: Compiled, values: Mapping[str, int]) -> tuple[dict[str, Any], Memory]:
-    """What one run takes at these sizes: arguments and results in bytes, and its buffers."""
+    """The memory of one run at these sizes: bytes of arguments and results, and its buffers."""
     inputs = drawn_inputs(program, values, 0)
     memory = program.memory(inputs)
     returned = [event.buffer.bytes for event in memory.events if event.what == "returned"]

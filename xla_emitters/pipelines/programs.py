@@ -1,14 +1,14 @@
-"""Programs with unknown sizes: StableHLO to a host program, straight down the list PROGRAM of `program_passes.py`.
+"""Programs with unknown sizes: StableHLO to a host program, by the list PROGRAM of `program_passes.py` in order.
 
     parse_stablehlo -> PROGRAM -> python_program -> a function of arrays
 
     program = compile_program(parse_stablehlo(text))        once
     y = program(x)                                          at any sizes, again and again
-    program.run([x], stage="lmhlo")                         the same bits from what an earlier stage left
+    program.run([x], stage="lmhlo")                         the same bits from the IR of an earlier stage
     program.run([x], stage="kernels")                       fusions as kernels, on the CPU executor
 
-A program is compiled along two roads, which part at the stage `fused`. On the fast road of the CPU a fusion is its ops, each by NumPy; this
-is made at once, and is what a call runs. On the road of kernels (`program_kernels`) fusions are kernels: that is made when it is asked for.
+Compilation has two branches after the stage `fused`. For a call on the CPU by NumPy, a fusion is its ops, each executed by NumPy; this host
+program is made at once. In the other branch (`KernelRoad` of `program_kernels`) fusions are kernels; it runs when kernels are requested.
 
 The arguments are checked before anything is computed: number, ranks, types, JAX's assertions, sizes (`sizes.ProgramGuards`).
 
@@ -73,23 +73,23 @@ from xla_emitters.trace import Trace
 
 @dataclass
 class Compilations:
-    """How many programs this process has compiled: a run at another size must not add one."""
+    """How many programs this process has compiled; a run at another size must not increase it."""
 
     made: int = 0
 
 
 COMPILATIONS = Compilations()
 _LOADING = RLock()
-"""Held while a program is loaded: threads that call it first at once share one context."""
+"""Held while a program is loaded, so that threads that call it first at the same time share one context."""
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far a result in mixed precision is from the program in its own types.
+    """The difference between a result in mixed precision and the program in its own types.
 
-    result     its number
-    largest    the largest difference of two elements; inf where one of them is not finite and the other is another number
-    magnitude  of the largest finite element
+    result     number of the result
+    largest    largest difference of two elements; inf if one of them is not finite and they differ
+    magnitude  magnitude of the largest finite element
     """
 
     result: int
@@ -98,7 +98,7 @@ class Deviation:
 
     @classmethod
     def of(cls, number: int, found: Array, wanted: Array) -> Deviation:
-        """Of two arrays of one shape."""
+        """The deviation of one array from another of the same shape."""
         wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
         a, b = found.astype(wide), wanted.astype(wide)
         finite = np.isfinite(a) & np.isfinite(b)
@@ -117,16 +117,16 @@ class DynamicProgram:
     """A compiled program with unknown sizes.
 
     name     of the module
-    target   the device that is compiled for
+    target   the device that the program is compiled for
     source   the module that was read
-    sizes    its sizes over the program's symbols, and what a call's arguments must satisfy
-    results  the shapes of the results, an unknown size as UNBOUNDED, and their element types
-    stage    where compilation was to stop
-    module   the IR of that stage; of a stage on the road of kernels, the host program that calls NumPy
-    fused    buffers and fusions, where the roads part; None where compilation stopped before
-    passes   what each pass did until then, with the IR of each stage
+    sizes    its sizes over the program's symbols, and the conditions that a call's arguments must satisfy
+    results  shapes (an unknown size is UNBOUNDED) and element types of the results
+    stage    the last stage of the compilation
+    module   the IR of that stage; for a stage of `KernelRoad`, the host program that calls NumPy
+    fused    buffers and fusions, before the two branches; None if compilation stopped before
+    passes   what each pass up to `fused` did, with the IR of each stage
     options  of the compilation
-    plain    the module before mixed precision, where that was asked for
+    plain    the module before mixed precision; None without it
     """
 
     name: str
@@ -145,13 +145,13 @@ class DynamicProgram:
         """Runs the program on the CPU, on NumPy arrays of any sizes that fit it.
 
         donate   as in `run`
-        returns  the result, or a tuple of them when there are several
-        raises   as `run`
+        returns  the result, or a tuple if there are several
+        raises   like `run`
         """
         return _one_or_all(self.run(inputs, donate=donate))
 
     def run_cpu(self, *inputs: Any, stage: str | None = None) -> Any:
-        """Runs the IR of a stage; results as `__call__`. raises as `run`"""
+        """Runs the IR of a stage; returns results like `__call__`. raises like `run`"""
         return _one_or_all(self.run(inputs, stage))
 
     @overload
@@ -161,7 +161,7 @@ class DynamicProgram:
     def on(self, platform: str) -> DynamicProgram | GpuProgram:
         """The program as a function of arrays on a platform: "cpu", or "gpu" through CuPy.
 
-        raises  UsageError for another; on "gpu" ToolError without CuPy or a device, later as `road`
+        raises  UsageError for another platform; for "gpu" ToolError without CuPy or a device, and later errors like `road`
         """
         if platform not in ("cpu", "gpu"):
             raise UsageError(f"no platform '{platform}'", stage="program", help="cpu or gpu")
@@ -173,7 +173,7 @@ class DynamicProgram:
 
     @property
     def lines(self) -> dict[str, int]:
-        """For each instruction of the text that was read the line, from 1, on which it starts."""
+        """Instruction -> the line, counted from 1, on which it starts in the text that was read."""
         found = (
             (names[0], at[1])
             for op in self.source.walk()
@@ -183,7 +183,7 @@ class DynamicProgram:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The names of the unknown sizes, as the guards find them."""
+        """The names of the unknown sizes, in the guards' order."""
         return tuple(solved.symbol for solved in self.sizes.guards.plan.solved)
 
     def __str__(self) -> str:
@@ -196,15 +196,15 @@ class DynamicProgram:
         return trace_html(self.trace)
 
     def explain(self, **sizes: int) -> str:
-        """Symbols and their sources, what a run checks, what runs where and why; at given sizes the memory of a run.
+        """Symbols and their sources, what a run checks, where and how each op runs; with sizes also the memory of a run.
 
-        raises  DataError for sizes that the program has not, or refuses
+        raises  DataError for names that are no symbols, or sizes that the program refuses
         """
         return report(self, sizes)
 
     @cached_property
     def road(self) -> KernelRoad:
-        """The road of kernels. raises UsageError where compilation stopped before it, Unsupported for what no kernel computes"""
+        """Compiles the fusions to kernels. raises UsageError if compilation stopped before, Unsupported for what no kernel computes"""
         if self.fused is None:
             raise UsageError(
                 f"{self.name} was compiled up to '{self.stage}' only", stage="program", help="compile without `stage`"
@@ -213,27 +213,27 @@ class DynamicProgram:
 
     @property
     def kernels(self) -> tuple[SizedKernel, ...]:
-        """The program's kernels, in the order of first launches. raises as `road`"""
+        """The program's kernels, in the order of first launches. raises like `road`"""
         return self.road.kernels
 
     @property
     def ptx(self) -> str:
-        """All kernels as one PTX module. raises as `road`, ToolError as `lowering.compile_to_ptx`"""
+        """All kernels as one PTX module. raises like `road`, ToolError like `lowering.compile_to_ptx`"""
         return self.road.ptx
 
     @cached_property
     def code(self) -> str:
-        """What is printed at `stage`: IR, Python for "host", PTX, SASS. raises as `road` and `KernelRoad.listed`"""
+        """The printed text of `stage`: IR, Python for "host", PTX, SASS. raises like `road` and `KernelRoad.listed`"""
         return self.road.code(self.stage) if self.stage in ON_KERNELS else print_ir(self.module)
 
     @property
     def host_program(self) -> str:
-        """The host program in Python, which a call runs unless `XLA_EMITTERS_HOST` says otherwise. raises as `loaded`"""
+        """The host program in Python; a call runs it unless `XLA_EMITTERS_HOST` says otherwise. raises like `loaded`"""
         return self.loaded.source
 
     @property
     def trace(self) -> Trace:
-        """What each pass did, with the IR of each stage; with the road of kernels where compilation goes that far. raises as `road`"""
+        """What each pass did, with the IR of each stage; includes `KernelRoad` if compilation goes that far. raises like `road`"""
         if self.stage not in ON_KERNELS:
             return self.passes
         return Trace(self.passes.name, [*self.passes.steps, *self.road.trace.steps])
@@ -261,32 +261,32 @@ class DynamicProgram:
 
     @property
     def graph(self) -> Trace:
-        """Empty: the passes on HLO are in `trace` with all others. As of a program that XLA optimized."""
+        """Empty: the passes on HLO are in `trace` with all others. Exists because a program that XLA optimized has it."""
         return Trace()
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Empty: StableHLO text without its constants is not read."""
+        """Empty: StableHLO text that omits constants is not read."""
         return ()
 
     @property
     def traces(self) -> tuple[Trace, ...]:
-        """What was recorded so far, as of a program that XLA optimized."""
+        """The traces recorded so far; the same interface as of a program that XLA optimized."""
         return (self.trace,) if "road" in self.__dict__ else (self.passes,)
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The stages that `run` executes: those whose IR was recorded, and all on the road of kernels."""
+        """The stages that `run` executes: those whose IR was recorded, and all of `KernelRoad`."""
         recorded = tuple(step.stage for step in self.passes.steps if step.stage and step.ir)
         return (*recorded, *RUN_ON_KERNELS) if self.stage in ON_KERNELS else recorded
 
     def run(self, inputs: Sequence[Any], stage: str | None = None, *, donate: bool = False) -> list[Array]:
-        """The results for these arguments, NumPy arrays or what becomes one.
+        """The results for these arguments: NumPy arrays, or values that convert to them.
 
-        stage   the stage that is executed, by default that of the compilation; at "ptx" and "sass" the fast road of the CPU
-        donate  the program may write into the arrays that it says are donated, and return them: the caller must not use them afterwards.
-                Else it gets copies of them
-        raises  DataError for arguments that do not fit the program, ExecutionError; as `road` for a stage on it
+        stage   the stage to execute, by default that of the compilation; for "ptx" and "sass" the program as a call runs it on the CPU
+        donate  allows the program to write into the arguments that the text declares donated, and to return them: the caller must not use
+                them afterwards. Otherwise the program gets copies of them
+        raises  DataError for arguments that do not fit the program, ExecutionError; like `road` for a stage of `KernelRoad`
         """
         stage = stage or self.stage
         host = self.host if stage in CODE_STAGES else None
@@ -300,20 +300,20 @@ class DynamicProgram:
         return run_module(self.at(stage), arrays)
 
     def memory(self, inputs: Sequence[Any]) -> Memory:
-        """What becomes of the buffers of a run on these arguments. raises as `run`; UsageError at a stage on tensors."""
+        """What happens to the buffers during a run on these arguments. raises like `run`; UsageError at a stage on tensors."""
         return self.loaded.run_watched(self._owned(self.checked(inputs)))[1]
 
     def dispatches(self, inputs: Sequence[Any], *, donate: bool = False) -> list[Dispatch]:
-        """What a run on these arguments asks of the runtime, in order: launches, library calls, copies. raises as `run`"""
+        """The runtime calls of a run on these arguments, in order: launches, library calls, copies. raises like `run`"""
         log = DispatchLog()
         self.loaded.run_seen(self._owned(self.checked(inputs), donate=donate), log.watch)
         return [entry for entry in log.entries if entry.call not in MEMORY]
 
     def deviations(self, inputs: Sequence[Any], results: Sequence[Array] | None = None) -> list[Deviation]:
-        """How far mixed precision is from the program in its own types on these arguments, for each result; none without it.
+        """The difference, on these arguments, between mixed precision and the program in its own types, per result; [] without it.
 
-        results  of a run on them, if there was one
-        raises   as `run`
+        results  of a run on these arguments, if there was one
+        raises   like `run`
         """
         if self.plain is None:
             return []
@@ -324,13 +324,13 @@ class DynamicProgram:
 
     @property
     def donated(self) -> tuple[int, ...]:
-        """Numbers of the arguments that the caller donates, as the text says."""
+        """Indices of the arguments that the text declares donated by the caller."""
         parameters = entry_of(self.source).parameters
         return tuple(number for number, parameter in enumerate(parameters) if is_donated(parameter))
 
     @property
     def overwritten(self) -> tuple[int, ...]:
-        """Those of the donated arguments into which the program writes, or which it returns; the others it frees."""
+        """The donated arguments that the program writes into or returns; it frees the other ones."""
         return self._overwritten
 
     @cached_property
@@ -344,35 +344,35 @@ class DynamicProgram:
         )
 
     def _owned(self, arrays: list[Array], *, donate: bool = False) -> list[Array]:
-        """The arguments with copies of those that a run overwrites: all of them, or where `donate`, those that cannot be donated."""
+        """The arguments, with copies of those that a run overwrites: of all of them, or if `donate`, of those that cannot be donated."""
         for number in self.overwritten:
             array, others = arrays[number], [*arrays[:number], *arrays[number + 1 :]]
-            is_placed = array.ctypes.data % 16 == 0  # kernels promise it, and get a copy of what is not
+            is_placed = array.ctypes.data % 16 == 0  # the alignment that kernels rely on; other arrays are copied
             is_free = donate and is_placed and array.flags.writeable
             if not is_free or any(np.may_share_memory(array, other) for other in others):
                 arrays[number] = array.copy()
         return arrays
 
     def checked(self, inputs: Sequence[Any]) -> list[Array]:
-        """The arguments as row-major arrays in the machine's byte order. raises DataError naming the one that does not fit."""
+        """The arguments as row-major arrays in the machine's byte order. raises DataError naming the argument that does not fit."""
         return self.checked_with_sizes(inputs)[0]
 
     def checked_with_sizes(self, inputs: Sequence[Any]) -> tuple[list[Array], dict[str, int]]:
-        """The arguments as `checked`, and the values of the program's symbols."""
+        """The arguments like `checked`, and the values of the program's symbols."""
         arrays = [np.asarray(value) for value in self._typed(inputs)]
         values = self.sizes.guards.check([Argument(element_name(array.dtype), array.shape) for array in arrays])
-        # A copy where elements are strided or in the other byte order; of rank 0 too, which `ascontiguousarray` would make rank 1.
+        # Copies arrays that are strided or in the other byte order; rank 0 stays rank 0, unlike with `ascontiguousarray`.
         return [np.asarray(array, array.dtype.newbyteorder("="), order="C") for array in arrays], values
 
     def _typed(self, inputs: Sequence[Any]) -> Iterator[Any]:
-        """Python's numbers get the type of the parameter, as in JAX; arrays keep theirs."""
+        """The arguments; Python's numbers get the type of their parameter, as in JAX."""
         types = self.sizes.guards.types
         for number, value in enumerate(inputs):
             is_number = isinstance(value, bool | int | float | complex) and number < len(types)
             yield np.asarray(value, dtype(types[number]).numpy) if is_number else value
 
     def at(self, stage: str) -> ModuleOp:
-        """The module that a stage left. raises UsageError for a stage that was not reached, or not recorded."""
+        """The module at the end of a stage. raises UsageError for a stage that was not reached, or not recorded."""
         if stage in ON_KERNELS:
             return self.road.at(stage)
         if stage == self.stage:
@@ -384,7 +384,7 @@ class DynamicProgram:
 
     @property
     def cpu(self) -> CpuWay:
-        """What computes a call: machine code by LLVM, or NumPy, and why. raises as `choose_way`"""
+        """How a call is computed: machine code by LLVM, or NumPy, and why. raises like `choose_way`"""
         return self._cpu
 
     @cached_property
@@ -395,26 +395,26 @@ class DynamicProgram:
 
     @cached_property
     def loaded(self) -> LoadedProgram:
-        """The host program with its context. raises UsageError at a stage on tensors, which has none; as `cpu`, ToolError of LLVM"""
+        """The host program with its context. raises UsageError at a stage on tensors, which has none; like `cpu`; ToolError from LLVM"""
         with _LOADING:
             return self.__dict__.get("loaded") or (self.cpu.road.loaded if self.cpu.road else load(self.module))
 
     @property
     def heat(self) -> Heat | None:
-        """Which fusions were called at which sizes, and what was replaced; None where nothing counts. raises as `cpu`"""
+        """Counts which fusions were called at which sizes, and which were replaced; None if nothing is counted. raises like `cpu`"""
         return self.loaded.context.heat if self.cpu.road is not None else None
 
     @cached_property
     def host(self) -> LoadedProgram:
-        """What a call runs: the host program by Python, or as machine code. raises as `loaded` and `asked_host`, ToolError of LLVM"""
+        """The host program that a call runs: in Python, or as machine code. raises like `loaded` and `asked_host`, ToolError from LLVM"""
         if asked_host() != PYTHON:
             self.loaded.take_native(self.llvm_host().program)
         return self.loaded
 
     def llvm_host(self, log: DispatchLog | None = None) -> LlvmHost:
-        """The host program as machine code. raises UsageError where compilation stopped before it, Unsupported
+        """The host program as machine code. raises UsageError if compilation stopped before it, Unsupported
 
-        log   notes each call of the runtime; the program then asks it for everything
+        log   records each call of the runtime; with a log, the program calls the runtime for every op
         """
         if self.fused is None:
             raise UsageError(f"{self.name} was compiled up to '{self.stage}' only", stage="program")
@@ -424,7 +424,7 @@ class DynamicProgram:
 
     @property
     def counters(self) -> Counters:
-        """What the program's context did so far."""
+        """What was done in the program's context so far."""
         return self.host.context.counters
 
 
@@ -432,11 +432,11 @@ class DynamicProgram:
 def compile_program(
     module: ModuleOp, options: CompileOptions | None = None, *, observe: Observer | None = None
 ) -> DynamicProgram:
-    """A program from a module of the `hlo` dialect, which is left as it was.
+    """A program from a module of the `hlo` dialect, which is not changed.
 
     options  `stage` is one of PROGRAM_STAGES
-    observe  is called after each pass up to `fused`
-    raises   UsageError for a stage that a program has not, or an unknown target; Unsupported with the place in the text, VerifyError
+    observe  called after each pass up to `fused`
+    raises   UsageError for a stage that programs do not have, or an unknown target; Unsupported with the place in the text, VerifyError
     """
     options = options or CompileOptions()
     if options.tune != "xla":
@@ -446,7 +446,7 @@ def compile_program(
             help="leave out --tune",
         )
     stage = known_stage(options.stage, "compile")
-    device(options.target)  # an unknown one is refused at stages that do not depend on it too
+    device(options.target)  # refuses an unknown target even at stages that do not depend on it
     name = module.sym_name.data if module.sym_name else "program"
     recorder = Recorder(name, options.record, options.verify, observe)
     context, plain = make_context(), module if options.mixed_precision else None
@@ -477,28 +477,28 @@ def compile_program(
 
 
 def known_stage(stage: str, where: str) -> str:
-    """`stage` itself. raises UsageError, with `where` as the part of the system, for one that programs have not"""
+    """`stage` itself. raises UsageError for a stage that programs do not have; `where` names the caller in the message"""
     if stage not in PROGRAM_STAGES:
         raise UsageError(f"a program has no stage '{stage}'", stage=where, help=f"one of: {', '.join(PROGRAM_STAGES)}")
     return stage
 
 
 def executable_stage(stage: str, where: str) -> str:
-    """`stage` itself. raises UsageError as `known_stage`, and for one that no CPU runs"""
+    """`stage` itself. raises UsageError like `known_stage`, and for a stage that no CPU runs"""
     if known_stage(stage, where) in CODE_STAGES:
         raise UsageError(f"no CPU runs the stage '{stage}'", stage=where, help=f"up to '{RUN_ON_KERNELS[-1]}'")
     return stage
 
 
 def _count(stage: str) -> int:
-    """How many rows of the list "program" lead to a stage, all to one on the road of kernels."""
+    """How many rows of the list "program" lead to a stage; for a stage of `KernelRoad` all."""
     rows = rows_of("program")
     ends = [number for number, row in enumerate(rows, 1) if row.stage == stage]
     return ends[0] if ends else len(rows) if stage in ON_KERNELS else 0
 
 
 def _refuse_other_than_arrays(entry: ComputationOp) -> None:
-    """raises Unsupported for a parameter that is no array."""
+    """raises Unsupported for a parameter that is not an array."""
     for parameter in entry.parameters:
         if not is_array(parameter.result.type):
             name = parameter.instruction_name.data
@@ -510,9 +510,9 @@ def _one_or_all(results: Sequence[Array]) -> Any:
 
 
 def run_module(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
-    """The results of a program as any pass left it, on tensors or on buffers, for arguments that fit. raises DataError, ExecutionError
+    """The results of a program after any pass, on tensors or on buffers, for arguments that fit. raises DataError, ExecutionError
 
-    Memory is filled before: a result that nothing wrote is wrong for sure.
+    Buffers are filled before the run, so that a result that is never written is certainly wrong.
     """
     if any(isinstance(op, ComputationOp) and op.is_entry for op in module.ops):
         return evaluate(entry_of(module), arrays, value_of=value_of)
@@ -522,9 +522,9 @@ def run_module(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
 
 
 def load(module: ModuleOp, kernels: Kernels | None = None) -> LoadedProgram:
-    """A program on buffers as a function of arrays, with a context of its own. raises what `python_program` raises.
+    """A program on buffers as a function of arrays, with a context of its own. raises like `python_program`
 
-    kernels  what it launches; None: it launches none
+    kernels  the kernels that it launches; None: it launches none
     """
     made = python_program(module)
     constants = Constants(constants_of(module))

@@ -1,12 +1,12 @@
-"""Fusions that give numbers a row, and the fusion that reads them beside the rows: together one fusion whose rows are read once. On HLO.
+"""Merges fusions that compute numbers per row with the fusion that reads them beside the rows, so that rows are read once. On HLO.
 
     s = (f32[64], f32[64]) fusion(x, g)   two sums of each row             f = bf16[64,512] fusion(x, g), calls=c.rows
-    n = f32[64] fusion(s#0, s#1)          a number of each row       ->        c.rows: what s, n and f compute, in one computation
+    n = f32[64] fusion(s#0, s#1)          a number per row         ->        c.rows: what s, n and f compute, in one computation
     f = bf16[64,512] fusion(x, g, n)      x and g again
 
-A fusion joins the one that reads its results if each of these is smaller than what that one writes, and all other readers come later: the
-whole can then be in the place of the last. One of them reduces. What two of them compute is there once. XLA leaves such a chain where its
-Triton emitter takes no tile of whole rows.
+A fusion joins the fusion that reads its results if each of the results is smaller than the reader's, and all other readers come later, so
+that the merged fusion can be at the place of the last one. One of them must reduce. What two of them compute is computed once. XLA leaves
+such a chain where its Triton emitter has no tile of whole rows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from xla_emitters.graph.names import Names
 class RowGroup:
     """Fusions of one host computation, in program order.
 
-    results  the values that something else reads, or that the last one gives
+    results  the values that are read outside of the group, or that the last fusion returns
     """
 
     members: tuple[FusionOp, ...]
@@ -54,7 +54,7 @@ class RowGroup:
         return self.members[-1]
 
     def merged(self, names: Names) -> FusionOp:
-        """A fusion of all, added before the last one. Its results are the leaves of `results`."""
+        """A fusion of all members, inserted before the last one. Its results are the leaves of `results`."""
         inside = _Inside(self)
         leaves = [leaf for result in self.results for leaf in inside.leaves(result)]
         computation = ComputationOp("rows", inside.finished(leaves))
@@ -67,7 +67,7 @@ class RowGroup:
         return made
 
     def replace(self, names: Names, made: FusionOp) -> None:
-        """Uses what `made` gives in the place of the members' results, and erases these."""
+        """Replaces the members' results by those of `made`, and erases the members."""
         leaves = iter(_elements(names, made, self.last))
         for result in self.results:
             own = [next(leaves) for _ in leaf_types(result.type)]
@@ -78,12 +78,12 @@ class RowGroup:
         for member in reversed(self.members):
             _erase_unread(member.result)
             callee = computation_of(member)
-            # The name goes with the operation; what it gave is read by nothing any more.
+            # The name is erased with the operation; its result has no readers left.
             names.replace(member, made.result)
             names.erase_uncalled(callee)
 
     def alone(self, module: ModuleOp) -> ModuleOp:
-        """A module whose ENTRY has the members alone, with a parameter for each array that they read."""
+        """A module whose ENTRY has only the members, with a parameter for each array that they read."""
         entry = _Beside(self)
         results = [entry.value(result) for result in self.results]
         root = results[0]
@@ -95,7 +95,7 @@ class RowGroup:
 
 
 def groups_in(around: ComputationOp) -> list[RowGroup]:
-    """The groups of a host computation, none of which shares a fusion with another; the last readers first."""
+    """The groups of a host computation, without common fusions; those with the last readers first."""
     places: dict[Operation, int] = {op: place for place, op in enumerate(around.instructions)}
     taken, found = set[FusionOp](), list[RowGroup]()
     for fusion in reversed(fusions_of(around)):
@@ -116,7 +116,7 @@ def groups_in(around: ComputationOp) -> list[RowGroup]:
 
 
 def _members(last: FusionOp, places: dict[Operation, int]) -> set[FusionOp]:
-    """A fusion, and those before it that it can take in."""
+    """A fusion and those before it that it can be merged with."""
     if not _can_join(last):
         return set()
     found, size, grows = {last}, max(map(_size, leaf_types(last.result.type))), True
@@ -139,7 +139,7 @@ def _members(last: FusionOp, places: dict[Operation, int]) -> set[FusionOp]:
 def _can_join(op: FusionOp) -> bool:
     view = view_of(op)
     leaves = leaf_types(op.result.type)
-    # A reduction of several arrays is one root; nested tuples have fewer parts than leaves.
+    # A reduction of several arrays counts as one root; a nested tuple has fewer operands than leaves.
     parts = op.result.type.types.data if isinstance(op.result.type, TupleType) else (op.result.type,)
     flat = len(parts) == len(leaves) == len(view.roots)
     nested = any(isinstance(inner, FusionOp | CallOp) for inner in view.computation.instructions)
@@ -171,7 +171,7 @@ def _values(member: FusionOp) -> Iterator[SSAValue]:
 
 
 def _readers(value: SSAValue) -> Iterator[Operation]:
-    """What reads an array, through elements of tuples and bitcasts."""
+    """The ops that read an array, through elements of tuples and bitcasts."""
     for use in value.uses:
         if isinstance(use.operation, GetTupleElementOp) or goes_inside(use.operation):
             yield from _readers(use.operation.results[0])
@@ -190,7 +190,7 @@ def _elements(names: Names, made: FusionOp, before: FusionOp) -> Sequence[SSAVal
 
 
 def _erase_unread(value: SSAValue) -> None:
-    """Erases the elements and bitcasts of a value that nothing reads."""
+    """Erases the elements and bitcasts of a value that have no readers."""
     for user in [use.operation for use in value.uses]:
         if isinstance(user, GetTupleElementOp) or goes_inside(user):
             _erase_unread(user.results[0])
@@ -202,9 +202,9 @@ def _erase_unread(value: SSAValue) -> None:
 class _Inside:
     """The computation of a group under construction.
 
-    given  what its parameters are given: what the members read of others
+    given  arrays of other instructions that the members read; the arguments of its parameters
     known  a value of the host computation -> its arrays inside
-    made   what an instruction of a class, with these operands and properties, gives
+    made   (class, operands, properties) of an instruction -> its result
     """
 
     group: RowGroup
@@ -215,7 +215,7 @@ class _Inside:
     made: dict[tuple[object, ...], SSAValue] = field(default_factory=dict[tuple[object, ...], SSAValue])
 
     def leaves(self, value: SSAValue) -> list[SSAValue]:
-        """The arrays that a value of the host computation is inside."""
+        """The arrays inside that correspond to a value of the host computation."""
         if value not in self.known:
             self.known[value] = self._leaves(value)
         return self.known[value]
@@ -245,7 +245,7 @@ class _Inside:
         return [values[root.result] for root in view.roots]
 
     def add(self, op: HloOp, operands: Sequence[SSAValue]) -> SSAValue:
-        """Adds a copy of an instruction, or returns what an equal one gives."""
+        """Adds a copy of an instruction, or returns the result of an equal one."""
         said = (*sorted((name, value) for name, value in op.properties.items() if name != "name"), op.result.type)
         key = (op.name, *operands, *said)
         if key not in self.made:
@@ -271,7 +271,7 @@ class _Inside:
 
 @dataclass(eq=False)
 class _Beside:
-    """An ENTRY of the members alone, under construction."""
+    """An ENTRY with only the members, under construction."""
 
     group: RowGroup
     block: Block = field(default_factory=Block)
@@ -279,7 +279,7 @@ class _Beside:
     parameters: int = 0
 
     def value(self, value: SSAValue) -> SSAValue:
-        """What a value of the host computation is here."""
+        """The value here that corresponds to a value of the host computation."""
         if value not in self.known:
             self.known[value] = self._made(value)
         return self.known[value]

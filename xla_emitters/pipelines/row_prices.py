@@ -1,12 +1,12 @@
-"""`--tune price`, for a fusion that can be computed row by row: one kernel in its cheapest way, or the kernels that XLA's plan becomes.
+"""`--tune price`, for a fusion that can be computed row by row: chooses the cheapest one-kernel way, or the kernels of XLA's plan.
 
     softmax of f32[16384,2048] on h200
       XLA's plan             3 kernels, 512 MiB move: 136 us      <- split: the maximum, the sum, the quotient
       256 threads a row ...  1 kernel, 256 MiB move: 62 us        <- taken: the least, and `row_agreement` finds no wrong element
       ...
 
-All kernels together take one run of LLVM and one of ptxas. The times are expectations (docs/cost_model.md). One kernel is taken only if it
-is expected to need `LEAST_GAIN` less time than the plan. XLA's plan is not priced where its one kernel would compute rows again for each
+All kernels together take one run of LLVM and one of ptxas. The times are expectations (docs/cost_model.md). One kernel is taken only if
+it is expected to be faster than the plan by `LEAST_GAIN`. XLA's plan is not priced if its single kernel would recompute rows for each
 element (`fusions/recomputation`): then the cheapest way is taken.
 """
 
@@ -43,16 +43,16 @@ from xla_emitters.rewrite.notes import take_notes
 
 PLAN = "XLA's plan"
 LEAST_GAIN = 0.02
-"""Of the expected time of XLA's plan."""
+"""Smallest gain, relative to the expected time of XLA's plan."""
 TOO_OFTEN = 4
-"""A kernel that computes its elements so many times over is not priced: it takes as long as that to execute it here."""
+"""A kernel that recomputes its elements this many times is not priced: executing it here would take too long."""
 
 
 @dataclass(frozen=True)
 class Option:
     """One way to compute a fusion: some kernels, one after the other.
 
-    way    of one stitched kernel; None: XLA's plan
+    way    the way of one stitched kernel; None: XLA's plan
     """
 
     name: str
@@ -62,7 +62,7 @@ class Option:
 
     @property
     def time(self) -> float:
-        """Microseconds that all kernels are expected to take."""
+        """Expected time of all kernels in microseconds."""
         return sum(cost.time for cost in self.costs)
 
     @property
@@ -87,11 +87,11 @@ class Option:
 
 @dataclass(frozen=True)
 class RowChoice:
-    """What was chosen for a fusion.
+    """The choice for a fusion.
 
-    way      of the one kernel; None: XLA's plan
-    options  all that were priced, XLA's plan first where it is
-    wrong    name of an option -> why its numbers are not taken
+    way      the way of the one kernel; None: XLA's plan
+    options  all options that were priced; XLA's plan is first if it was
+    wrong    name of an option -> why its numbers are rejected
     """
 
     way: RowWay | None
@@ -100,7 +100,7 @@ class RowChoice:
 
     @staticmethod
     def of(way: RowWay | None, options: Sequence[Option], wrong: dict[str, str]) -> RowChoice:
-        """Without the kernels, which nothing needs any more."""
+        """The choice without the kernels, which are not needed any more."""
         return RowChoice(way, tuple(replace(each, kernels=()) for each in options), wrong)
 
     def __str__(self) -> str:
@@ -112,7 +112,7 @@ class RowChoice:
 
     @property
     def told(self) -> str:
-        """What was chosen, and the plan that it is cheaper than."""
+        """The choice, and the plan that it is cheaper than, as text."""
         return "; ".join(str(each) for each in self.options if each.way in (None, self.way))
 
     @property
@@ -122,7 +122,7 @@ class RowChoice:
 
 @dataclass(frozen=True)
 class _Lowered:
-    """A kernel in the LLVM dialect, and the fusion that it is made of."""
+    """A kernel in the LLVM dialect, and the fusion that it computes."""
 
     view: FusionView
     arguments: tuple[Argument, ...]
@@ -130,12 +130,12 @@ class _Lowered:
 
 
 _KNOWN: dict[tuple[str, ...], RowChoice] = {}
-"""By fusion, device and rules: a module is planned several times on its way through a command."""
+"""Choices by fusion, device and rules: one command plans the same module several times."""
 _MOST_KNOWN = 256
 
 
 def choose_way(view: FusionView, found: StitchedFusion, plan: ModuleOp, options: CompileOptions) -> RowChoice:
-    """The cheapest way to compute a fusion, or XLA's plan where no way is cheaper. As `_chosen`, once in a process for equal fusions."""
+    """The cheapest way to compute a fusion, or XLA's plan if no way is cheaper. Like `_chosen`, but cached in the process."""
     key = (print_hlo(program_of(view)), repr(options.device), options.hero_rules)
     if (known := _KNOWN.get(key)) is None:
         if len(_KNOWN) >= _MOST_KNOWN:
@@ -145,12 +145,12 @@ def choose_way(view: FusionView, found: StitchedFusion, plan: ModuleOp, options:
 
 
 def _chosen(view: FusionView, found: StitchedFusion, plan: ModuleOp, options: CompileOptions) -> RowChoice:
-    """The choice, from what all kernels are expected to cost.
+    """The choice, from the expected costs of all kernels.
 
-    plan     a module with the fusion as it was, which `options.fusion` names; None: with an ENTRY that is one kernel
-    raises   ToolError without LLVM or ptxas and nvdisasm; what the executor raises
+    plan     a module with the original fusion, named by `options.fusion`; None: with an ENTRY that is one kernel
+    raises   ToolError without LLVM or ptxas and nvdisasm; errors of the executor
     """
-    with take_notes():  # of kernels that are not compiled in the end
+    with take_notes():  # discarded: these kernels are candidates
         tried = [*_of_plan(plan, options)]
         for way in ways_of(found):
             module = emit_stitched(view, options.device, way)
@@ -170,7 +170,7 @@ def _chosen(view: FusionView, found: StitchedFusion, plan: ModuleOp, options: Co
 
 
 def _of_plan(plan: ModuleOp, options: CompileOptions) -> Sequence[Option]:
-    """The kernels that the fusion becomes by the list of passes of `--tune xla`; none where these would be useless, or refused."""
+    """The kernels that the passes of `--tune xla` make of the fusion; none if these would recompute too much or are refused."""
     options, module = replace(options, tune="xla"), plan.clone()
     try:
         _run(rows_of("graph"), options, module)
@@ -188,7 +188,7 @@ def _of_plan(plan: ModuleOp, options: CompileOptions) -> Sequence[Option]:
 
 
 def _priced(options_: Sequence[Option], options: CompileOptions) -> tuple[Option, ...]:
-    """The options with what their kernels are expected to cost."""
+    """The options, with the expected costs of their kernels."""
     chip = options.device
     kernels = [kernel for option in options_ for kernel in option.kernels]
     launches = [(launch_of(kernel.module), shared_bytes(kernel.module)) for kernel in kernels]

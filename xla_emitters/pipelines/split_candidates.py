@@ -1,12 +1,12 @@
-"""`--tune price`: reductions of few results, whose blocks leave most multiprocessors idle, in parts that several blocks make.
+"""`--tune price`: splits reductions with few results, whose blocks leave most multiprocessors idle, into parts for several blocks.
 
     r = f32[8,512] reduce(f32[8,4096,512]), dimensions={1}     64 blocks on 132 multiprocessors
-    -> options with splits=("r=8",)                            512 blocks make 8 parts of each result, and a second kernel adds them
+    -> options with splits=("r=8",)                            512 blocks compute 8 parts of each result, a second kernel adds them
 
-The second kernel costs a launch, so that short reductions stay whole, f32[8,16384] among them: the time of both kernels is compared with
-that of the best way to make one. Parts are added in a fixed order, the same in each run, but not that of XLA's choice: both ways run whole
-on the CPU, on positive numbers, and must agree within what additions in another order allow. How the kernels of the parts are made is
-chosen later, as for others.
+The second kernel costs a launch, so short reductions stay whole, for example f32[8,16384]: the time of both kernels is compared with
+that of the best single kernel. Parts are added in a fixed order, the same in each run, but different from XLA's choice: both versions run
+completely on the CPU, on positive numbers, and must agree within the error that reordering additions allows. How the kernels of the parts
+are made is chosen later, as for other kernels.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from xla_emitters.runtime.simt.execute import execute
 from xla_emitters.trace import Remark
 
 BLOCKS_WANTED = (1, 2)
-"""Blocks of the first kernel, in multiples of the multiprocessors."""
+"""Numbers of blocks to try for the first kernel, in multiples of the multiprocessors."""
 SHORTEST_PART = 32
 
 RunGraph = Callable[[ModuleOp, CompileOptions], ModuleOp]
@@ -50,11 +50,11 @@ RunGraph = Callable[[ModuleOp, CompileOptions], ModuleOp]
 def with_cheapest_splits(
     module: ModuleOp, options: CompileOptions, run_graph: RunGraph
 ) -> tuple[CompileOptions, Sequence[Remark]]:
-    """The options with the splits that are expected to be faster, and remarks with the figures of all that were priced.
+    """The options with the splits that are expected to be faster, and remarks with the figures of all splits that were priced.
 
-    raises  ToolError without LLVM or ptxas and nvdisasm; what the executor raises
+    raises  ToolError without LLVM or ptxas and nvdisasm; errors of the executor
     """
-    with take_notes():  # of kernels that are not compiled in the end
+    with take_notes():  # discarded: these kernels are candidates
         graph = run_graph(module, options)
         fusions = {fusion.instruction_name.data: fusion for fusion in host_fusions(entry_of(graph))}
         splits, remarks = list[str](), list[Remark]()
@@ -71,7 +71,7 @@ def with_cheapest_splits(
 
 
 def _counts(planned: PlannedKernel, options: CompileOptions) -> Sequence[int]:
-    """Numbers of parts to try; none where one kernel reads rows once, or its blocks are enough, or what is reduced cannot be split."""
+    """Numbers of parts to try; none if one kernel reads rows once, or has enough blocks, or the reduction cannot be split."""
     if is_stitched(planned.view):
         return ()
     found, chip = find_reductions(planned.view), options.device
@@ -83,7 +83,7 @@ def _counts(planned: PlannedKernel, options: CompileOptions) -> Sequence[int]:
     counts, most = dict[int, None](), length // SHORTEST_PART
     for times in BLOCKS_WANTED if most > 1 else ():
         least = min(-(-times * chip.cores // blocks), most)
-        # Equal parts need no padding, and parts of whole vectors can be read by them.
+        # Equal parts need no padding, and parts that are multiples of vectors can be read as vectors.
         equal = [count for count in range(least, min(2 * least, most + 1)) if length % count == 0]
         counts[max(equal, key=lambda count: (length // count) & -(length // count), default=least)] = None
     return tuple(counts)
@@ -92,7 +92,7 @@ def _counts(planned: PlannedKernel, options: CompileOptions) -> Sequence[int]:
 def _cheapest(
     name: str, counts: Sequence[int], alone: ModuleOp, options: CompileOptions, run_graph: RunGraph
 ) -> tuple[int | None, str]:
-    """The number of parts of the fusion in `alone`, None for one kernel; and what was found, in words."""
+    """The best number of parts for the fusion in `alone`, None for one kernel; and the figures, as text."""
 
     def kernels(count: int) -> Sequence[PlannedKernel]:
         splits = (f"{name}={count}",) if count else ()
@@ -141,7 +141,7 @@ def _cheapest(
 def _disagreement(
     whole: PlannedKernel, one: Candidate, parts: Sequence[PlannedKernel], candidates: Sequence[Candidate]
 ) -> str | None:
-    """None where the kernels of the parts make what the one kernel makes, within what additions in another order allow."""
+    """None if the kernels of the parts compute the same as the one kernel, within the error that reordering additions allows."""
     found = find_reductions(whole.view)
     assert isinstance(found, FusionReductions)
     tolerance = (
@@ -168,7 +168,7 @@ def _disagreement(
 def _run(
     kernels: Sequence[PlannedKernel], candidates: Sequence[Candidate], given: Mapping[Slot, Array]
 ) -> Mapping[Slot, Array]:
-    """The arrays after the kernels ran one after the other, on copies of what is given."""
+    """The arrays after the kernels ran one after the other, on copies of the given arrays."""
     arrays = {slot: array.copy() for slot, array in given.items()}
     for planned, candidate in zip(kernels, candidates, strict=True):
         slots, own = (*planned.operands, *planned.results), planned.arguments

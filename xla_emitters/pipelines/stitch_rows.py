@@ -1,13 +1,13 @@
-"""Fusions in which reductions of rows are read again become one kernel that reads each row once, where that is cheaper. On HLO.
+"""Turns fusions that read row reductions again into one kernel that reads each row once, where that is cheaper. On HLO.
 
     f = f32[512,2048] fusion(x), kind=kCustom              f = f32[512,2048] fusion(x), kind=kInput, calls=c.rows
         backend_config: "kind":"__triton"           ->         c.rows: the same instructions {xla.stitched = {form = [256, ...]}}
-        max, exp(x - max), sum, divide                                      in place of three fusions that read x three times
+        max, exp(x - max), sum, divide                                      instead of three fusions that read x three times
 
-A candidate is a fusion of any kind, or an ENTRY that is one kernel, in which what a reduction gave is needed for more elements again.
-Whether its ops stay in their rows, the rules of stitched fusions of programs decide (`stitched_kernel`); whether one kernel is cheaper than
-what XLA's fusion becomes otherwise, and with how many threads a row, the cost model (`row_prices`). What is left as it is has a remark that
-says why. The kernel's computation carries the way; the passes behind this one leave the fusion whole.
+A candidate is a fusion of any kind, or an ENTRY that is one kernel, in which the result of a reduction is needed for more elements again.
+The rules of stitched fusions of programs decide whether its ops stay in their rows (`stitched_kernel`); the cost model decides whether one
+kernel is cheaper than XLA's plan, and with how many threads per row (`row_prices`). A candidate that is not stitched gets a remark with the
+reason. The chosen way is an attribute of the kernel's computation; later passes do not split the fusion.
 Source: docs/reference/4 3.3; Zheng et al., "AStitch" (ASPLOS 2022).
 """
 
@@ -46,10 +46,10 @@ BY = ("price", "rule")
 
 @dataclass(frozen=True)
 class StitchRowsPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect.
+    """The pass of this file, on a module of the `hlo` dialect.
 
     target  the device that prices are for
-    by      "price", or "rule": every fusion that can be one kernel becomes one, by `rule_of`, and no tool is needed
+    by      "price", or "rule": stitches every fusion that can be, by `rule_of`, and needs no tool
     """
 
     name = "xla-stitch-rows"
@@ -75,14 +75,14 @@ class StitchRowsPass(KernelPass):
                 self._fusion(names, fusion)
 
     def _fusion(self, names: Names, fusion: FusionOp) -> None:
-        """Puts a stitched fusion in the place of one that can be computed row by row, if that is cheaper."""
+        """Replaces a fusion by a stitched one, if it can be computed row by row and that is cheaper."""
         view = view_of(fusion)
         if (why := _why_not(view)) is not None:
             return self.skip(fusion, why)
         before = names.module.clone()
         parting, part, given = Parting(names, fusion, view.computation), Part(view.computation), list[SSAValue]()
         for parameter, operand in zip(view.parameters, view.operands, strict=True):
-            # Otherwise another pass puts these inside, and the computation is another one then.
+            # Another pass inlines these, which changes the computation.
             if isinstance(operand.owner, ConstantOp) or goes_inside(operand.owner):
                 part.taken[parameter.result] = taken_inside(part, operand, given)
         name = f"{view.computation.sym_name.data}.rows"
@@ -98,7 +98,7 @@ class StitchRowsPass(KernelPass):
         return None
 
     def _group(self, names: Names, group: RowGroup) -> None:
-        """Puts one stitched fusion in the place of several, if that is cheaper."""
+        """Replaces several fusions by one stitched fusion, if that is cheaper."""
         alone, made = group.alone(names.module), group.merged(names)
         view = view_of(made)
         if not reads_rows_again(view) or (way := self._way(view, alone, group.last, "")) is None:
@@ -111,12 +111,12 @@ class StitchRowsPass(KernelPass):
     def _way(
         self, view: HloFusion, module: ModuleOp, fusion: FusionOp | None = None, name: str | None = None
     ) -> RowWay | None:
-        """The way in which a fusion is stitched; None where it is not, which a remark says.
+        """The way in which a fusion is stitched; None if it is not, with a remark that has the reason.
 
-        view    of what would be the kernel
-        module  with the fusion, or the fusions, as they are
+        view    of the future kernel
+        module  with the original fusion or fusions
         fusion  None: ENTRY is one kernel itself
-        name    of the fusion in the module; "": all that is in it
+        name    of the fusion in the module; "": everything in the module
         """
         op = fusion or view.computation
         if fusion is not None and name is None:
@@ -143,7 +143,7 @@ class StitchRowsPass(KernelPass):
 
 
 def _why_not(view: HloFusion) -> str | None:
-    """What of a fusion instruction no stitched kernel has."""
+    """What in a fusion instruction prevents stitching, or None."""
     assert view.call is not None
     if view.other_compiler is not None and not is_splittable_kind(view.other_compiler):
         return f"its rows are not read once: it is for another compiler ({view.other_compiler})"
@@ -155,7 +155,7 @@ def _why_not(view: HloFusion) -> str | None:
 
 
 def reads_rows_again(view: HloFusion) -> bool:
-    """Whether something that a reduction gave is needed for more elements than it has."""
+    """Whether the result of a reduction is needed for more elements than it has."""
     reduced = set[SSAValue]()
     for op in view.instructions:
         if isinstance(op, ReduceOp):

@@ -4,12 +4,12 @@
             m = reduce max x; e = exp(x - m)   ->   ─disc.row_form, PROGRAM_LOOPS─> gpu.func on buffers, one launch
             ROOT y = e / reduce add e }             ─first rows of PROGRAM_KERNEL─> func.func @fused(!llvm.ptr, !llvm.ptr) {xla.entry}
 
-Whether a fusion can be computed row by row is what the passes of programs find: all of it must become one fusion of kind kStitch
-(`buffers/stitch_rules`), with nothing beside it. This file has the two ends. The kernel has the arguments of any kernel of the fusion, one
-for each operand and result, in this order, with their alignments and sizes; ids have their ranges, for the launch is known. It then goes
-through the list of passes of all kernels of fusions, from its first row on: those on tensors find none.
+Whether a fusion can be computed row by row is decided by the passes of programs: they must turn all of it into one fusion of kind kStitch
+(`buffers/stitch_rules`) and nothing else. This file has the first and the last step. The kernel has the arguments of any kernel of the
+fusion, one per operand and result, in this order, with their alignments and sizes; ids have ranges because the launch is known. The kernel
+then goes through all passes of the list "kernel"; those on tensors find nothing to do.
 
-A `RowWay` says how threads share the rows. Ways differ in the order in which a row is summed, as any two schedules do.
+A `RowWay` says how threads share the rows. Ways differ in the order in which a row is summed, like any two schedules.
 Not here: layouts other than row major, results in the buffers of operands, elements of less than a byte.
 Source: docs/reference/4 3.3; Zheng et al., "AStitch" (ASPLOS 2022).
 """
@@ -70,13 +70,13 @@ from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import decide, take_notes
 
 MOST_HELD_BYTES, FEW_HELD_BYTES = 192, 64
-"""Of rows in the registers of a thread, which has 255 of four bytes at most; and so few that there are many warps."""
+"""Bytes of rows in the registers of a thread, which has 255 of four bytes at most; small enough that many warps fit."""
 MOST_THREADS = 1024
-"""Of a block."""
+"""Shared memory of a block in bytes."""
 LONG_ROW = 8192
-"""Columns of a row that is worth a block of as many threads as there can be."""
+"""Columns of a row from which a block gets the maximal number of threads."""
 MOST_LANES_LEFT = 2
-"""A row has at least half as many columns as its threads take at once, unless it is a row of few."""
+"""A row has at least half as many columns as its threads take in one step, except with the fewest threads per row."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class RowWay:
     """How threads share the rows of a fusion.
 
     form    threads of a row and a block, and where rows and weights are kept between the loops over a row
-    width   columns beside each other that a thread takes
+    width   adjacent columns that a thread takes
     """
 
     form: RowForm
@@ -116,11 +116,11 @@ class RowWay:
 class StitchedFusion:
     """A fusion that can be computed row by row.
 
-    module          what the passes of programs made of it: one fusion on buffers
+    module          the IR that the passes of programs made of it: one fusion on buffers
     rows, columns   of the matrix that its reductions read
-    kept_bytes      of the arrays that several loops over a row need, for one column
-    vector_bytes    of the arrays that all rows read, for one column
-    most_bits       of an element of an array of the matrix's size
+    kept_bytes      bytes per column of the arrays that several loops over a row need
+    vector_bytes    bytes per column of the arrays that all rows read
+    most_bits       largest element width in bits of the arrays of the matrix's size
     """
 
     module: ModuleOp
@@ -133,7 +133,7 @@ class StitchedFusion:
 
 @once_per_view
 def stitched(view: FusionView) -> StitchedFusion | str:
-    """The fusion as the passes of programs see it; or why it is not computed row by row."""
+    """The fusion as the passes of programs see it; or a string: why it is not computed row by row."""
     if (why := _why_not(view)) is not None:
         return why
     module, options = program_of(view), CompileOptions(record="none")
@@ -172,7 +172,7 @@ def stitched(view: FusionView) -> StitchedFusion | str:
 
 
 def _why_not(view: FusionView) -> str | None:
-    """What of a fusion no stitched kernel has, whatever it computes."""
+    """What in a fusion prevents any stitched kernel, whatever it computes; or None."""
     types = [*view.parameter_types, *view.result_types]
     arrays = [*types, *(op.result.type for op in view.instructions if is_array(op.result.type))]
     if any(minor_to_major(each) != default_order(len(dims_of(each))) for each in arrays):
@@ -193,7 +193,7 @@ def _why_not(view: FusionView) -> str | None:
 
 
 def program_of(view: FusionView) -> ModuleOp:
-    """The fusion's computation as ENTRY of a module of its own, its results in one tuple."""
+    """The fusion's computation as ENTRY of a separate module, its results in one tuple."""
     part = Part(view.computation)
     for parameter in sorted(view.parameters, key=lambda each: each.number.value.data):
         part.take(parameter.result)
@@ -204,7 +204,7 @@ def program_of(view: FusionView) -> ModuleOp:
         root = part.insert(TupleOp(results, types, "results"), view.computation)
     part.block.add_op(ReturnOp(root))
     for op in list(part.block.ops):
-        # Of row-major arrays of one type a bitcast is a reshape, which programs know to keep elements in their rows.
+        # Between row-major arrays of one type a bitcast is a reshape, for which programs know that elements stay in their rows.
         if isinstance(op, BitcastOp) and element_of(op.operands[0]) == element_of(op.result):
             made = ReshapeOp([op.operands[0]], op.result.type, op.instruction_name.data)
             made.location = op.location
@@ -218,7 +218,7 @@ def program_of(view: FusionView) -> ModuleOp:
 
 
 def ways_of(fusion: StitchedFusion) -> Sequence[RowWay]:
-    """The ways to compute a fusion that fit a block: rows in registers with few to many threads a row, in shared memory, read again."""
+    """The ways to compute a fusion that fit a block: rows in registers with few to many threads each, in shared memory, or read again."""
     width = _width(fusion)
     forms = [form for form in _forms(fusion, width) if _fits(fusion, form, width)]
     if not forms:
@@ -228,7 +228,7 @@ def ways_of(fusion: StitchedFusion) -> Sequence[RowWay]:
 
 
 def rule_of(fusion: StitchedFusion) -> RowWay:
-    """The way that is taken without prices: in registers with as few threads a row as hold `FEW_HELD_BYTES` each, where one is."""
+    """The way without prices: rows in registers, the fewest threads per row that hold at most `FEW_HELD_BYTES` each, if possible."""
     ways, width = ways_of(fusion), _width(fusion)
     return next((way for way in ways if _held_bytes(fusion, way.form, width) <= FEW_HELD_BYTES), ways[-1])
 
@@ -240,14 +240,14 @@ def _forms(fusion: StitchedFusion, width: int) -> Iterator[RowForm]:
             yield RowForm(per_row, per_block, REGISTERS)
             if fusion.vector_bytes:
                 yield RowForm(per_row, per_block, REGISTERS, "row")
-    # As the schedule of programs does it: beside weights, or where these do not fit, without them.
+    # Else like the schedule of programs: rows with weights, or if these do not fit, without them.
     threads = threads_of(fusion.columns)
     in_shared = [RowForm(threads.per_row, threads.per_block, SHARED_MEMORY, weights) for weights in ("block", "row")]
     yield from [form for form in in_shared if _fits(fusion, form, width)][:1]
 
 
 def _fits(fusion: StitchedFusion, form: RowForm, width: int) -> bool:
-    """Whether rows fit where they are kept, and a thread has few steps enough to be written out."""
+    """Whether rows fit into their memory, and a thread has few enough steps to unroll."""
     if form.kept == REGISTERS:
         return _held_bytes(fusion, form, width) <= MOST_HELD_BYTES
     rows = form.per_block // form.per_row
@@ -256,13 +256,13 @@ def _fits(fusion: StitchedFusion, form: RowForm, width: int) -> bool:
 
 
 def _held_bytes(fusion: StitchedFusion, form: RowForm, width: int) -> int:
-    """Of rows, and of weights, in the registers of a thread."""
+    """Bytes of rows and weights in the registers of a thread."""
     steps = -(-fusion.columns // (form.per_row * width))
     return steps * width * (fusion.kept_bytes + (fusion.vector_bytes if form.weights == "block" else 0))
 
 
 def _width(fusion: StitchedFusion) -> int:
-    """Columns beside each other that one access takes of every array: the most that divide the columns."""
+    """Adjacent columns per access, for every array: the largest width that divides the columns."""
     most = LIMITS.vector_bits // max(LIMITS.element_bits, fusion.most_bits)
     return next(width for width in (8, 4, 2, 1) if width <= max(most, 1) and fusion.columns % width == 0)
 
@@ -271,10 +271,10 @@ def _width(fusion: StitchedFusion) -> int:
 
 
 def emit_stitched(view: FusionView, device: Device, way: RowWay | None = None) -> ModuleOp:
-    """The kernel of a fusion that `stitched` takes: an entry on pointers, as tensors are after xla-lower-tensors.
+    """The kernel of a fusion that `stitched` accepts: an entry on pointers, the form after xla-lower-tensors.
 
-    way      None: the one that its computation carries
-    raises   InternalError where the passes of programs make something else of it
+    way      None: the way given by its computation's attribute
+    raises   InternalError if the passes of programs make something else of it
     """
     found = stitched(view)
     if isinstance(found, str):
@@ -311,7 +311,7 @@ def emit_stitched(view: FusionView, device: Device, way: RowWay | None = None) -
 
 
 def rounds_of(view: FusionView) -> str:
-    """What is computed in which loop over a row, as text: the stage "partition" of such a kernel."""
+    """Which loop over a row computes what, as text: the stage "partition" of a stitched kernel."""
     found = stitched(view)
     if isinstance(found, str):
         return found
@@ -334,16 +334,16 @@ def rounds_of(view: FusionView) -> str:
 
 
 def _rows_to_pointers(options: CompileOptions) -> Sequence[Row]:
-    """The rows of PROGRAM_KERNEL up to the one that leaves no buffers; what is behind it is as for fusions."""
+    """The rows of PROGRAM_KERNEL up to the one after which no buffers are left; later rows are the same as for fusions."""
     rows = rows_of("program-kernel")
     names = [row.make(options).name for row in rows]
     return rows[: names.index(LowerMemrefsPass.name) + 1]
 
 
 def _take_all_arguments(kernel: ModuleOp, view: FusionView, arguments: Sequence[int]) -> None:
-    """Gives a kernel an argument for each operand and each result of the fusion, in order.
+    """Gives a kernel one argument for each operand and each result of the fusion, in order.
 
-    arguments  the number of the array that each of its arguments is
+    arguments  for each of its present arguments, the number of its array
     """
     (function,) = (op for op in kernel.walk() if isinstance(op, gpu_functions.FuncOp))
     block, types = function.body.block, [*view.parameter_types, *view.result_types]

@@ -1,9 +1,9 @@
-"""What external tools wrote, in the traces of the kernels: PTX and SASS with the op and the HLO instructions of each line.
+"""The output of external tools, in the traces of the kernels: PTX and SASS with the op and the HLO instructions of each line.
 
     Step("ptx",  ir, sources = ((), ..., ("square",), ...), origins = (0, ..., 20, ...))     20: line of the stage `llvm-dialect`
     Step("sass", ir, sources = ((), ..., ("square",), ...), origins = (0, ..., 37, ...))     37: line of the PTX above
 
-One text holds all kernels of a program; in the trace of each, the lines of the others have no source.
+One text has all kernels of a program; in the trace of a kernel, lines of other kernels have no source.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from xla_emitters.rewrite.symbols import symbol_name
 
 @dataclass(frozen=True)
 class ToolListing:
-    """A text of all kernels, as it is kept in a trace, and of each line the function and the origin in its kernel; () where not wanted.
+    """A text of all kernels, as recorded in traces, with the function and the origin of each line; () if not requested.
 
     origins  0 for a line without one
-    ops      for each line the line, from 1, of its op in the kernel's `llvm-dialect`
+    ops      for each line the line, counted from 1, of its op in the kernel's `llvm-dialect`
     """
 
     text: str
@@ -40,7 +40,7 @@ def functions_in(module: ModuleOp) -> frozenset[str]:
 
 
 def ptx_listing(ptx: str, *, line_info: bool) -> ToolListing:
-    """PTX as the tools wrote it; with `line_info` without what that added to it."""
+    """PTX as the tools wrote it; with `line_info`, without the directives that this added."""
     if not line_info:
         return ToolListing(ptx)
     read = read_lines(ptx)
@@ -49,7 +49,7 @@ def ptx_listing(ptx: str, *, line_info: bool) -> ToolListing:
 
 
 def sass_listing(ptx: ToolListing, architecture: str) -> ToolListing:
-    """SASS of the PTX; with lines where that has them. raises ToolError."""
+    """SASS of the PTX; with origins if the PTX has them. raises ToolError."""
     if not ptx.ops:
         return ToolListing(disassemble(assemble(ptx.text, architecture).cubin))
     read = read_sass(assemble(ptx.text, architecture, line_info=True).cubin, ptx.text)
@@ -61,7 +61,7 @@ def sass_listing(ptx: ToolListing, architecture: str) -> ToolListing:
 def record(stage: str, listing: ToolListing, seconds: float, recorder: Recorder, functions: frozenset[str]) -> None:
     """Adds the listing to a kernel's trace.
 
-    seconds    that the tool took for this kernel
+    seconds    time the tool took for this kernel
     functions  the names of the kernel's functions in the program's PTX
     """
     if not (listing.ops and recorder.keeps_text):

@@ -115,7 +115,7 @@ def _bisect_module(options: argparse.Namespace, source: str | Path) -> Search:
 
 
 def recipe(options: argparse.Namespace) -> str:
-    """The command that finds the commit since which `check` says the same of the file, in a clone of the sources."""
+    """The `git bisect` commands that find, in a clone of the sources, the commit since which `check` gives the same verdict on the file."""
     words = ["check", os.path.abspath(options.file) if options.file != "-" else "FILE"]
     for name in (
         "target",
@@ -140,7 +140,7 @@ def recipe(options: argparse.Namespace) -> str:
 
 
 def told(culprit: Culprit) -> list[str]:
-    """What was found, in lines."""
+    """The culprit as lines of the report."""
     where = f"kernel {culprit.kernel}, stage {culprit.stage}" if culprit.kernel else f"stage {culprit.stage}"
     place = f"pass {culprit.number} of {culprit.passes}" if culprit.number else "before the first pass"
     what = {"numbers": "changes results", "execution": "leaves code that fails", "crash": "fails"}[culprit.kind]

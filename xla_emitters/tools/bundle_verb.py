@@ -1,6 +1,6 @@
 """`xla-emitters bundle`: writes a zip of compiled programs with the recipe of their inputs and the bounds of their results.
 
-With `--abi c` a directory for each program with unknown sizes: an object file for this machine's CPU, constants, a header, sources.
+With `--abi c` it writes a directory for each program with unknown sizes: an object file for this CPU, constants, a header, sources.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _program_case(options: argparse.Namespace, text: str, name: str) -> ProgramCase:
-    """A program with unknown sizes, at all sizes that are given; without any, one whose sizes are known."""
+    """The case of a program with unknown sizes, at each of the given sizes; without any, a case of a program whose sizes are known."""
     from xla_emitters.explore.programs import bundle_program, compile_text
 
     program = compile_text(text, name, replace(compile_options(options), record="none"))

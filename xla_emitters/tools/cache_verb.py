@@ -1,4 +1,4 @@
-"""`xla-emitters cache info|clear`: describes or empties the cache of compiled programs, and of kernels for hot sizes of others."""
+"""`xla-emitters cache info|clear`: describes or empties the cache of compiled programs and of the kernels compiled for hot sizes."""
 
 from __future__ import annotations
 

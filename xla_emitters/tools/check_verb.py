@@ -4,8 +4,8 @@
     b.hlo      not run                                        its message is on stderr
     1 of 2 files ok, 1 failed
 
-A directory stands for the `.hlo` files in it and below. A file that fails does not stop the others. With `-j` or `--timeout` each file has
-a process of its own (`workers`), else all are checked here.
+A directory means all `.hlo` files in it and below. A file that fails does not stop the others. With `-j` or `--timeout` each file has
+a process of its own (`workers`), else all are checked in this process.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ if TYPE_CHECKING:
 
 @dataclass
 class Row:
-    """What came of one file.
+    """The outcome of one file.
 
-    ok        all is compiled, and all numbers are right
+    ok        everything was compiled, and all numbers are right
     summary   one line
     details   where numbers differ
-    kernels   of a program of several, the verdict of each: name, ok, summary, details
-    left_out  with --keep-going: name, computation, place, reason of what was not compiled
+    kernels   for a program of several kernels: the verdict of each (name, ok, summary, details)
+    left_out  with --keep-going: name, computation, place and reason of each kernel that was not compiled
     exit_code of this file alone
-    messages  what was said on stderr
+    messages  what was printed on stderr
     """
 
     file: str
@@ -163,7 +163,7 @@ def checked(options: argparse.Namespace, files: Sequence[str]) -> Iterator[Row]:
                 row = check_one(options, name)
             yield row
         return
-    # Loaded once, here: a process that is forked has it.
+    # Loaded once, before the fork: the forked processes share it.
     import_module("xla_emitters.explore.check")
     plain = argparse.Namespace(
         **{name: value for name, value in vars(options).items() if name not in ("run", "parser")}
@@ -182,7 +182,7 @@ def said(what: str, left: int) -> str:
 
 
 def check_one(options: argparse.Namespace, name: str) -> Row:
-    """Checks one file. What it raises, and what is said of it, is in the row."""
+    """Checks one file. Its errors and messages are recorded in the row, not raised."""
     row, messages = Row(name), io.StringIO()
     with redirect_stderr(messages):
         reduced = partial(reduced_crash, name, options)

@@ -1,14 +1,14 @@
-"""What makes a command start and end sooner than Python alone would: for a process that runs one verb, not for a library.
+"""Makes a command start and end sooner than Python alone would: for a process that runs one verb, not for a library.
 
     begin()        first thing in a console script
 
-- Code of dataclasses. `@dataclass` writes `__init__`, `__eq__` ... as text and compiles it each time that a class is made: 3,000 texts for
-  the 500 dataclasses of xDSL and this package, a fifth of the time to load the compiler. The code is kept beside this file's bytecode,
-  under the rules of bytecode: another Python has another file, `PYTHONDONTWRITEBYTECODE` writes none, a directory that cannot be written
-  is no error. The key is the whole text, so a class that changes compiles anew and no entry is ever wrong.
-- The collector. Loading the compiler makes half a million objects that stay, and a compilation leaves next to none that only the collector
-  finds: to look every 700 is a fifth of the time. At the end Python would look through all of them once more, as long as it takes to
-  compile a small kernel; frozen objects it leaves to the system.
+- Code of dataclasses. `@dataclass` writes `__init__`, `__eq__` ... as text and compiles it each time a class is made: 3,000 texts for
+  the 500 dataclasses of xDSL and this package, a fifth of the time to load the compiler. The compiled code is cached beside this file's
+  bytecode, under the same rules: each Python version has its own file, `PYTHONDONTWRITEBYTECODE` writes none, and a directory that cannot
+  be written is no error. The key is the whole text, so a class that changes is compiled anew and no entry is ever wrong.
+- The garbage collector. Loading the compiler makes half a million objects that live until the end, and a compilation leaves almost no
+  cyclic garbage: a collection every 700 objects costs a fifth of the time. At exit Python would scan all objects once more, which takes as
+  long as compiling a small kernel; it does not scan frozen objects, and the system frees their memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from types import CodeType
 from typing import Any
 
 MOST_TEXTS = 10_000
-"""Beyond, texts that this process did not use are dropped: they are of classes that were changed."""
+"""Above this size, texts that this process did not use are dropped: they belong to classes that were changed."""
 
 
 def begin() -> None:
@@ -34,7 +34,7 @@ def begin() -> None:
     gc.set_threshold(1_000_000, 50, 50)
     if not isinstance(vars(dataclasses).get("exec"), KeptCode):
         kept = KeptCode(Path(cache_from_source(__file__)).with_suffix(".dataclasses"))
-        setattr(dataclasses, "exec", kept)  # noqa: B010  found before the builtin function of that name
+        setattr(dataclasses, "exec", kept)  # noqa: B010  a module's global is found before the builtin function of that name
         atexit.register(_end, kept)
 
 
@@ -45,7 +45,7 @@ def _end(kept: KeptCode) -> None:
 
 
 class KeptCode:
-    """`exec` for texts whose code is kept in a file."""
+    """`exec` that caches the code of each text in a file."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -59,7 +59,7 @@ class KeptCode:
         exec(code, variables, local)
 
     def _read(self) -> dict[str, CodeType]:
-        """Nothing where there is no file, or one that is not whole."""
+        """The code in the file; empty where the file is missing or incomplete."""
         with suppress(OSError, ValueError, EOFError, TypeError):
             data = self.path.read_bytes()
             if data.startswith(MAGIC_NUMBER):
@@ -67,7 +67,7 @@ class KeptCode:
         return {}
 
     def write(self) -> None:
-        """Adds to the file what this process compiled. Processes that write at once replace each other's whole file."""
+        """Adds what this process compiled to the file. Of processes that write at the same time, the last one's file remains."""
         if self.used.keys() <= self.known.keys():
             return
         every = {**self.known, **self.used}

@@ -38,7 +38,7 @@ def add_input(parser: argparse.ArgumentParser, *, several: bool = False) -> None
 
 
 def add_compilation(parser: argparse.ArgumentParser) -> None:
-    """The options that choose the device and the rules by which a fusion gets its emitter."""
+    """Adds the options that choose the device and the rules by which a fusion gets its emitter."""
     parser.add_argument(
         "--target",
         default=DEFAULT_DEVICE,
@@ -71,14 +71,14 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
 
 
 def compile_options(options: argparse.Namespace) -> CompileOptions:
-    """The values of `add_input` and `add_compilation`."""
+    """The `CompileOptions` given by the arguments of `add_input` and `add_compilation`."""
     from dataclasses import replace
 
     return replace(module_options(options), fusion=options.fusion)
 
 
 def module_options(options: argparse.Namespace) -> CompileOptions:
-    """The values of `add_compilation`: for all of a module, whatever fusion was asked for."""
+    """The `CompileOptions` given by `add_compilation`, for the whole module even if one fusion was selected."""
     from xla_emitters.pipelines.options import CompileOptions
 
     return CompileOptions(
@@ -91,7 +91,7 @@ def module_options(options: argparse.Namespace) -> CompileOptions:
 
 
 def tune_asked(options: argparse.Namespace) -> str:
-    """The value of `--tune`, which programs refuse where it was given."""
+    """The value of `--tune`; programs refuse the option if it was given."""
     return options.tune or "xla"
 
 
@@ -102,7 +102,7 @@ def pipeline_asked(options: argparse.Namespace) -> tuple[ModulePass, ...] | None
     from xla_emitters.tools.pass_list import pipeline_of
 
     text = options.pipeline
-    # A list that is so long is the name of no file, and the system would say so.
+    # A text this long is no file name; asking the system about it would raise an error.
     if len(text) < 256 and Path(text).is_file():
         text = decoded(Path(text).read_bytes(), text)
     return pipeline_of(text)
@@ -143,7 +143,7 @@ def print_left_out(left_out: Sequence[LeftOut]) -> int:
 
 
 def add_arrays(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """The options that choose the parameters' arrays; see `arrays_source`."""
+    """Adds the options that choose the parameters' arrays; see `arrays_source`."""
     parser.add_argument(
         "--inputs",
         metavar="IN.npz",
@@ -155,7 +155,7 @@ def add_arrays(parser: argparse.ArgumentParser, *, several: bool = False) -> Non
 
 
 def add_dumps(parser: argparse.ArgumentParser) -> None:
-    """The options that print what the pipeline did."""
+    """Adds the options that print what the pipeline did."""
     parser.add_argument(
         "--print-ir-after-all",
         "--mlir-print-ir-after-all",
@@ -204,7 +204,7 @@ def standard_input() -> bytes:
 
 
 def refuse_second_reader(stage: str, *names: str | None) -> None:
-    """raises UsageError where several of the names are '-'."""
+    """raises UsageError where more than one of the names is '-'."""
     if names.count("-") > 1:
         raise UsageError("'-' is given more than once, but standard input can be read only once", stage=stage)
 
@@ -231,15 +231,15 @@ def record_wanted(options: argparse.Namespace, otherwise: str) -> str:
 
 
 def prints_anything(options: argparse.Namespace) -> bool:
-    """Whether a dump was asked for. The program is then compiled anew, so that the dump is of this run."""
+    """Whether a dump was asked for. The program is then compiled without the cache, so that the dump is of this run."""
     return record_wanted(options, "") != "" or options.time_passes or options.remarks
 
 
 def print_dumps(options: argparse.Namespace, program: Program | DynamicProgram) -> None:
-    """Prints and writes the dumps of `add_dumps`: of the passes on HLO if they changed anything, then of each kernel.
+    """Prints and writes the dumps of `add_dumps`: first the passes on HLO, if they changed anything, then each kernel.
 
-    Remarks are printed last: of all passes on HLO, then kernel by kernel. Files of passes on HLO are in the directory itself, those of
-    a kernel in one named after it, or, where it is the only trace, in the directory itself.
+    Remarks are printed last: those of all passes on HLO, then kernel by kernel. Files of passes on HLO are written to the directory itself,
+    a kernel's files to a subdirectory with its name, or to the directory itself if there is only one trace.
     raises UsageError where the directory cannot be made.
     """
     graph = [program.graph] if sum(program.graph.changed()) > 1 else []
@@ -257,14 +257,14 @@ def print_dumps(options: argparse.Namespace, program: Program | DynamicProgram) 
     if options.remarks:
         for trace in (program.graph, *program.traces):
             for remark in trace.remarks:
-                if not remark.help:  # warnings are printed anyway
+                if not remark.help:  # a remark with help is a warning: `print_warnings` always prints it
                     print(remark, file=sys.stderr)
     if options.trace:
         write_file(options.trace, json.dumps([trace.to_json() for trace in traces]) + "\n")
 
 
 def print_warnings(program: Program | DynamicProgram) -> None:
-    """Prints what the passes warned of, and what the text left out, to standard error."""
+    """Prints the warnings of the passes, and what the HLO text left out, to standard error."""
     if program.left_out:
         names = ", ".join(program.left_out)
         print(

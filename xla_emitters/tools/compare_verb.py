@@ -85,7 +85,7 @@ def _page(options: argparse.Namespace, how: CompileOptions, source: str | Path, 
 
 
 def _directory(options: argparse.Namespace, how: CompileOptions) -> int:
-    """A row for each file; the exit code of the first that cannot be compared."""
+    """Prints a row for each file; returns the exit code of the first file that cannot be compared."""
     from xla_emitters.explore.compare import compare
     from xla_emitters.explore.compare_report import FileRow, files_text
 
@@ -99,7 +99,7 @@ def _directory(options: argparse.Namespace, how: CompileOptions) -> int:
                 rows.append(FileRow(name, compare(path, how)))
         except ToolError as error:
             if not rows:
-                # What is missing for one is missing for all.
+                # A missing tool or extra is missing for every file.
                 raise
             code = code or error.exit_code
             rows.append(FileRow(name, None, error.message))

@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    # What compiles is imported where nothing was compiled before: see `kept_programs`.
+    # The compiler is imported only where the cache has no program: see `kept_programs`.
     from xla_emitters.pipelines.kept_programs import look_up
 
     source = read_source(options.file)
@@ -155,7 +155,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _refuse_other_than_code(options: argparse.Namespace) -> None:
-    """raises UsageError for --annotate with what is not code as one text"""
+    """raises UsageError for --annotate with a stage that is not one text of machine code"""
     if options.stage not in ANNOTATED or options.json or options.diff:
         raise UsageError(
             "--annotate prints PTX or SASS as text",
@@ -174,13 +174,13 @@ def _has_kernels(stage: str) -> bool:
 
 
 def traces_with(program: Program, points: Sequence[str]) -> Sequence[Trace]:
-    """The trace of the passes on HLO where all points are there, else each kernel's."""
+    """The trace of the passes on HLO if it has all the points, else each kernel's trace."""
     names = {name for step in program.graph for name in (step.name, step.stage)}
     return (program.graph,) if names.issuperset(points) else program.traces
 
 
 def diff(trace: Trace, before: str, after: str) -> str:
-    """A unified diff of two points of the trace. raises UsageError for a point that the trace does not have."""
+    """A unified diff of two points of the trace. raises UsageError for a point that is not in the trace."""
     points = [int(point) if point.isdecimal() else point for point in (before, after)]
     try:
         return trace.diff(*points)

@@ -1,4 +1,4 @@
-"""`xla-emitters cost`: what each kernel of a fusion or a module is expected to cost on one or several devices, without a GPU."""
+"""`xla-emitters cost`: the expected cost of each kernel of a fusion or a module on one or several devices, without a GPU."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""A crash of ours comes with a small input: the reproducer's directory gets the file as it was and a reduced one.
+"""For a crash of ours, writes a small input: the reproducer's directory gets the original file and a reduced one.
 
     xla-emitters-bug-x1/reproducer.txt     the command line and the traceback
-    xla-emitters-bug-x1/original.hlo       the file, as it was; .mlir for StableHLO
-    xla-emitters-bug-x1/reduced.hlo        what is left of it that fails by the same bug
+    xla-emitters-bug-x1/original.hlo       the unchanged file; .mlir for StableHLO
+    xla-emitters-bug-x1/reduced.hlo        a smaller file that fails by the same bug
 
-Reducing stops after `BUDGET_SECONDS`. There is no reduced file for standard input, and for what fails elsewhere than in compiling: for
-example on its inputs.
+Reducing stops after `BUDGET_SECONDS`. No reduced file is written for standard input, nor for a failure outside of compilation: for
+example a failure that depends on the arrays.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ BUDGET_SECONDS = 20.0
 
 
 def reduced_crash(name: str, options: argparse.Namespace, directory: Path) -> str:
-    """Writes both files to `directory`; returns the lines that name them, or "" where there is nothing to reduce.
+    """Writes both files to `directory`; returns the lines that name them, or "" where nothing can be reduced.
 
-    name     of the file that was compiled
-    options  of a verb with those of `add_compilation`
+    name     the file that was compiled
+    options  the options of a verb that uses `add_compilation`
     """
     from xla_emitters.explore.reduce import reduce
     from xla_emitters.explore.symptoms import Crash, crash_of

@@ -5,8 +5,8 @@
     absent   llc             llc was not found (for --keep-intermediates)
              -> apt-get install mlir-22-tools llvm-22
 
-"way to PTX" is what `XLA_EMITTERS_TOOLCHAIN` names or, without it, what is found, with the reason. Needed are the tools of that way; where
-there is none, what the usual way needs is missing.
+"way to PTX" is the toolchain that `XLA_EMITTERS_TOOLCHAIN` names or, without the variable, the one that is found, with the reason. The
+tools of that toolchain are needed; if there is none, the tools of the default one are listed as missing.
 Exit code 0 when fusions can be compiled to PTX here, 4 when something needed for that is missing.
 """
 

@@ -56,16 +56,16 @@ VARIABLES = (
 
 
 class _Set(argparse.Action):
-    """Puts the option's value into the environment, where the library looks for it."""
+    """Sets the environment variable to the option's value; the library reads it there."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
         os.environ[self.dest] = values or "1"
 
 
 def add_environment(parser: argparse.ArgumentParser, *, is_listed: bool) -> None:
-    """The flags that stand for environment variables.
+    """Adds the flags that set environment variables.
 
-    is_listed  whether `--help` has a line for each, or one that says where they are listed
+    is_listed  whether `--help` has a line for each flag, or one line that says where they are listed
     """
     where = (
         "each is also the variable named in brackets"

@@ -2,8 +2,8 @@
 
     0 ok · 1 the input is wrong or not supported · 2 usage · 3 numbers differ · 4 a tool or an extra is missing · 70 our own bug
 
-`XLA_EMITTERS_DEBUG=1` shows tracebacks too. For a bug of ours the message names a file that holds the traceback and the command
-line, and a smaller input where there is one (`crashes`).
+`XLA_EMITTERS_DEBUG=1` prints tracebacks too. For a bug of ours the message names a file with the traceback and the command line, and a
+smaller input if one was made (`crashes`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from xla_emitters.tools.terminal import marked_error
 
 DEBUG = "XLA_EMITTERS_DEBUG"
 INTERRUPTED = 130
-"""The exit code that shells report for a program that Ctrl-C ended."""
+"""The exit code that shells report for a program ended by Ctrl-C."""
 
 
 def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda directory: "") -> int:
-    """Calls `run` and returns its exit code; what it raises becomes a message on stderr and the code of its kind.
+    """Calls `run` and returns its exit code; an exception becomes a message on stderr and the exit code of its kind.
 
-    reduced  is called for a bug of ours, with the reproducer's directory: writes a smaller input there and returns lines about it
+    reduced  called for a bug of ours with the reproducer's directory: writes a smaller input there and returns lines about it
     """
     try:
         return run()
@@ -39,13 +39,13 @@ def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda dir
             print(reproducer(reduced), file=sys.stderr)
         return error.exit_code
     except (ParseError, VerifyException, DiagnosticException) as error:
-        # A pass made IR that does not verify, or was given IR by `opt` that it does not accept.
+        # A pass made IR that does not verify, or `opt` gave a pass IR that it does not accept.
         if os.environ.get(DEBUG):
             traceback.print_exc()
         print(f"error: [verify] {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # The reader (`head`, a pager) closed the pipe, which is no error. Python would complain again when it flushes stdout at exit.
+        # The reader (`head`, a pager) closed the pipe, which is no error. Python would report it again when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -67,7 +67,7 @@ def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda dir
 
 
 def reproducer(reduced: Callable[[Path], str]) -> str:
-    """Writes the traceback and the command line to a file; returns lines that name it, and the smaller input."""
+    """Writes the traceback and the command line to a file; returns lines that name the file and the smaller input."""
     # Imported here: only a bug of ours needs them.
     import shlex
     import tempfile
@@ -79,5 +79,5 @@ def reproducer(reduced: Callable[[Path], str]) -> str:
     try:
         return "\n".join(filter(None, (line, reduced(directory))))
     except (Exception, KeyboardInterrupt):
-        # It is in the middle of an error: what else goes wrong is of no interest now.
+        # An error is being reported already: a second failure is not shown.
         return line

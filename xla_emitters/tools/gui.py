@@ -1,11 +1,11 @@
 """`xla-emitters-gui`: xDSL's terminal program for building pipelines, with our dialects and passes and HLO text as input.
 
     xla-emitters-gui examples/gelu.hlo                                    # the `hlo` dialect; choose passes in the tree
-    xla-emitters-gui kernel.mlir -p xla-flatten-tensors,canonicalize      # with passes that are already chosen
+    xla-emitters-gui kernel.mlir -p xla-flatten-tensors,canonicalize      # starts with these passes chosen
 
-Stock `xdsl-gui` starts from the same extra, `[notebook]`, but lists only xDSL's own passes: it does not read the entry points by which
-other packages add theirs. Here the lists are those of `xla-emitters-opt`. xDSL prints the IR and runs the passes, without our printer and
-without remarks; for those, use `xla-emitters-opt`.
+Stock `xdsl-gui` is installed by the same extra, `[notebook]`, but lists only xDSL's own passes: it does not read the entry points by which
+other packages add theirs. This program lists the passes of `xla-emitters-opt`. xDSL prints the IR and runs the passes, without our printer
+and without remarks; for those, use `xla-emitters-opt`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from xla_emitters.universe import all_passes
 
 
 def make_app(file: str | None, passes: str = "") -> Any:
-    """The Textual application, not yet running. raises ToolError without the extra, ParseError and VerifyError for a wrong input."""
+    """The Textual application, not yet running. raises ToolError without the extra; ParseError or VerifyError for a wrong input."""
     try:
         from xdsl.interactive.app import InputApp
     except ImportError as error:
@@ -40,7 +40,7 @@ def make_app(file: str | None, passes: str = "") -> Any:
         ) from error
     universe = Universe.get_multiverse()
     factories = dict(universe.all_passes) | all_passes()
-    # The tree of passes needs each as a class.
+    # The tree of passes takes classes, not functions that load them.
     kinds: list[tuple[str, type[ModulePass]]] = sorted((name, factory()) for name, factory in factories.items())
     chosen = PassPipeline(passes_of(parse_passes(passes), factories)).passes
     text = None if file is None else text_of(file)
@@ -48,14 +48,14 @@ def make_app(file: str | None, passes: str = "") -> Any:
 
 
 def text_of(file: str) -> str:
-    """MLIR text of the file, verified; of HLO text the `hlo` dialect."""
+    """MLIR text of the file, verified; HLO text is converted to the `hlo` dialect."""
     path = Path(file)
     read = parse_hlo if path.suffix == ".hlo" else parse_ir
     return print_ir(read(decoded(path.read_bytes(), file), file))
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Runs until `q`; returns the exit code of docs/reference/contracts."""
+    """Runs until the key `q`; returns the exit code of docs/reference/contracts."""
     parser = argparse.ArgumentParser(prog="xla-emitters-gui", description="Build a pipeline of passes in the terminal.")
     parser.add_argument("file", nargs="?", help="MLIR text, or HLO text in a file with the ending .hlo")
     parser.add_argument("-p", "--passes", default="", help="comma-separated passes that are chosen at the start")

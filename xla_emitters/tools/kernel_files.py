@@ -1,10 +1,10 @@
 """A file for each kernel of a program, at a stage that has kernels.
 
-    compile module.hlo -o DIR/              DIR/fusion.ptx, DIR/fusion_1.ptx ...       each holds one entry, and can be loaded alone
+    compile module.hlo -o DIR/              DIR/fusion.ptx, DIR/fusion_1.ptx ...       each has one entry and can be loaded alone
     compile module.hlo --stage flat -o DIR/ DIR/fusion.mlir ...
 
-Files and entries are named as the kernels of `compile --json`. All kernels of a program are one text at `llvm` and `ptx`; a file gets what
-is in it besides the other entries: tables, shared memory and functions, which several may use.
+Files and entries have the kernels' names in `compile --json`. At `llvm` and `ptx` all kernels of a program are one text; each file gets
+one entry and everything in the text that is not an entry: tables, shared memory and functions, which several kernels may use.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ENTRIES = {
     "llvm": re.compile(r'^define ptx_kernel void @"?(?P<name>[\w$.]+)"?\(.*?^\}\n\n?', re.MULTILINE | re.DOTALL),
     "sass": re.compile(r"^//-+ \.text\.(?P<name>[\w$.]+) .*?(?=^//-|\Z)", re.MULTILINE | re.DOTALL),
 }
-"""A kernel's entry in the text of a stage."""
+"""Matches the definition of a kernel's entry in the text of a stage."""
 
 
 def is_directory(output: str) -> bool:
@@ -36,7 +36,7 @@ def is_directory(output: str) -> bool:
 
 
 def make_directory(directory: Path) -> None:
-    """Makes the directory where there is none. raises UsageError where that cannot be."""
+    """Makes the directory if it does not exist. raises UsageError where it cannot be made."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -70,7 +70,7 @@ def _text(program: Program, number: int) -> str:
     text = trace[program.stage].ir
     if text is None:
         raise UsageError("the program was compiled without recording its IR", stage="output")
-    # Alone, the entry has the name that it had before it met others of that name.
+        # In a file of its own the entry gets its original name, without the suffix that kept it apart from others in the module.
     return re.sub(rf"@{re.escape(_entry_in(text))}(?![\w$.])", f"@{name}", text)
 
 

@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def kernel_row(kernel: ListedKernel) -> tuple[str, str, str, str]:
-    """Name, computation, what makes it, and its launches or why there is none."""
+    """Name, computation, emitter, and launches or the reason why it is not supported."""
     made = " ".join(filter(None, [kernel.emitter or "-", kernel.hero and f"({kernel.hero})"]))
     if not kernel.supported:
         return kernel.name, kernel.computation, made, f"not supported: {kernel.reason}"
@@ -62,5 +62,5 @@ def kernel_row(kernel: ListedKernel) -> tuple[str, str, str, str]:
 
 
 def call_row(call: ListedCall) -> tuple[str, str, str, str]:
-    """Name, computation, what is called, and the function for it or why there is none."""
+    """Name, computation, call target, and the library function or the reason why it is not supported."""
     return call.name, call.computation, call.target, call.function or f"not supported: {call.reason}"

@@ -1,7 +1,7 @@
 """`xla-emitters VERB ...`: compile, run, check, bisect, reduce, compare, bundle, explain, doctor, cache, opt.
 
-Each verb is a file beside this one with `add_arguments(parser)` and `run(options) -> exit code`. Only that of the verb that is asked for
-is imported: nobody waits for what another one needs.
+Each verb is a file in this directory with `add_arguments(parser)` and `run(options) -> exit code`. Only the file of the verb on the command
+line is imported, so that no verb waits for another one's imports.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ exit codes: 0 ok, 1 the input is wrong or not supported, 2 usage, 3 numbers diff
 
 
 class PrintVersion(argparse.Action):
-    """`--version`; the installed packages are looked at only when it is asked for."""
+    """`--version`; the installed packages are read only when it is given."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from importlib.metadata import version
@@ -89,7 +89,7 @@ class PrintVersion(argparse.Action):
 
 
 class PrintCompletion(argparse.Action):
-    """`--print-completion bash`: the script that makes the shell complete our words, by shtab."""
+    """`--print-completion bash`: prints the shell's completion script, made by shtab."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
         import shtab
@@ -99,7 +99,7 @@ class PrintCompletion(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are our messages: what is wrong, and where help is; not the whole usage."""
+    """A parser whose errors are our messages: what is wrong and where help is, not the whole usage."""
 
     def error(self, message: str) -> NoReturn:
         unknown = re.fullmatch(r"unrecognized arguments: (-\S+).*", message)
@@ -111,7 +111,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_parser(*asked: str) -> argparse.ArgumentParser:
-    """The parser of all verbs, with the arguments of those that are asked for."""
+    """The parser of all verbs, with the arguments of those in `asked` only."""
     parser = Parser(
         prog="xla-emitters",
         description="XLA:GPU's emitters in Python: HLO fusions to PTX, readable and executable at every pass.",
@@ -152,7 +152,7 @@ def main(args: Sequence[str] | None = None) -> int:
         from xla_emitters.tools import opt
 
         return opt.main(words[1:])
-    # A verb may come after an option of the whole command; what else looks like one costs an import.
+    # A verb may come after an option of the whole command. Another word that equals a verb's name only costs an import.
     options, unknown = build_parser(*(word for word in words if word in VERBS)).parse_known_args(words)
     if unknown:
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -160,7 +160,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _reduced(options: argparse.Namespace, directory: Path) -> str:
-    """The smaller input for a bug of ours, for verbs that compile one file; `check` has files of its own."""
+    """Writes the smaller input for a bug of ours, for verbs that compile one file; `check` reduces its files itself."""
     if options.verb == "reduce" or "file" not in options or "pipeline" not in options:
         return ""
     from xla_emitters.tools.crashes import reduced_crash  # imported here: it loads multiprocessing

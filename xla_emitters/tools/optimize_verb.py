@@ -1,4 +1,4 @@
-"""`xla-emitters optimize`: a module as the real XLA:GPU optimizes it for a device, without a GPU."""
+"""`xla-emitters optimize`: prints a module as the real XLA:GPU optimizes it for a device, without a GPU."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@
     -xla-gpu-optimize-loops="max_unroll_factor=8" -cse                            flags of XLA's own driver: `pass_flags`
 
 Nesting is parsed and ignored: our passes run on the whole module. An option that MLIR's or XLA's pass has and ours lacks is accepted if
-its value asks for what ours does anyway; else a UsageError names it. The name of one of XLA's test pipelines stands for its passes.
-Passes that have nothing to do here are dropped.
+its value asks for what our pass always does; else a UsageError names it. The name of one of XLA's test pipelines expands to its passes.
+Passes of XLA that would change nothing here are dropped.
 Source: docs/reference/2 3.1 (names and options), MLIR's documentation of textual pass pipelines.
 """
 
@@ -34,15 +34,15 @@ MLIR_NAMES = {
     "convert-scf-to-cf": "xla-convert-scf-to-cf",
     "xla-gpu-lower-xla-shared": "xla-from-upstream-spelling",
 }
-# XLA's passes that would change nothing here: our integer types have no sign.
+# XLA's passes that would change nothing here: our integer types are signless.
 NOTHING_TO_DO = frozenset({"stablehlo-convert-to-signless"})
-# XLA's pipelines for tests -> the pass of ours that each begins with.
+# XLA's pipelines for tests -> our pass with which each begins.
 PIPELINES = {
     "xla-test-optimize": "xla-simplify-arith",
     "xla-gpu-test-transform-loops": "xla-lower-xla-to-scf",
     "xla-gpu-test-to-llvm": "xla-convert-pure-call-ops",
 }
-# Our pass -> each option that only MLIR's or XLA's pass has -> its values that ask for what ours does; None: every value does.
+# Our pass -> option that only MLIR's or XLA's pass has -> the values that ask for what ours always does; None: every value does.
 _CANONICALIZE = ("max-iterations", "max-num-rewrites", "region-simplify", "test-convergence", "top-down")
 UPSTREAM_OPTIONS: dict[str, dict[str, tuple[ParameterType, ...] | None]] = {
     "xla-canonicalize": {**dict.fromkeys(_CANONICALIZE), "cse-between-iterations": (False,)},

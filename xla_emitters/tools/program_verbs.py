@@ -1,9 +1,9 @@
-"""The verbs on a program: StableHLO, with sizes that may be unknown. The file's text says that it is one.
+"""The verbs on a program: StableHLO, with sizes that may be unknown. Whether a file is a program is read from its text.
 
     xla-emitters run layer.mlir --inputs a.npz --outputs a.out.npz --inputs b.npz --outputs b.out.npz      one compilation, two runs
     xla-emitters run layer.mlir --sizes b=2,s=16                                                           inputs from the seed
 
-Each function is what the verb of its name does when `program_text` finds StableHLO in its file.
+Each function implements the verb of its name for files in which `program_text` finds StableHLO.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from xla_emitters.pipelines.programs import DynamicProgram
 
 INPUTS = "--inputs IN.npz"
-"""What verbs that run a program on arrays take in place of --sizes."""
+"""The arguments that replace --sizes in verbs that run a program on arrays."""
 _SUFFIXES = {"host": ".py", "ptx": ".ptx", "sass": ".sass"}
-"""Of files with the text of a stage that is not MLIR."""
+"""Suffix of files with the text of a stage that is not MLIR."""
 _SIZE = re.compile(r"([A-Za-z_]\w*)=(\d{1,18})")
 
 
@@ -65,9 +65,9 @@ def add_mixed_precision(parser: argparse.ArgumentParser) -> None:
 
 
 def program_text(source: str | Path) -> tuple[str, str] | None:
-    """The text of a program and its name; None for what is no StableHLO, or no text, about which the verb itself will speak.
+    """A program's text and name; None for a file that is no StableHLO or no text, which the verb reports itself.
 
-    raises  FileNotFoundError: options that are for programs say nothing about a file that is not there
+    raises  FileNotFoundError, so that the message is about the missing file and not about options of programs
     """
     from xla_emitters.stablehlo_text import is_stablehlo
 
@@ -97,7 +97,7 @@ def refuse_sizes(options: argparse.Namespace) -> None:
 def refuse(options: argparse.Namespace, **names: str) -> None:
     """raises UsageError for an option of modules that was given with a program, such as --tune
 
-    names  the others of this verb: field -> how the option is spelled
+    names  further options of this verb to refuse: field -> spelling of the option
     """
     for field, spelled in {"tune": "--tune", **names}.items():
         if getattr(options, field, None):
@@ -109,9 +109,9 @@ def refuse(options: argparse.Namespace, **names: str) -> None:
 
 
 def refuse_programs(source: str | Path, verb: str, why: str) -> None:
-    """raises Unsupported for StableHLO with a verb that takes HLO text alone
+    """raises Unsupported for StableHLO with a verb that takes HLO text only
 
-    why  it does
+    why  the reason, for the message
     """
     if found := program_text(source):
         name = found[1]
@@ -127,7 +127,7 @@ def options_file(options: argparse.Namespace) -> str:
 
 
 def sizes_given(text: str | None) -> dict[str, int]:
-    """The value of --sizes. raises UsageError for what is no list of NAME=NUMBER, and for a name that is there twice."""
+    """The value of --sizes. raises UsageError for text that is no list of NAME=NUMBER, and for a name that is given twice."""
     if text is None:
         return {}
     found: dict[str, int] = {}
@@ -150,9 +150,9 @@ def compiled(
     heat: str = "",
     line_info: bool = False,
 ) -> DynamicProgram:
-    """The program, compiled up to `stage`; None: PTX. raises UsageError for a stage that programs have not.
+    """The program, compiled up to `stage`; None: PTX. raises UsageError for a stage that programs do not have.
 
-    constants  the file for its constants; "": they stay in the program
+    constants  the file that its constants are written to; "": they stay in the program
     heat, line_info   as in `CompileOptions`
     """
     from xla_emitters.explore.programs import compile_text
@@ -162,7 +162,7 @@ def compiled(
 
     chosen = known_stage(stage, options.verb) if stage is not None else CODE_STAGES[0]
     refuse(options, fusion="--fusion")
-    mixed: str = getattr(options, "mixed_precision", "")  # `list` has no such option
+    mixed: str = getattr(options, "mixed_precision", "")  # `list` does not have this option
     wanted = CompileOptions(
         target=options.target,
         stage=chosen,
@@ -273,7 +273,7 @@ def explain_program(options: argparse.Namespace, text: str, name: str) -> int:
 
 
 def _explain_runtime(options: argparse.Namespace, text: str, name: str) -> int:
-    """Runs the program at the given sizes until its hot fusions have kernels for them, and prints what these gain."""
+    """Runs the program at the given sizes until its hot fusions have kernels for them, and prints the gain of each."""
     from xla_emitters.pipelines.program_heat import measure_heat
     from xla_emitters.pipelines.program_inputs import drawn_inputs
     from xla_emitters.runtime.ral.heat import HeatLimits
@@ -290,14 +290,14 @@ def _explain_runtime(options: argparse.Namespace, text: str, name: str) -> int:
 
 
 def check_program(options: argparse.Namespace, text: str, name: str) -> Verdict:
-    """Runs what every stage, or every pass, left and compares with the NumPy reference."""
+    """Runs the program at every stage, or after every pass, and compares with the NumPy reference."""
     from xla_emitters.explore.programs import check_passes, check_program, wanted_stages
 
     is_by_pass = options.stages == "passes"
     stages = [] if is_by_pass else wanted_stages(options.stages)
     program = compiled(options, text, name, record="passes" if is_by_pass else "stages")
     values = sizes_given(options.sizes)
-    if len(options.files) > 1:  # of several files, each has some of the sizes
+    if len(options.files) > 1:  # a file need not have all symbols of --sizes
         values = {symbol: value for symbol, value in values.items() if symbol in program.symbols}
     inputs = _inputs_of(options, program, values)
     limit = max_iterations(options, "check")
@@ -307,7 +307,7 @@ def check_program(options: argparse.Namespace, text: str, name: str) -> Verdict:
 
 
 def _inputs_of(options: argparse.Namespace, program: DynamicProgram, values: Mapping[str, int]) -> Sequence[Array]:
-    """The arrays of --inputs, or drawn ones at these sizes."""
+    """The arrays of --inputs, or random ones at these sizes."""
     from xla_emitters.pipelines.program_inputs import drawn_inputs
     from xla_emitters.runtime.arrays import load_given
 
@@ -318,7 +318,7 @@ def _inputs_of(options: argparse.Namespace, program: DynamicProgram, values: Map
 
 
 def bisect_program(options: argparse.Namespace, text: str, name: str) -> Search:
-    """Executes what every pass left, until one is wrong."""
+    """Executes the program after every pass, until one is wrong."""
     from xla_emitters.explore.program_bisect import bisect_program as bisected
 
     refuse(options, pipeline="--pipeline", blocks="--blocks")
@@ -371,7 +371,7 @@ def run_program(options: argparse.Namespace, text: str, name: str) -> int:
 
 
 def _refuse_without_gpu(options: argparse.Namespace) -> None:
-    """Says so before anything is compiled. raises UsageError with a stage, ToolError without CuPy or a device"""
+    """Checks for a GPU before anything is compiled. raises UsageError with a stage, ToolError without CuPy or a device"""
     from xla_emitters.runtime.cupy_launcher import HELP, cuda_reason_missing, device_architecture
 
     if options.stage:
@@ -428,7 +428,7 @@ def _compile_and_run(
 def _run_once(
     options: argparse.Namespace, program: DynamicProgram, given: Sequence[Array], target: str | None, stream: IO[bytes]
 ) -> dict[str, Any]:
-    """One run: results to `target`, and what was done as a row of the JSON. raises NumbersDiffer after the results are written."""
+    """Runs once, writes the results to `target`, and returns the JSON row. raises NumbersDiffer after the results are written."""
     from xla_emitters.explore.programs import reference_of
     from xla_emitters.pipelines.program_inputs import result_specs
     from xla_emitters.runtime.arrays import save_arrays
@@ -473,7 +473,7 @@ def _run_once(
 
 
 def _way(options: argparse.Namespace, program: DynamicProgram) -> str:
-    """Where and how a program ran: without a stage the fusions are run by LLVM or NumPy on the CPU, not the code that is for a GPU."""
+    """Where and how a program ran. Without a stage the fusions run on the CPU, by LLVM or NumPy, not as the code for a GPU."""
     if options.platform == "cuda":
         return "on the GPU"
     return f"on the CPU by {program.cpu.name}" if options.stage is None else f"on the CPU at stage {program.stage}"

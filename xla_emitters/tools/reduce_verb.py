@@ -1,16 +1,16 @@
-"""`xla-emitters reduce`: shrinks a file as long as a command, a wrong number or a crash stays. The result is verified HLO or StableHLO.
+"""`xla-emitters reduce`: shrinks a file while a property persists: a command's success, a wrong number, a crash. The result is verified.
 
     xla-emitters reduce big.hlo --keep 'xla-emitters compile {} | grep -q atom.global' -o small.hlo
-    xla-emitters reduce big.hlo --keep-wrong --blocks 16         as long as `check` says that numbers are wrong, at the same stage
-    xla-emitters reduce big.hlo --keep-crash                     as long as compiling it fails by the same bug of ours
-    xla-emitters reduce layer.mlir --keep-wrong --sizes b=2,s=16 a program: with these values for its sizes, whatever they are called then
+    xla-emitters reduce big.hlo --keep-wrong --blocks 16         while `check` reports wrong numbers at the same stage
+    xla-emitters reduce big.hlo --keep-crash                     while compiling fails by the same bug of ours
+    xla-emitters reduce layer.mlir --keep-wrong --sizes b=2,s=16 a program: with these values for its sizes, even if reducing renames them
 
     wrong at the stage flat
     183 -> 2 instructions, 61 candidates, 31.5 s                 on stderr; the text is on stdout, or in the file of -o
 
-The command is run by the shell, with the candidate's path for `{}`, or as its last word; it ends with 0 where the candidate still has what
-is looked for. It is asked twice about the file itself and about the result: a command that does not always say the same is refused.
-A try that takes too long is a no, and the last line says how many there were. StableHLO is written in generic form.
+The command is run by the shell, with the candidate's path for `{}` or as its last word; exit code 0 means that the candidate still has the
+property. It is run twice on the original file and twice on the result: a command whose answers differ is refused.
+A try that takes too long counts as a no; the last line says how many did. StableHLO is written in generic form.
 Ctrl-C ends the search: the best so far is written, and the exit code is 130.
 """
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from xla_emitters.pipelines.options import CompileOptions
 
 LONGEST_SECONDS = 60.0
-"""Default limit of one try."""
+"""Default time limit of one try."""
 BLOCKS = 16
 
 
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _verified_text(options: argparse.Namespace) -> str:
-    """The file's text. raises what its parser raises, with the file's name; UsageError for options of the other kind of text"""
+    """The file's text. raises its parser's errors, with the file's name; UsageError for options of the other kind of text"""
     from xla_emitters.hlo_text import parse_hlo
     from xla_emitters.pipelines.kept_programs import read_text
     from xla_emitters.stablehlo_text import parse_stablehlo
@@ -124,7 +124,7 @@ def _verified_text(options: argparse.Namespace) -> str:
 
 @dataclass
 class _Best:
-    """The texts that were taken, the best last."""
+    """The candidates that were accepted, the best last."""
 
     first: str
 
@@ -159,11 +159,11 @@ def _told(found: Reduced, question: _Question, as_json: bool) -> str:
 
 @dataclass
 class _Question:
-    """What is asked about candidates.
+    """The property that candidates must keep.
 
-    ask       None: it took too long, or its process died
-    longest   seconds that a try may take, and `too_long` how many took longer
-    sizes_of  of a program that is wrong: a question whose answer is the sizes
+    ask       returns whether a text has it; None: it took too long, or its process died
+    longest   time limit of a try in seconds; `too_long` counts the tries that exceeded it
+    sizes_of  for a wrong program: a question whose answer is the sizes
     """
 
     ask: Callable[[str], Any]
@@ -185,9 +185,9 @@ class _Question:
 
 
 def _question(options: argparse.Namespace, text: str) -> tuple[_Question, tuple[str, ...]]:
-    """What is asked about candidates, and the instructions to begin with.
+    """The property that candidates must keep, and the instructions to begin with.
 
-    raises UsageError where it is not so of the file itself, or not always
+    raises UsageError where the original file does not have it, or not every time
     """
     from xla_emitters.explore.symptoms import Crash, crash_of
     from xla_emitters.stablehlo_text import is_stablehlo
@@ -226,7 +226,7 @@ def _question(options: argparse.Namespace, text: str) -> tuple[_Question, tuple[
 
 
 def _wrong_in(options: argparse.Namespace, text: str, compiling: CompileOptions) -> Any:
-    """How the file is wrong; None where it is not."""
+    """How the file's numbers are wrong; None where they are right."""
     from xla_emitters.explore.program_symptoms import wrong_program
     from xla_emitters.explore.symptoms import wrong_in
     from xla_emitters.stablehlo_text import is_stablehlo
@@ -237,7 +237,7 @@ def _wrong_in(options: argparse.Namespace, text: str, compiling: CompileOptions)
 
 
 def says_yes(command: str, text: str, *, timeout_seconds: float) -> bool | None:
-    """Whether a shell command ends with 0, given a file with the text: its path for `{}`, or as the last word. None: it took longer."""
+    """Whether a shell command exits with 0 for a file with the text: its path replaces `{}` or is the last word. None: it took too long."""
     from xla_emitters.stablehlo_text import is_stablehlo
 
     with tempfile.TemporaryDirectory(prefix="xla-emitters-reduce-") as folder:
@@ -255,7 +255,7 @@ def says_yes(command: str, text: str, *, timeout_seconds: float) -> bool | None:
 
 
 def _confirmed(options: argparse.Namespace, keep: Keep, found: Reduced, best: _Best) -> Reduced:
-    """The result, if it is of interest a second time; raises UsageError for a command that changes its mind."""
+    """The result, if it has the property a second time; raises UsageError for a command whose answers differ."""
     if len(best.texts) == 1 or keep(found.text):
         return found
     for number, text in enumerate(reversed(best.texts[:-1]), 1):

@@ -148,10 +148,10 @@ def run_and_report(options: argparse.Namespace, source: str | Path, outputs: str
     kept: list[ModuleOp] = []
 
     def keep(planned: PlannedKernel) -> Observer:
-        """Keeps the compiler's module of `stage`, whose ops have their source locations; the trace holds text without them."""
+        """Records the compiler's module of `stage`, whose ops have their source locations; the trace has only text, without them."""
         return lambda name, at, kernel: kept.append(kernel.clone()) if at == stage else None
 
-    # A table or a folder shows all stages, up to PTX where it can be made; else compilation stops at the stage that will be run.
+    # A table or a folder shows all stages, up to PTX where it can be made; else compilation stops at the stage to run.
     wanted = stage
     if on_gpu or options.show_stages or options.print_ir_tree_dir:
         wanted = "ptx"

@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _program_index(options: argparse.Namespace, text: str, name: str, chunks: Chunks) -> dict[str, Any]:
-    """The index of a program's page; with sizes its costs, and with --check its verdict at them."""
+    """The index of a program's page; if sizes are given with its costs, and with --check its verdict at these sizes."""
     from xla_emitters.explore.cost import cost
     from xla_emitters.explore.programs import check_program
     from xla_emitters.page.data import costs_of, dynamic_data
@@ -101,10 +101,10 @@ def _program_index(options: argparse.Namespace, text: str, name: str, chunks: Ch
 def module_index(
     module: ModuleOp, how: CompileOptions, file: str, chunks: Chunks, verdict: Verdict | None = None
 ) -> dict[str, Any]:
-    """The index of a module's page, its cost reports where the tools here make machine code; its texts go to `chunks`.
+    """The index of a module's page, with cost reports where the installed tools can make machine code; its texts are added to `chunks`.
 
-    how   with its last stage, IR recorded and `line_info`
-    file  its name, for progress
+    how   options with the last stage, recorded IR and `line_info`
+    file  the file's name, for the progress line
     """
     from xla_emitters.explore.cost import cost
     from xla_emitters.page.data import costs_of, program_data
@@ -129,7 +129,7 @@ def module_index(
 
 
 def last_stage() -> str:
-    """The last stage that the tools here can make. raises UsageError where a variable names a wrong tool."""
+    """The last stage that the installed tools can make. raises UsageError where an environment variable names a wrong tool."""
     from xla_emitters.lowering.tools import find_tool
     from xla_emitters.lowering.ways import ptx_reason_missing
 
@@ -144,7 +144,7 @@ def last_stage() -> str:
 
 
 def write_page(output: str, page: str) -> None:
-    """Writes the page and says so. raises UsageError where it cannot be written."""
+    """Writes the page and prints its path. raises UsageError where it cannot be written."""
     write_file(output, page)
     if output != "-":
         print(f"{output}: {len(page) / 1000:.0f} kB")

@@ -1,7 +1,7 @@
-"""Colours and a progress line, which only a terminal shows.
+"""Colours and a progress line, for terminals only.
 
-Neither is written to a pipe or a file. `NO_COLOR` (any value) turns colours off, `FORCE_COLOR` on. The progress line appears on stderr
-after a second and is erased when the work is done.
+Neither is written to a pipe or a file. `NO_COLOR` (any value) turns colours off, `FORCE_COLOR` turns them on. The progress line appears
+on stderr after a second and is erased when the work is done.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _ERROR = re.compile(r"^((?:\S.*?:\d+: )?)error:", re.MULTILINE)
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Whether text for `stream` may hold colours."""
+    """Whether text for `stream` may contain colour codes."""
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM") != "dumb")
 
 
 def coloured(text: str, kind: str, stream: TextIO) -> str:
-    """`text`, with colours if `stream` takes them. `kind` chooses the lexer, as in `lexer_for`."""
+    """`text`, coloured if `stream` shows colours. `kind` chooses the lexer, as in `lexer_for`."""
     if not wants_colour(stream):
         return text
     from pygments import highlight
@@ -41,13 +41,13 @@ def coloured(text: str, kind: str, stream: TextIO) -> str:
 
 
 def marked_error(message: str, stream: TextIO) -> str:
-    """A message in which the "error:" of each error is red if `stream` takes colours."""
+    """The message with the "error:" of each error in red if `stream` shows colours."""
     return _ERROR.sub(rf"\1{_RED}error:{_PLAIN}", message) if wants_colour(stream) else message
 
 
 @contextmanager
 def progress(what: str) -> Generator[None]:
-    """Says `what ...` on a terminal's stderr when the `with` takes longer than a second."""
+    """Prints `what ...` on a terminal's stderr when the body of the `with` takes longer than a second."""
     stream = sys.stderr
     if not stream.isatty():
         yield

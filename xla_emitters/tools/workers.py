@@ -1,8 +1,8 @@
-"""Jobs in processes of their own: several at once, each with a limit of time; a job that dies or takes too long does not stop the others.
+"""Runs jobs in separate processes: several at once, each with a time limit; a job that dies or takes too long does not stop the others.
 
     run_jobs([Job("a.hlo", work_a), Job("b.hlo", work_b)], 2, 60.0, said)      yields Done("a.hlo", result), Done("b.hlo", None, "took ...")
 
-Results come in the order of the jobs. A process is forked where the system can (what was loaded is then loaded), else started anew.
+Results come in the order of the jobs. Where the system can fork, a process is forked and shares the loaded modules; else it starts fresh.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from xla_emitters.tools.terminal import progress
 
 @dataclass(frozen=True)
 class Job:
-    """Work with a name; `work` and what it returns can be pickled."""
+    """Work with a name; `work` and its result must be picklable."""
 
     name: str
     work: Callable[[], Any]
@@ -41,10 +41,10 @@ class Done:
 def run_jobs(
     jobs: Sequence[Job], at_once: int, timeout_seconds: float | None, said: Callable[[str, int], str]
 ) -> Iterator[Done]:
-    """Yields what came of each job, in their order.
+    """Yields the outcome of each job, in their order.
 
     timeout_seconds  limit of each job; None: no limit
-    said             the progress line, from the name of the job that is waited for, and how many come after it
+    said             makes the progress line from the name of the job that is waited for and the number of jobs after it
     """
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     waiting, running, done = list(enumerate(jobs))[::-1], dict[Connection, _Running](), dict[int, Done]()
@@ -65,7 +65,7 @@ def run_jobs(
 
 
 def isolated(work: Callable[[], Any], timeout_seconds: float | None) -> Any:
-    """What `work` returns in a process of its own; None where that dies or takes too long. What it prints is dropped.
+    """What `work` returns when run in a separate process; None where the process dies or takes too long. Its output is dropped.
 
     raises what `work` raises
     """
@@ -76,7 +76,7 @@ def isolated(work: Callable[[], Any], timeout_seconds: float | None) -> Any:
 
 
 def _quietly(work: Callable[[], Any]) -> Any:
-    # Ctrl-C is for the process that waits: it ends this one.
+    # Ctrl-C interrupts the waiting process, which ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")
     try:
@@ -87,7 +87,7 @@ def _quietly(work: Callable[[], Any]) -> Any:
 
 @dataclass(frozen=True)
 class _Running:
-    """A process, and where its result comes from. `deadline` is on the clock of `time.monotonic`."""
+    """A process, and the connection that its result comes from. `deadline` is on the clock of `time.monotonic`."""
 
     number: int
     job: Job
@@ -100,7 +100,7 @@ class _Running:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def outcome(self, timeout_seconds: float | None) -> Done:
-        """The result that was sent; else why there is none."""
+        """The result that was sent, or the reason why there is none."""
         try:
             if self.connection.poll():
                 return Done(self.job.name, self.connection.recv())
@@ -133,13 +133,13 @@ def _start(context: Any, number: int, job: Job, timeout_seconds: float | None) -
 
 
 def _work(connection: Connection, job: Job) -> None:
-    """In the process: sends what the job returns."""
+    """Runs in the new process: sends what the job returns."""
     connection.send(job.work())
     connection.close()
 
 
 def _ended(running: Sequence[_Running]) -> list[_Running]:
-    """Waits until some have sent a result, died, or are late; returns these."""
+    """Waits until some processes have sent a result, died, or passed their deadline; returns those."""
     deadlines = [each.deadline for each in running if each.deadline is not None]
     left = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
     ready = wait([each.connection for each in running], left)

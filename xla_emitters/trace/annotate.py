@@ -3,8 +3,8 @@
     mul.rn.bf16 	%rs5, %rs3, %rs3;                       // %square = bf16[6,512,4096] multiply(%param, %param)
     mul.rn.bf16 	%rs6, %rs3, %rs5;                       // %cube = bf16[6,512,4096] multiply(%square, %param)
 
-Beside the code of a program is the line of StableHLO on which the instruction starts, as the file has it. Several instructions on one
-line are separated by ` | `; of more than MOST_WHOLE only the results are printed. The text before the `//` is what it is without.
+For a program, each line shows the line of StableHLO on which the instruction starts, as it is in the file. Several instructions on one
+line are separated by ` | `; of more than MOST_WHOLE only the results are printed. The text before the `//` is unchanged.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _NOT_SHOWN = re.compile(r", (?:metadata|backend_config|frontend_attributes|shard
 def annotated(steps: Sequence[Step], definitions: Mapping[str, str]) -> str:
     """The text of one stage of all kernels of a program, each line with its HLO.
 
-    steps        the stage in each kernel's trace, recorded with `sources`; they hold the same text, and each the sources of its own kernel
-    definitions  an instruction's name -> what is printed of it; of one that is not there its name
+    steps        this stage's step of each kernel's trace, recorded with `sources`; all have the same text, each its own kernel's sources
+    definitions  instruction name -> the printed text; a name without an entry is printed itself
     """
     text = (steps[0].ir or "").split("\n")
     rows: list[dict[str, None]] = [{} for _ in text]
@@ -38,19 +38,19 @@ def annotated(steps: Sequence[Step], definitions: Mapping[str, str]) -> str:
 
 
 def hlo_definitions(hlo: str) -> dict[str, str]:
-    """HLO text: name -> the instruction without what it is not computed from."""
+    """HLO text: name -> the instruction, without attributes that do not affect its value."""
     found = (_DEFINITION.match(line) for line in hlo.split("\n"))
     return {each[1].removeprefix("%"): f"{each[1]} = {_shortened(each[2])}" for each in found if each}
 
 
 def stablehlo_definitions(text: str, lines: Mapping[str, int]) -> dict[str, str]:
-    """The text of a program: name -> the line, from 1, on which the instruction starts, without its location."""
+    """Text of a program: name -> its line of StableHLO, without its location. `lines` are counted from 1."""
     found = text.split("\n")
     return {name: _MLIR_LOCATION.sub("", found[line - 1].strip()) for name, line in lines.items() if line <= len(found)}
 
 
 def _shortened(instruction: str) -> str:
-    """Without what the value does not depend on, and without layouts that are row major."""
+    """The instruction without attributes that do not affect its value and without row-major layouts."""
     return _LAYOUT.sub(lambda found: "]" if _is_row_major(found[1]) else found[0], _NOT_SHOWN.sub("", instruction))
 
 

@@ -18,7 +18,7 @@ from xla_emitters.trace.records import Trace
 
 
 def explained(trace: Trace) -> str:
-    """The decisions and remarks of one kernel's compilation, a line each."""
+    """The decisions and remarks of one kernel's compilation, one per line."""
     rows = [(decision.topic, decision.text) for decision in trace.decisions]
     rows += [("declined" if remark.text.startswith("skipped ") else "remark", str(remark)) for remark in trace.remarks]
     width = max((len(topic) for topic, _ in rows), default=0)
@@ -26,7 +26,7 @@ def explained(trace: Trace) -> str:
 
 
 def explained_json(trace: Trace) -> dict[str, Any]:
-    """The same as plain data: for each topic its decisions' data, in order; and `declined`, the remarks."""
+    """The same as plain data: topic -> data of its decisions, in order; and `declined`, the remarks."""
     found: dict[str, list[dict[str, Any]]] = {}
     for decision in trace.decisions:
         found.setdefault(decision.topic, []).append({"text": decision.text, **decision.data})

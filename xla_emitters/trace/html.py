@@ -1,11 +1,11 @@
-"""A trace as HTML: the HLO on the left, a stage on the right, and where each line comes from.
+"""A trace as HTML: the HLO on the left, a stage on the right, and the instructions that each line comes from.
 
     +-- HLO ---------------------+-- xla_gpu | inlined | [scf] | flat ... ----------------+
     |  mul_0 = multiply(p0, p0)  |  %5 = arith.mulf %4, %4 : bf16      <- lit when the    |
     |  ...                       |  ...                                   mouse is on it  |
     +----------------------------+--------------------------------------------------------+
 
-One fragment without scripts: stages are chosen by radio buttons, and what belongs together is lit by CSS (`:has`), so that it works in
+One fragment without scripts: radio buttons choose the stage, and CSS (`:has`) highlights related lines, so that it works in
 Jupyter, marimo and a plain page alike, in light and dark.
 """
 
@@ -29,7 +29,7 @@ _LIGHT = """--xe-fg:#1f2328; --xe-bg:#fff; --xe-soft:#f6f8fa; --xe-line:#d0d7de;
   --xe-var:#6639ba; --xe-num:#953800; --xe-str:#0a3069; --xe-kw:#cf222e; --xe-note:#59636e;"""
 _DARK = """--xe-fg:#e6edf3; --xe-bg:#0d1117; --xe-soft:#161b22; --xe-line:#30363d; --xe-lit:#4d3c00; --xe-op:#79c0ff; --xe-type:#7ee787;
   --xe-var:#d2a8ff; --xe-num:#ffa657; --xe-str:#a5d6ff; --xe-kw:#ff7b72; --xe-note:#9198a1;"""
-# The reader's own setting first; then that of the page around: marimo, Jupyter, Material.
+# The reader's own setting takes precedence over the theme of the surrounding page: marimo, Jupyter, Material.
 _PALETTES = f"""
 .xe {{ {_LIGHT} }}
 @media (prefers-color-scheme: dark) {{ .xe {{ {_DARK} }} }}
@@ -63,7 +63,7 @@ _STYLE = (
 
 
 class Listed(Protocol):
-    """What is shown of a step: the text of a stage, and for each of its lines the HLO instructions that it comes from."""
+    """What is shown of a step: its text, and for each line the HLO instructions that it comes from."""
 
     @property
     def stage(self) -> str | None: ...
@@ -74,7 +74,7 @@ class Listed(Protocol):
 
 
 class Listings(Protocol):
-    """What is shown of a trace: its steps in order. `records.py` has both as they are recorded; it imports this file, not the reverse."""
+    """What is shown of a trace: its steps in order. `records.py` implements both; it imports this file, not the reverse."""
 
     @property
     def name(self) -> str: ...
@@ -83,7 +83,7 @@ class Listings(Protocol):
 
 @dataclass(frozen=True)
 class Html:
-    """A fragment that notebooks show."""
+    """A fragment that notebooks display."""
 
     text: str
 
@@ -92,7 +92,7 @@ class Html:
 
 
 def diff_html(before: str, after: str, *, names: tuple[str, str] = ("before", "after"), context: int = 2) -> Html:
-    """Two texts of IR as one, the lines that went and came marked; `context` lines are kept around them."""
+    """Two texts of IR as one, with removed and added lines marked; `context` lines are kept around them."""
     lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), *names, lineterm="", n=context))
     shown = [f'<span class="xe-l {_DIFF_CLASSES.get(line[:1], "")}">{escape(line) or " "}</span>' for line in lines[2:]]
     body = f"<pre>{''.join(shown)}</pre>" if shown else '<div class="xe-bar">no difference</div>'
@@ -101,7 +101,7 @@ def diff_html(before: str, after: str, *, names: tuple[str, str] = ("before", "a
 
 
 def trace_html(trace: Listings) -> str:
-    """A fragment with every recorded stage; "" lines for a trace without IR are a sentence that says so."""
+    """A fragment with every recorded stage; for a trace without IR, a sentence that says so."""
     stages = [step for step in trace if step.stage and step.stage != "hlo" and step.ir is not None]
     source = next((step for step in trace if step.stage == "hlo" and step.ir is not None), None)
     if not stages:
@@ -144,7 +144,7 @@ def highlighted_lines(step: Listed) -> list[str]:
 
 
 def _numbers(steps: list[Listed]) -> dict[str, int]:
-    """A number for each HLO instruction that some line comes from."""
+    """A number for each HLO instruction that at least one line comes from."""
     names = dict.fromkeys(name for step in steps for names in step.sources for name in names)
     return {name: number for number, name in enumerate(names)}
 

@@ -1,6 +1,6 @@
 """Colours for HLO and MLIR text, as Pygments lexers: `pygmentize -l hlo gelu.hlo`, ```` ```mlir ```` in the documentation.
 
-They colour what they know and never fail: text that is no HLO comes out plain.
+Text that is no HLO or MLIR is shown without colours; the lexers never fail.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pygments.lexer import (
 from pygments.lexers import get_lexer_by_name  # pyright: ignore[reportUnknownVariableType]  (its options are untyped)
 from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Text, Whitespace
 
-# What is neither HLO nor MLIR, by stage or kind of text: a name of Pygments.
+# Kind of text, or stage, that is neither HLO nor MLIR -> the name of its Pygments lexer.
 _PYGMENTS = {"llvm": "llvm", "ptx": "ptx", "sass": "ptx", "diff": "diff", "json": "json"}
 
 
 def lexer_for(kind: str) -> Lexer:
-    """For the text of a stage ("hlo", "flat", "ptx" ...), a "diff" or "json"; it neither adds nor drops a character."""
+    """The lexer for the text of a stage ("hlo", "flat", "ptx" ...), a "diff" or "json"; it neither adds nor drops a character."""
     options = {"stripnl": False, "ensurenl": False}
     if kind in _PYGMENTS:
         return get_lexer_by_name(_PYGMENTS[kind], **options)

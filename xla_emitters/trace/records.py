@@ -6,8 +6,8 @@
       Step("xla-loop-invariant-code-motion", stage="flat", ...)
       Remark("xla-vectorize-loads-stores", "skipped scf.for: step is not 1", "tanh_0 (gelu.hlo:19:3)")
 
-A step whose IR was not recorded (the fast path) has `ir=None`; times and op counts are there whenever they were asked for.
-`Trace.to_json` is documented in docs/trace.md; its "schema" goes up when a reader of the old one would go wrong.
+A step whose IR was not recorded (the fast path) has `ir=None`; times and op counts are recorded if they were asked for.
+`Trace.to_json` is documented in docs/trace.md; its "schema" number is raised when a reader of the old format would misread the new one.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SCHEMA = 1
 class Remark:
     """Something a pass declined, and why (`skipped ...`), or did and a user should know; or a warning, which is always printed.
 
-    place  the HLO instruction or source position that it is about
-    help   of a warning: what to do; "": it is none
+    place  the HLO instruction or source position that the remark is about
+    help   for a warning: what to do; "" for a remark that is no warning
     """
 
     pass_name: str
@@ -42,11 +42,11 @@ class Remark:
 
 @dataclass(frozen=True)
 class Decision:
-    """Something that was chosen, and why.
+    """A choice that was made, and why.
 
     topic   "emitter", "launch", "partition", "access" ...
     text    one line for a person
-    data    the same for a program: names, numbers, lists
+    data    the same in machine-readable form: names, numbers, lists
     """
 
     topic: str
@@ -59,15 +59,15 @@ class Step:
     """The module after one pass (or after emission, or a tool).
 
     name       the pass, as on the command line
-    stage      the stage whose boundary this step is, or None
+    stage      the stage that ends with this step, or None
     ir         its text, or None when not recorded
     seconds    time the pass took
     op_counts  op name -> how many; {} when not recorded
     remarks    what the pass declined
     decisions  what it chose
-    sources    for each line of `ir` the HLO instructions that it comes from; () when not recorded
-    origins    for each line of PTX the line, from 1, of the stage `llvm-dialect` that it was made of, and for each of SASS that of PTX;
-               0 for a line without one, () when not recorded
+    sources    for each line of `ir`, the HLO instructions that it comes from; () when not recorded
+    origins    for each line of PTX, the line of the stage `llvm-dialect` that it comes from; for each line of SASS, the line of PTX.
+               Lines count from 1; 0 for a line without an origin; () when not recorded
     """
 
     name: str
@@ -113,8 +113,8 @@ class Line:
     number   from 1
     text     the line
     sources  the HLO instructions that it comes from
-    op       of PTX and SASS, the line of the stage `llvm-dialect` that it was made of, from 1; 0: none
-    ptx      of SASS, the line of PTX, likewise
+    op       for PTX and SASS, the line of the stage `llvm-dialect` that it comes from, counted from 1; 0: none
+    ptx      for SASS, the line of PTX, likewise
     """
 
     number: int
@@ -141,9 +141,9 @@ class Trace:
         return len(self.steps)
 
     def __getitem__(self, point: str | int) -> Step:
-        """The step that is the boundary of a stage, or the last run of the pass of that name, or the step of that number.
+        """The step at the end of a stage, else the last run of the pass of that name, or the step of that number.
 
-        raises KeyError naming the stages that there are.
+        raises KeyError naming the stages that exist.
         """
         if isinstance(point, int):
             if not 0 <= point < len(self.steps):
@@ -167,7 +167,7 @@ class Trace:
         return tuple(decision for step in self.steps for decision in step.decisions)
 
     def changed(self) -> tuple[bool, ...]:
-        """For each step whether its IR is another than the last recorded one before it; the first is."""
+        """For each step, whether its IR differs from the last recorded IR before it; True for the first."""
         answers, before = list[bool](), None
         for step in self.steps:
             answers.append(step.ir is not None and step.ir != before)
@@ -175,7 +175,7 @@ class Trace:
         return tuple(answers)
 
     def lines(self, stage: str) -> tuple[Line, ...]:
-        """Where each line of a stage is from, down to SASS where the program was compiled with `line_info`.
+        """Where each line of a stage comes from, down to SASS if the program was compiled with `line_info`.
 
         raises KeyError for a stage that was not recorded with its IR
         """
@@ -214,7 +214,7 @@ class Trace:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Trace:
-        """The inverse of `to_json`. raises ValueError for another schema."""
+        """The inverse of `to_json`. raises ValueError for another schema number."""
         if data.get("schema") != SCHEMA:
             raise ValueError(f"a trace of schema {data.get('schema')}; this is a reader of schema {SCHEMA}")
         return Trace(data["name"], [Step.from_json(step) for step in data["steps"]])

@@ -45,7 +45,7 @@ def write_tree(trace: Trace, directory: Path, suffix: str = "mlir") -> None:
 
 
 def stage_table(trace: Trace, *, every_pass: bool = False) -> str:
-    """One row per stage (or per pass): name, ops, milliseconds; a stage's time is that of all passes since the one before."""
+    """One row per stage (or per pass): name, ops, milliseconds; a stage's time is the sum over all passes since the previous stage."""
     rows: list[tuple[str, str, float]] = []
     seconds = 0.0
     for step in trace:

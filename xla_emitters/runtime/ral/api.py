@@ -1,19 +1,19 @@
-"""Functions of the runtime behind one interface of C: a name, and pointers to the arguments.
+"""Runtime functions behind one C interface: a name, and pointers to the arguments.
 
     @ral_api("ral_gemm")              registers it as "ral_gemm___gpu___pvoid_pvoid_m2df32_m2df32_m2df32_i1_i1_i1___void"
     def gemm(ctx: Call, stream: None, a: Matrix, b: Matrix, out: Matrix, ta: bool, tb: bool, is_constant: bool) -> None: ...
 
     Matrix = Annotated[Array, MemRef("f32", 2)]
 
-    void ral_api_call(void *context, const char *name, void **args)          serves all of them (`serve`)
+    void ral_api_call(void *context, const char *name, void **args)          calls any of them (`serve`)
 
-A name says all types (`dialects/disc_ral`), so that arguments can be taken from memory and results written there: `Erased` does it for a
-function of any name. Of a buffer there are 3 + 2 rank pointers: to where it was allocated, where its elements are, an offset, sizes,
-strides; it is row-major, its offset 0. In annotations a context, a stream (None) and a text are pointers, `bool` is an i1, `int` an i64,
-`float` an f64; other types are said, `Annotated[int, "i32"]`. Functions of many types are found by name, in `functions`; a registered one
-comes first.
+A name contains all types (`dialects/disc_ral`), so that arguments can be read from memory and results written to it: `Erased` does this for
+a function of any name. A buffer has 3 + 2 rank pointers: to the allocation, to its elements, to an offset, sizes, strides; it is row-major
+with offset 0. In annotations a context, a stream (None) and a text are pointers, `bool` is an i1, `int` an i64, `float` an f64; other types
+are written out, `Annotated[int, "i32"]`. Functions that exist for many types are found by name, in `functions`; registered ones take
+precedence.
 
-An error does not leave a function: it is kept, the call's status is set, and the program returns.
+An exception does not leave a function: it is recorded, the call's status is set, and the program returns.
 Source: seed document, "RewriteRalApiPass" (TAO_RAL_API); docs/reference/4 4.2, 4.3.
 """
 
@@ -36,16 +36,16 @@ from xla_emitters.runtime.ral.functions import Function, element_name
 
 STAGE = "ral"
 BASE = 64
-"""Where the view of the memory begins: NumPy takes no buffer at 0."""
+"""First address of the view of the memory: NumPy takes no buffer at 0."""
 HEAD = 3
-"""Parts of a buffer before its sizes."""
+"""Pointers of a buffer before its sizes: allocation, elements, offset."""
 _STATUS = 2 * 8
-"""Bytes before the status in a context."""
+"""Offset of the status in a context, in bytes."""
 
 
 @dataclass(frozen=True)
 class MemRef:
-    """What an annotation says of a buffer: HLO's name of its elements ("f32", "s32", "pred"), and its rank."""
+    """The annotation of a buffer: HLO's name of its element type ("f32", "s32", "pred"), and its rank."""
 
     element: str
     rank: int
@@ -74,7 +74,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def type_code_of(annotation: Any) -> str:
-    """A type as a part of a name. raises UsageError for one that the runtime does not know"""
+    """The code of a type in a function name. raises UsageError for a type that the runtime does not know"""
     if get_origin(annotation) is Annotated:
         for said in get_args(annotation)[1:]:
             if isinstance(said, str | MemRef):
@@ -89,7 +89,7 @@ def type_code_of(annotation: Any) -> str:
 
 
 def name_of(prefix: str, device: str, function: Callable[..., Any]) -> RalName:
-    """The full name of a function with this prefix, from its annotations. raises UsageError as `type_code_of`"""
+    """The full name of a function with this prefix, from its annotations. raises UsageError like `type_code_of`"""
     hints = get_type_hints(function, include_extras=True)
     returned = hints.pop("return", type(None))
     outs = get_args(returned) if get_origin(returned) is tuple else (returned,)
@@ -100,7 +100,7 @@ def name_of(prefix: str, device: str, function: Callable[..., Any]) -> RalName:
 class Registry:
     """Functions by full name.
 
-    default_device  of names in the seed's spelling, which say none
+    default_device  device of names in the seed's spelling, which do not name one
     """
 
     def __init__(self, default_device: str = "gpu") -> None:
@@ -108,7 +108,7 @@ class Registry:
         self._functions = dict[str, Function]()
 
     def __call__(self, prefix: str, device: str | None = None) -> Callable[[F], F]:
-        """A decorator that registers a function under `prefix` and the types of its annotations. raises UsageError as `name_of`"""
+        """A decorator that registers a function under `prefix` and the types of its annotations. raises UsageError like `name_of`"""
 
         def register(function: F) -> F:
             self._functions[str(name_of(prefix, device or self._default_device, function))] = function
@@ -120,12 +120,12 @@ class Registry:
         return self._functions.get(str(name))
 
     def parse(self, text: str) -> RalName:
-        """A full name, or one in the seed's spelling. raises UsageError for what is none"""
+        """Parses a full name, or one in the seed's spelling. raises UsageError for anything else"""
         return RalName.parse(text, self._default_device)
 
 
 ral_api = Registry()
-"""The functions that every program finds."""
+"""The functions that every program can call."""
 
 
 # ------------------------------------------------------------------------------------------------------------- arguments
@@ -133,7 +133,7 @@ ral_api = Registry()
 
 @cache
 def memory() -> Any:
-    """All memory of the process from BASE on, as a buffer."""
+    """All memory of the process from address BASE on, as a buffer."""
     return (ctypes.c_char * (1 << 62)).from_address(BASE)
 
 
@@ -149,19 +149,19 @@ POINTERS = ("pvoid", "ppvoid")
 
 
 class Buffers(Protocol):
-    """What a call knows of buffers that its functions made: an address that frees one stands for its array."""
+    """The buffers of a call, by handle: the address that the program frees a buffer by identifies its array."""
 
     def named(self, allocated: int) -> Array | None: ...
 
     def name(self, array: Array) -> int:
-        """What stands for a buffer; 0 where nobody has to free it."""
+        """The handle of a buffer; 0 for a buffer that is never freed."""
         ...
 
 
 class Erased:
-    """A function by the types that its name says.
+    """A function with the types that its name contains.
 
-    function  takes and returns Python's values: arrays, numbers, texts
+    function  takes and returns Python values: arrays, numbers, texts
     context   whether it takes the context
     """
 
@@ -176,13 +176,13 @@ class Erased:
         self._results = sum(map(_slots, name.ins))
 
     def values(self, buffers: Buffers, arguments: int) -> list[Any]:
-        """The arguments behind the context, from the memory that `arguments` points to."""
+        """The arguments after the context, read from the memory that `arguments` points to."""
         pointers = self._pointers.unpack_from(memory(), arguments - BASE)
         at, values, seen = 1, list[Any](), dict[Any, Array]()
         for count, read in self._readers:
             value = read(buffers, pointers, at)
             if isinstance(value, np.ndarray):
-                # One buffer is one array, as in a host program in Python.
+                # The same buffer gives the same array object, as in a host program in Python.
                 (aligned,) = _WORD.unpack_from(memory(), pointers[at + 1] - BASE)
                 array = cast(Array, value)
                 value = seen.setdefault((aligned, array.shape, array.dtype), array)
@@ -191,7 +191,7 @@ class Erased:
         return values
 
     def __call__(self, context: Call, buffers: Buffers, arguments: int, values: Sequence[Any]) -> None:
-        """Calls the function, and writes its results. raises what it raises"""
+        """Calls the function, and writes its results to memory. raises like the function"""
         returned = self._function(context, *values) if self._takes_context else self._function(*values)
         if not self._ranks:
             return
@@ -211,7 +211,7 @@ class Erased:
 
 
 def _rank(code: str) -> int | None:
-    """The rank of a buffer; None for another type."""
+    """The rank of a buffer type; None for another type."""
     return int(code[1 : code.index("d")]) if code[0] == "m" else None
 
 
@@ -221,11 +221,11 @@ def _slots(code: str) -> int:
 
 
 Reader = Callable[[Buffers, Sequence[int], int], Any]
-"""(buffers, pointers to slots, number of the first) -> the value"""
+"""(buffers, pointers to slots, index of the first) -> the value"""
 
 
 def _reader(code: str) -> tuple[int, Reader]:
-    """How many slots an argument of that type has, and what reads it. raises UsageError for a type that is none of the runtime's"""
+    """How many slots an argument of that type has, and the function that reads it. raises UsageError for a type that the runtime lacks"""
     if (rank := _rank(code)) is not None:
         return _slots(code), _array_reader(rank, dtype(element_name(code)).numpy)
     if code in POINTERS:
@@ -238,7 +238,7 @@ def _reader(code: str) -> tuple[int, Reader]:
 
 
 def _text(_: Buffers, pointers: Sequence[int], at: int) -> Any:
-    """A text, or the numbers that it lists; None for a stream."""
+    """A text, or a tuple if it lists numbers; None for a stream."""
     (address,) = _WORD.unpack_from(memory(), pointers[at] - BASE)
     if not address:
         return None
@@ -265,7 +265,7 @@ def _array_reader(rank: int, held: np.dtype[Any]) -> Reader:
 
 
 class Served(Protocol):
-    """A running program: it finds functions by name, and keeps the first error."""
+    """A running program: finds functions by name, and records the first error."""
 
     def serve(self, name: bytes, arguments: int) -> None: ...
 
@@ -273,18 +273,18 @@ class Served(Protocol):
 
 
 RUNNING = dict[int, Served]()
-"""Address of a context -> the call that it belongs to, while it runs."""
+"""Address of a context -> the call that it belongs to, while the call runs."""
 
 
 @cache
 def serve() -> Any:
-    """`ral_api_call` as a function of C. A function that fails sets the status of the context."""
+    """`ral_api_call` as a C function. If a function fails, the status of the context is set."""
 
     def call(context: int, name: bytes, arguments: int) -> None:
         running = RUNNING[context]
         try:
             running.serve(name, arguments)
-        except BaseException as error:  # what leaves a callback of C is lost
+        except BaseException as error:  # an exception cannot leave a C callback
             running.fail(error)
             _WORD.pack_into(memory(), context + _STATUS - BASE, 1)
 

@@ -1,11 +1,11 @@
-"""Every op of `lmhlo` by NumPy: the value of its `hlo` op, written into its buffers.
+"""Executes every op of `lmhlo` by NumPy: writes the value of its `hlo` op into its buffers.
 
     function_of(lmhlo.dot %x, %y -> %o)      f(x, y, o): o[...] = dot(x, y), at the sizes that x, y and o have
 
-An op is carried out at the sizes of its buffers. Where its value depends on them and they are new, the op is made anew with those sizes in
-its types and its shape rule is checked: 1 against n is no broadcast, and a product of sizes that differ has no value. Then, and where
-NumPy refuses, the run ends with a DataError that names the op. Ops of elements compare shapes at each call, which is cheaper than making
-an op; ops that take sizes as values, transposes, concatenations, and reductions that NumPy folds check what they are given themselves.
+An op is executed at the sizes of its buffers. If its value depends on sizes, the op is rebuilt whenever they change, with these sizes in
+its types, and its shape rule is checked: a broadcast of 1 against n is refused, and so is a product with unequal sizes. If the rule or
+NumPy fails, the run ends with a DataError that names the op. Elementwise ops compare shapes at each call, which is cheaper than rebuilding
+an op; ops that take sizes as values, transposes, concatenations, and reductions that NumPy folds check their operands themselves.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from xla_emitters.runtime.ral.gemm import Contraction
 
 
 def value_of(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
-    """The value of an op of a program: of products and convolutions what `library` computes, of others what the class says.
+    """The value of an op of a program: of products and convolutions by `library`, of others by the op's class.
 
-    The reference adds the products one after the other, which is what a kernel's bounds need and far slower.
+    Not the reference's products: they add one after the other, which the error bounds of kernels need but which is far slower.
     """
     match op:
         case DotOp() | ConvolutionOp():
@@ -47,7 +47,7 @@ def value_of(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
 
 
 def _evaluator(op: HloOp, call: Call) -> Callable[[Sequence[Any]], Any]:
-    """Operands -> the value as `value_of`: what does not depend on the operands is done once."""
+    """A function from operands to the value, like `value_of`; work that does not depend on the operands is done once."""
     if isinstance(op, DotOp | ConvolutionOp) or is_evaluated_by_library(op):
         return library_evaluator(op, call)
     if not isinstance(op, DynamicConvOp):
@@ -68,14 +68,14 @@ def _evaluator(op: HloOp, call: Call) -> Callable[[Sequence[Any]], Any]:
 BufferFunction: TypeAlias = Callable[..., None]
 """(inputs ..., outputs ...)"""
 Evaluator: TypeAlias = Callable[[Sequence[Any]], Any]
-"""The value of an op from its operands'."""
+"""Operands' values -> the op's value."""
 
 
 def function_of(op: BufferOp, call: Call, kernels: Kernels | None = None) -> BufferFunction:
-    """What carries out an op on buffers.
+    """The function that executes an op on buffers.
 
-    call     the values of computations that the op applies
-    kernels  what multiplies f32 and f64 by machine code; None: nothing does
+    call     evaluates the computations that the op applies
+    kernels  multiplies f32 and f64 by machine code; None: not used
     """
     if kernels is not None and isinstance(dot := op.as_hlo(), DotOp) and dot.algorithm is None:
         pairing, types = dot.pairing, {element_of(value).name for value in (*dot.operands, dot.result)}
@@ -112,11 +112,11 @@ INTEGER_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "or": np.bitwise_or,
     "subtract": np.subtract,
 }
-"""Opcode -> what computes it on integers of 32 and 64 bits, which wrap around in NumPy too."""
+"""Opcode -> the function that computes it on 32- and 64-bit integers, which wrap around in NumPy too."""
 
 
 def _of_integers(made: HloOp) -> BufferFunction | None:
-    """An op on single integers, as a program has many to compute sizes; None for another op."""
+    """An op on scalar integers, of which programs have many to compute sizes; None for another op."""
     values = (*made.operands, made.result) if len(made.results) == 1 else ()
     if not values or not all(is_array(value.type) and not as_array(value.type).get_num_dims() for value in values):
         return None
@@ -143,7 +143,7 @@ def _of_integers(made: HloOp) -> BufferFunction | None:
 
 
 def _needs_no_sizes(made: HloOp) -> bool:
-    """Whether an op has its value, and refuses operands that do not fit, whatever sizes its types leave open."""
+    """Whether an op can compute its value, and refuse operands that do not fit, without the sizes that its types leave open."""
     match made:
         case SizeOp() | TransposeOp() | ConcatenateOp():
             return True
@@ -155,7 +155,7 @@ def _needs_no_sizes(made: HloOp) -> bool:
 
 
 def _writing(made: HloOp, count: int, call: Call) -> BufferFunction:
-    """The op as its types are."""
+    """The op with its own types."""
     broadcast = made if isinstance(made, DynamicBroadcastInDimOp) else None
     evaluate = broadcast.view if broadcast else _evaluator(made, call)
 
@@ -170,7 +170,7 @@ def _writing(made: HloOp, count: int, call: Call) -> BufferFunction:
 
 
 def _elementwise(made: HloOp, count: int, call: Call) -> BufferFunction:
-    """All operands have the result's shape, but for scalars. One NumPy function writes into the buffer, without an array between."""
+    """All operands have the result's shape, or are scalars. One NumPy function writes into the buffer, without a temporary array."""
     function = made.ufunc() if isinstance(made, ElementwiseOp) else None
     scalars = [not cast(Any, operand.type).get_num_dims() for operand in made.operands]
     arrays = [number for number in range(count) if not scalars[number]]
@@ -190,7 +190,7 @@ def _elementwise(made: HloOp, count: int, call: Call) -> BufferFunction:
 
 
 def _updating(made: DynamicUpdateSliceOp) -> BufferFunction:
-    """The array, if it is not the result's buffer already, and the update in its window."""
+    """Copies the array, unless it is the result's buffer already, and writes the update into its window."""
 
     def run(array: Array, update: Array, *rest: Array) -> None:
         out = rest[-1]
@@ -206,12 +206,12 @@ def _updating(made: DynamicUpdateSliceOp) -> BufferFunction:
 
 
 def _is_same(array: Array, out: Array) -> bool:
-    """Whether two arrays of one shape are one buffer."""
+    """Whether two arrays of one shape are the same buffer."""
     return out is array or out.ctypes.data == array.ctypes.data
 
 
 def _scattering(op: BufferOp, call: Call) -> BufferFunction:
-    """The arrays, if they are not in the results' buffers already, with the updates."""
+    """Copies the arrays, unless they are the results' buffers already, and applies the updates."""
     count, at_sizes = len(op.inputs), _sizes_cache(op, call)
 
     def run(*buffers: Array) -> None:
@@ -230,7 +230,7 @@ def _scattering(op: BufferOp, call: Call) -> BufferFunction:
 
 
 def _sized(op: BufferOp, call: Call) -> BufferFunction:
-    """The op with the sizes of its buffers in its types; made again when they change."""
+    """The op with the sizes of its buffers in its types; rebuilt when they change."""
     count, at_sizes = len(op.inputs), _sizes_cache(op, call)
 
     def run(*buffers: Array) -> None:
@@ -241,7 +241,7 @@ def _sized(op: BufferOp, call: Call) -> BufferFunction:
 
 
 def _sizes_cache(op: BufferOp, call: Call) -> Callable[[Sequence[Array]], tuple[HloOp, Evaluator]]:
-    """What makes the op at the sizes of its buffers, and what computes it, again when they change. Several threads may call it."""
+    """A function that returns the op for the sizes of its buffers, and its evaluator; both are rebuilt when sizes change. Thread-safe."""
     held: tuple[list[tuple[int, ...]], HloOp, Evaluator] | None = None
 
     def at_sizes(buffers: Sequence[Array]) -> tuple[HloOp, Evaluator]:
@@ -256,7 +256,7 @@ def _sizes_cache(op: BufferOp, call: Call) -> Callable[[Sequence[Array]], tuple[
 
 
 def _at(op: BufferOp, sizes: Sequence[tuple[int, ...]]) -> HloOp:
-    """The op at these sizes. raises DataError where its rule does not hold."""
+    """The op at these sizes. raises DataError if its shape rule does not hold."""
     types = [
         array_type(tensor_of(value.type).element_type, shape) for value, shape in zip(op.operands, sizes, strict=True)
     ]

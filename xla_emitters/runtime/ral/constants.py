@@ -1,11 +1,11 @@
-"""The constants of a program: by name, read from a file when they are first asked for, and kept.
+"""The constants of a program, by name: read from a file when they are first needed, and cached.
 
-    constants = Constants(Path("layer.npz"))            or of bytes by name, which are in memory already
+    constants = Constants(Path("layer.npz"))            or a dictionary of bytes by name
     constants.get("40F7E71261729523BBE798C4347EEA1B_i32_2", np.dtype("i4"))     ->     array([0, 1], dtype=int32), read-only
 
 A name is the MD5 of the hexadecimal text of the bytes, a type code, and sizes (`disc-convert-const-to-ral`). The file is an .npz archive of
-bytes; one element of bytes stands for all where they are equal. Nothing is unpickled. A key that is missing, data of another length, and a
-digest that does not fit are errors that name the constant.
+bytes; a constant with equal elements is stored as one element. Nothing is unpickled. A missing key, data of another length, and a wrong
+digest are errors that name the constant.
 Source: docs/reference/4 4.4.
 """
 
@@ -29,7 +29,7 @@ STAGE = "ral"
 class Constants:
     """The constants of one program.
 
-    source  the file, or the bytes of each by name
+    source  the file, or the bytes of each constant by name
     """
 
     def __init__(self, source: Path | Mapping[str, bytes]) -> None:
@@ -37,7 +37,7 @@ class Constants:
         self._arrays = dict[tuple[str, str], Array]()
 
     def get(self, name: str, dtype: np.dtype[Any]) -> Array:
-        """The constant of that name, with elements of that type. raises DataError naming it."""
+        """The constant of that name, with elements of type `dtype`. raises DataError naming it."""
         if (name, dtype.name) not in self._arrays:
             self._arrays[name, dtype.name] = self._read(name, dtype)
         return self._arrays[name, dtype.name]

@@ -1,14 +1,14 @@
-"""What a loaded program keeps, and what one call of it keeps.
+"""The state of a loaded program, and the state of one call of it.
 
     context = Context()                      lifetime of the program: counters, the first error
     call = Call(context, [x])                lifetime of one call: inputs, outputs, buffers
-    y = call.alloc((2, 3), float32)          a buffer of one reference
-    v = call.inc_ref(y, (6,))                a second name of it: two references
+    y = call.alloc((2, 3), float32)          a buffer with one reference
+    v = call.inc_ref(y, (6,))                a second view of it: two references
     call.dealloc(v)                          one reference
     call.send_output(0, y)
 
-A buffer is a NumPy array. Arguments and constants are not counted: they are never freed. A call that ends has no buffer left except
-its outputs; one that fails drops all, so that the context can be used again.
+A buffer is a NumPy array. Arguments and constants are not counted: they are never freed. After a call, only its outputs are left of its
+buffers; a call that fails drops all of them, so that the context can be used again.
 Source: docs/reference/4 4.1; BladeDISC's runtime abstraction layer (https://github.com/alibaba/BladeDISC).
 """
 
@@ -36,12 +36,12 @@ STAGE = "run"
 
 @dataclass(frozen=True)
 class Counters:
-    """What was done since the program was loaded.
+    """Counts since the program was loaded.
 
-    runs         calls that ended well
-    allocations  buffers that they made
-    peak_bytes   the most that the buffers of one call took at once
-    live         buffers that are there now, of calls that go on
+    runs         calls that succeeded
+    allocations  buffers that they allocated
+    peak_bytes   largest total size of the buffers of one call at a time
+    live         buffers that exist now, in calls that are running
     """
 
     runs: int = 0
@@ -55,7 +55,7 @@ Accesses: TypeAlias = tuple[Sequence[int], Sequence[int]]
 
 
 class Matrices(NamedTuple):
-    """Sizes of a batch of products of matrices, and how many elements are from one index of a factor to the next."""
+    """Sizes of a batch of matrix products, and the strides of the factors in elements."""
 
     batches: int
     rows: int
@@ -73,11 +73,11 @@ class ConvolutionWork(NamedTuple):
     """A convolution as machine code takes it (`lowering/host_convolutions`).
 
     arrays    result, image, kernel
-    features  of the result that are computed at once
-    parts     of all features, in all groups
-    columns   places of the result, of the whole batch
-    is_shared whether threads share it
-    sizes     the last words
+    features  output features that are computed at once
+    parts     blocks of so many features, over all groups
+    columns   output positions, over the whole batch
+    is_shared whether threads share the work
+    sizes     the last words of a step
     """
 
     arrays: tuple[Array, Array, Array]
@@ -88,16 +88,16 @@ class ConvolutionWork(NamedTuple):
     sizes: tuple[int, ...]
 
     def items(self, lanes: int) -> int:
-        """What threads can share, where so many places are computed at once."""
+        """The number of work items that threads can share, if `lanes` positions are computed at once."""
         return self.parts * -(-self.columns // lanes)
 
     def words(self, first: int, last: int) -> tuple[int, ...]:
-        """Those of a step behind the addresses, for some of the items."""
+        """The words of a step after the addresses, for the items from `first` to `last`."""
         return first, last, self.features, *self.sizes
 
 
 class Kernels(Protocol):
-    """The kernels of a program, on a platform: found by name, made ready before the first launch."""
+    """The kernels of a program on a platform: found by name, loaded before the first launch."""
 
     def launch(
         self,
@@ -113,22 +113,22 @@ class Kernels(Protocol):
     def multiply(
         self, element: str, arrays: tuple[Array, Array, Array], matrices: Matrices, *, is_shared: bool
     ) -> bool:
-        """Multiplies small matrices: left, right, and where the product goes. False: the platform has no code for it.
+        """Multiplies small matrices: left, right, result. Returns False if the platform has no code for it.
 
         is_shared  whether threads share the batch
         """
         return False
 
     def convolve(self, element: str, work: ConvolutionWork) -> bool:
-        """Computes a convolution of f32 or f64. False: the platform has no code for it."""
+        """Computes a convolution of f32 or f64. Returns False if the platform has no code for it."""
         return False
 
 
 class Context:
-    """What a loaded program keeps. Threads may call the program at once: what a call changes is its own, and counted under a lock.
+    """The state of a loaded program. Threads may call the program at once: a call changes only its own state, and counts under a lock.
 
-    kernels  those that it launches; None for a program without any
-    heat     what counts fusions, and runs those that are hot; None: nothing does
+    kernels  the kernels that it launches; None for a program without any
+    heat     counts fusions, and runs the hot ones; None: not used
     """
 
     def __init__(self, kernels: Kernels | None = None, heat: Heat | None = None) -> None:
@@ -153,7 +153,7 @@ class Context:
         self.count(call.allocations, call.peak_bytes, runs=int(well))
 
     def count(self, allocations: int, peak_bytes: int, runs: int = 1) -> None:
-        """Counts what calls did."""
+        """Adds the counts of calls."""
         with self._lock:
             self._runs += runs
             self._allocations += allocations
@@ -164,25 +164,25 @@ class Context:
 def compute_by_library(
     outputs: Sequence[Array], function: str, config: Mapping[str, Any], operands: Sequence[Array], names: Sequence[str]
 ) -> None:
-    """Writes what a function of `library` returns into NumPy buffers. names: HLO's of their element types"""
+    """Writes what a function of `library` returns into NumPy buffers. `names` are HLO's names of their element types"""
     results = [(name, output.shape) for name, output in zip(names, outputs, strict=True)]
     for value, output in zip(call_library(function, config, operands, results), outputs, strict=True):
         output[...] = value
 
 
 def check_result(out: Array, wanted: tuple[int, ...]) -> None:
-    """raises DataError where a buffer has not the sizes of what is written into it"""
+    """raises DataError if a buffer does not have the sizes of the value to be written into it"""
     if out.shape != wanted:
         raise DataError(f"a result of {list(wanted)} does not fit its buffer of {list(out.shape)}", stage=STAGE)
 
 
 @dataclass(slots=True)
 class _Memory:
-    """What several names of a buffer share.
+    """What the views of one buffer share.
 
     bytes       its size
-    references  how many names it has
-    is_counted  whether the call made it: not an argument or a constant
+    references  number of its views
+    is_counted  whether the call allocated it; false for arguments and constants
     """
 
     bytes: int
@@ -191,12 +191,12 @@ class _Memory:
 
 
 class Call:
-    """What one call of a program keeps.
+    """The state of one call of a program.
 
     inputs       arrays in C order, in the machine's byte order, of the right types
-    donated      numbers of the inputs that belong to the call: it frees them, or returns them
-    stream       the order of what a device does: on the CPU there is none to say
-    allocations  buffers made, peak_bytes the most that they took at once
+    donated      indices of the inputs that belong to the call: it frees them, or returns them
+    stream       the order of a device's work; unused on the CPU
+    allocations  buffers allocated; peak_bytes: their largest total size at a time
     """
 
     is_on_host = True
@@ -218,7 +218,7 @@ class Call:
 
     def __init__(self, context: Context, inputs: Sequence[Array], donated: frozenset[int] = frozenset()) -> None:
         self.context = context
-        # Each a name of its own: one array may be donated twice, where the call only reads it.
+        # Each is a separate view: one array may be donated twice if the call only reads it.
         self.inputs = [array.view() if number in donated else array for number, array in enumerate(inputs)]
         self.outputs = dict[int, Array]()
         self.stream = None
@@ -232,12 +232,12 @@ class Call:
 
     @property
     def live(self) -> int:
-        """How many buffers there are."""
+        """The number of live buffers."""
         shared = {id(memory): memory for memory in self._shared.values()}
         return len(self._names) - len(self._shared) + sum(memory.is_counted for memory in shared.values())
 
     def owns(self, buffer: Array) -> bool:
-        """Whether it is a name of a buffer of this call, which is to be freed."""
+        """Whether it is a view of a buffer of this call, which must be freed."""
         return id(buffer) in self._names
 
     # -------------------------------------------------------------------------------------------------------- kernels
@@ -250,7 +250,7 @@ class Call:
         shared_bytes: int,
         arguments: Sequence[Any],
     ) -> None:
-        """Launches the kernel of that name; a grid without blocks is none."""
+        """Launches the kernel of that name; does nothing for a grid without blocks."""
         if self.context.kernels is None:
             raise InternalError(f"no kernel '{name}': the program was loaded without kernels", stage=STAGE)
         if all(grid):
@@ -259,7 +259,7 @@ class Call:
                 self._watch.launched(name, grid, block, shared_bytes, arguments)
 
     def run_hot(self, fusion: str, values: Sequence[Any]) -> bool:
-        """Runs what was compiled for a fusion at exactly these sizes, if there is such; returns whether it did."""
+        """Runs the kernels compiled for a fusion at exactly these sizes, if there are any; returns whether it did."""
         if self.context.heat is None:
             return False
         if self._watch is not None:
@@ -275,13 +275,13 @@ class Call:
         operands: Sequence[Array],
         names: Sequence[str],
     ) -> None:
-        """As `compute_by_library`."""
+        """Like `compute_by_library`."""
         compute_by_library(outputs, function, config, operands, names)
 
     def carry_out(self, main: Callable[..., Any], *, takes_arguments: bool) -> list[Array]:
         """The results of the host program `main`; a call that fails drops its buffers.
 
-        takes_arguments  whether `main` takes and returns arrays; with a context in the IR it receives and sends them
+        takes_arguments  whether `main` takes and returns arrays; with a context in the IR it calls recv_input and send_output
         """
         try:
             with np.errstate(all="ignore"):
@@ -301,7 +301,7 @@ class Call:
         return self.inputs[number]
 
     def send_output(self, number: int, buffer: Array) -> None:
-        """Makes `buffer` the result of that number; its reference goes to the caller."""
+        """Makes `buffer` the result of that number; its reference moves to the caller."""
         self.release(buffer)
         self.outputs[number] = buffer
 
@@ -316,7 +316,7 @@ class Call:
         return self.owned(buffer)
 
     def owned(self, buffer: Array) -> Array:
-        """A new buffer as one of this call, with one reference."""
+        """Registers a new buffer as one of this call, with one reference."""
         self._names[id(buffer)] = buffer
         self.allocations += 1
         self._bytes += buffer.nbytes
@@ -329,10 +329,10 @@ class Call:
         return np.empty(shape, dtype)
 
     def freed(self, buffer: Array) -> None:
-        """Says that the last name of a buffer ended."""
+        """Called when the last view of a buffer ends."""
 
     def constant(self, array: Array) -> Array:
-        """A constant of the program as the call has it."""
+        """A constant of the program in the form that the call uses."""
         return array
 
     def _no_buffer(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DataError:
@@ -345,10 +345,10 @@ class Call:
         )
 
     def inc_ref(self, buffer: Array, shape: tuple[int, ...]) -> Array:
-        """A second name of a buffer, in another shape, with a reference of its own.
+        """A second view of a buffer, in another shape, with a reference of its own.
 
-        The memory of an argument or a constant is not counted: its names can be freed, it cannot.
-        raises DataError where the shape has another number of elements
+        The memory of an argument or a constant is not counted: its views can be freed, the memory cannot.
+        raises DataError if the shape has another number of elements
         """
         if prod(shape) != buffer.size or any(size < 0 for size in shape):
             raise DataError(f"no reshape of {list(buffer.shape)} to {list(shape)}: the elements differ", stage=STAGE)
@@ -363,12 +363,12 @@ class Call:
         return view
 
     def dealloc(self, buffer: Array) -> None:
-        """Ends a name of a buffer; the last one frees it. raises InternalError for what is no buffer of this call."""
+        """Ends a view of a buffer; the last one frees it. raises InternalError if it is no buffer of this call."""
         if self.end_name(buffer):
             self.freed(buffer)
 
     def end_name(self, buffer: Array) -> bool:
-        """Ends a name of a buffer; whether it was the last of memory that the call made. raises as `dealloc`"""
+        """Ends a view of a buffer; returns whether it was the last view of memory that the call allocated. raises like `dealloc`"""
         if self._names.pop(id(buffer), None) is None:
             raise InternalError("a buffer is freed that the call does not own", stage=STAGE)
         if (memory := self._shared.pop(id(buffer), None)) is None:
@@ -381,7 +381,7 @@ class Call:
         return memory.is_counted
 
     def release(self, buffer: Array) -> None:
-        """Gives the last reference to the caller. raises InternalError for what is no buffer of this call, or is shared."""
+        """Passes the last reference to the caller. raises InternalError for a buffer that is not of this call, or is shared."""
         memory = self._shared.get(id(buffer))
         is_shared = memory is not None and (memory.references != 1 or not memory.is_counted)
         if id(buffer) not in self._names or is_shared:
@@ -389,13 +389,13 @@ class Call:
         self.end_name(buffer)
 
     def drop_all(self) -> None:
-        """Frees every buffer: the call failed."""
+        """Frees every buffer after the call failed."""
         self._names.clear()
         self._shared.clear()
         self.context.ended(self, well=False)
 
     def end(self) -> None:
-        """raises InternalError where a buffer is left."""
+        """raises InternalError if a buffer was not freed."""
         if self._names:
             left = [buffer.shape for buffer in self._names.values()]
             self.drop_all()
@@ -406,14 +406,14 @@ class Call:
 
 
 def garbage(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Memory whose bytes are all ones: NaN of every float, -1; of pred True."""
+    """Memory with all bits set: NaN in floats, -1 in integers; True for pred."""
     buffer: Array = np.empty(shape, dtype)
     buffer.reshape(-1).view(np.uint8)[...] = 1 if dtype == np.bool_ else 0xFF
     return buffer
 
 
 class CallOnGarbage(Call):
-    """A call whose buffers hold `garbage` at first."""
+    """A call whose buffers contain `garbage` at first."""
 
     __slots__ = ()
 

@@ -1,14 +1,14 @@
-"""Convolutions: what `ral_conv` does.
+"""Convolutions: the implementation of `ral_conv`.
 
     convolution = Convolution(["f32", "f32", "s32", "f32"])
     convolution(ctx, stream, image, kernel, padding, out, numbers)
 
-`numbers` is the metadata: for each dimension (batch, features, spatial ...) where it is in image, kernel (features that go in first) and
-result; strides; dilations of the kernel; whether the kernel is a constant; where there are any, the groups of features and of the batch;
-behind these, where there are any, the dilations of the image.
+`numbers` is the metadata: the positions of the dimensions (batch, features, spatial ...) in image, kernel (input features first) and
+result; strides; dilations of the kernel; whether the kernel is a constant; then, if there are any, the groups of features and of the batch;
+and last, if there are any, the dilations of the image.
 
-f32 and f64 are computed by the machine code of `ctx`'s kernels, if it has any (`lowering/host_convolutions`), f16 and bf16 by that of f32
-and rounded once; everything else by room `library`.
+f32 and f64 are computed by the machine code of `ctx`'s kernels, if it has any (`lowering/host_convolutions`); f16 and bf16 by the code for
+f32, rounded once; everything else by the package `library`.
 Source: docs/reference/4 1.3, 4.5.
 """
 
@@ -26,21 +26,21 @@ from xla_emitters.library.arguments import Array, widened
 from xla_emitters.runtime.ral.context import STAGE, Call, ConvolutionWork, Kernels, check_result
 
 RANK = 3
-"""Spatial dimensions that machine code knows."""
+"""Most spatial dimensions that machine code supports."""
 MOST_FEATURES, FEWEST_FEATURES = 512, 32
-"""Features of a result that a thread computes at once."""
+"""Output features that a thread computes at once."""
 FEW_COLUMNS = 16
-"""Columns of a product below which its rows fill vectors better, if there are more."""
+"""If a product has fewer columns than this, and more rows than columns, its rows fill vectors better."""
 FEWEST_COLUMNS = 1 << 10
-"""Places times parts of the features, below which threads get fewer features at once."""
+"""If positions times blocks of features are fewer than this, threads compute fewer features at once."""
 SHARED = 1 << 23
-"""Products of numbers from which on threads share a convolution."""
+"""Scalar multiplications from which on threads share a convolution."""
 HELD = {"f32": "f32", "f64": "f64", "f16": "f32", "bf16": "f32"}
-"""Element type -> the one that machine code computes in."""
+"""Element type -> the type in which machine code computes it."""
 
 
 class Layout(NamedTuple):
-    """Where the dimensions of an array are: batch or features that go in, features, spatial ones."""
+    """Positions of the dimensions of an array: batch or input features, features, spatial dimensions."""
 
     first: int
     second: int
@@ -51,7 +51,7 @@ class Layout(NamedTuple):
         return cls(order[0], order[1], tuple(order[2:]))
 
     def label(self, letters: str) -> str:
-        """The letter or number of each dimension, as `library` is told."""
+        """The letter or number of each dimension, in the notation of `library`."""
         order = (self.first, self.second, *self.spatial)
         names = dict(zip(order, (*letters, *map(str, range(len(self.spatial)))), strict=True))
         return "".join(names[dim] for dim in range(len(order)))
@@ -68,7 +68,7 @@ class Along:
     window_dilation: int
 
     def places(self, size: int) -> int:
-        """How often the window fits."""
+        """Number of positions of the window."""
         if not self.size:
             return 0
         spread = (size - 1) * self.base_dilation + 1 if size else 0
@@ -78,7 +78,7 @@ class Along:
 
 @dataclass(frozen=True)
 class Shape:
-    """The metadata, and what it says of arrays of some sizes."""
+    """The metadata, and what follows from it for arrays of given sizes."""
 
     image: Layout
     kernel: Layout
@@ -103,7 +103,7 @@ class Shape:
         return cls(image, weights, result, window, groups, batch_groups)
 
     def check(self, image: Array, kernel: Array, out: Array) -> None:
-        """raises DataError where the sizes do not fit"""
+        """raises DataError if the sizes do not fit"""
         sizes = f"no convolution of {list(image.shape)} with {list(kernel.shape)}"
         if image.shape[self.image.second] != kernel.shape[self.kernel.first] * self.groups:
             by = f" in {self.groups} groups" if self.groups != 1 else ""
@@ -119,7 +119,7 @@ class Shape:
         check_result(out, tuple(wanted[dim] for dim in range(out.ndim)))
 
     def config(self, types: Sequence[str]) -> Mapping[str, Any]:
-        """As `library` is told."""
+        """The configuration for `library`."""
         return {
             **CONVOLUTION,
             "labels": [self.image.label("bf"), self.kernel.label("io"), self.result.label("bf")],
@@ -130,7 +130,7 @@ class Shape:
         }
 
     def work(self, image: Array, kernel: Array, out: Array) -> ConvolutionWork | None:
-        """It on arrays of f32 or f64; None: machine code does not know so many dimensions."""
+        """The work on arrays of f32 or f64; None if machine code does not support so many dimensions."""
         missing = RANK - len(self.window)
         if missing < 0:
             return None
@@ -177,9 +177,9 @@ class Shape:
 
 
 def product_work(left: Array, right: Array, out: Array) -> ConvolutionWork:
-    """A batch of products of matrices, each array [batch, rows, columns]: a group each, of one point, whose places are columns.
+    """A batch of matrix products, each array [batch, rows, columns], as a convolution: one group each, of one point, columns as positions.
 
-    With few columns and more rows, rows are the places: places fill vectors.
+    With few columns and more rows, rows are the positions, because positions fill vectors.
     """
     if right.shape[2] < min(FEW_COLUMNS, left.shape[1]):
         left, right, out = right.swapaxes(1, 2), left.swapaxes(1, 2), out.swapaxes(1, 2)
@@ -206,7 +206,7 @@ def product_work(left: Array, right: Array, out: Array) -> ConvolutionWork:
 def _features(outs: int, groups: int, columns: int, *, is_shared: bool) -> int:
     """How many features of a group a thread computes at once.
 
-    It packs what windows see once for all of them: fewer only where threads would have no work.
+    A thread packs the windows' values once for all its features: fewer features only where threads would otherwise have no work.
     """
     features = min(MOST_FEATURES, max(1, outs))
     while is_shared and features > FEWEST_FEATURES and groups * -(-outs // features) * columns < FEWEST_COLUMNS:
@@ -215,11 +215,11 @@ def _features(outs: int, groups: int, columns: int, *, is_shared: bool) -> int:
 
 
 class Convolution:
-    """See the file's head.
+    """A convolution of given element types; see the file's head.
 
     types     HLO's names of the element types: image, kernel, padding, result
-    held      the type that machine code computes in; None where it has no code
-    is_plain  that is the type of all arrays
+    held      the type in which machine code computes; None if there is no code
+    is_plain  whether all arrays have that type
     """
 
     def __init__(self, types: Sequence[str]) -> None:
@@ -238,7 +238,7 @@ class Convolution:
         out: Array,
         numbers: tuple[int, ...],
     ) -> None:
-        """Writes the convolution into `out`. raises DataError where the sizes do not fit"""
+        """Writes the convolution into `out`. raises DataError if the sizes do not fit"""
         shape = Shape.of(numbers, kernel, padding)
         shape.check(image, kernel, out)
         if (
@@ -250,7 +250,7 @@ class Convolution:
         ctx.compute([out], "convolution", shape.config(self._types[:2]), [image, kernel], self._types[3:])
 
     def _by_code(self, kernels: Kernels, shape: Shape, image: Array, kernel: Array, out: Array) -> bool:
-        """Computes it by machine code, if there is such."""
+        """Computes it by machine code; returns False if there is none."""
         if self.held is None:
             return False
         result = out
@@ -274,4 +274,4 @@ CONVOLUTION: Mapping[str, Any] = {
     "activation": "none",
     "slope": 0,
 }
-"""A convolution and nothing else, as `library` is told."""
+"""The configuration of a plain convolution for `library`."""

@@ -1,11 +1,11 @@
-"""Kernels of a hot fusion on a CUDA device: the functions of its own PTX module, loaded before the first call can meet them.
+"""Kernels of a hot fusion on a CUDA device: functions of their own PTX module, loaded before a call can launch them.
 
     memory = CupyMemory(cupy)                                        in the thread that calls the program: its device is the current one
     kernels = CupyHotKernels(memory, ptx, {"main_kLoop_add_0": "main_kLoop_add_0"}, "sm_90")       in any thread
     kernels.launch("main_kLoop_add_0", (5, 1, 1), (256, 1, 1), 0, [x, y])
 
-CuPy's current device belongs to a thread, so the background thread selects the program's device to load a module, and a call on another
-device leaves the fusion to the kernels for all sizes.
+CuPy's current device is per thread, so the background thread selects the program's device to load a module, and a call on another
+device uses the kernels for all sizes.
 Source: CuPy's documentation, RawModule, Device.
 """
 
@@ -43,17 +43,17 @@ class CupyMemory:
 
 
 class CupyHotKernels(Kernels):
-    """See the file's head.
+    """Loaded kernels of one hot fusion; see the file's head.
 
     ptx           the text of the module
-    entries       kernel, as launches say -> name in the module
+    entries       kernel name in launches -> name in the module
     architecture  what it was compiled for
-    raises        ToolError where the driver rejects the PTX
+    raises        ToolError if the driver rejects the PTX
     """
 
     def __init__(self, memory: CupyMemory, ptx: str, entries: Mapping[str, str], architecture: str) -> None:
         with memory.cupy.cuda.Device(memory.device):
-            # Not through the cache of modules: one that is let go is to be unloaded.
+            # Not through the cache of modules: a module that is dropped must be unloaded.
             loaded = load_module.__wrapped__(ptx, tuple(entries.values()), architecture, memory.device)
         self._functions = {name: loaded[entry] for name, entry in entries.items()}
 

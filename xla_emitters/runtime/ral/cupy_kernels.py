@@ -3,8 +3,8 @@
     kernels = CupyKernels(cupy, forms, load, exceeds)
     kernels.launch("main_kLoop_add_0", (5, 1, 1), (256, 1, 1), 0, [x, y, 1200])
 
-All kernels of one index width are one PTX module, which is loaded when one of them is launched first; which width a launch takes, its
-sizes decide. Numbers are passed in the types of the kernel's parameters; an index has the width of its module.
+All kernels of one index width are one PTX module, which is loaded at the first launch of one of them; the sizes of a launch determine
+its width. Numbers are passed in the types of the kernel's parameters; an index has the width of its module.
 Source: CuPy's documentation, RawModule; CUDA C++ Programming Guide, "Dynamic shared memory".
 """
 
@@ -24,21 +24,21 @@ Exceeds: TypeAlias = Callable[[str, Extents, Extents, Sequence[Any]], bool]
 """(kernel, blocks, threads, arguments) -> whether its indices may need 64 bits."""
 
 UNASKED_SHARED_BYTES = 48 << 10
-"""Dynamic shared memory that a launch gets without being asked for it beforehand."""
+"""Dynamic shared memory in bytes that a launch gets without setting a function attribute."""
 NUMBERS: Mapping[str, Any] = {
     "i1": np.bool_,
     **{f"i{bits}": getattr(np, f"int{bits}") for bits in (8, 16, 32, 64)},
     **{f"f{bits}": getattr(np, f"float{bits}") for bits in (16, 32, 64)},
 }
-"""Type of a parameter -> NumPy's, in which CuPy passes it."""
+"""Type of a parameter -> the NumPy type in which CuPy passes it."""
 INDEX = "index"
 
 
 @dataclass(frozen=True)
 class KernelForm:
-    """What a launch must know of a kernel.
+    """What a launch needs to know of a kernel.
 
-    parameters  types: "index", those of NUMBERS; any other is a buffer
+    parameters  types: "index", a key of NUMBERS; any other is a buffer
     """
 
     parameters: tuple[str, ...]
@@ -53,12 +53,12 @@ class KernelForm:
 
 
 class CupyKernels(Kernels):
-    """See the file's head.
+    """The kernels on the current device; see the file's head.
 
-    forms         of all kernels, by name
+    forms         kernel name -> its form
     ptx           (whether indices have 64 bits) -> the text of the module
     architecture  what it was compiled for
-    exceeds       chooses the width
+    exceeds       decides whether a launch needs 64-bit indices
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class CupyKernels(Kernels):
         self.launches = 0
 
     def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> None:
-        """raises ToolError where the driver rejects the PTX"""
+        """raises ToolError if the driver rejects the PTX"""
         is_wide = self._exceeds(name, grid, block, arguments)
         device = self._cupy.cuda.Device().id
         function = load_module(self._ptx(is_wide), tuple(self._forms), self._architecture, device)[name]

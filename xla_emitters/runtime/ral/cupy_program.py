@@ -7,8 +7,9 @@
     alloc___gpu___...   memory of CuPy's pool               ral_kernel_launch   functions of the PTX (`cupy_kernels`)
     h2d, d2h, d2d       copies                              ral_gemm, topk ...  `library` on CuPy; what CuPy lacks, by NumPy on copies
 
-Memory of the host stays NumPy's. A device buffer of a type that CuPy lacks (bf16, f8 ...) holds bit patterns. All work is on the current
-stream, in order; a copy to the host waits for it. A bundle holds this file: only NumPy, ml_dtypes and what needs no more are imported.
+Host memory stays in NumPy. A device buffer of a type that CuPy lacks (bf16, f8 ...) has bit patterns as elements. All work is on the
+current stream, in order; a copy to the host waits for it. Bundles contain this file: it may import only NumPy, ml_dtypes and files like
+itself.
 Source: CuPy's documentation; docs/reference/4 4.1, 4.5.
 """
 
@@ -35,13 +36,13 @@ HOST_PROGRAM = "<host program>"
 
 @dataclass(frozen=True)
 class BufferFunction:
-    """What carries out one op of the host program on its buffers, inputs first.
+    """The function that executes one op of the host program on its buffers, inputs first.
 
     name     of the op, for messages
     types    HLO's names of its buffers' element types
-    outputs  how many of the last buffers it writes
-    run      does it on NumPy arrays
-    library  the function of `library` that computes it, and its configuration; None: there is none
+    outputs  number of buffers that it writes, the last ones
+    run      executes it on NumPy arrays
+    library  the function of `library` that computes it, and its configuration; None if there is none
     """
 
     name: str
@@ -52,14 +53,14 @@ class BufferFunction:
 
 
 class CupyProgram:
-    """See the file's head.
+    """A host program in Python on the GPU; see the file's head.
 
     source     Python that defines `main(ctx)`
-    ops        what its globals carry out
+    ops        name of a global -> the op that it executes
     dtypes     name of a global -> HLO's name of the element type that it is
-    on_device  numbers of the arguments that are in the device's memory
+    on_device  indices of the arguments that are in device memory
     results    HLO's names of the results' element types
-    donated    numbers of the arguments that a run owns
+    donated    indices of the arguments that a run owns
     raises     Unsupported for element types below eight bits, whose buffers have another form on a GPU
     """
 
@@ -93,9 +94,9 @@ class CupyProgram:
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """The results for these arguments, which fit the program's parameters.
 
-        inputs  in C order; those of CuPy's, if any, make all results CuPy's. The program overwrites the arrays of the device that it
-                donates: the caller gives it copies
-        raises  DataError, ExecutionError, ToolError where the driver or a library of NVIDIA's refuses
+        inputs  in C order; if one is a CuPy array, all results are. The program overwrites the device arrays that it declares donated:
+                the caller must pass copies
+        raises  DataError, ExecutionError, ToolError if the driver or an NVIDIA library fails
         """
         is_host = all(is_numpy(array) for array in inputs)
         arrays = [self._placed(array, at_device=number in self._on_device) for number, array in enumerate(inputs)]
@@ -108,7 +109,7 @@ class CupyProgram:
         ]
 
     def _placed(self, array: Any, *, at_device: bool) -> Any:
-        """An argument where the program wants it, aligned as its kernels assume."""
+        """An argument in the memory that the program expects, aligned as its kernels assume."""
         if not at_device:
             return array if is_numpy(array) else self._cupy.asnumpy(array)
         if is_numpy(array):
@@ -116,12 +117,12 @@ class CupyProgram:
         return array if array.data.ptr % ALIGNMENT == 0 else array.copy()
 
     def _function(self, text: str) -> Function:
-        """What the host program asks for by a full name. raises Unsupported as `function_named`"""
+        """The runtime function of that full name. raises Unsupported like `function_named`"""
         refuse_packed(element_name(code) for name in (RalName.parse(text),) for code in (*name.ins, *name.outs))
         return function_named(text, self._constants, DEVICE_MAKERS)
 
     def _carried_out(self, op: BufferFunction) -> Callable[..., None]:
-        """The op on buffers of the host, or of the device."""
+        """The op as a function of buffers of the host or the device."""
         refuse_packed(op.types)
 
         def run(*buffers: Any) -> None:
@@ -147,11 +148,11 @@ class CupyProgram:
 
 
 ALIGNMENT = 16
-"""What kernels promise of a buffer's address."""
+"""Alignment of a buffer in bytes that kernels assume."""
 
 
 def refuse_packed(names: Any) -> None:
-    """raises Unsupported for an element type of which several are in a byte"""
+    """raises Unsupported for an element type with several elements per byte"""
     if packed := next((name for name in names if name in BITS_IN_SHARED_BYTES), None):
         raise Unsupported(
             f"no buffers of {packed} on a GPU: several of its elements are in a byte there",
@@ -166,17 +167,17 @@ def is_numpy(array: Any) -> TypeGuard[Array]:
 
 
 def to_cupy(cupy: Any, array: Array) -> Any:
-    """A copy on the device: bit patterns of a type that CuPy lacks."""
+    """A copy on the device; of a type that CuPy lacks, the bit patterns."""
     return cupy.asarray(_pattern(array))
 
 
 def to_numpy(cupy: Any, array: Any, name: str) -> Array:
-    """An array of HLO's type `name` on the host: itself, or a copy."""
+    """An array of HLO's type `name` on the host: the array itself, or a copy."""
     return array if is_numpy(array) else cupy.asnumpy(array).view(numpy_type(name))
 
 
 def assign(cupy: Any, target: Any, source: Any) -> None:
-    """Copies between arrays of any two memories, bit by bit."""
+    """Copies between arrays in any memories, bit by bit."""
     if is_numpy(target):
         held: Array = target
         held[...] = source if is_numpy(source) else cupy.asnumpy(source).view(held.dtype)
@@ -185,13 +186,13 @@ def assign(cupy: Any, target: Any, source: Any) -> None:
 
 
 def _pattern(array: Array) -> Array:
-    """What CuPy can hold of an array: NumPy's own types."""
+    """The array as a type that CuPy supports: one of NumPy's own types."""
     is_of_numpy = array.dtype.type.__module__ == "numpy"
     return array.view(array.dtype.type if is_of_numpy else np.dtype(f"u{array.dtype.itemsize}"))
 
 
 class DeviceCall(Call):
-    """One call of a program whose device has a memory of its own."""
+    """One call of a program on a device with its own memory."""
 
     is_on_host = False
     __slots__ = ("_cupy", "_log")
@@ -204,7 +205,7 @@ class DeviceCall(Call):
         self._log = log
 
     def alloc_on_device(self, shape: tuple[int, ...], held: np.dtype[Any]) -> Any:
-        """As `alloc`, in the device's memory."""
+        """Like `alloc`, in device memory."""
         if any(size < 0 for size in shape):
             raise DataError(f"a size of {list(shape)} is negative", stage=STAGE)
         return self.owned(self._cupy.empty(shape, held))
@@ -240,9 +241,9 @@ def computed_on_device(
     names: Sequence[str],
     log: dict[str, str],
 ) -> bool:
-    """Whether CuPy has computed what a function of `library` returns into buffers of the device; `log` says why it has not.
+    """Whether CuPy computed a function of `library` into device buffers; if not, `log` gets the reason.
 
-    raises  ToolError where a library of NVIDIA's is missing
+    raises  ToolError if an NVIDIA library is missing
     """
     row = library.FUNCTIONS[function]
     if not row.runs_on_gpu:
@@ -309,4 +310,4 @@ DEVICE_MAKERS: Mapping[str, Maker] = {
     "h2h": _copy,
     "ral_const": _const,
 }
-"""As `functions.MAKERS`, where a device has a memory of its own."""
+"""Like `functions.MAKERS`, for a device with its own memory."""

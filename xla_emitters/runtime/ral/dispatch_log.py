@@ -1,12 +1,12 @@
-"""What a host program asks of the runtime in one call, in order: which function, on which arrays and numbers.
+"""Records the runtime calls of a host program during one call, in order: the function, and its arrays and numbers.
 
     log = program.dispatches([x])
     log[3]                                          d2d f32[2,3] f32[2,3]
     copied(log)                                     {"d2d": (1, 24)}: one copy on the device, of 24 bytes
 
-Functions of the runtime are named by their call, buffer ops that it carries out by their function in the host program, or by the op and its
-instruction where the log knows the functions: "lmhlo.compare compare.3". Copies are `d2d`, `d2h`, `h2d` and `h2h`: their bytes are those of
-the source. The host program in Python and that in machine code make equal logs.
+Runtime functions have the name of the call; buffer ops that the program executes have the name of their function in the host program, or of
+the op and its instruction if the log knows the functions: "lmhlo.compare compare.3". Copies are `d2d`, `d2h`, `h2d` and `h2h`; their bytes
+are those of the source. The host program in Python and the one in machine code make equal logs.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from xla_emitters.runtime.ral.context import Call
 
 COPIES = ("d2d", "d2h", "h2d", "h2h")
 MEMORY = frozenset(("alloc", "dealloc", "inc_ref", "ral_const", "sync_on_stream"))
-"""Calls that move nothing and compute nothing."""
+"""Calls that neither move nor compute anything."""
 
 
 @dataclass(frozen=True)
 class Dispatch:
     """One call of a function.
 
-    name       in full, with the types of its arguments: "alloc___gpu___pvoid_i64_i64___m2df32"
-    arguments  arrays as "f32[2,3]", numbers and texts as they are; a context and a stream are left out
-    bytes      of all arrays
+    name       the full name, with the types of its arguments: "alloc___gpu___pvoid_i64_i64___m2df32"
+    arguments  arrays as "f32[2,3]", numbers and texts unchanged; without the context and the stream
+    bytes      total size of all arrays
     """
 
     name: str
@@ -50,9 +50,9 @@ class Dispatch:
 
 
 class DispatchLog:
-    """Collects dispatches.
+    """A list of dispatches.
 
-    functions   name of a function in the host program -> the op on buffers that it carries out
+    functions   name of a function in the host program -> the op on buffers that it executes
     """
 
     def __init__(self, functions: Mapping[str, BufferOp | FusionOp] | None = None) -> None:
@@ -60,7 +60,7 @@ class DispatchLog:
         self._functions = functions or {}
 
     def add(self, name: str, values: Sequence[Any]) -> None:
-        """Writes a call down."""
+        """Records a call."""
         op = self._functions.get(name)
         called = name if op is None else f"{op.name} {op.instruction_name}" if isinstance(op, BufferOp) else op.name
         given = [value for value in values if value is not None and not isinstance(value, Call)]
@@ -68,7 +68,7 @@ class DispatchLog:
         self.entries.append(Dispatch(called, tuple(map(_shown, given)), sum(array.nbytes for array in arrays)))
 
     def watch(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, which writes each call of it down. `name` is its full name, or that of a global of the host program."""
+        """The function, with each call of it recorded. `name` is its full name, or the name of a global of the host program."""
 
         def run(*values: Any) -> Any:
             self.add(name, values)
@@ -78,7 +78,7 @@ class DispatchLog:
 
 
 def copied(log: Sequence[Dispatch]) -> dict[str, tuple[int, int]]:
-    """How many copies of each kind there were, and of how many bytes."""
+    """Kind of copy -> number of copies, and their total bytes."""
     found = dict[str, tuple[int, int]]()
     for entry in log:
         if entry.call in COPIES:

@@ -2,17 +2,17 @@
 
     function_named("d2d___gpu___pvoid_pvoid_m1df32_m1df32___void", constants)     ->     f(ctx, stream, a, b): b[...] = a
 
-A name says what is called, the device and all types (`dialects/disc_ral`); a function is made for it once, when the program is loaded.
-Buffers of both devices are NumPy arrays here, so copies between them are copies, and a stream is always up to date.
+A name contains the call, the device and all types (`dialects/disc_ral`); a function is made for it once, when the program is loaded.
+Buffers of both devices are NumPy arrays here: copies between devices are plain copies, and a stream never has pending work.
 
     alloc, dealloc, inc_ref          buffers, which the call counts            ral_const      a constant, by its name
     h2d, d2h, d2d, h2h               copies                                    ral_gemm       products of matrices, in batches
     sync_on_stream                   waits for the device                      ral_conv       convolutions
     topk, ral_rng                    the largest elements; random bits
     ral_kernel_launch                a kernel of the program, by its name
-    ral_run_hot                      what was compiled for a fusion at these sizes
+    ral_run_hot                      the kernels compiled for a fusion at these sizes
 
-Products and convolutions are those of room `library`: of f16 and bf16 they add in f32, and round once.
+Products and convolutions are computed by `library`: f16 and bf16 are accumulated in f32 and rounded once.
 Source: docs/reference/4 4.5.
 """
 
@@ -35,7 +35,7 @@ Maker: TypeAlias = Callable[[RalName, Constants], Function]
 
 
 def element_name(code: str) -> str:
-    """HLO's name of an element type from the code of a type, that of a buffer too.
+    """HLO's name of an element type from its code, or from the code of a buffer of it.
 
     >>> element_name("m2df32"), element_name("m0di1"), element_name("ui8")
     ('f32', 'pred', 'u8')
@@ -49,7 +49,7 @@ def element_name(code: str) -> str:
 
 
 def _buffers(name: RalName) -> list[str]:
-    """The element types of the buffers that go in."""
+    """The element types of the input buffers."""
     return [element_name(code) for code in name.ins if code[0] == "m"]
 
 
@@ -90,7 +90,7 @@ def _copy(name: RalName, constants: Constants) -> Function:
 
 def _sync(name: RalName, constants: Constants) -> Function:
     def run(ctx: Call, stream: None) -> None:
-        """Nothing is under way on the CPU."""
+        """Does nothing: on the CPU no work is pending."""
 
     return run
 
@@ -175,15 +175,15 @@ MAKERS: Mapping[str, Maker] = {
     "sync_on_stream": _sync,
     "topk": _top_k,
 }
-"""What is called -> how the function is made for the types that its name says."""
+"""Name of a call -> a function that makes its implementation for the types in a full name."""
 
 
 def function_named(text: str, constants: Constants, makers: Mapping[str, Maker] = MAKERS) -> Function:
-    """The function of that full name.
+    """The implementation of a full name.
 
-    constants  those of the program
+    constants  of the program
     makers     of the platform
-    raises     Unsupported for a name that the runtime does not have, UsageError for what is no name
+    raises     Unsupported for a name that the runtime does not have, UsageError for text that is no name
     """
     name = RalName.parse(text)
     maker = makers.get(name.call)
@@ -195,8 +195,8 @@ def function_named(text: str, constants: Constants, makers: Mapping[str, Maker] 
 OF_THE_CALL = frozenset(
     ("alloc", "dealloc", "inc_ref", "ral_const", "ral_kernel_launch", "ral_run_hot", "sync_on_stream")
 )
-"""Functions that only ask the call to do something."""
+"""Functions that only call a method of the call."""
 COPIES = frozenset(("d2d", "d2h", "h2d", "h2h"))
 """Functions that copy a buffer."""
 OUTPUTS: Mapping[str, int] = {"ral_rng": 2, "topk": 2}
-"""How many of its last buffers any other function writes, where it is not one."""
+"""How many of its last buffers a function writes, if not one."""

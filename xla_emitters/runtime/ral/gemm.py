@@ -1,11 +1,11 @@
-"""Products of matrices, in batches: what `ral_gemm` does.
+"""Batched matrix products: the implementation of `ral_gemm`.
 
     gemm = Gemm(["f32", "f32", "f32"])
     gemm(ctx, stream, x, w, y, False, True, False)          y[b] = x[b] w[b]^T
 
-Of f32 and f64 a product is computed by the machine code of `ctx`'s kernels, if it has any: a small one as it is, a larger one as that of a
-convolution, which packs and shares its work. Else NumPy's library computes it. f16 and bf16 are multiplied and added as f32, and rounded
-once. Which product is small depends on its sizes alone.
+A product of f32 or f64 is computed by the machine code of `ctx`'s kernels, if it has any: a small product directly, a larger one by the
+code of a convolution, which packs operands and shares the work. Otherwise NumPy computes it. f16 and bf16 are multiplied and added as f32,
+and rounded once. Whether a product is small depends only on its sizes.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from xla_emitters.runtime.ral.context import (
 from xla_emitters.runtime.ral.convolution import product_work
 
 SMALL = 1 << 22
-"""Products of numbers up to which nothing is packed, or shared by threads."""
+"""Scalar multiplications up to which operands are not packed, nor work shared by threads."""
 SHARED = 1 << 24
-"""Products of numbers in a batch from which on threads share it."""
+"""Scalar multiplications in a batch from which on threads share it."""
 SMALL_MATRIX, MOST_TERMS = 1 << 16, 2048
-"""Elements of a right factor that stay in a cache without blocking, and terms that machine code has memory for."""
+"""Elements of a right factor that fit a cache without blocking; and terms for which machine code has memory."""
 PLAIN = {("f32",) * 3: "f32", ("f64",) * 3: "f64"}
 """Element types of products that need no conversion."""
 
 
 NARROW = frozenset(("f16", "bf16"))
-"""Element types whose products are those of f32."""
+"""Element types that are multiplied as f32."""
 
 
 class Factors(NamedTuple):
@@ -53,7 +53,7 @@ class Factors(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """Whether each of the products is small."""
+        """Whether each product is small."""
         _, terms, columns = self.right.shape
         rows = self.left.shape[1]
         return rows * terms * columns <= SMALL and terms * columns <= SMALL_MATRIX and terms <= MOST_TERMS
@@ -65,25 +65,25 @@ class Factors(NamedTuple):
 
     @property
     def matrices(self) -> Matrices:
-        """Sizes and strides, strides in elements: the order of the words of a step after the three addresses."""
+        """Sizes, and strides in elements, in the order of a step's words after the three addresses."""
         (batches, rows, terms), columns, size = self.left.shape, self.right.shape[2], self.out.itemsize
         strides = (stride // size for array in (self.left, self.right) for stride in array.strides)
         return Matrices(batches, rows, columns, terms, *strides)
 
     @property
     def work(self) -> ConvolutionWork:
-        """It as a convolution, whose machine code is that of large products."""
+        """The product as a convolution, whose machine code computes large products."""
         return product_work(*self)
 
     def multiply(self, kernels: Kernels, element: str) -> bool:
-        """Writes the product by machine code. False: there is none"""
+        """Writes the product by machine code; returns False if there is none."""
         if self.is_small:
             return kernels.multiply(element, self, self.matrices, is_shared=self.is_shared)
         return kernels.convolve(element, self.work)
 
 
 class Gemm:
-    """See the file's head.
+    """A product of given element types; see the file's head.
 
     types  HLO's names of the element types: both factors, the result
     """
@@ -104,7 +104,7 @@ class Gemm:
         rhs_transposed: bool,
         _: bool,
     ) -> None:
-        """Writes the product into `out`. raises DataError where the sizes do not fit"""
+        """Writes the product into `out`. raises DataError if the sizes do not fit"""
         batch = rhs.ndim - 2
         summed = lhs.ndim - 1 - lhs_transposed, rhs.ndim - 2 + rhs_transposed
         free = [size for dim, size in enumerate(lhs.shape) if dim != summed[0]]
@@ -123,7 +123,7 @@ class Gemm:
                 return
             left, right, result = factors
             if np.may_share_memory(left, right):
-                right = right.copy()  # of a matrix and itself NumPy computes one half, with other bits
+                right = right.copy()  # for a matrix times itself NumPy computes only one half, which gives other bits
             np.matmul(left, right, out=result)
             return
         if self._is_narrow and ctx is not None and ctx.is_on_host and (kernels := ctx.context.kernels) is not None:
@@ -138,7 +138,7 @@ class Gemm:
         compute([out], "gemm", {**config, "types": self._types[:2]}, [lhs, rhs], self._types[2:])
 
     def factors(self, lhs: Array, rhs: Array, out: Array, lhs_transposed: bool, rhs_transposed: bool) -> Factors:
-        """The product as batches of matrices: views, but for a transposed `lhs` with several free dimensions."""
+        """The product as batches of matrices: views, except for a transposed `lhs` with several free dimensions."""
         batch = rhs.ndim - 2
         count = prod(rhs.shape[:batch])
         left = lhs.swapaxes(-1, -2) if lhs_transposed else lhs
@@ -150,12 +150,12 @@ class Gemm:
 
 
 class Contraction:
-    """A product of arrays of f32 or f64 in any of their dimensions, as a batch of products of matrices.
+    """A product of arrays of f32 or f64 with any dimension numbers, as a batch of matrix products.
 
-    dimensions  of both arrays: batch of the left one, of the right one; summed ones likewise
+    dimensions  of both arrays: batch dimensions of the left and the right one; contracted dimensions likewise
     element     HLO's name of the element type
-    kernels     what multiplies
-    otherwise   computes it where no machine code does, and says what does not fit
+    kernels     compute the product
+    otherwise   computes it without machine code, and reports operands that do not fit
     """
 
     def __init__(
@@ -196,4 +196,4 @@ GEMM: Mapping[str, Any] = {
     "epilogue": "DEFAULT",
     "rounds": None,
 }
-"""A product and nothing else, as `library` is told."""
+"""The configuration of a plain product for `library`."""

@@ -1,18 +1,18 @@
 """Fusions that run again and again at the same sizes get kernels for these sizes, compiled in the background.
 
     heat = Heat(limits, ask)
-    heat.run("main_kLoop_add_0", [x, y, z])      (False, ...): now the kernels for all sizes run. (True, None): that for these sizes did
+    heat.run("main_kLoop_add_0", [x, y, z])      (False, ...): the kernels for all sizes must run. (True, None): those for these sizes ran
     print(heat.report())                         what was hot, what was replaced, what it gained
 
-A spot is a fusion at sizes: the shapes of its arrays and the numbers that its code depends on. Its calls are counted. At `limits.calls` the
-spot is asked for (`HotCompiler`), which returns at once; where no kernel more is allowed and none is colder, it is not, until it was called
-so often again. Until a kernel arrives, and whenever an array is not aligned as kernels expect,
-the kernels for all sizes run. A kernel is put in by one assignment: a launch sees it or not, whole. The answers of both are within the
-bounds of the ops; sums may be added in another order.
+A spot is a fusion at given sizes: the shapes of its arrays and the numbers that its code depends on. Its calls are counted. After
+`limits.calls` calls the spot is requested (`HotCompiler`), which returns at once; if the limit of kernels is reached and no kernel is
+colder, the spot is considered again after `limits.calls` more calls. Until a kernel arrives, and whenever an array is not aligned as
+kernels expect, the kernels for all sizes run. A kernel is installed by one assignment: a launch sees either none or the complete kernel.
+The results of both are within the error bounds of the ops; sums may be added in another order.
 
-On the CPU both are timed, and a kernel that is not faster goes. Beyond the limits the coldest kernel goes, if a hotter spot is there.
-Plans (`plans`) are recorded after TIMED calls at the same sizes. They repeat what ran then, and count; where a kernel came or went since,
-they are recorded anew.
+On the CPU both are timed, and a kernel that is not faster is removed. When the limits are exceeded the coldest kernel is removed, if a
+hotter spot exists. Plans (`plans`) are recorded after TIMED calls at the same sizes. They repeat the recorded kernels, and count; if a
+kernel was installed or removed since, they are recorded anew.
 Source: docs/reference/4 5 ("Specialise on heat").
 """
 
@@ -30,17 +30,17 @@ from xla_emitters.runtime.ral.hot_spots import HotKernel, Recorded, Spot, Timed,
 
 HEAT = "XLA_EMITTERS_HEAT"
 TIMED = 64
-"""Runs of a new kernel after which its fastest is compared with the fastest before."""
+"""Runs of a new kernel after which its fastest run is compared with the fastest run before."""
 
 
 @dataclass(frozen=True)
 class HeatLimits:
-    """When a fusion is hot, and how much may be kept for hot ones, in each program.
+    """When a fusion counts as hot, and how much may be kept for hot fusions, per program.
 
-    calls    of a fusion at the same sizes after which it is compiled for them
-    kernels  that are there at once
-    bytes    of code that they take
-    spots    fusions at sizes that are counted; beyond, the coldest are forgotten
+    calls    of a fusion at the same sizes, after which it is compiled for them
+    kernels  most kernels at a time
+    bytes    most bytes of their code
+    spots    most spots that are counted; above that the coldest are forgotten
     """
 
     calls: int = 100
@@ -50,7 +50,7 @@ class HeatLimits:
 
     @staticmethod
     def asked(text: str = "") -> HeatLimits | None:
-        """What a text says, or without one `XLA_EMITTERS_HEAT`: None for "off" or nothing, "on", limits as `parse`. raises UsageError"""
+        """The limits in a text, or in `XLA_EMITTERS_HEAT`: None for "off" or "", defaults for "on", else as `parse`. raises UsageError"""
         text = (text or os.environ.get(HEAT, "")).strip()
         if text in ("", "0", "off"):
             return None
@@ -58,7 +58,7 @@ class HeatLimits:
 
     @staticmethod
     def parse(text: str) -> HeatLimits:
-        """Limits from `calls=20,kernels=8,bytes=1000000,spots=100`, each of which may be missing. raises UsageError"""
+        """Limits from `calls=20,kernels=8,bytes=1000000,spots=100`, each of which is optional. raises UsageError"""
         found = dict[str, int]()
         for part in text.split(","):
             name, _, value = part.strip().partition("=")
@@ -70,12 +70,12 @@ class HeatLimits:
 
 
 class Heat:
-    """See the file's head.
+    """Counts the fusions of one program; see the file's head.
 
     limits    when a fusion is hot
-    ask       is called for a spot that is hot; returns at once; `replace` or `keep` answers, at any time, in any thread
-    is_known  whether a kernel for a spot was compiled before: then it is asked for when it is met first; returns at once
-    is_timed  whether the fastest of both is kept, as measured; else launches are recorded, to be counted where kernels are compiled
+    ask       called for a spot that is hot; returns at once; answered by `replace` or `keep`, at any time, in any thread
+    is_known  whether a kernel for a spot was compiled before: then it is requested at its first call; returns at once
+    is_timed  whether both kernels are timed and the faster one is kept; else launches are recorded, so that their work can be counted
     """
 
     def __init__(
@@ -96,9 +96,9 @@ class Heat:
     # ---------------------------------------------------------------------------------------------------------- calls
 
     def run(self, fusion: str, values: Sequence[Any]) -> tuple[bool, Watch | None]:
-        """Counts a call of a fusion on arrays and numbers, and runs its kernel for these sizes where there is one.
+        """Counts a call of a fusion on arrays and numbers, and runs its kernel for these sizes if there is one.
 
-        returns  whether it ran; if not, what is to be told of the launches that follow
+        returns  whether it ran; if not, the watch that must be told of the launches that follow, or None
         """
         spot = self.spot(fusion, values)
         calls = spot.called()
@@ -109,7 +109,7 @@ class Heat:
             if not self.is_timed:
                 return False, Recorded(spot, self._wish)
             self._wish(spot)
-        # Of a spot that has its answer there is nothing more to know.
+        # A spot that was answered needs no watch.
         return False, Timed(spot) if self.is_timed and spot.state in ("counted", "asked") else None
 
     def spot(self, fusion: str, values: Sequence[Any]) -> Spot:
@@ -119,7 +119,7 @@ class Heat:
         return self._met(key) if spot is None else spot
 
     def repeated(self, spot: Spot, times: int, *, is_hot: bool) -> None:
-        """Counts calls by a plan, which ran the spot's kernel, or those for all sizes. Plans do not time it."""
+        """Counts calls by a plan, which ran the spot's kernel or the kernels for all sizes. Plans are not timed."""
         spot.repeats += times
         if is_hot:
             spot.repeated_runs += times
@@ -129,7 +129,7 @@ class Heat:
             self._wish(spot)
 
     def _is_hot(self, spot: Spot, calls: int) -> bool:
-        """Whether a spot is to be asked for at this call."""
+        """Whether a spot must be requested at this call."""
         if spot.state != "counted" or calls < spot.due + (self.limits.calls or 1):
             return False
         spot.due = calls
@@ -143,7 +143,7 @@ class Heat:
             if not kernel(arrays):
                 return False
         except (XlaEmittersError, MemoryError) as error:
-            # What it has written, the kernels for all sizes write again.
+            # The kernels for all sizes overwrite what it has written.
             self.keep(spot, f"it failed: {error}")
             return False
         runs = spot.ran()
@@ -167,13 +167,13 @@ class Heat:
         return found
 
     def look_again(self) -> None:
-        """Asks for the spots that are known by now."""
+        """Requests the spots whose kernels were found on disk meanwhile."""
         for spot in self.spots:
             if spot.state == "counted" and self._is_known(spot):
                 self._wish(spot)
 
     def _forget(self) -> None:
-        """Forgets the colder half of what has no kernel. What goes on with a spot that was forgotten does no harm."""
+        """Forgets the colder half of the spots without a kernel. Using a spot that was forgotten does no harm."""
         spots = sorted((spot.calls, at) for at, (_, spot) in enumerate(self._spots.items()) if spot.kernel is None)
         cold = {at for _, at in spots[: max(1, len(spots) // 2)]}
         for at, spot in enumerate(self._spots.values()):
@@ -183,7 +183,7 @@ class Heat:
     # ------------------------------------------------------------------------------------------------------- kernels
 
     def _has_place(self, calls: int) -> bool:
-        """Whether a kernel of a spot with so many calls would be kept: while the limit is reached, one that is clearly colder must go."""
+        """Whether a kernel of a spot with so many calls would be kept: if the limit is reached, a clearly colder one must be removed."""
         with self._lock:
             held = [spot.calls for spot in self._spots.values() if spot.kernel is not None]
         return len(held) < self.limits.kernels or min(held, default=calls) + self.limits.calls <= calls
@@ -196,7 +196,7 @@ class Heat:
         self._ask(self, spot)
 
     def replace(self, spot: Spot, kernel: HotKernel) -> None:
-        """Puts a kernel in, if the limits allow: later calls of the spot run it."""
+        """Installs a kernel, if the limits allow it: later calls of the spot run it."""
         with self._lock:
             held = sorted(
                 (
@@ -222,7 +222,7 @@ class Heat:
             spot.kernel = kernel
 
     def keep(self, spot: Spot, reason: str) -> None:
-        """The kernels for all sizes stay."""
+        """Records that the spot keeps the kernels for all sizes, and why."""
         spot.kernel, spot.state = None, f"not replaced: {reason}"
 
     def _compare(self, spot: Spot) -> None:
@@ -237,7 +237,7 @@ class Heat:
 
     @property
     def spots(self) -> list[Spot]:
-        """All that are counted, the hottest first."""
+        """All spots that are counted, the hottest first."""
         with self._lock:
             return sorted(self._spots.values(), key=lambda spot: -spot.calls)
 

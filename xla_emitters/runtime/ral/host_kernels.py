@@ -3,8 +3,8 @@
     kernels = HostKernels(parameters, address_of)
     kernels.launch("main_kLoop_add_0", (1200, 1, 1), (1, 1, 1), 0, [x, y, 1200])        k(x, y, 1200, 0, 1200, scratch)
 
-A function takes pointers and numbers, then the first block and the one behind the last, then memory for one block. Where the arrays are
-large, threads take ranges of blocks: while such a function runs, others can.
+A function takes pointers and numbers, then the first block and the end of the range, then memory for one block. For large arrays, threads
+share the blocks; a function that runs does not hold Python's lock.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from xla_emitters.dtypes import Array
 from xla_emitters.runtime.ral.context import Accesses, ConvolutionWork, Kernels, Matrices
 
 SHARED_WORK = 1 << 21
-"""Bytes of a launch's arrays from which on threads share its blocks: below, waking a thread takes longer."""
+"""Total bytes of a launch's arrays from which on threads share its blocks: below, waking a thread takes longer."""
 PIECES = 4
-"""Of a launch's blocks, for each thread."""
+"""Ranges of a launch's blocks per thread."""
 ALIGNMENT = 16
-"""Bytes that divide the address of each array that a kernel takes."""
+"""Alignment in bytes of each array that a kernel takes."""
 SCRATCH_ALIGNMENT = 64
-"""Bytes that divide the address of a block's memory."""
+"""Alignment in bytes of a block's memory."""
 C_TYPES: Mapping[str, type[Any]] = {
     "ptr": ctypes.c_void_p,
     "i1": ctypes.c_uint8,
@@ -40,7 +40,7 @@ C_TYPES: Mapping[str, type[Any]] = {
     "float": ctypes.c_float,
     "double": ctypes.c_double,
 }
-"""How LLVM names a parameter's type -> how it is passed."""
+"""LLVM's name of a parameter's type -> how it is passed."""
 
 
 STEP = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -50,9 +50,9 @@ STEP = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 class ConvolutionCode(NamedTuple):
     """The step of convolutions of an element type.
 
-    address        where it begins
-    lanes          places that it computes at once
-    scratch_bytes  memory of a thread that computes so many features at once
+    address        of its code
+    lanes          output positions that it computes at once
+    scratch_bytes  features computed at once -> bytes of memory per thread
     """
 
     address: int
@@ -63,12 +63,12 @@ class ConvolutionCode(NamedTuple):
 class HostKernels(Kernels):
     """Kernels by name.
 
-    parameters  of each kernel, the types as LLVM names them, without the last three
-    accesses    of each kernel, which arguments it reads, and which it writes
-    address_of  where the code of a kernel begins
-    product_of  where the step begins that multiplies matrices of an element type; None: there is none
-    convolution_of  that computes convolutions; None: there is none
-    step_of     where the step of a kernel begins, which takes its arguments from memory; None: there are none
+    parameters  per kernel, LLVM's names of the parameter types, without the last three
+    accesses    per kernel, the indices of the arguments that it reads, and of those that it writes
+    address_of  returns the address of a kernel's code
+    product_of  returns the address of the step that multiplies matrices of an element type; None: no such step
+    convolution_of  returns the step that computes convolutions; None: no such step
+    step_of     returns the address of the step of a kernel, which takes its arguments from memory; None: no steps
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class HostKernels(Kernels):
         _share(lambda first, last: _run(function, values, first, last, shared_bytes), count, parts)
 
     def product(self, element: str) -> int | None:
-        """Where the step begins that multiplies matrices of an element type, compiled when it is first asked for."""
+        """Address of the step that multiplies matrices of an element type, compiled at the first request."""
         if element not in self._products and self._product_of is not None:
             self._products[element] = self._product_of(element)
         return self._products.get(element)
@@ -139,7 +139,7 @@ class HostKernels(Kernels):
         return True
 
     def convolution(self, element: str) -> ConvolutionCode | None:
-        """What computes convolutions of an element type, compiled when it is first asked for."""
+        """The step that computes convolutions of an element type, compiled at the first request."""
         if element not in self._convolutions and self._convolution_of is not None:
             self._convolutions[element] = self._convolution_of(element)
         return self._convolutions.get(element)
@@ -168,12 +168,12 @@ class HostKernels(Kernels):
 
 
 def parts_of(blocks: int, total_bytes: int) -> int:
-    """How many threads share a launch's blocks, from the bytes of its arrays."""
+    """How many threads share a launch's blocks, given the total bytes of its arrays."""
     return min(blocks, _thread_count(), total_bytes // SHARED_WORK + 1)
 
 
 def _share(work: Callable[[int, int], None], count: int, parts: int) -> None:
-    """Does the work of `count` numbers, from one to another, in this thread and others."""
+    """Calls `work` on ranges that cover 0 to `count`, in this thread and others."""
     if parts < 2:
         return work(0, count)
     pieces = min(count, parts * PIECES)
@@ -181,7 +181,7 @@ def _share(work: Callable[[int, int], None], count: int, parts: int) -> None:
     left = list(pairwise(ends))
 
     def some() -> None:
-        # Whoever is there takes the next piece: no one waits for a thread that has not begun.
+        # Each running thread takes the next range, so that none waits for a thread that has not started.
         while left:
             try:
                 first, last = left.pop()
@@ -206,7 +206,7 @@ def _run(function: Callable[..., None], values: Sequence[Any], first: int, last:
 
 
 def _aligned(array: Array) -> Array:
-    """A copy that begins where kernels expect it. Only arguments are copied, which no kernel writes: the runtime's own are aligned."""
+    """A copy with the alignment that kernels expect. Only arguments, which kernels do not write, are copied: other buffers are aligned."""
     return array.copy()
 
 

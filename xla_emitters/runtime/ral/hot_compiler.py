@@ -1,11 +1,11 @@
-"""Compiles in the background: a thread that waits for a process of its own, which compiles what programs ask for.
+"""Compiles in the background: a thread, and a separate process in which the kernels that programs request are compiled.
 
-    HotCompiler.of_process().ask(job)       returns at once; the thread answers the job when it knows
+    HotCompiler.of_process().ask(job)       returns at once; the thread passes the answer to the job later
 
-A job is looked for in the cache, else sent to the process (`pipelines/hot_process`) as a line of JSON, whose answer is a line too. Calls of
-programs wait for neither: the thread takes a kernel's code apart and puts it in. The process is started for the first job, with low
-priority, and ends when this one does. If it dies, or does not answer in time, it is started again, and the job is done once more; what
-fails twice is left to the kernels for all sizes, as is everything after `MOST_FAULTS` faults in a row.
+A job is looked up in the cache, else sent to the process (`pipelines/hot_process`) as a line of JSON; the answer is a line too. Calls of
+programs wait for neither: the thread unpacks a kernel's code and installs it. The process is started for the first job, with low
+priority, and ends when this one does. If it dies, or does not answer in time, it is restarted and the job is repeated once; for a job that
+fails twice the kernels for all sizes stay, and likewise for all jobs after `MOST_FAULTS` failures in a row.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ from xla_emitters.runtime.program_cache import cache_directory, is_disabled
 TIMEOUT_SECONDS = 120.0
 MOST_FAULTS = 3
 LIMIT_BYTES = 64 * 2**20
-"""Of kernels on disk."""
+"""Bytes of the kernels on disk."""
 MODULE = "xla_emitters.pipelines.hot_process"
 
 
 class HotJob(Protocol):
-    """What is to be compiled."""
+    """A kernel to compile."""
 
     def key(self) -> str | None:
-        """Under which it is in the cache; None: it is not kept."""
+        """Its key in the cache; None: it is not cached."""
         ...
 
     def request(self) -> Mapping[str, Any]:
-        """What the process is sent, as plain data."""
+        """The request for the process, as plain data."""
         ...
 
     def answered(self, answer: Mapping[str, Any]) -> None:
-        """Takes the answer: what was compiled, or "declined" and why."""
+        """Takes the answer: the compiled kernel, or "declined" with the reason."""
         ...
 
 
 def hot_entries(directory: Path) -> EntryCache:
-    """The hot kernels that are kept in a directory for caches."""
+    """The hot kernels in a directory for caches."""
     return EntryCache(directory / "hot", LIMIT_BYTES)
 
 
@@ -62,10 +62,10 @@ def kernel_cache() -> EntryCache | None:
 
 
 class HotCompiler:
-    """See the file's head.
+    """The background compiler; see the file's head.
 
-    command  that starts the process
-    timeout  seconds that it has for one answer
+    command  starts the process
+    timeout  seconds per answer
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class HotCompiler:
 
     @classmethod
     def of_process(cls) -> HotCompiler:
-        """The one of this process."""
+        """The compiler of this process."""
         if cls._of_process is None:
             made = cls._of_process = HotCompiler()
             atexit.register(made.abandon)
@@ -93,15 +93,15 @@ class HotCompiler:
 
     @property
     def pid(self) -> int | None:
-        """Of the process that compiles, while there is one."""
+        """The id of the compiling process; None if it is not running."""
         return self._process.pid if self._process is not None else None
 
     def ask(self, job: HotJob) -> None:
-        """Has a job done; returns at once."""
+        """Queues a job; returns at once."""
         self.do(lambda: self._answer(job))
 
     def do(self, what: Callable[[], None]) -> None:
-        """Has something done in the thread, in order; returns at once."""
+        """Queues a function for the thread; returns at once. Functions run in order."""
         self._jobs.put(what)
         with self._lock:
             if self._thread is None:
@@ -109,11 +109,11 @@ class HotCompiler:
                 self._thread.start()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until all that was asked for is answered; returns whether it is. For reports and tests: calls of programs never wait."""
+        """Waits until all jobs are answered; returns whether they are. For reports and tests: calls of programs never wait."""
         done = threading.Event()
 
         def settle() -> None:
-            # What is done may have asked for more.
+            # A job may have queued another one.
             if self._jobs.empty():
                 done.set()
             else:
@@ -123,12 +123,12 @@ class HotCompiler:
         return done.wait(timeout)
 
     def close(self) -> None:
-        """Ends the process; another is started when it is needed."""
+        """Ends the process; it is restarted when needed."""
         self.wait(self.timeout)
         self._end()
 
     def abandon(self) -> None:
-        """Ends the process now, whatever it does."""
+        """Kills the process, whatever it is doing."""
         self._end()
 
     # --------------------------------------------------------------------------------------------------- in the thread
@@ -144,7 +144,7 @@ class HotCompiler:
             job.answered(self._found(job))
         except XlaEmittersError as error:
             job.answered({"declined": error.message})
-        except Exception as error:  # whatever it is, the program goes on with the kernels that it has
+        except Exception as error:  # whatever it is, the program continues with its present kernels
             job.answered({"declined": f"{type(error).__name__}: {error}"})
 
     def _found(self, job: HotJob) -> Mapping[str, Any]:
@@ -162,7 +162,7 @@ class HotCompiler:
         return answer
 
     def _compile(self, line: bytes) -> bytes:
-        """The process's answer to a line, at the second try if it dies at the first. raises ToolError"""
+        """The process's answer to a line; if it dies, the line is sent a second time. raises ToolError"""
         for _ in range(2):
             if self._faults >= MOST_FAULTS:
                 break
@@ -177,7 +177,7 @@ class HotCompiler:
         raise ToolError(f"the process that compiles in the background fails: {self._fault}", stage="heat")
 
     def _exchange(self, line: bytes) -> bytes:
-        """raises OSError where the process cannot be started, dies, or takes too long"""
+        """Sends a line and returns the answer. raises OSError if the process cannot be started, dies, or takes too long"""
         process = self._process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -195,7 +195,7 @@ class HotCompiler:
         return b"".join(parts)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        # The process imports this package, wherever it is.
+        # Lets the process import this package from where it is.
         paths = [str(Path(xla_emitters.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
         return subprocess.Popen(
@@ -222,7 +222,7 @@ class HotCompiler:
 
 
 def _after_fork() -> None:
-    """A forked process has neither the thread nor a right to the pipes."""
+    """A forked process has no such thread, and must not use its parent's pipes."""
     HotCompiler._of_process = None  # pyright: ignore[reportPrivateUsage]
 
 

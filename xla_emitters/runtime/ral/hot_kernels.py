@@ -1,6 +1,6 @@
-"""What the background process compiled for a fusion at fixed sizes, ready to run.
+"""Launches of the kernels that the background process compiled for a fusion at fixed sizes.
 
-    kernel = planned_launches(answer, len(code), kernels)          see `pipelines/hot_kernels` for what an answer is
+    kernel = planned_launches(answer, len(code), kernels)          `pipelines/hot_kernels` describes an answer
     kernel([x, y])
 
 Temporaries between its launches are allocated for each run.
@@ -22,18 +22,18 @@ Grid = tuple[int, int, int]
 
 
 class Memory(Protocol):
-    """The memory in which a platform's kernels find their arrays."""
+    """The memory of a platform's kernels."""
 
     def is_current(self) -> bool:
-        """Whether this thread launches kernels there."""
+        """Whether this thread launches kernels on that device."""
         ...
 
     def address(self, array: Any) -> int:
-        """Where an array begins."""
+        """The address of an array."""
         ...
 
     def element_type(self, name: str) -> np.dtype[Any]:
-        """What holds elements of HLO's type of that name."""
+        """The NumPy type that stores elements of HLO's type of that name."""
         ...
 
     def empty(self, shape: tuple[int, ...], element: np.dtype[Any]) -> Any:
@@ -42,7 +42,7 @@ class Memory(Protocol):
 
 
 class HostMemory:
-    """NumPy's arrays."""
+    """Memory of the host, as NumPy arrays."""
 
     def is_current(self) -> bool:
         return True
@@ -65,13 +65,13 @@ class PlannedLaunches:
     """A fusion's launches at fixed sizes.
 
     what         how it was made
-    bytes        that its code takes
+    bytes        size of its code
     gain         as counted
-    launches     kernel, grid, block, bytes of shared memory, and the numbers of its arrays
-    temporaries  the types and shapes of the arrays behind the fusion's own
+    launches     kernel, grid, block, bytes of shared memory, and the indices of its arrays
+    temporaries  types and shapes of the arrays after the fusion's own
     kernels      by name
-    alignment    of addresses, which they take for granted; 0: of none
-    memory       where the arrays are
+    alignment    of addresses that the kernels rely on, in bytes; 0: none
+    memory       of the arrays
     """
 
     what: str
@@ -100,11 +100,11 @@ class PlannedLaunches:
 def planned_launches(
     answer: Mapping[str, Any], code_bytes: int, kernels: Kernels, alignment: int = 0, memory: Memory = HOST
 ) -> PlannedLaunches:
-    """The launches that an answer says.
+    """The launches in an answer.
 
-    code_bytes  that the code of `kernels` takes
-    alignment   of addresses, which `kernels` take for granted; 0: of none
-    memory      where they find their arrays
+    code_bytes  size of the code of `kernels`
+    alignment   of addresses that `kernels` rely on, in bytes; 0: none
+    memory      of their arrays
     """
     launches = tuple(
         (

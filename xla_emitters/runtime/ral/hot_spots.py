@@ -1,4 +1,4 @@
-"""A fusion at sizes: how often it was called, what runs in its place, and what is told of the launches of the others."""
+"""A spot, which is a fusion at given sizes: counts of its calls, the kernel that replaces it, and the watches of its launches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Grid: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Gain:
-    """What one run of a fusion takes with the kernels for all sizes, and with its own, as counted; None: not counted.
+    """The counted work of one run of a fusion, with the kernels for all sizes and with its own; None: not counted.
 
     instructions  executed by all threads
     bytes         moved to and from memory
@@ -29,7 +29,7 @@ class HotKernel(Protocol):
     """Code for a fusion at fixed sizes.
 
     what   how it was made, for reports
-    bytes  that its code takes
+    bytes  size of its code
     gain   as counted
     """
 
@@ -40,24 +40,24 @@ class HotKernel(Protocol):
     @property
     def gain(self) -> Gain: ...
     def __call__(self, arrays: Sequence[Any]) -> bool:
-        """Runs it on arrays of exactly these sizes; returns whether it did: not where one begins at an address that it cannot take."""
+        """Runs it on arrays of exactly these sizes; returns False if it did not run because an array is not aligned as it needs."""
         ...
 
 
 @dataclass(eq=False)
 class Spot:
-    """A fusion at sizes.
+    """A fusion at given sizes.
 
     fusion   its name
     shapes   of its arrays
-    numbers  what else its code depends on
-    state    "counted", "asked", "replaced", or why it is not
-    kernel   that runs in its place
-    launches of the kernels for all sizes, where they are recorded
-    fastest  nanoseconds of a run with the kernels for all sizes, and with this
-    repeats  calls by plans, of which one is made at a time; repeated_runs: those that ran the kernel
-    due      calls after which it was last looked at whether it is to be asked for
-    is_forgotten  whether calls are counted by another spot by now
+    numbers  the numbers that its code depends on
+    state    "counted", "asked", "replaced", or the reason why it is not replaced
+    kernel   the kernel that replaces it
+    launches recorded launches of the kernels for all sizes
+    fastest  nanoseconds of the fastest run with the kernels for all sizes, and with this kernel
+    repeats  calls by plans, which are made one at a time; repeated_runs: those of them that ran the kernel
+    due      number of calls when it was last decided whether to request it
+    is_forgotten  whether its calls are counted by another spot now
     """
 
     fusion: str
@@ -79,14 +79,14 @@ class Spot:
     _run_ticks: count[int] = field(default_factory=lambda: count(1), repr=False)
 
     def called(self) -> int:
-        """Counts a call by the host program, also where threads do so at once; returns how many calls there were."""
+        """Counts a call by the host program; returns the number of calls. Thread-safe."""
         calls = next(self._ticks)
         if calls > self._calls:
             self._calls = calls
         return calls + self.repeats
 
     def ran(self) -> int:
-        """Counts a run of the kernel by the host program; returns how many there were."""
+        """Counts a run of the kernel by the host program; returns the number of runs."""
         runs = next(self._run_ticks)
         if runs > self._runs:
             self._runs = runs
@@ -94,27 +94,27 @@ class Spot:
 
     @property
     def calls(self) -> int:
-        """How many there were."""
+        """Number of calls, by the host program and by plans."""
         return self._calls + self.repeats
 
     @property
     def runs(self) -> int:
-        """How many of the calls ran the kernel."""
+        """Number of calls that ran the kernel."""
         return self._runs + self.repeated_runs
 
     def took(self, nanoseconds: int, *, is_hot: bool) -> None:
-        """Keeps the fastest run of either kind."""
+        """Records the fastest run with, and without, the kernel."""
         before = self.fastest[is_hot]
         if before is None or nanoseconds < before:
             self.fastest[is_hot] = nanoseconds
 
     def has_kernel(self, name: str) -> bool:
-        """Whether a kernel for all sizes is one of this fusion, by its name."""
+        """Whether a kernel for all sizes belongs to this fusion, judging by its name."""
         return name == self.fusion or name.startswith(f"{self.fusion}_")
 
     @property
     def sizes(self) -> str:
-        """For reports: `[4,32] [32] n=3`."""
+        """Sizes for reports: `[4,32] [32] n=3`."""
         shapes = [f"[{','.join(map(str, shape))}]" for shape in self.shapes]
         return " ".join([*shapes, *(f"n={number}" for number in self.numbers)])
 
@@ -140,19 +140,19 @@ class Spot:
 
 
 class Watch(Protocol):
-    """Is told of the launches of a fusion for which no kernel of its own ran."""
+    """Receives the launches of a fusion that did not run by a kernel of its own."""
 
     def launched(self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any]) -> None:
-        """A launch ended: of this fusion, if its name begins like that."""
+        """Called after a launch; it is of this fusion if its name has the fusion's name as prefix."""
         ...
 
     def ended(self) -> None:
-        """What follows is of another fusion."""
+        """Called when the launches of another fusion begin."""
         ...
 
 
 class Timed(Watch):
-    """The time from when a fusion was asked for until the last of its launches ended."""
+    """Measures the time from the call of a fusion to the end of its last launch."""
 
     __slots__ = ("_nanoseconds", "_spot", "_start")
 
@@ -171,7 +171,7 @@ class Timed(Watch):
 
 
 class Recorded(Watch):
-    """The launches of a fusion that is hot, by which what they do can be counted; then the fusion is asked for."""
+    """Records the launches of a hot fusion, so that their work can be counted; then requests the fusion's kernels."""
 
     __slots__ = ("_ask", "_launches", "_spot")
 

@@ -1,8 +1,8 @@
-"""The memory of one call of a host program over time: which buffers it makes, and how many bytes live after each step.
+"""The memory of one call of a host program over time: which buffers it allocates, and how many bytes are live after each step.
 
     results, memory = program.run_watched([x])      of a `LoadedProgram`
-    memory.peak, memory.at_peak                     the most that lives at once, and the buffers that make it
-    memory.events                                   what each step did to a buffer, and the bytes that live after it
+    memory.peak, memory.at_peak                     the most live bytes, and the buffers that are live then
+    memory.events                                   what each step did to a buffer, and the live bytes after it
     "\n".join(memory.lines())
 
         made             bytes  live
@@ -11,9 +11,9 @@
         add_2               24    48  ####################
 
 
-A step is a statement of the host program that makes, frees or returns a buffer, which has the name of its variable. The text has a row
-for each statement that makes one, with the most that lives after it. Arguments and constants are not buffers of the call, and lists of
-sizes on the stack are not counted. The numbers are those of a real run, so loops and branches count as often as they are run.
+A step is a statement of the host program that allocates, frees or returns a buffer; a buffer has the name of its variable. The text has a
+row for each allocating statement, with the most live bytes after it. Arguments and constants are not buffers of the call, and lists of
+sizes on the stack are not counted. The numbers are from a real run, so loops and branches count as often as they run.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.ral.context import Call, Context
 
 HOST_PROGRAM = "<host program>"
-"""What Python calls the file of a host program."""
+"""The file name that Python records for a host program."""
 BAR = 40
 """Characters of the longest bar of a drawing."""
 SMALL = 50
-"""A buffer of less than this part of the peak is not named as one that makes it."""
+"""A buffer smaller than this fraction of the peak is not listed at the peak."""
 
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """What one execution of a statement made; two that look alike are two.
+    """The buffer of one execution of a statement; two buffers with equal fields are still different.
 
     name   of the variable
     line   of the statement in the host program, from 1
@@ -60,7 +60,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Event:
-    """What a statement did to a buffer, and how many bytes live after it."""
+    """What a statement did to a buffer, and how many bytes are live after it."""
 
     line: int
     what: Literal["made", "freed", "returned"]
@@ -70,7 +70,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Row:
-    """A statement that makes buffers: how often it ran, the largest buffer, and the most that lived after it."""
+    """A statement that allocates buffers: how often it ran, the largest buffer, and the most live bytes after it."""
 
     name: str
     line: int
@@ -83,19 +83,19 @@ class Row:
 class Memory:
     """The memory of one call.
 
-    events  in the order in which they happened
+    events  in chronological order
     """
 
     events: tuple[Event, ...]
 
     @property
     def peak(self) -> int:
-        """The most bytes that live at once."""
+        """The most bytes that are live at once."""
         return max((event.live for event in self.events), default=0)
 
     @property
     def at_peak(self) -> tuple[Buffer, ...]:
-        """The buffers that live when the peak is first reached, the largest first."""
+        """The buffers that are live when the peak is first reached, the largest first."""
         live, peak = dict[Buffer, None](), self.peak
         for event in self.events:
             if event.what == "made":
@@ -107,7 +107,7 @@ class Memory:
         return tuple(sorted(live, key=lambda buffer: -buffer.bytes))
 
     def rows(self) -> tuple[Row, ...]:
-        """One for each statement that made a buffer, in the order of their first execution."""
+        """One row for each statement that allocated a buffer, in the order of their first execution."""
         found = dict[int, Row]()
         for event in self.events:
             if event.what == "made":
@@ -118,7 +118,7 @@ class Memory:
         return tuple(found.values())
 
     def peak_lines(self) -> Iterator[str]:
-        """The buffers that make the peak; equal ones of a loop are one line, and small ones are summed."""
+        """The buffers at the peak; equal ones of a loop are one line, and small ones are summed."""
         large = [buffer for buffer in self.at_peak if SMALL * buffer.bytes >= self.peak]
         small = self.at_peak[len(large) :]
         for said, times in Counter(map(str, large)).items():
@@ -127,7 +127,7 @@ class Memory:
             yield f"{len(small)} smaller ones: {sum(buffer.bytes for buffer in small)} bytes"
 
     def lines(self) -> Iterator[str]:
-        """The rows as a drawing."""
+        """The rows as a text diagram."""
         rows, peak = self.rows(), self.peak
         cells = [("made", "bytes", "live")]
         cells += [
@@ -157,7 +157,7 @@ class Memory:
 
 
 class WatchedCall(Call):
-    """A call that notes what becomes of its buffers.
+    """A call that records the events of its buffers.
 
     source  the lines of the host program
     """
@@ -175,7 +175,7 @@ class WatchedCall(Call):
         self._names_of = Counter[Buffer]()
 
     def memory(self) -> Memory:
-        """What happened so far."""
+        """The events so far."""
         return Memory(tuple(self._events))
 
     def alloc(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -208,12 +208,12 @@ class WatchedCall(Call):
     def release(self, buffer: Array) -> None:
         made = self._of.get(id(buffer))
         super().release(buffer)
-        if made is not None:  # its last name ended: it is the caller's now
+        if made is not None:  # its last view ended: now it belongs to the caller
             self._events[-1] = replace(self._events[-1], what="returned")
 
 
 def _line() -> int:
-    """The statement of the host program that runs now; 0 where none does."""
+    """Line of the host program's statement that runs now; 0 if none does."""
     frame: FrameType | None = sys._getframe()  # pyright: ignore[reportPrivateUsage]
     while frame is not None and frame.f_code.co_filename != HOST_PROGRAM:
         frame = frame.f_back

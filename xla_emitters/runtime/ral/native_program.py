@@ -1,13 +1,13 @@
-"""A host program in machine code, which calls the runtime by name: a function of arrays.
+"""A host program as machine code that calls the runtime by name: a function of arrays.
 
     program = NativeProgram(code, interface, ops, constants, kernels)
     program.run([x])      -> [y]
 
-Each run has a context of C, by whose address it is known: `ral_api_call`, the status, and what the program does without the runtime uses
-(`disc-direct-calls`): pointers and sizes of arguments and results, constants, buffers. A program that logs asks the runtime for everything.
-Then buffers are NumPy arrays that a `Call` counts, and numbers stand for them where C has a pointer that frees a buffer.
+Each run has a C context, identified by its address, with everything that `ral_api_call`, the status and direct calls
+(`disc-direct-calls`) use: pointers and sizes of arguments and results, constants, buffers. A program with a log calls the runtime for every
+op. Then buffers are NumPy arrays that a `Call` counts, and numbers are their handles where C has a pointer that frees a buffer.
 
-The first error of a function ends the run and is raised here. A result owns its memory, and frees it with its last view.
+The first error in a function ends the run and is raised here. A result owns its memory, and frees it with its last view.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ from xla_emitters.runtime.ral.host_kernels import ALIGNMENT, SHARED_WORK
 from xla_emitters.runtime.reference import call_beside
 
 MAIN, FREE, DROP = "ral_main", "ral_free", "ral_drop"
-"""Functions of the machine code: the host program; what frees a result; what frees all buffers of a call."""
+"""Functions of the machine code: the host program; the one that frees a result; the one that frees all buffers of a call."""
 RECEIVE, SEND, CONSTANT = "ral_recv_input", "ral_send_output", "ral_const"
 FIELDS = 11
-"""Words of a context; `host/call_context` says which."""
+"""Number of words of a context; `host/call_context` describes them."""
 WORD = 8
 POOL = 16
-"""Contexts of ended runs that are kept for others."""
+"""Most contexts of ended runs that are kept for reuse."""
 
 
 class Code(Protocol):
     """Machine code in this process."""
 
     def address(self, name: str) -> int:
-        """Where a function begins."""
+        """The address of a function."""
         ...
 
 
 @dataclass(frozen=True)
 class Interface:
-    """What a host program takes and returns.
+    """The parameters and results of a host program.
 
-    inputs     ranks of the arguments, of those that it does not read 0
-    donated    numbers of those that it owns: it works on copies
+    inputs     ranks of the arguments; 0 for arguments that it does not read
+    donated    indices of the arguments that it owns: it works on copies
     outputs    element type and rank of each result
-    constants  how many it has
+    constants  number of its constants
     """
 
     inputs: tuple[int, ...]
@@ -69,11 +69,11 @@ class Interface:
 class NativeProgram:
     """A host program with a context of its own.
 
-    code       has MAIN, FREE and DROP
-    ops        what each name of an op on buffers means
-    constants  what `ral_const` reads
-    kernels    what it launches where threads share the work; None: nothing
-    log        notes each call of the runtime, of code without direct calls; None: the code has them
+    code       has the functions MAIN, FREE and DROP
+    ops        name of an op on buffers -> the op
+    constants  read by `ral_const`
+    kernels    launched where threads share the work; None if there are none
+    log        records each call of the runtime, for code without direct calls; None: the code has direct calls
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class NativeProgram:
         log: DispatchLog | None = None,
         registry: Registry = ral_api,
     ) -> None:
-        self._code = code  # it is gone with its last owner
+        self._code = code  # keeps the code in memory
         self._main: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code.address(MAIN))
         self._drop: Callable[[int], None] = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(code.address(DROP))
         self.free: Callable[[int], None] = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(code.address(FREE))
@@ -103,7 +103,7 @@ class NativeProgram:
         self.context = Context(kernels)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """The results for these arguments, which fit the program's parameters. raises what a function of the runtime raised"""
+        """The results for these arguments, which fit the program's parameters. raises like the runtime's functions"""
         words = self._pool.pop() if self._pool else _Words(self.layout, ctypes.addressof(self.table))
         running = _Running(self, inputs)
         RUNNING[words.address] = running
@@ -136,7 +136,7 @@ class NativeProgram:
         return found
 
     def note(self, called: Erased, values: Sequence[Any]) -> None:
-        """Writes a call down, where calls are."""
+        """Records a call, if there is a log."""
         if self.log is not None and called.name.call not in (RECEIVE, SEND):
             self.log.add(called.name.call if called.name.call in self._ops else str(called.name), values)
 
@@ -155,7 +155,7 @@ class NativeProgram:
                 return Erased(name, self._registry.get(name) or function_named(text, self._constants))
 
     def _received(self, ctx: Call, number: int) -> Array:
-        """An argument; a copy that the call owns where it was donated."""
+        """An argument; if it was donated, a copy that the call owns."""
         given = ctx.recv_input(number)
         if number not in self.layout.donated:
             return given
@@ -164,7 +164,7 @@ class NativeProgram:
         return copy
 
     def _constant(self, function: Callable[..., Array]) -> Callable[..., Array]:
-        """`function`, whose constants the program then finds without it."""
+        """`function`, which also stores the constant where the program finds it without a call."""
 
         def run(ctx: Call, stream: None, index: int, name: str) -> Array:
             if index not in self.kept:
@@ -187,7 +187,7 @@ def _aligned(array: Array) -> Array:
 
 
 class _Layout:
-    """Where what is in the memory of a context: its fields; a pointer for each argument and result; for each, a pointer and sizes."""
+    """Offsets in the memory of a context: of its fields; of a pointer for each argument and result; of a pointer and sizes for each."""
 
     def __init__(self, interface: Interface) -> None:
         self.ranks, self.donated = interface.inputs, interface.donated
@@ -222,9 +222,9 @@ class _Words:
         self._words[6] = SHARED_WORK
 
     def begin(self, inputs: Sequence[Array]) -> Sequence[Array]:
-        """Writes pointers and sizes of the arguments. returns what must live until the run ends"""
+        """Writes pointers and sizes of the arguments. Returns the objects that must be kept alive until the run ends"""
         held, words = list[Array](), list[int]()
-        for array, rank in zip(inputs, self._layout.ranks, strict=False):  # the last ones may not be read
+        for array, rank in zip(inputs, self._layout.ranks, strict=False):  # trailing arguments may be unread
             address = array.ctypes.data
             if address % 16:
                 array = _aligned(array)
@@ -236,17 +236,17 @@ class _Words:
         return held
 
     def results(self, free: Callable[[int], None]) -> list[Array]:
-        """The arrays that the program made; each frees its memory with `free`."""
+        """The arrays that the program allocated; each frees its memory with `free`."""
         words, at, found = self._layout.taken.unpack_from(self._words, self._layout.taken_at), 0, list[Array]()
         for held, rank in self._layout.results:
             given = _Given(words[at], words[at + 1 : at + 1 + rank], held, free)
-            self._words[self._layout.taken_at // WORD + at] = 0  # what fails behind this frees it once
+            self._words[self._layout.taken_at // WORD + at] = 0  # so that a later failure does not free it twice
             found.append(given.array())
             at += 1 + rank
         return found
 
     def drop_results(self, free: Callable[[int], None]) -> None:
-        """Frees what a program gave before it failed."""
+        """Frees the results that a program returned before it failed."""
         at = self._layout.taken_at // WORD
         for _, rank in self._layout.results:
             if self._words[at]:
@@ -266,7 +266,7 @@ class _Words:
         return self._words[10]
 
     def end(self) -> None:
-        """Makes it ready for another run."""
+        """Resets it for another run."""
         words = self._words
         words[2] = words[8] = words[9] = words[10] = 0
         at = self._layout.taken_at // WORD
@@ -276,13 +276,13 @@ class _Words:
 
 
 class _Given:
-    """The memory of a result, as NumPy asks for it."""
+    """The memory of a result, in the form of NumPy's array interface."""
 
     __slots__ = ("__array_interface__", "_data", "_dtype", "_free")
 
     def __init__(self, data: int, shape: tuple[int, ...], held: np.dtype[Any], free: Callable[[int], None]) -> None:
         self._data, self._dtype, self._free = data, held, free
-        # NumPy reads no name of a type of ml_dtypes.
+        # The array interface has no names for the types of ml_dtypes.
         name = held.str if held.isbuiltin == 1 else f"|V{held.itemsize}"
         self.__array_interface__ = {"data": (data, False), "shape": shape, "typestr": name, "version": 3}
 
@@ -295,7 +295,7 @@ class _Given:
 
 
 class _Running:
-    """One run: what its functions need, made when one is called first, and its first error."""
+    """One run: the objects that its functions need, made at the first call of a function, and its first error."""
 
     def __init__(self, program: NativeProgram, inputs: Sequence[Array]) -> None:
         self.program, self.inputs = program, inputs
@@ -318,7 +318,7 @@ class _Running:
         self.error = self.error or error
 
     def end(self) -> None:
-        """The caller's settings of NumPy hold again."""
+        """Restores the caller's settings of NumPy."""
         if self._call is not None:
             self._quiet.__exit__(None, None, None)
 
@@ -332,13 +332,13 @@ class _Running:
         return id(array)
 
     def sent(self) -> list[Array]:
-        """Results that calls of the runtime were given. raises InternalError where a buffer is left"""
+        """Results that were passed to calls of the runtime. raises InternalError if a buffer was not freed"""
         if self._call is None:
             return []
         self._call.end()
         return [self._call.outputs[number] for number in range(len(self._call.outputs))]
 
     def counted(self, words: _Words) -> tuple[int, int]:
-        """How many buffers the run made, and the most bytes of them."""
+        """How many buffers the run allocated, and their peak in bytes."""
         of = words if self.program.log is None or self._call is None else self._call
         return of.allocations, of.peak_bytes

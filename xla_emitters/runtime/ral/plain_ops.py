@@ -1,9 +1,9 @@
-"""Ops of a host program from rows of plain data, on NumPy arrays: how a bundle carries out what its host program does with sizes.
+"""Executes ops of a host program from rows of plain data, on NumPy arrays: a bundle's host program computes sizes with them.
 
     {"opcode": "compare", "types": ["s32", "s32", "pred"], "outputs": 1, "direction": "GE"}        f(x, y, o): o[...] = x >= y
 
-Numbers are integers and truth values, which wrap around. An op that a function of `library` computes has its name and configuration in the
-row, and may be of any type. Other ops have no row (`pipelines/program_bundle`). Source: docs/reference/1 5.2-5.4.
+Elements are integers, which wrap around, or truth values. For an op that a function of `library` computes, the row has that function's name
+and configuration, and its types may be any. Other ops have no row (`pipelines/program_bundle`). Source: docs/reference/1 5.2-5.4.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from xla_emitters.runtime.ral.context import STAGE
 from xla_emitters.runtime.ral.cupy_program import BufferFunction
 
 NUMBERS = frozenset(("pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64"))
-"""The element types of ops that are no library functions."""
+"""The element types of ops other than library functions."""
 COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "EQ": np.equal,
     "NE": np.not_equal,
@@ -32,7 +32,7 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def buffer_function(row: Mapping[str, Any]) -> BufferFunction:
-    """What carries out a row. raises LookupError for a row that is none"""
+    """The function that executes a row. raises LookupError for an invalid row"""
     types = tuple(row["types"])
     if (called := row.get("library")) is not None:
         name, config = called
@@ -70,7 +70,7 @@ def _assert(row: Mapping[str, Any], holds: Array, *values: Array) -> None:
 
 
 def _divide(row: Mapping[str, Any], x: Array, y: Array) -> Array:
-    """Towards zero; by zero all bits are set, and of the least number by -1 it is itself."""
+    """Rounds towards zero; x / 0 has all bits set, and the least number divided by -1 is itself."""
     by = _divisor(x, y)
     quotient = (x - np.fmod(x, by)) // by
     return np.where(y == 0, ~np.zeros_like(x), quotient)
@@ -81,7 +81,7 @@ def _remainder(row: Mapping[str, Any], x: Array, y: Array) -> Array:
 
 
 def _divisor(x: Array, y: Array) -> Array:
-    """The divisor where a division is defined, else 1."""
+    """The divisor, or 1 where the division is not defined."""
     if x.dtype.kind == "u":
         return np.where(y == 0, y.dtype.type(1), y)
     least = np.iinfo(x.dtype).min
@@ -113,7 +113,7 @@ def _copy(row: Mapping[str, Any], x: Array) -> Array:
 
 
 def _form(function: Callable[..., Any], of_truth: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """A function of the operands alone; of truth values another, where it is given."""
+    """A form that calls a function of the operands; for truth values `of_truth`, if given."""
 
     def run(row: Mapping[str, Any], *operands: Array) -> Any:
         chosen = of_truth if of_truth is not None and operands[0].dtype == np.bool_ else function

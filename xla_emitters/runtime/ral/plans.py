@@ -1,23 +1,23 @@
-"""Plans: what a program does at sizes that it has seen, without the host program between.
+"""Plans: repeat a program's call at sizes that it has seen, without running the host program.
 
     plans = Plans(kernels, steps, record)
-    plans.run([x], context)          the results; None where there is no plan, or none can be used now
+    plans.run([x], context)          the results; None if there is no plan, or none that can be used now
 
 The second call at the same sizes is recorded (`recording`); from the third on a call is
 
     results = [empty(...), ...]
-    replay(header)                   all kernels, one after the other, by one call of machine code
+    replay(header)                   all kernels, one after the other, in one call of machine code
 
-A kernel's arguments are words in memory, prepared once; those that are arrays of the caller are written anew in each call. Buffers are the
-plan's own, and are used again; an argument that is donated is written, and is the result, where the program does so. What is no kernel is
-called from Python between; so is a kernel whose arrays are so large that threads share its blocks. Where the program reads an element of
-a buffer, a plan goes on with the segment that the value has, or ends: then the host program runs, and its recording adds the segment.
+A kernel's arguments are words in memory, prepared once; addresses of the caller's arrays are written in each call. Buffers belong to the
+plan and are reused; a donated argument is written, and is the result, if the program does so. Ops that are not kernels are called from
+Python in between; so is a kernel with arrays so large that threads share its blocks. Where the program reads an element of a buffer, the
+plan continues with the segment for that value. If there is none, the host program runs, and its recording adds the segment.
 
-While fusions are counted (`heat`), plans count too. A plan repeats the kernels that ran when it was recorded: where one came or went since,
-the program runs, and after `wait` calls, in which kernels are timed, it is recorded anew.
+While fusions are counted (`heat`), plans count too. A plan repeats the kernels that ran when it was recorded: if one was installed or
+removed since, the host program runs, and after `wait` calls, in which kernels are timed, the plan is recorded anew.
 
-Plans are kept for the last MOST_PLANS sizes, as long as their memory is not more than MOST_BYTES. One call at a time uses them: where
-another thread is at it, the host program runs.
+Plans are kept for the last MOST_PLANS sizes, within MOST_BYTES of memory. One call at a time uses them: while another thread does,
+the host program runs.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ Key: TypeAlias = tuple[Any, ...]
 Recorder: TypeAlias = Callable[[Recording], list[Array]]
 """Runs the host program as this call."""
 Owner: TypeAlias = Callable[[list[Array]], list[Array]]
-"""Arguments of which the program may overwrite those that are donated: copies of some, where the caller needs its own."""
+"""Returns the arguments with copies of donated ones that the caller still needs: the program may overwrite the rest."""
 
 
 class Plans:
     """The plans of one program.
 
     kernels  of the program
-    steps    machine code for all programs, and the entries of this one's kernels
+    steps    machine code for all programs, and the entries of this program's kernels
     record   runs the host program as a call that is recorded
-    donated  numbers of the arguments whose memory a run may take
-    wait     calls at the same sizes that are not recorded
+    donated  indices of the arguments whose memory a run may take
+    wait     number of calls at the same sizes before recording
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class Plans:
         self._lock = Lock()
 
     def run(self, inputs: Sequence[Any], context: Context, own: Owner | None = None) -> list[Array] | None:
-        """The results of a call at sizes that are known; None: the program is to run. The inputs need not have been checked.
+        """The results of a call at known sizes; None: the host program must run. The inputs need not have been checked.
 
-        own  makes the arguments the program's; None: they are
+        own  makes the arguments the program's own; None: they are
         """
         for array in inputs:
             if type(array) is not np.ndarray:
@@ -80,15 +80,15 @@ class Plans:
         try:
             if plan.takes:
                 owned = list(inputs) if own is None else own(list(inputs))
-                inputs = [_aligned(array) for array in owned]  # before the first step: none is done twice
+                inputs = [_aligned(array) for array in owned]  # before the first step: no step is done twice
             return self._replay(plan, inputs, context)
         finally:
             self._lock.release()
 
     def record(self, inputs: Sequence[Array], context: Context, *, may_stop: bool = False) -> list[Array] | None:
-        """The results of a call that is recorded; None: the program is to run as usual.
+        """The results of a call, which is recorded; None: the host program must run as usual.
 
-        raises  as the program; Unplanned if the recording may stop, where the call cannot be repeated
+        raises  like the program; if the recording may stop, Unplanned for a call that cannot be repeated
         """
         key = _key(inputs)
         if not self._lock.acquire(blocking=False):
@@ -107,7 +107,7 @@ class Plans:
             self._lock.release()
 
     def _recorded(self, plan: Plan, recording: Recording) -> list[Array]:
-        """Runs the host program, and makes a plan of what it does. raises as `record`"""
+        """Runs the host program, and makes a plan of its events. raises like `record`"""
         deciding, results = len(plan.deciding), None
         try:
             results = self._record(recording)
@@ -122,11 +122,15 @@ class Plans:
             raise
         finally:
             if len(plan.deciding) > deciding:
-                plan.root, plan.is_recorded, plan.usable = Segment(), False, True  # the next call reads them first
+                plan.root, plan.is_recorded, plan.usable = (
+                    Segment(),
+                    False,
+                    True,
+                )  # the next call reads the deciding arguments first
         return results
 
     def _compile(self, plan: Plan, inputs: int) -> None:
-        """Code for the segments that have none; where there are too many, or they need too much memory, calls are not repeated."""
+        """Compiles the segments that have no code; if they are too many, or need too much memory, calls are not repeated."""
         segments = [plan.root]
         for segment in segments:
             segments += segment.children.values()

@@ -3,8 +3,8 @@
     run = LoadedProgram(source, functions, dtypes)
     run([x], context)      -> [y]
 
-The globals of the source are the functions that carry out its buffer ops, made here, `ral`, which finds a function of the runtime by
-its full name, element types, and `empty` for the stack.
+The globals of the source are the functions that execute its buffer ops, made here; `ral`, which returns the runtime function of a
+full name; element types; and `empty` for the stack.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ Watch: TypeAlias = Callable[[str, Callable[..., Any]], Callable[..., Any]]
 """(name, function) -> the function that is called instead"""
 
 MOST_STEPS = 4_000
-"""Buffers and launches by Python, of all calls, after which a program whose loops are plain (`host/loop_blocks`) is machine code."""
+"""Buffers and launches by Python, over all calls, after which a program with plain loops (`host/loop_blocks`) becomes machine code."""
 WITH_EFFECTS = frozenset(
     ("custom-call", "infeed", "outfeed", "recv", "recv-done", "rng", "rng-get-and-update-state", "send", "send-done")
 )
-"""Ops whose results do not follow from their operands, or that may do something else: plans carry them out in each call."""
+"""Ops with results that are not determined by their operands, or with side effects: plans execute them in each call."""
 
 
 class LimitedCall(Call):
-    """A call by Python that ends by `Unplanned` after so many buffers and launches."""
+    """A call by Python that raises `Unplanned` after a given number of buffers and launches."""
 
     __slots__ = ("_most", "steps")
 
@@ -79,15 +79,15 @@ class LoadedProgram:
     """A host program with a context of its own.
 
     source     Python that defines `main(ctx, ...)`
-    functions  the buffer ops that its globals carry out, and the fusions whose loops they run
-    dtypes     the element types that its globals are, by HLO's names
-    constants  what `ral_const` reads
-    kernels    what it launches; None: nothing
-    donated    numbers of the arguments whose memory a run may take for its results
-    steps      what its plans are run by; None: it has none
-    watch      what its `lmhlo.watch` ops call: (number, values ...); None: it has none
-    by_code    makes the same program as machine code, for calls without a plan after MOST_STEPS by Python; None: there is none
-    heat       what counts its fusions, and runs those that are hot; None: nothing does
+    functions  name of a global -> the buffer op that it executes, or the fusion whose loops it runs
+    dtypes     name of a global -> HLO's name of the element type that it is
+    constants  read by `ral_const`
+    kernels    launched by the program; None if it launches none
+    donated    indices of the arguments whose memory a run may take for its results
+    steps      runs its plans; None: it has none
+    watch      called by its `lmhlo.watch` ops: (number, values ...); None: it has none
+    by_code    compiles the same program to machine code, for calls without a plan after MOST_STEPS by Python; None: not available
+    heat       counts its fusions, and runs the hot ones; None: not used
     """
 
     def __init__(
@@ -123,22 +123,22 @@ class LoadedProgram:
             self.plans = Plans(kernels, steps, self._record, donated, TIMED if heat is not None else 1)
 
     def _loaded(self, empty: Callable[..., Array], functions: Mapping[str, Any], ral: Callable[[str], Any]) -> Any:
-        """The source's function `main`, with these as its globals."""
+        """The source's function `main`, with these globals."""
         scope: dict[str, Any] = {**self._dtypes, **functions, "empty": empty, "ral": ral, "watch": self._watch}
         exec(self._code, scope)
         return scope["main"]
 
     def repeat(self, inputs: Sequence[Any], own: Owner) -> list[Array] | None:
-        """The results for arguments like those of an earlier call; None: they are to be checked, and the program is to run.
+        """The results by a plan, for arguments like those of an earlier call; None: check the arguments and run the program.
 
-        own  makes those that are overwritten the program's
+        own  copies the arguments that are overwritten, so that they belong to the program
         """
         return self.plans.run(inputs, self.context, own) if self.plans is not None else None
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The results for these arguments, which fit the program's parameters. raises DataError, ExecutionError.
 
-        The memory of donated arguments may be that of results afterwards: the caller gives arrays that nothing else needs.
+        The results may take the memory of donated arguments: the caller must not need these arrays afterwards.
         """
         if self.plans is not None and (found := self.plans.run(inputs, self.context)) is not None:
             return found
@@ -161,11 +161,11 @@ class LoadedProgram:
 
     @property
     def _may_stop(self) -> bool:
-        """Whether a call by Python may end before its results are there, for machine code to begin anew: no argument was changed."""
+        """Whether a call by Python may stop and be restarted as machine code: only if no argument was changed."""
         return (self._by_code is not None or self.native is not None) and not self.donated
 
     def _make_code(self) -> None:
-        """From now on calls without a plan are machine code, where it can be made."""
+        """Switches calls without a plan to machine code, if it can be made."""
         with self._code_making:
             if self._by_code is not None:
                 if (native := self._by_code()) is not None:
@@ -173,31 +173,31 @@ class LoadedProgram:
                 self._by_code = None
 
     def take_native(self, native: NativeProgram) -> None:
-        """From now on calls without a plan are this machine code, which is the same program; Python runs only what is recorded."""
+        """Switches calls without a plan to this machine code of the same program; Python then runs only recordings."""
         native.context = self.context
         self.native = native
 
     def run_seen(self, inputs: Sequence[Array], watch: Watch) -> list[Array]:
-        """As `run`, by the host program, with what `watch` makes of the functions that it calls."""
+        """Like `run`, by the host program, with each function that it calls replaced by `watch` of it."""
         functions = {name: watch(name, function) for name, function in self._functions.items()}
         main = self._loaded(np.empty, functions, lambda text: watch(text, function_named(text, self._constants)))
         return self._run(Call(self.context, inputs, self.donated), main)
 
     def run_on_garbage(self, inputs: Sequence[Array]) -> list[Array]:
-        """As `run`, by the host program, on memory in which nothing is right by chance: NaN, -1, True.
+        """Like `run`, by the host program, on memory in which nothing is right by chance: NaN, -1, True.
 
-        For checks: memory that was freed a moment ago may hold the very numbers that a wrong program does not write.
+        For checks: memory that was just freed may contain the very numbers that a wrong program forgets to write.
         """
         main = self._loaded(garbage, self._functions, partial(function_named, constants=self._constants))
         return self._run(CallOnGarbage(self.context, inputs, self.donated), main)
 
     def run_watched(self, inputs: Sequence[Array]) -> tuple[list[Array], Memory]:
-        """As `run`, and what became of the call's buffers."""
+        """Like `run`; also returns the memory of the call."""
         call = WatchedCall(self.context, inputs, self.donated, self.source.splitlines())
         return self._run(call, self._main), call.memory()
 
     def _record(self, recording: Recording) -> list[Array]:
-        """Runs the program and notes what it does. raises as `run`; Unplanned if it may stop, and cannot be repeated"""
+        """Runs the program and records its events. raises like `run`; Unplanned if it may stop and the call cannot be repeated"""
         self._recording = recording
         try:
             return self._run(recording, self._recorded_main)
@@ -206,7 +206,7 @@ class LoadedProgram:
 
     @cached_property
     def _recorded_main(self) -> Any:
-        """The program with functions that say what they do to the call that is recorded."""
+        """The program with functions that report to the recorded call."""
 
         def recording() -> Recording:
             assert self._recording is not None
@@ -247,5 +247,5 @@ class LoadedProgram:
 
 
 def _function(op: BufferOp | FusionOp, kernels: Kernels | None) -> Callable[..., None]:
-    """What carries out an op on buffers, or the loops of a fusion."""
+    """The function that executes an op on buffers, or the loops of a fusion."""
     return compile_loops(op) if isinstance(op, FusionOp) else function_of(op, call_beside(op), kernels)

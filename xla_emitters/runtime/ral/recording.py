@@ -1,26 +1,26 @@
-"""A call of a host program that notes what it does, so that later calls at the same sizes do the same without the host program.
+"""Records a call of a host program, so that later calls at the same sizes can be repeated without the host program.
 
     n = p0.shape[0]; y = alloc((n, 4), f32)          memory of the plan
     launch("main_kLoop_add_0", (n, 1, 1), ...)       Launch(main_kLoop_add_0, [input 0, buffer 1, n])
     gemm(y, w, z)                                    Run(gemm, [buffer 1, input 1, buffer 2])
-    size[()] = n; add(size, one, more)               nothing: it is known at these sizes
-    if flag.item(): ...                              where the segment ends: what follows depends on what is read
+    size[()] = n; add(size, one, more)               nothing: the value is known at these sizes
+    if flag.item(): ...                              end of the segment: what follows depends on the value
 
 Everything that a host program does follows from the sizes of its arguments, and from the elements of buffers that it reads. A buffer is
-*known* where only sizes and constants went into it: what is computed from known buffers is computed now, once. All else is noted as an
-event. A known buffer that is written once is a constant of the plan.
+*known* if it was computed from sizes and constants only: what is computed from known buffers is computed once, during recording. Everything
+else is recorded as an event. A known buffer that is written once is a constant of the plan.
 
-A program that reads an element of a buffer that is not known ends a segment: each value that is read there has a segment of its own behind
-it. A recording follows the segments that are there as far as the values agree, with the same memory, and adds those that are new.
+When the program reads an element of a buffer that is not known, the segment ends; each value that was read there has its own next segment.
+A recording follows the existing segments while the values agree, with the same memory, and adds new ones.
 
-Where more than FEW_READS such elements follow from single integers among the arguments, as the condition of a loop whose number of trips
-is an argument, these arguments *decide*: from the next recording on, their values are read first. Then the condition is known, and all
-trips are one segment.
+If more than FEW_READS such elements follow from single integers among the arguments, like the condition of a loop with an argument as trip
+count, these arguments *decide*: from the next recording on, their values are read first. Then the condition is known, and all
+iterations are one segment.
 
-A donated argument is written in place, and returned as it is. After that no data can decide: a value that is new would run the host program
-on an argument that was changed.
+A donated argument is written in place, and can be the result. After such a write no read of data may end a segment: for a new value the
+host program would have to run again, on an argument that was changed.
 
-Not planned (`Unplanned`): that, known buffers that a later segment writes, more than MOST_EVENTS, and more reads than MOST_SEGMENTS.
+Not planned (`Unplanned`): such a read, known buffers that a later segment writes, more than MOST_EVENTS, and more reads than MOST_SEGMENTS.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ from xla_emitters.runtime.ral.segments import (
 )
 
 MOST_EVENTS, MOST_SEGMENTS = 20_000, 256
-"""Events of one path through a program, and segments of a plan: more are not noted."""
+"""Limits on the events of one path through a program, and on the segments of a plan."""
 FEW_READS = 8
-"""Elements that follow from single arguments, and are read in one call: with more, the arguments are read in their place."""
+"""Limit on the elements read in one call that follow from single arguments: above it, the arguments are read instead."""
 KEPT_BYTES = 256
-"""Buffers up to this size have memory of their own in a plan: those that become known are then constants."""
+"""Buffers up to this size in bytes do not share memory in a plan, so that known ones can be constants."""
 
 
 class Unplanned(Exception):
-    """The call cannot be repeated by a plan; it goes on all the same."""
+    """Raised for a call that no plan can repeat; the call itself can go on."""
 
 
 class RecordedBuffer(np.ndarray[Any, Any]):
-    """A buffer of a recorded call: its elements, and which slot they are."""
+    """A buffer of a recorded call: its elements, and its slot."""
 
     recording: Recording
     slot: Slot
@@ -85,21 +85,21 @@ class RecordedBuffer(np.ndarray[Any, Any]):
 
 
 def elements_of(value: Any) -> Any:
-    """A buffer of a recorded call as the array that functions take."""
+    """A buffer of a recorded call as the plain array that functions take."""
     return value.view(np.ndarray) if isinstance(value, RecordedBuffer) else value
 
 
 def place_of(value: Any) -> Argument:
-    """An argument as an event has it."""
+    """An argument in the form that events store."""
     return Place(value.slot, value.shape, value.dtype) if isinstance(value, RecordedBuffer) else value
 
 
 class Recording(Call):
-    """See the file's head.
+    """A call that is recorded; see the file's head.
 
-    inputs  as of a `Call`
-    plan    which is empty at first
-    may_stop  it ends by Unplanned as soon as the call cannot be repeated
+    inputs  like those of a `Call`
+    plan    receives the events; empty at first
+    may_stop  whether to raise Unplanned as soon as the call cannot be repeated
     """
 
     __slots__ = (
@@ -165,7 +165,7 @@ class Recording(Call):
     # --------------------------------------------------------------------------------------------------------- buffers
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """Memory of the plan: a buffer that was freed, if there is one of as many bytes."""
+        """Memory of the plan: that of a freed buffer with the same number of bytes, if there is one."""
         wanted = super().empty(shape, dtype)
         free = self._free[wanted.nbytes]
         is_own = not free
@@ -201,13 +201,13 @@ class Recording(Call):
             self.segment.events.append(event)
 
     def _fails(self, why: str) -> None:
-        """Says that the call cannot be repeated. raises Unplanned if it may stop"""
+        """Records that the call cannot be repeated. raises Unplanned if it may stop"""
         self.failure = self.failure or why
         if self._may_stop:
             raise Unplanned(why)
 
     def has_read(self, buffer: RecordedBuffer, indices: tuple[int, ...], value: Any) -> None:
-        """The program goes on as an element says."""
+        """The program read an element on which it may branch."""
         self._reads += 1
         if buffer.slot.sources:
             self._reads_of_sources += 1
@@ -229,7 +229,7 @@ class Recording(Call):
         return None
 
     def has_stored(self, buffer: RecordedBuffer, key: Any, value: Any) -> None:
-        """An element, or all, became a number that the program knows."""
+        """An element, or all elements, got a value that the program knows."""
         slot = buffer.slot
         if slot.known or not slot.writes:
             return self.knows([buffer])
@@ -240,14 +240,14 @@ class Recording(Call):
         return self.writes([buffer], Run(store, (place_of(buffer),)), slot.sources)
 
     def knows(self, buffers: Sequence[RecordedBuffer]) -> None:
-        """Buffers have elements that follow from sizes and constants."""
+        """Marks buffers whose elements follow from sizes and constants."""
         for buffer in buffers:
             slot = self._written(buffer)
             slot.sources = KNOWN
             self.note(Set(slot, np.array(elements_of(buffer))))
 
     def writes(self, buffers: Sequence[RecordedBuffer], event: Event, sources: frozenset[int] | None) -> None:
-        """An event writes buffers; sources: of what it writes."""
+        """An event writes buffers; `sources` are those of the written elements."""
         for buffer in buffers:
             self._written(buffer).sources = sources
         self.note(event)
@@ -264,7 +264,7 @@ class Recording(Call):
         return slot
 
     def _changes(self, number: int) -> None:
-        """A donated argument is written, or returned."""
+        """A donated argument is written or returned."""
         if number not in self._donated:
             self.failure = self.failure or "an argument is written"
         self._plan.takes = self._has_changed_argument = True
@@ -272,9 +272,9 @@ class Recording(Call):
     def run(
         self, function: Callable[..., None], arguments: Sequence[Any], outputs: int, *, is_pure: bool = True
     ) -> None:
-        """Runs a function that writes the last `outputs` of the buffers among its arguments, and notes it if need be.
+        """Runs a function that writes the last `outputs` of the buffers among its arguments, and records it if necessary.
 
-        is_pure  what it writes follows from what it reads, and it does nothing else
+        is_pure  its results depend only on what it reads, and it has no side effects
         """
         function(*map(elements_of, arguments))
         buffers = [value for value in arguments if isinstance(value, RecordedBuffer)]
@@ -288,7 +288,7 @@ class Recording(Call):
             self.writes(written, Run(function, tuple(noted)), sources)
 
     def copy(self, source: RecordedBuffer, target: RecordedBuffer) -> None:
-        """Notes that a buffer got the elements of another one."""
+        """Records that a buffer got the elements of another one."""
         sources = _sources([source], [target])
         if sources == KNOWN:
             self.knows([target])
@@ -318,7 +318,7 @@ class Recording(Call):
         shared_bytes: int,
         arguments: Sequence[Any],
     ) -> None:
-        """Notes a launch."""
+        """Records a launch."""
         reads, writes = kernels.accesses[name]
         written = [arguments[number] for number in writes]
         sources = _sources([arguments[number] for number in reads], written)
@@ -329,7 +329,7 @@ class Recording(Call):
             self.writes(written, Launch(name, grid, shared_bytes, noted, kernels), sources)
 
     def run_hot(self, fusion: str, values: Sequence[Any]) -> bool:
-        """Runs what was compiled for a fusion, launch by launch, and notes that; or that there is none."""
+        """Runs the kernels compiled for a fusion, launch by launch, and records these; or records that there are none."""
         heat, given = self.context.heat, [*map(elements_of, values)]
         if heat is None:
             return False
@@ -365,13 +365,13 @@ class Recording(Call):
             self.segment.results.append(place_of(recorded))
         elements = elements_of(recorded)
         if recorded.slot.number is None:
-            self.outputs[number] = elements.copy()  # it is memory of the plan
+            self.outputs[number] = elements.copy()  # the original is memory of the plan
         else:
             self._changes(recorded.slot.number)
             self.outputs[number] = elements
 
     def finish(self) -> None:
-        """The call ended. raises Unplanned where it cannot be repeated"""
+        """Ends the recording. raises Unplanned for a call that cannot be repeated"""
         if not self._new:
             self.failure = self.failure or "the program did other things at the same values"
         if self.failure:
@@ -379,7 +379,7 @@ class Recording(Call):
         self.segment.allocations, self.segment.peak_bytes = self.allocations, self.peak_bytes
 
     def refuse(self) -> None:
-        """Calls with the same values of the arguments that decide, and where none does all at these sizes, are not repeated."""
+        """Marks calls with these values of the deciding arguments as not repeatable; without such arguments, all calls at these sizes."""
         if self._entry is None:
             self._plan.root, self._plan.is_recorded, self._plan.usable = Segment(), False, False
         else:
@@ -388,11 +388,11 @@ class Recording(Call):
 
 
 def _can_decide(array: Array) -> bool:
-    """Whether calls can be told apart by an argument's value."""
+    """Whether an argument's value can be used to choose a segment."""
     return array.size == 1 and array.dtype.kind in "biu"
 
 
 def _sources(read: Sequence[RecordedBuffer], written: Sequence[RecordedBuffer]) -> frozenset[int] | None:
-    """The sources of what is written. A part of a buffer may be all that is written."""
+    """The sources of the buffers after a write; a write may cover only a part of a buffer."""
     found = [buffer.slot.sources for buffer in (*read, *(buffer for buffer in written if buffer.slot.writes))]
     return None if None in found else frozenset[int]().union(*(each for each in found if each))

@@ -1,8 +1,8 @@
-"""The events of a segment as machine code calls them: words in memory for each step, and what is called from Python between.
+"""The events of a segment in the form that machine code calls: words in memory for each step, and calls from Python in between.
 
 code = SegmentCode(segment, inputs, kernels, steps)
 code.pack(code.objects, 0, *addresses of the call's arrays)
-steps.replay(code.header)        or code.run(...), where Python is between
+steps.replay(code.header)        or code.run(...), if there are calls from Python
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from xla_emitters.runtime.ral.host_kernels import SCRATCH_ALIGNMENT, HostKernels
 from xla_emitters.runtime.ral.segments import Launch, Place, Run, Segment, Set, Slot
 
 FORMATS: Mapping[str, str] = {"float": "<fxxxx", "double": "<d", "i1": "<?xxxxxxx"}
-"""A type -> how one of its numbers is a word; others are integers."""
+"""A type -> how one of its numbers is stored in a word; others are integers."""
 
 
 Step: TypeAlias = tuple[int, list[int | Slot]]
-"""Where its code begins, and its words."""
+"""The address of its code, and its words."""
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Machine code that plans are run by.
+    """Machine code that runs plans.
 
-    replay    calls the steps of a header; the result is not zero where an array begins where kernels cannot use it
+    replay    calls the steps of a header; the result is nonzero if an array is not aligned as kernels need
     copy      address of the step that copies bytes
     """
 
@@ -44,10 +44,10 @@ class Steps:
 class SegmentCode:
     """The events of a segment, ready to be repeated.
 
-    results  shape and element type of each array that the call returns, and which donated argument it is; None: a new one
+    results  for each array that the call returns: shape, element type, and the index of the donated argument that it is; None: a new array
     is_empty whether there is nothing to do
-    header   of the steps, where all events are steps; else 0, and `run` does what is to be done
-    objects  memory for the addresses of the array objects, which `pack` writes
+    header   address of the steps, if all events are steps; else 0, and `run` repeats the events
+    objects  memory for the addresses of the array objects, written by `pack`
     """
 
     def __init__(self, segment: Segment, inputs: int, kernels: HostKernels, steps: Steps) -> None:
@@ -55,7 +55,7 @@ class SegmentCode:
         self._kept = list[Any]()
         self._parts = list[int | tuple[Callable[..., None], tuple[Any, ...]]]()
         self._pending = list[Step]()
-        made = set(segment.slots)  # not arguments, which are the caller's, nor constants
+        made = set(segment.slots)  # neither arguments, which belong to the caller, nor constants
         self._returned = {place.slot: number for number, place in enumerate(segment.results) if place.slot in made}
         self.results = [(place.shape, place.dtype, place.slot.number) for place in segment.results]
         self.objects = bytearray(8 * (inputs + len(self.results)))
@@ -85,7 +85,7 @@ class SegmentCode:
     # --------------------------------------------------------------------------------------------------------- repeat
 
     def run(self, inputs: Sequence[Array], results: Sequence[Array], replay: Callable[[int], int]) -> bool:
-        """Repeats the events; whether the inputs begin where kernels can use them: if not, nothing is wrong but the results."""
+        """Repeats the events. Returns whether the inputs are aligned as kernels need: if not, only the results are wrong."""
         arrays = [*inputs, *results]
         with np.errstate(all="ignore"):
             for part in self._parts:
@@ -110,7 +110,7 @@ class SegmentCode:
     # -------------------------------------------------------------------------------------------------------- prepare
 
     def _keep(self, array: Array) -> int:
-        """Keeps an array as long as the code; its address."""
+        """Keeps an array alive as long as the code; returns its address."""
         self._kept.append(array)
         return array.ctypes.data
 
@@ -150,7 +150,7 @@ class SegmentCode:
             self._python(event.function, event.arguments)
 
     def _product(self, gemm: Gemm, arguments: Sequence[Any]) -> Step | None:
-        """The step of a product that no threads share; None for any other."""
+        """The step of a product that threads do not share; None for any other product."""
         if gemm.plain is None or (address := self._kernels.product(gemm.plain)) is None:
             return None
         left, right, out, *transposed, _ = arguments
@@ -170,7 +170,7 @@ class SegmentCode:
         )
 
     def _work(self, element: str, work: ConvolutionWork, slots: Sequence[Slot]) -> Step | None:
-        """The step of work on these arrays that no threads share."""
+        """The step of work on these arrays that threads do not share."""
         if work.is_shared or (code := self._kernels.convolution(element)) is None:
             return None
         memory = self._keep(np.empty(code.scratch_bytes(work.features) + SCRATCH_ALIGNMENT, np.uint8))
@@ -178,7 +178,7 @@ class SegmentCode:
         return code.address, [*slots, memory, *work.words(0, work.items(code.lanes))]
 
     def _convolution(self, convolution: Convolution, arguments: Sequence[Any]) -> Step | None:
-        """The step of a convolution that no threads share, and whose padding follows from sizes; None for any other."""
+        """The step of a convolution that threads do not share, with padding that follows from sizes; None for any other."""
         image, kernel, padding, out, numbers = arguments
         if convolution.held is None or not convolution.is_plain or not padding.slot.is_constant:
             return None
@@ -204,7 +204,7 @@ class SegmentCode:
         self._pending.append((self._steps.copy, [target, source, count]))  # pyright: ignore[reportArgumentType]
 
     def _value(self, place: Place) -> Any:
-        """A buffer as a function takes it: an array, or which one of those of the call."""
+        """A buffer as a function takes it: an array, or the index of an array of the call."""
         number = self._number(place.slot)
         if number is not None:
             return _Given(number, place.shape)
@@ -212,7 +212,7 @@ class SegmentCode:
         return place.array()
 
     def _number(self, slot: Slot | _Result) -> int | None:
-        """Which of the call's arrays it is; None: a buffer of the plan."""
+        """The index of the call's array; None for a buffer of the plan."""
         if isinstance(slot, _Result):
             return self._inputs + slot.number
         if slot.number is not None:
@@ -220,7 +220,7 @@ class SegmentCode:
         return None if (found := self._returned.get(slot)) is None else self._inputs + found
 
     def _flush(self) -> None:
-        """The steps since the last call from Python become a part."""
+        """Turns the steps since the last call from Python into a part."""
         if not self._pending:
             return
         words = np.zeros(sum(len(given) for _, given in self._pending), np.int64)
@@ -264,7 +264,7 @@ class _Given:
 
 
 def _word(value: Any, ir_type: str) -> int:
-    """A number as the bits of the word that a step reads it from."""
+    """A number as the bits of the word from which a step reads it."""
     if (layout := FORMATS.get(ir_type)) is not None:
         return struct.unpack("<q", struct.pack(layout, value))[0]
     return int(value)

@@ -1,4 +1,4 @@
-"""What is kept of a recorded call: buffers, events, and segments between reads of data.
+"""The data of a recorded call: buffers, events, and segments between reads of data.
 
 `recording` makes them, `segment_code` repeats them.
 """
@@ -18,18 +18,18 @@ from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.hot_spots import Spot
 
 KNOWN = frozenset[int]()
-"""Sources of a buffer that depends on no data."""
+"""Sources of a buffer that does not depend on data."""
 
 
 class Slot:
     """A buffer of a recorded call.
 
-    memory   its elements; of an argument those of the recorded call
-    number   of the argument that it is; None: a buffer of the program
-    segment  in which it was made
+    memory   its elements; for an argument, those in the recorded call
+    number   index of the argument; None: a buffer of the program
+    segment  the segment in which it was allocated
     is_own   no other buffer has had its memory, and no later segment writes it
-    sources  numbers of the arguments whose elements went into it, if these are single integers; None: other data did too
-    writes   how often it was written
+    sources  indices of the arguments from which it was computed, if these are single integers; None: other data too
+    writes   number of writes
     """
 
     __slots__ = ("is_own", "memory", "number", "segment", "sources", "writes")
@@ -52,12 +52,12 @@ class Slot:
 
     @property
     def known(self) -> bool:
-        """Whether only sizes, constants, and arguments whose values have a segment of their own went into it."""
+        """Whether it was computed only from sizes, constants, and arguments whose values select a segment."""
         return self.sources == KNOWN
 
     @property
     def is_constant(self) -> bool:
-        """Whether its memory keeps what is known of it from one call to the next."""
+        """Whether its known elements stay in its memory from one call to the next."""
         return self.known and self.writes <= 1 and self.is_own and self.number is None
 
 
@@ -74,17 +74,17 @@ class Place:
         return prod(self.shape) * self.dtype.itemsize
 
     def array(self) -> Array:
-        """It in the plan's own memory."""
+        """The view of it in the plan's own memory."""
         return self.slot.memory.reshape(-1).view(np.uint8).view(self.dtype).reshape(self.shape)
 
 
 Argument: TypeAlias = Any
-"""A `Place`, or what is the same in each call."""
+"""A `Place`, or a value that is the same in each call."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch of a kernel: one of the program, or of what was compiled for a fusion at its sizes."""
+    """A launch of a kernel of the program, or of a kernel compiled for a fusion at its sizes."""
 
     name: str
     grid: tuple[int, int, int]
@@ -103,7 +103,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Repeated:
-    """What a function of the runtime takes for the call when it is repeated: the part of `Call` that functions use."""
+    """The object that functions of the runtime get as their call when a plan repeats them: the part of `Call` that they use."""
 
     context: Context
     is_on_host: ClassVar[bool] = True
@@ -112,7 +112,7 @@ class Repeated:
 
 @dataclass(frozen=True)
 class Set:
-    """A buffer gets elements that are known, or those of another buffer."""
+    """Copies known elements, or those of another buffer, into a buffer."""
 
     target: Slot
     source: Slot | Array
@@ -122,19 +122,19 @@ Event: TypeAlias = Launch | Run | Set
 
 
 UNCLEAR = object()
-"""In the place of a kernel: the segment is stale at once."""
+"""Instead of a kernel: the segment is stale at once."""
 
 
 @dataclass(eq=False)
 class Segment:
-    """What a call does from one read of data to the next, or to its end.
+    """The events of a call from one read of data to the next, or to its end.
 
-    slots     buffers that are made in it, in order
+    slots     buffers that are allocated in it, in order
     events    in order
-    spots     fusions that are counted, with the kernel that ran (None: those for all sizes; UNCLEAR: it came meanwhile), and how often
-    read      which element the program reads then; None: it ends
-    children  what follows, by the value that is read
-    results   of the last segment: the buffers that are returned
+    spots     fusions that are counted, with the kernel that ran (None: those for all sizes; UNCLEAR: installed meanwhile), and how often
+    read      the element that the program reads at the end; None: the program ends
+    children  value that is read -> the next segment
+    results   in the last segment: the buffers that are returned
     refused   whether it cannot be repeated
     """
 
@@ -151,7 +151,7 @@ class Segment:
 
     @property
     def is_stale(self) -> bool:
-        """Whether a fusion has got a kernel of its own since, or has lost it."""
+        """Whether a fusion has got a kernel of its own, or has lost it, since the recording."""
         for spot, kernel in self.spots:
             if spot.kernel is not kernel or spot.is_forgotten:
                 return True
@@ -160,12 +160,12 @@ class Segment:
 
 @dataclass(eq=False)
 class Plan:
-    """What a program does at some sizes.
+    """The segments of a program at given sizes.
 
     root      its first segment
-    deciding  numbers of the arguments on whose values it depends what is done: they are read first
+    deciding  indices of the arguments whose values determine what is done: they are read first
     takes     whether it writes or returns memory of donated arguments
-    calls     at these sizes by the host program
+    calls     number of calls at these sizes by the host program
     is_recorded  whether there is something to repeat
     usable    whether calls can be recorded and repeated
     """
@@ -179,7 +179,7 @@ class Plan:
     bytes: int = 0
 
     def refuses(self, inputs: Sequence[Array]) -> bool:
-        """Whether calls with these values of the arguments that decide cannot be recorded."""
+        """Whether calls with these values of the deciding arguments cannot be recorded."""
         segment: Segment | None = self.root
         for number in sorted(self.deciding):
             segment = segment.children.get(inputs[number].item()) if segment is not None else None

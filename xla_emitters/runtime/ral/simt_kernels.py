@@ -3,7 +3,7 @@
     kernels = SimtKernels(lambda name, is_wide: module)
     kernels.launch("main_kLoop_add_0", (5, 1, 1), (256, 1, 1), 0, [x, y, 1200])
 
-A kernel is compiled to Python before its first launch. Where kernels are of a width, the launch's sizes decide which one runs.
+A kernel is compiled to Python before its first launch. If modules have an index width, the launch's sizes decide which one runs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class SimtKernels(Kernels):
     """Kernels by name.
 
     module_of   (name, whether indices have 64 bits) -> the kernel's module
-    needs_wide  (name, launch, arguments) -> whether 32 bits are too few; None: the modules have no width
-    watchers    told of each access to memory
+    needs_wide  (name, launch, arguments) -> whether 32 bits are too few; None: the modules have no index width
+    watchers    receive each access to memory
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class SimtKernels(Kernels):
         self._ready = dict[tuple[str, bool], SizedKernel]()
 
     def watched_by(self, *watchers: Watcher) -> SimtKernels:
-        """The same kernels, of whose accesses to memory these are told too."""
+        """The same kernels, with more watchers of their memory accesses."""
         return SimtKernels(self._module_of, self._needs_wide, (*self._watchers, *watchers))
 
     def launch(
