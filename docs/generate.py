@@ -45,6 +45,7 @@ def tour(file: str, title: str, draw: Callable[[Program], str], before_all: str 
     program = xe.compile(file, stage="ptx", record="passes", cache=False)
     trace = program.trace
     parts = [
+        NOT_SEARCHED,
         f"# {title}\n",
         f"Made by compiling `{file}` while this page was built. Put the mouse on an instruction to see what became of it.\n",
         f"{before_all}\n",
@@ -79,6 +80,7 @@ def tour_of_any_size() -> str:
     longest = max(len(name) for name, _ in counts)
     rows = [f"{name:{longest}} {count:5} {'#' * (BAR * count // widest)}" for name, count in counts]
     parts = [
+        NOT_SEARCHED,
         "# The tour: attention at any size\n",
         ANY_SIZE,
         "## What every size is\n",
@@ -97,6 +99,8 @@ def tour_of_any_size() -> str:
     return "\n".join(parts)
 
 
+NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n"
+"""The head of a page of listings: in the search index their op names would hide the pages that explain the ops."""
 BAR = 40
 """Characters of the longest bar in the table of ops."""
 ANY_SIZE = """\

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
+from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -45,17 +47,32 @@ TOLERANCES = {
 """Tolerance of results that are sums by a library: 8 ulps at the size of the summands, 2 for narrow types."""
 
 
+FLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-const-variable"]
+
+
+@cache
+def compiled_runtime(source: bytes, header: bytes) -> bytes:
+    """The object file of a bundle's runtime, which is the same for all programs and takes most of the compiler's time."""
+    with tempfile.TemporaryDirectory() as made:
+        directory = Path(made)
+        (directory / "ral.c").write_bytes(source)
+        (directory / "ral.h").write_bytes(header)
+        subprocess.run([COMPILER, *FLAGS, "-c", "ral.c", "-o", "ral.o"], cwd=directory, check=True, timeout=60)
+        return (directory / "ral.o").read_bytes()
+
+
 def built(program: DynamicProgram, name: str, directory: Path) -> Path:
     """The caller of a program, as an executable. raises CalledProcessError with what the compiler says: it has no warnings"""
-    for file, data in c_bundle(program, name).items():
+    files = c_bundle(program, name)
+    files["ral.o"] = compiled_runtime(files["ral.c"], files["ral.h"])
+    for file, data in files.items():
         (directory / file).write_bytes(data)
     ranks = ",".join(str(len(shape)) for _, shape in program.results)
     sizes = ",".join(str(dtype(element).numpy.itemsize) for element, _ in program.results)
     macros = [f'-DHEADER="{name}.h"', f"-DNAME={name}", f"-DRANKS={{{ranks}}}", f"-DBYTES={{{sizes}}}"]
     macros += [f"-DINPUTS={name.upper()}_INPUTS", f"-DOUTPUTS={name.upper()}_OUTPUTS"]
-    sources = [str(directory / file) for file in (f"{name}.c", "ral.c", f"{name}.o")]
-    flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-const-variable", f"-I{directory}"]
-    command = [COMPILER, *flags, *macros, str(CALLER), *sources, "-o", str(directory / name), "-lm"]
+    sources = [str(directory / file) for file in (f"{name}.c", "ral.o", f"{name}.o")]
+    command = [COMPILER, *FLAGS, f"-I{directory}", *macros, str(CALLER), *sources, "-o", str(directory / name), "-lm"]
     subprocess.run(command, check=True, timeout=60)
     return directory / name
 

@@ -49,7 +49,7 @@ from xla_emitters.runtime.bundle import Case
 from xla_emitters.runtime.cpu_launcher import Slots, run_kernel, run_program
 from xla_emitters.runtime.inputs import draw_inputs, places_said_by
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
-from xla_emitters.runtime.reference_run import Reaching, reaching
+from xla_emitters.runtime.reference_run import FirstCalls, Reaching, reaching
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
 from xla_emitters.runtime.steps import MOST_ITERATIONS
@@ -178,9 +178,12 @@ class Reference:
         exact = total = 0
         details: list[str] = []
         for number, result in enumerate(results):
-            different = differing(result, self.values[number])
-            if written is not None:
-                different = different & written[number].reshape(different.shape)
+            if written is None:
+                different = differing(result, self.values[number])
+            else:
+                part = written[number].reshape(result.shape)
+                different = np.zeros(result.shape, np.bool_)
+                different[part] = differing(result[part], self.values[number][part])
             count = different.size if written is None else int(np.count_nonzero(written[number]))
             wrong = different & ~self.bounds[number].admits(result) if different.any() else different
             total += count
@@ -212,10 +215,14 @@ def reference_for(
     rtol: float | None = None,
     most_iterations: int = MOST_ITERATIONS,
     tune: str = TUNE[0],
+    values: Sequence[Array] = (),
 ) -> Reference:
-    """The reference of ENTRY, or of the computation called by the fusion instruction `fusion`, for kernels chosen as `tune` says."""
+    """The reference of ENTRY, or of the computation that the fusion instruction `fusion` calls, for kernels chosen as `tune` says.
+
+    values  the results where they are known
+    """
     computation, by_price = drawn_for(module, fusion), tune != TUNE[0]
-    return Reference(computation, inputs, atol, rtol, most_iterations=most_iterations, any_order=by_price)
+    return Reference(computation, inputs, atol, rtol, list(values), most_iterations=most_iterations, any_order=by_price)
 
 
 def drawn_for(module: ModuleOp, fusion: str | None = None) -> ComputationOp:
@@ -370,9 +377,11 @@ class StageComparison:
         else:
             drawn = drawn_for(module, options.fusion)
             arrays = draw_inputs(drawn, shapes.parameters, seed) if inputs is None else list(inputs)
-        reference = reference_for(module, arrays, options.fusion, atol, rtol, how.most_iterations, options.tune)
+        limit, calls = how.most_iterations, FirstCalls(drawn_for(module, options.fusion))
+        values = calls.evaluate(arrays, limit)
+        reference = reference_for(module, arrays, options.fusion, atol, rtol, limit, options.tune, values)
         computations = [planned.view.computation for planned in plan.kernels]
-        given = reaching(plan.steps, computations, shapes, arrays, most_iterations=how.most_iterations)
+        given = reaching(plan.steps, computations, shapes, arrays, most_iterations=limit, calls=calls)
         return cls(reference, shapes, given, how, len(plan.steps) == 1 == len(plan.kernels), seed)
 
     def verdict(self, compiled: Program) -> Verdict:

@@ -116,6 +116,8 @@ def same_bits(one: Array, two: Array) -> bool:
 
 def differing(one: Array, two: Array) -> Array:
     """Mask of the elements in which two arrays of one type differ in value or in the sign of a zero; any NaN equals any NaN."""
+    if one is two:
+        return np.zeros(one.shape, np.bool_)
     if one.dtype.kind == "c":
         return differing(np.real(one), np.real(two)) | differing(np.imag(one), np.imag(two))
     if one.dtype.itemsize > 8:

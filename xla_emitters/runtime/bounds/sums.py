@@ -91,8 +91,10 @@ def sum_bounds(array: Bounds, init: Bounds, axes: tuple[int, ...], chain: int, u
     A sum of nonnegative numbers is nonnegative.
     """
     kind = array.low.dtype
-    sizes, first = magnitudes(array), magnitudes(init)
-    low = wide(array.low).sum(axes) + wide(init.low)
+    first, terms = magnitudes(init), wide(array.low)
+    low = terms.sum(axes) + wide(init.low)
+    # Of a point, its own wide numbers turn into their sizes: another array as large would take most of the time.
+    sizes = np.abs(terms, out=terms) if array.is_point else magnitudes(array)
     high = low if array.is_point and init.is_point else wide(array.high).sum(axes) + wide(init.high)
     total = kept = sizes.sum(axes) + first
     if not np.isfinite(total).all():
