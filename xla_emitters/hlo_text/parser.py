@@ -43,6 +43,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint, integer_array, opcode_of, written_at
 from xla_emitters.dialects.hlo.computation import (
@@ -66,6 +67,7 @@ from xla_emitters.texts.cursor import nearest
 from xla_emitters.texts.source import Source
 
 
+@collector_at_rest()
 def parse_hlo(text: str, file: str = "<hlo>", *, of_program: bool = False) -> ModuleOp:
     """The module that `text` describes, verified.
 

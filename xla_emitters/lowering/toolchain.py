@@ -108,8 +108,13 @@ class PtxCompiler:
         self._tool = tool
         self._timeout_seconds = timeout_seconds
 
+    @property
+    def takes_more(self) -> bool:
+        """Whether `finish` can be called more than once."""
+        return isinstance(self._tool, ResidentTool)
+
     def finish(self, module: ModuleOp) -> str:
-        """PTX of the module; see `compile_to_ptx`. Can be called once."""
+        """PTX of the module; see `compile_to_ptx`. Can be called once, unless `takes_more`."""
         match self._tool:
             case None:
                 return _ptx_by_steps(module, self._architecture, None, self._timeout_seconds)

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -33,7 +33,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import is_stitched
 from xla_emitters.graph.split_triton_fusions import SplitTritonFusionsPass
 from xla_emitters.hlo_text import parse_hlo, print_hlo
-from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
+from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.lowering.toolchain import (
     PtxCompiler,
     compile_to_llvm_ir,
@@ -48,9 +48,9 @@ from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES,
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.planning.plan import ProgramPlan, plan_program
-from xla_emitters.program import Kernel, Program
+from xla_emitters.program import Kernel, Launch, Program
 from xla_emitters.rewrite.kernel_pass import run_pass
-from xla_emitters.rewrite.merge import merge_modules
+from xla_emitters.rewrite.merge import merge_modules, new_names
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
 from xla_emitters.trace import Remark, Step
 
@@ -224,10 +224,17 @@ def _compile_kernels(
     if stage == "partition":
         return "\n".join(_record_partition(planned, options, recorder) for planned, recorder in pairs), ()
     work = [partial(_compile_kernel, planned, options, recorder, context) for planned, recorder in pairs]
-    modules = compile_kernels(work, recorders, options.jobs)
+    with compile_kernels(work, recorders, options) as shares:
+        facts = shares.facts
+        launches = [(sanitize(p.name), f.launch, f.shared_bytes) for p, f in zip(plan.kernels, facts, strict=True)]
+        if pending is not None and pending.takes_more and shares.are_parts:
+            renamed = new_names([of_kernel.symbols for of_kernel in facts])
+            entries = [new.get(name, name) for new, (name, _, _) in zip(renamed, launches, strict=True)]
+            if (code := shares.ptx(pending, renamed, entries)) is not None:
+                return code, _kernels(plan, renamed, launches, code, chip.architecture)
+        modules = shares.modules()
     if options.pipeline is not None and stage in TOOL_STAGES:
         _refuse_other_dialects(modules)
-    launches = [(sanitize(p.name), launch_of(m), shared_bytes(m)) for p, m in zip(plan.kernels, modules, strict=True)]
     if options.line_info and stage in TOOL_STAGES:
         for number, (own, recorder) in enumerate(zip(modules, recorders, strict=True)):
             row = line_info(number)
@@ -261,8 +268,18 @@ def _compile_kernels(
         case _:
             recorded = recorders[0].trace[stage].ir if len(modules) == 1 else None
             code = recorded or print_ir(module)
-    return code, tuple(
-        Kernel(names.get(name, name), ptx, chip.architecture, launch, shared, planned.arguments)
+    return code, _kernels(plan, renamed, launches, ptx, chip.architecture)
+
+
+def _kernels(
+    plan: ProgramPlan,
+    renamed: Sequence[Mapping[str, str]],
+    launches: Sequence[tuple[str, Launch, int]],
+    ptx: str,
+    architecture: str,
+) -> tuple[Kernel, ...]:
+    return tuple(
+        Kernel(names.get(name, name), ptx, architecture, launch, shared, planned.arguments)
         for planned, names, (name, launch, shared) in zip(plan.kernels, renamed, launches, strict=True)
     )
 

@@ -1,85 +1,229 @@
 """The kernels of a module compiled by several processes: `compile(..., jobs=2)`, `xla-emitters compile -j 2`.
 
     kernels      0 1 2 3 4 5 6
-    this process 0   2   4   6          a child, forked now: 1 3 5, packed and sent when all are done
+    this process 0   2   4   6          a child, forked now: 1 3 5
 
-A child is a fork of this process, so it has the module, the plan and all analysis results; only what it makes is sent: each
-kernel's module (`dialects/ir_bytes`) and the steps of its trace. Passes do not depend on other kernels, so the result is the same as with
-one process. A kernel that a child could not compile or send is compiled again here, so that its error is raised here.
-Where the system cannot fork, and in a process that may not have children, one process does everything.
+    child  -> what is known of its kernels (`KernelFacts`), the steps of their traces
+    parent -> the new names of their symbols      child -> PTX of its kernels as one module          `Shares.ptx`
+    parent -> None                                child -> its modules (`dialects/ir_bytes`)         `Shares.modules`
+
+A child knows the module, the plan and all that analyses found, because it is a copy of this process; only what it makes is sent. Passes do
+not depend on other kernels, so the answer is the same as one process's. PTX of several modules is put together by `lowering/ptx_parts`;
+where that cannot be, and at other stages, the modules are sent, and one text is made of all of them here. A kernel that a child could not
+compile, or not send, is compiled here, so that an error is raised here too, and the same one. One process does it all where the system
+cannot fork, and in a process that may not have children.
 """
 
 from __future__ import annotations
 
+import gc
 import pickle
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.dialects.context import context_of_thread
 from xla_emitters.dialects.ir_bytes import ir_from_bytes, ir_to_bytes
 from xla_emitters.errors import XlaEmittersError
+from xla_emitters.kernels.kernel_entry import launch_of, shared_bytes
+from xla_emitters.lowering.toolchain import PtxCompiler, compile_to_ptx
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.passes import FOR_TOOLS
+from xla_emitters.program import Launch
+from xla_emitters.rewrite.merge import Symbols, merge_modules, symbols_of
 from xla_emitters.rewrite.recorder import Recorder
 
 LEAST_KERNELS = 4
-"""Kernels per additional process; with fewer, starting it takes longer than it saves."""
+"""For a process more; with fewer, starting it takes longer."""
+
+Names = Sequence[Mapping[str, str]]
 
 
-def compile_kernels(work: Sequence[Callable[[], ModuleOp]], recorders: Sequence[Recorder], jobs: int) -> list[ModuleOp]:
-    """What each of `work` returns, in order; each writes its records to its recorder in `recorders`.
+@dataclass(frozen=True)
+class KernelFacts:
+    """What is known of a kernel that is compiled, wherever its module is."""
 
-    jobs  number of processes, this one included
-    """
-    jobs = min(jobs, len(work) // LEAST_KERNELS)
-    if jobs < 2 or sys.platform != "linux":
-        return [make() for make in work]
-    import multiprocessing  # imported here: it loads slowly, and one kernel does not need it
-
-    if multiprocessing.current_process().daemon:
-        return [make() for make in work]
-    context = multiprocessing.get_context("fork")
-    children = list[tuple[Any, Any]]()
-    try:
-        for child in range(1, jobs):
-            receiving, sending = context.Pipe(duplex=False)
-            process = context.Process(
-                target=_send, args=(sending, range(child, len(work), jobs), work, recorders), daemon=True
-            )
-            process.start()
-            sending.close()
-            children.append((process, receiving))
-        made = {number: work[number]() for number in range(0, len(work), jobs)}
-        for _, receiving in children:
-            made |= _received(receiving, recorders)
-    finally:
-        for process, receiving in children:
-            process.kill()
-            process.join()
-            receiving.close()
-    return [made[number] if number in made else make() for number, make in enumerate(work)]
+    symbols: Symbols
+    launch: Launch
+    shared_bytes: int
 
 
-def _send(
-    connection: Any, numbers: range, work: Sequence[Callable[[], ModuleOp]], recorders: Sequence[Recorder]
-) -> None:
-    """In a child: sends the kernels that could be compiled."""
-    rows = list[tuple[int, bytes, bytes]]()
-    for number in numbers:
+def facts_of(module: ModuleOp) -> KernelFacts:
+    return KernelFacts(symbols_of(module), launch_of(module), shared_bytes(module))
+
+
+class _Child:
+    """A process with kernels that it compiled, as the parent sees it."""
+
+    def __init__(self, process: Any, connection: Any) -> None:
+        self._process = process
+        self.connection = connection
+        self.numbers: Sequence[int] = ()
+        """Its kernels."""
+
+    def ask(self, request: Names | None) -> None:
         try:
-            rows.append((number, ir_to_bytes(work[number]()), pickle.dumps(recorders[number].trace.steps)))
-        except (XlaEmittersError, ValueError, TypeError, AttributeError, pickle.PicklingError):
-            continue  # the parent compiles it again and reports the error
-    connection.send(rows)
-    connection.close()
+            self.connection.send(request)
+        except OSError:  # it died
+            self.numbers = ()
+
+    def answer(self) -> Any:
+        """None from a child that died."""
+        try:
+            return self.connection.recv()
+        except (EOFError, OSError):
+            return None
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.join()
+        self.connection.close()
 
 
-def _received(connection: Any, recorders: Sequence[Recorder]) -> dict[int, ModuleOp]:
-    """The modules of a child, by number; {} if it died."""
+class Shares:
+    """The kernels of all processes."""
+
+    def __init__(
+        self,
+        work: Sequence[Callable[[], ModuleOp]],
+        recorders: Sequence[Recorder],
+        options: CompileOptions,
+        children: Sequence[_Child],
+    ) -> None:
+        self._work = work
+        self._recorders = recorders
+        self._options = options
+        self._children = children
+        jobs = len(children) + 1
+        self._made = {number: work[number]() for number in range(0, len(work), jobs)}
+        facts = dict[int, KernelFacts]()
+        for child in children:
+            rows: list[tuple[int, KernelFacts, bytes]] = child.answer() or []
+            for number, of_kernel, steps in rows:
+                facts[number] = of_kernel
+                recorders[number].trace.steps[:] = pickle.loads(steps)
+            child.numbers = tuple(number for number, _, _ in rows)
+        self._made |= {number: make() for number, make in enumerate(work) if number not in self._made | facts}
+        facts |= {number: facts_of(module) for number, module in self._made.items()}
+        self.facts = tuple(facts[number] for number in range(len(work)))
+
+    @property
+    def are_parts(self) -> bool:
+        """Whether each process may make PTX of its own: there are several, and nothing is to be told of the module as a whole."""
+        options = self._options
+        is_told = options.record != "none" or options.verify or options.line_info or options.pipeline is not None
+        return options.stage == "ptx" and not is_told and any(child.numbers for child in self._children)
+
+    def ptx(self, tool: PtxCompiler, renamed: Names, kernels: Sequence[str]) -> str | None:
+        """PTX of all kernels, each process's by itself; None where they are no separate parts, or a child has none.
+
+        tool     for the part of this process
+        kernels  their entries, in order
+        """
+        # Imported here: a process alone does not need it.
+        from xla_emitters.lowering.ptx_parts import join_ptx
+
+        start, recorder = time.perf_counter(), Recorder("", "none", False, None)
+        asked = [child for child in self._children if child.numbers]
+        for child in asked:
+            child.ask([renamed[number] for number in child.numbers])
+        modules, names = list(self._made.values()), [renamed[number] for number in self._made]
+        parts = [tool.finish(_part(modules, names, self._options, recorder)), *(child.answer() for child in asked)]
+        if None in parts or (ptx := join_ptx(parts, kernels)) is None:
+            return None
+        seconds = (time.perf_counter() - start) / len(kernels)
+        for each in self._recorders:
+            each.trace.steps += recorder.trace.steps
+            each.tool("ptx", ptx, seconds)
+        return ptx
+
+    def modules(self) -> list[ModuleOp]:
+        """The modules of all kernels, in order."""
+        made = dict(self._made)
+        for child in self._children:
+            child.ask(None)
+        for child in self._children:
+            rows: list[tuple[int, bytes]] = child.answer() or []
+            made |= {number: ir_from_bytes(data) for number, data in rows}
+        return [made[number] if number in made else make() for number, make in enumerate(self._work)]
+
+
+def _part(modules: Sequence[ModuleOp], renamed: Names, options: CompileOptions, recorder: Recorder) -> ModuleOp:
+    """Copies of these kernels as one module, ready for the tools."""
+    part, _ = merge_modules([module.clone() for module in modules], renamed)
+    for row in FOR_TOOLS:
+        recorder.run(row.make(options), row.stage, context_of_thread(), part)
+    return part
+
+
+@contextmanager
+def compile_kernels(
+    work: Sequence[Callable[[], ModuleOp]], recorders: Sequence[Recorder], options: CompileOptions
+) -> Generator[Shares]:
+    """What each of `work` returns; what they record is in `recorders`, which they write to. The children end with the `with`."""
+    jobs = min(options.jobs, len(work) // LEAST_KERNELS)
+    children = list[_Child]()
     try:
-        rows: list[tuple[int, bytes, bytes]] = connection.recv()
-    except EOFError:
-        return {}
-    for number, _, steps in rows:
-        recorders[number].trace.steps[:] = pickle.loads(steps)
-    return {number: ir_from_bytes(data) for number, data, _ in rows}
+        if jobs > 1 and sys.platform == "linux":
+            import multiprocessing  # imported here: it loads slowly, and one kernel does not need it
+
+            context = multiprocessing.get_context("fork")
+            may_fork = not multiprocessing.current_process().daemon
+            for number in range(1, jobs if may_fork else 1):
+                here, there = context.Pipe()
+                share = range(number, len(work), jobs)
+                parents = [here, *(child.connection for child in children)]
+                given = (there, parents, share, work, recorders, options)
+                process = context.Process(target=_serve, args=given, daemon=True)
+                process.start()
+                there.close()
+                children.append(_Child(process, here))
+        yield Shares(work, recorders, options, children)
+    finally:
+        for child in children:
+            child.end()
+
+
+def _serve(
+    connection: Any,
+    parents: Sequence[Any],
+    share: range,
+    work: Sequence[Callable[[], ModuleOp]],
+    recorders: Sequence[Recorder],
+    options: CompileOptions,
+) -> None:
+    """In a child: compiles its share, and answers until the parent ends it, or has ended itself.
+
+    parents  the parent's ends of connections, which this process has copies of: with them it would not see that the parent has ended
+    """
+    for copy in parents:
+        copy.close()
+    gc.freeze()  # what the parent made stays as long as this process
+    made = dict[int, ModuleOp]()
+    rows = list[tuple[int, KernelFacts, bytes]]()
+    for number in share:
+        try:
+            made[number] = work[number]()
+            rows.append((number, facts_of(made[number]), pickle.dumps(recorders[number].trace.steps)))
+        except (XlaEmittersError, ValueError, TypeError, AttributeError, pickle.PicklingError):
+            made.pop(number, None)  # the other process does it again, and says what is wrong
+    connection.send(rows)
+    while True:
+        try:
+            renamed: Names | None = connection.recv()
+        except EOFError:
+            return
+        if renamed is None:
+            connection.send([(number, ir_to_bytes(module)) for number, module in made.items()])
+            continue
+        try:
+            part = _part(list(made.values()), renamed, options, Recorder("", "none", False, None))
+            ptx = compile_to_ptx(part, options.device.architecture)
+        except XlaEmittersError:
+            ptx = None
+        connection.send(ptx)

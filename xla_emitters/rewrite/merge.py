@@ -22,13 +22,43 @@ from xla_emitters.rewrite.symbols import HOLDERS, symbol_name
 _LAYOUT = "dlti.dl_spec"
 
 
-def merge_modules(modules: Sequence[ModuleOp]) -> tuple[ModuleOp, tuple[Mapping[str, str], ...]]:
-    """One module with all ops of `modules`, which are left empty; and for each of these, old -> new names of the renamed symbols.
+Symbols = Sequence[tuple[str, bool]]
+"""The symbols of a module in order: the name, and whether it is a function that is only declared."""
 
-    A single module is returned as it is.
+
+def symbols_of(module: ModuleOp) -> Symbols:
+    """What `new_names` reads of a module."""
+    ops = ((symbol_name(op), op) for op in module.body.ops)
+    return tuple((name, _is_declaration(op)) for name, op in ops if name is not None)
+
+
+def new_names(modules: Sequence[Symbols]) -> tuple[Mapping[str, str], ...]:
+    """For each module, old -> new name of what is renamed where they become one."""
+    declared: dict[str, bool] = {}
+    renamed = list[Mapping[str, str]]()
+    for symbols in modules:
+        own = {name for name, _ in symbols}
+        names: dict[str, str] = {}
+        for name, is_declaration in symbols:
+            if name in declared and not (is_declaration and declared[name]):
+                names[name] = next(new for n in count(1) if (new := f"{name}_{n}") not in declared and new not in own)
+                own.add(names[name])
+        declared |= {names.get(name, name): is_declaration for name, is_declaration in symbols}
+        renamed.append(names)
+    return tuple(renamed)
+
+
+def merge_modules(
+    modules: Sequence[ModuleOp], renamed: Sequence[Mapping[str, str]] | None = None
+) -> tuple[ModuleOp, tuple[Mapping[str, str], ...]]:
+    """One module with all ops of `modules`, which are left empty; and for each of these, old -> new name of what was renamed.
+
+    renamed  the names, where these modules are a part of those that become one; None: they are all, and one alone is the answer itself
     """
-    if len(modules) == 1:
-        return modules[0], ({},)
+    if renamed is None:
+        if len(modules) == 1:
+            return modules[0], ({},)
+        renamed = new_names([symbols_of(module) for module in modules])
     made = ModuleOp([])
     made.location = modules[0].location
     for module in modules:
@@ -36,33 +66,28 @@ def merge_modules(modules: Sequence[ModuleOp]) -> tuple[ModuleOp, tuple[Mapping[
     made.attributes.pop(_LAYOUT, None)
     if (layout := max(modules, key=index_width).attributes.get(_LAYOUT)) is not None:
         made.attributes[_LAYOUT] = layout
-    defined: dict[str, Operation] = {}
-    renamed = tuple(_move(module, made, defined) for module in modules)
-    return made, renamed
+    defined = set[str]()
+    for module, names in zip(modules, renamed, strict=True):
+        _move(module, made, defined, names)
+    return made, tuple(renamed)
 
 
-def _move(module: ModuleOp, made: ModuleOp, defined: dict[str, Operation]) -> dict[str, str]:
-    own = {name for op in module.body.ops if (name := symbol_name(op)) is not None}
-    names: dict[str, str] = {}
-    for op in list(module.body.ops):
-        name = symbol_name(op)
-        if name is None or name not in defined:
-            continue
-        if _is_declaration(op) and _is_declaration(defined[name]):
-            op.detach()
-            op.erase()
-        else:
-            names[name] = next(new for n in count(1) if (new := f"{name}_{n}") not in defined and new not in own)
-            own.add(names[name])
+def _move(module: ModuleOp, made: ModuleOp, defined: set[str], names: Mapping[str, str]) -> None:
+    """Moves what `made` does not have yet; `defined` are the names that it has."""
     if names:
         for op in module.walk():
             rename_symbols(op, names)
+    own = list[str]()
     for op in list(module.body.ops):
         op.detach()
+        name = symbol_name(op)
+        if name in defined:
+            op.erase()
+            continue
         made.body.block.add_op(op)
-        if (name := symbol_name(op)) is not None:
-            defined[name] = op
-    return names
+        if name is not None:
+            own.append(name)
+    defined.update(own)
 
 
 def _is_declaration(op: Operation) -> bool:

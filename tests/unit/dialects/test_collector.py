@@ -5,10 +5,13 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from threading import Barrier, Thread
+from typing import Any
 
 import pytest
 
 from xla_emitters.dialects.collector import OBJECTS, collector_at_rest
+from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.hlo_text import parser as hlo_parser
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
@@ -111,4 +114,18 @@ def test_a_compilation_is_at_rest(monkeypatch: pytest.MonkeyPatch, dynamic: bool
     else:
         compile(FUSION, stage="llvm-dialect", cache=False)
     assert set(seen) == {OBJECTS}
+    assert gc.get_threshold() == OWN
+
+
+def test_hlo_text_is_read_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    own = hlo_parser.verify_header
+
+    def watched(*args: Any) -> None:
+        seen.append(gc.get_threshold()[0])
+        own(*args)
+
+    monkeypatch.setattr(hlo_parser, "verify_header", watched)
+    parse_hlo(FUSION)
+    assert seen == [OBJECTS]
     assert gc.get_threshold() == OWN

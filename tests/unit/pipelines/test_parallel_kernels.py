@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.errors import ToolError, Unsupported, UsageError
+from xla_emitters.lowering import ptx_parts
 from xla_emitters.pipelines import parallel_kernels
-from xla_emitters.pipelines.compiler import compile
+from xla_emitters.pipelines.compiler import compile, compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import Program
 from xla_emitters.trace import Step
@@ -50,8 +53,9 @@ def test_a_kernel_that_a_child_cannot_compile_is_an_error_here() -> None:
     def refuse() -> None:
         raise Unsupported(f"no, says {os.getpid()}")
 
-    with pytest.raises(Unsupported, match=f"says {os.getpid()}$"):
-        parallel_kernels.compile_kernels([refuse] * 9, [], 2)
+    kernels = parallel_kernels.compile_kernels([refuse] * 9, [], CompileOptions(jobs=2))
+    with pytest.raises(Unsupported, match=f"says {os.getpid()}$"), kernels:
+        pass
 
 
 def test_a_child_that_dies_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,9 +68,67 @@ def test_a_child_that_dies_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compile(text, stage="scf", cache=False, jobs=2).code == compile(text, stage="scf", cache=False).code
 
 
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_child_without_ptx_is_replaced(monkeypatch: pytest.MonkeyPatch, dies: bool) -> None:
+    here = os.getpid()
+    text = module(9)
+    alone = compile(text, record="none", cache=False)
+    own = parallel_kernels.merge_modules
+
+    def fails(*given: Any) -> Any:
+        if os.getpid() == here:
+            return own(*given)
+        if dies:
+            os._exit(1)
+        raise ToolError("no")
+
+    monkeypatch.setattr(parallel_kernels, "merge_modules", fails)
+    assert compile(text, record="none", cache=False, jobs=2).kernels == alone.kernels
+
+
+@pytest.mark.parametrize("jobs", [2, 3])
+@pytest.mark.parametrize(("opcode", "joined"), [("tanh", True), ("sine", False)])
+def test_ptx_of_several_processes(monkeypatch: pytest.MonkeyPatch, opcode: str, joined: bool, jobs: int) -> None:
+    """Each process makes PTX of its kernels; sines share libdevice's table, so that one process makes it all."""
+    text = module(12).replace(" add(p, b)", f" {opcode}(p)")
+    alone = compile(text, record="none", cache=False)
+    seen = list[bool]()
+    own = ptx_parts.join_ptx
+
+    def watched(parts: Sequence[str], kernels: Sequence[str]) -> str | None:
+        answer = own(parts, kernels)
+        assert [part.count(".visible .entry") for part in parts] == [12 // jobs] * jobs
+        seen.append(answer is not None)
+        return answer
+
+    monkeypatch.setattr(ptx_parts, "join_ptx", watched)
+    together = compile(text, record="none", cache=False, jobs=jobs)
+    assert seen == [joined]
+    assert without_time(together) == without_time(alone)
+
+
+@pytest.mark.parametrize("way", ["mlir-opt", "steps"])
+def test_a_tool_that_takes_one_module_gets_the_whole(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """A child has a copy of its standard input, so that the tool would wait for the end of that."""
+    monkeypatch.setenv("XLA_EMITTERS_TOOLCHAIN", way)
+    alone, together = (compile(module(8), record="none", cache=False, jobs=jobs) for jobs in (1, 2))
+    assert together.kernels == alone.kernels
+
+
+@pytest.mark.parametrize(
+    "options",
+    [CompileOptions(), CompileOptions(record="none", verify=True), CompileOptions(record="none", line_info=True)],
+)
+def test_what_is_told_of_the_whole_module_is_told(options: CompileOptions) -> None:
+    read = read_module(module(8))
+    alone, together = (compile_module(read, replace(options, jobs=jobs)) for jobs in (1, 2))
+    assert without_time(together) == without_time(alone)
+
+
 def test_no_process_is_left() -> None:
-    compile(module(8), stage="xla_gpu", cache=False, jobs=2)
-    assert multiprocessing.active_children() == []
+    for stage in ("xla_gpu", "ptx"):
+        compile(module(8), stage=stage, record="none", cache=False, jobs=2)
+        assert multiprocessing.active_children() == []
 
 
 @pytest.mark.parametrize("jobs", [0, -1])
