@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.complex import CreateOp, ImOp, ReOp
-from xdsl.dialects.llvm import InsertElementOp, LLVMArrayType
+from xdsl.dialects.llvm import InsertElementOp, LLVMArrayType, LShrOp, SubOp
 from xdsl.dialects.scf import IfOp
 from xdsl.dialects.vector import BroadcastOp, ExtractOp, InsertOp
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -40,13 +40,14 @@ from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.mlir.llvm import GlobalOp, PoisonOp
 from xla_emitters.dialects.mlir.llvm.atomics import AtomicCmpXchgOp, AtomicRMWOp, ordering_number
 from xla_emitters.dialects.mlir.llvm.memory import GEPOp, LoadOp, StoreOp
+from xla_emitters.dialects.mlir.llvm.values import ConstantOp as LlvmConstantOp
 from xla_emitters.dialects.mlir.nvvm import GriddepcontrolOp
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu.tensors import PdlWaitOp
 from xla_emitters.kernels.kernel_entry import SHARED
 from xla_emitters.lowering.element_access import GLOBAL_ALIGNMENT
 from xla_emitters.rewrite.effects import is_speculatable
-from xla_emitters.rewrite.folders import constant_integer, constant_op, constant_value, integer_attr
+from xla_emitters.rewrite.folders import constant_integer, constant_op, constant_value, integer_attr, width
 
 
 @dataclass(frozen=True)
@@ -189,6 +190,20 @@ def _elements_at_once_of_llvm(module: ModuleOp) -> bool:
     return changed
 
 
+def _arithmetic_of_constants(module: ModuleOp) -> bool:
+    """`llvm.sub` and `llvm.lshr` of two constants -> a constant: masks and clamps of shuffles."""
+    changed = False
+    for op in tuple(op for op in module.walk() if isinstance(op, SubOp | LShrOp)):
+        left, right = constant_integer(op.lhs), constant_integer(op.rhs)
+        bits = width(op.res.type)
+        if left is None or right is None or bits is None or (isinstance(op, LShrOp) and not 0 <= right < bits):
+            continue
+        value = left - right if isinstance(op, SubOp) else (left & ((1 << bits) - 1)) >> right
+        Rewriter.replace_op(op, LlvmConstantOp(integer_attr(value, op.res.type), op.res.type))
+        changed = True
+    return changed
+
+
 def _parts_of_pairs(module: ModuleOp) -> bool:
     """`complex.re (complex.create %a, %b)` -> `%a`; `vector.from_elements` of all elements of a vector, in order -> that vector."""
     changed = False
@@ -270,6 +285,7 @@ IN_CODE = (
     Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once),
     Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once_of_llvm),
     Rewrite("02-the-seed-and-the-stages.md", "complex numbers are vectors", _parts_of_pairs),
+    Rewrite("20-what-is-the-same-but-for.md", "what is folded later", _arithmetic_of_constants),
     Rewrite("20-what-is-the-same-but-for.md", "loads beside atomic updates", _loads_beside_atomics),
     Rewrite("20-what-is-the-same-but-for.md", "a branch in an else", _branches_in_an_else),
     Rewrite("01-what-the-ir-carries.md", "griddepcontrol.wait", _without_waits),
