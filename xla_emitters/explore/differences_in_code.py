@@ -144,6 +144,20 @@ def _static_positions(module: ModuleOp) -> bool:
     return changed
 
 
+def _elements_before_insertions(module: ModuleOp) -> bool:
+    """`vector.extract (vector.insert %a, %v[1])[0]` -> `vector.extract %v[0]`."""
+    changed = False
+    for op in module.walk():
+        if not isinstance(op, ExtractOp) or op.dynamic_position or len(op.static_position) != 1:
+            continue
+        while isinstance(inner := op.vector.owner, InsertOp) and not inner.dynamic_position:
+            if len(inner.static_position) != 1 or inner.static_position == op.static_position:
+                break
+            op.operands[0] = inner.dest
+            changed = True
+    return changed
+
+
 def _elements_at_once(module: ModuleOp) -> bool:
     """Insertions at every position of a vector, one behind the other and each used by the next alone -> `vector.from_elements`."""
     changed = False
@@ -282,6 +296,7 @@ IN_CODE = (
     Rewrite("20-what-is-the-same-but-for.md", "indices truncated twice", _narrow_indices),
     Rewrite("20-what-is-the-same-but-for.md", "broadcasts of constants", _broadcasts_of_constants),
     Rewrite("02-the-seed-and-the-stages.md", "positions in vectors stay values", _static_positions),
+    Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_before_insertions),
     Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once),
     Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once_of_llvm),
     Rewrite("02-the-seed-and-the-stages.md", "complex numbers are vectors", _parts_of_pairs),

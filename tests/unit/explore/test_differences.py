@@ -304,6 +304,20 @@ llvm.func @fusion(%a: f32, %b: f32, %v: vector<2xf32>) -> vector<2xf32> {
 }
 """
     poison = text.replace("%a, %v[", "%a, %p[")
-    assert cites(poison, text, "vectors are built by insertions")
+    assert between(poison, text).verdict == "same but for"
     assert between(poison, text.replace("%b, %2[%1", "%b, %2[%0")).verdict == "differs"
     assert between(poison, text.replace("%a, %v", "%b, %v")).verdict == "differs"
+
+
+def test_an_element_before_an_insertion_elsewhere() -> None:
+    text = """
+func.func @entry(%a: f32, %v: vector<2xf32>) -> (f32, vector<2xf32>) {
+  %w = vector.insert %a, %v[0] : f32 into vector<2xf32>
+  %0 = vector.extract %w[1] : f32 from vector<2xf32>
+  func.return %0, %w : f32, vector<2xf32>
+}
+"""
+    before = text.replace("extract %w", "extract %v")
+    assert cites(before, text, "vectors are built by insertions")
+    assert between(before, text.replace("%v[0]", "%v[1]")).verdict == "differs"
+    assert between(before.replace("%v[1]", "%v[0]"), text.replace("%w[1]", "%w[0]")).verdict == "differs"
