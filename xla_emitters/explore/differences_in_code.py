@@ -145,15 +145,19 @@ def _static_positions(module: ModuleOp) -> bool:
 
 
 def _elements_before_insertions(module: ModuleOp) -> bool:
-    """`vector.extract (vector.insert %a, %v[1])[0]` -> `vector.extract %v[0]`."""
+    """`vector.extract (vector.insert %a, %v[1])[0]` -> `vector.extract %v[0]`; of a constant whose elements are equal, that element."""
     changed = False
-    for op in module.walk():
+    for op in tuple(module.walk()):
         if not isinstance(op, ExtractOp) or op.dynamic_position or len(op.static_position) != 1:
             continue
         while isinstance(inner := op.vector.owner, InsertOp) and not inner.dynamic_position:
             if len(inner.static_position) != 1 or inner.static_position == op.static_position:
                 break
             op.operands[0] = inner.dest
+            changed = True
+        elements = constant_value(op.vector)
+        if isinstance(elements, DenseIntOrFPElementsAttr) and elements.is_splat():
+            Rewriter.replace_op(op, constant_op(next(iter(elements.iter_attrs()))))
             changed = True
     return changed
 

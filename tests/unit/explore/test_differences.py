@@ -321,3 +321,19 @@ func.func @entry(%a: f32, %v: vector<2xf32>) -> (f32, vector<2xf32>) {
     assert cites(before, text, "vectors are built by insertions")
     assert between(before, text.replace("%v[0]", "%v[1]")).verdict == "differs"
     assert between(before.replace("%v[1]", "%v[0]"), text.replace("%w[1]", "%w[0]")).verdict == "differs"
+
+
+def test_an_element_of_a_constant_vector() -> None:
+    text = """
+func.func @entry(%x: f32) -> f32 {
+  %w = arith.constant dense<2.0> : vector<2xf32>
+  %c = vector.extract %w[1] : f32 from vector<2xf32>
+  %0 = arith.addf %x, %c : f32
+  func.return %0 : f32
+}
+"""
+    head, _, tail = text.partition("  %w")
+    constant = f"{head}  %c = arith.constant 2.0 : f32\n{tail[tail.index('  %0') :]}"
+    assert cites(constant, text, "vectors are built by insertions")
+    assert between(constant, text.replace("dense<2.0>", "dense<3.0>")).verdict == "differs"
+    assert between(constant, text.replace("dense<2.0>", "dense<[2.0, 3.0]>")).verdict == "differs"
