@@ -168,16 +168,17 @@ def _elements_at_once(module: ModuleOp) -> bool:
     for last in tuple(module.walk()):
         if not isinstance(last, InsertOp) or not isa(last.result.type, VectorType):
             continue
-        chain, elements, op = list[Operation](), dict[int, SSAValue](), last
-        while len(op.static_position) == 1 and not op.dynamic_position:
-            elements.setdefault(op.static_position.get_values()[0], op.source)
+        shape, elements = last.result.type.get_shape(), dict[tuple[int, ...], SSAValue]()
+        chain, op = list[Operation](), last
+        while len(op.static_position) == len(shape) and not op.dynamic_position:
+            elements.setdefault(op.static_position.get_values(), op.source)
             chain.append(op)
             below = op.dest.owner
             if not isinstance(below, InsertOp) or not op.dest.has_one_use():
                 break
             op = below
-        if len(elements) == prod(last.result.type.get_shape()):
-            ordered = [elements[number] for number in sorted(elements)]
+        if len(elements) == prod(shape):
+            ordered = [elements[place] for place in sorted(elements)]
             Rewriter.replace_op(last, FromElementsOp(ordered, last.result.type))
             for dead in chain[1:]:
                 Rewriter.erase_op(dead)

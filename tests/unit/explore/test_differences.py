@@ -337,3 +337,18 @@ func.func @entry(%x: f32) -> f32 {
     assert cites(constant, text, "vectors are built by insertions")
     assert between(constant, text.replace("dense<2.0>", "dense<3.0>")).verdict == "differs"
     assert between(constant, text.replace("dense<2.0>", "dense<[2.0, 3.0]>")).verdict == "differs"
+
+
+def test_elements_of_a_vector_of_two_dimensions() -> None:
+    text = """
+func.func @entry(%a: f32, %b: f32, %v: vector<2x1xf32>) -> vector<2x1xf32> {
+  %0 = vector.insert %b, %v[1, 0] : f32 into vector<2x1xf32>
+  %1 = vector.insert %a, %0[0, 0] : f32 into vector<2x1xf32>
+  func.return %1 : vector<2x1xf32>
+}
+"""
+    head, _, _ = text.partition("  %0")
+    at_once = f"{head}  %1 = vector.from_elements %a, %b : vector<2x1xf32>\n  func.return %1 : vector<2x1xf32>\n}}\n"
+    assert cites(at_once, text, "vectors are built by insertions")
+    assert between(at_once, text.replace("%0[0, 0]", "%0[1, 0]")).verdict == "differs"
+    assert between(at_once.replace("%a, %b :", "%b, %a :"), text).verdict == "differs"
