@@ -13,32 +13,41 @@ from dataclasses import dataclass
 from math import prod
 from typing import cast
 
-from xdsl.dialects.arith import ConstantOp, IndexCastOp, TruncIOp
+from xdsl.dialects.arith import AndIOp, ConstantOp, IndexCastOp, TruncIOp, XOrIOp
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
+    FixedBitwidthType,
     FloatAttr,
     IndexType,
     IntegerAttr,
     ModuleOp,
     VectorType,
+    i1,
     i32,
     i64,
 )
-from xdsl.dialects.llvm import InsertElementOp, LLVMArrayType
+from xdsl.dialects.complex import CreateOp, ImOp, ReOp
+from xdsl.dialects.llvm import InsertElementOp, LLVMArrayType, LShrOp, SubOp
+from xdsl.dialects.scf import IfOp
 from xdsl.dialects.vector import BroadcastOp, ExtractOp, InsertOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.mlir.llvm import GlobalOp, PoisonOp
+from xla_emitters.dialects.mlir.llvm.atomics import AtomicCmpXchgOp, AtomicRMWOp, ordering_number
 from xla_emitters.dialects.mlir.llvm.memory import GEPOp, LoadOp, StoreOp
+from xla_emitters.dialects.mlir.llvm.values import ConstantOp as LlvmConstantOp
 from xla_emitters.dialects.mlir.nvvm import GriddepcontrolOp
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu.tensors import PdlWaitOp
-from xla_emitters.rewrite.folders import constant_integer, constant_value
+from xla_emitters.kernels.kernel_entry import SHARED
+from xla_emitters.lowering.element_access import GLOBAL_ALIGNMENT
+from xla_emitters.rewrite.effects import is_speculatable
+from xla_emitters.rewrite.folders import constant_integer, constant_op, constant_value, integer_attr, width
 
 
 @dataclass(frozen=True)
@@ -103,11 +112,21 @@ def _broadcasts_of_constants(module: ModuleOp) -> bool:
     return changed
 
 
-def _natural_alignment(module: ModuleOp) -> bool:
-    stated = [op for op in module.walk() if isinstance(op, LoadOp | StoreOp) and "alignment" in op.properties]
-    for op in stated:
-        del op.properties["alignment"]
-    return bool(stated)
+def _alignments_of_elements(module: ModuleOp) -> bool:
+    """An access whose stated alignment is that of an element -> one that states none. Another stated value stays."""
+    changed = False
+    for op in module.walk():
+        if isinstance(op, LoadOp | StoreOp) and op.alignment is not None:
+            accessed = op.dereferenced_value.type if isinstance(op, LoadOp) else op.value.type
+            if op.alignment.value.data == _element_bytes(accessed):
+                del op.properties["alignment"]
+                changed = True
+    return changed
+
+
+def _element_bytes(accessed: Attribute) -> int | None:
+    element = accessed.get_element_type() if isa(accessed, VectorType) else accessed
+    return max(element.bitwidth // 8, 1) if isinstance(element, FixedBitwidthType) else None
 
 
 def _static_positions(module: ModuleOp) -> bool:
@@ -125,22 +144,41 @@ def _static_positions(module: ModuleOp) -> bool:
     return changed
 
 
+def _elements_before_insertions(module: ModuleOp) -> bool:
+    """`vector.extract (vector.insert %a, %v[1])[0]` -> `vector.extract %v[0]`; of a constant whose elements are equal, that element."""
+    changed = False
+    for op in tuple(module.walk()):
+        if not isinstance(op, ExtractOp) or op.dynamic_position or len(op.static_position) != 1:
+            continue
+        while isinstance(inner := op.vector.owner, InsertOp) and not inner.dynamic_position:
+            if len(inner.static_position) != 1 or inner.static_position == op.static_position:
+                break
+            op.operands[0] = inner.dest
+            changed = True
+        elements = constant_value(op.vector)
+        if isinstance(elements, DenseIntOrFPElementsAttr) and elements.is_splat():
+            Rewriter.replace_op(op, constant_op(next(iter(elements.iter_attrs()))))
+            changed = True
+    return changed
+
+
 def _elements_at_once(module: ModuleOp) -> bool:
     """Insertions at every position of a vector, one behind the other and each used by the next alone -> `vector.from_elements`."""
     changed = False
     for last in tuple(module.walk()):
         if not isinstance(last, InsertOp) or not isa(last.result.type, VectorType):
             continue
-        chain, elements, op = list[Operation](), dict[int, SSAValue](), last
-        while len(op.static_position) == 1 and not op.dynamic_position:
-            elements.setdefault(op.static_position.get_values()[0], op.source)
+        shape, elements = last.result.type.get_shape(), dict[tuple[int, ...], SSAValue]()
+        chain, op = list[Operation](), last
+        while len(op.static_position) == len(shape) and not op.dynamic_position:
+            elements.setdefault(op.static_position.get_values(), op.source)
             chain.append(op)
             below = op.dest.owner
             if not isinstance(below, InsertOp) or not op.dest.has_one_use():
                 break
             op = below
-        if len(elements) == prod(last.result.type.get_shape()):
-            ordered = [elements[number] for number in sorted(elements)]
+        if len(elements) == prod(shape):
+            ordered = [elements[place] for place in sorted(elements)]
             Rewriter.replace_op(last, FromElementsOp(ordered, last.result.type))
             for dead in chain[1:]:
                 Rewriter.erase_op(dead)
@@ -171,22 +209,108 @@ def _elements_at_once_of_llvm(module: ModuleOp) -> bool:
     return changed
 
 
+def _arithmetic_of_constants(module: ModuleOp) -> bool:
+    """`llvm.sub` and `llvm.lshr` of two constants -> a constant: masks and clamps of shuffles."""
+    changed = False
+    for op in tuple(op for op in module.walk() if isinstance(op, SubOp | LShrOp)):
+        left, right = constant_integer(op.lhs), constant_integer(op.rhs)
+        bits = width(op.res.type)
+        if left is None or right is None or bits is None or (isinstance(op, LShrOp) and not 0 <= right < bits):
+            continue
+        value = left - right if isinstance(op, SubOp) else (left & ((1 << bits) - 1)) >> right
+        Rewriter.replace_op(op, LlvmConstantOp(integer_attr(value, op.res.type), op.res.type))
+        changed = True
+    return changed
+
+
+def _parts_of_pairs(module: ModuleOp) -> bool:
+    """`complex.re (complex.create %a, %b)` -> `%a`; `vector.from_elements` of all elements of a vector, in order -> that vector."""
+    changed = False
+    for op in tuple(module.walk()):
+        whole: SSAValue | None = None
+        if isinstance(op, ReOp | ImOp) and isinstance(made := op.operands[0].owner, CreateOp):
+            whole = made.operands[0 if isinstance(op, ReOp) else 1]
+        elif isinstance(op, FromElementsOp):
+            places = [_place(element) for element in op.operands]
+            first = places[0][0] if places else None
+            in_order = places == [(first, number) for number in range(len(places))]
+            whole = first if first is not None and in_order and first.type == op.results[0].type else None
+        if whole is not None:
+            Rewriter.replace_op(op, [], [whole])
+            changed = True
+    return changed
+
+
+def _place(element: SSAValue) -> tuple[SSAValue | None, int]:
+    """(%v, n) of `vector.extract %v[n]`."""
+    op = element.owner
+    if isinstance(op, ExtractOp) and not op.dynamic_position and len(op.static_position) == 1:
+        return op.vector, op.static_position.get_values()[0]
+    return None, -1
+
+
+def _loads_beside_atomics(module: ModuleOp) -> bool:
+    """A plain load of an address that an atomic op updates -> a monotonic one."""
+    changed = False
+    updated = {op.operands[0] for op in module.walk() if isinstance(op, AtomicRMWOp | AtomicCmpXchgOp)}
+    for op in module.walk():
+        if isinstance(op, LoadOp) and op.ptr in updated and op.ordering.value.data == 0:
+            op.properties["ordering"] = ordering_number("monotonic")
+            changed = True
+    return changed
+
+
+def _branches_in_an_else(module: ModuleOp) -> bool:
+    """`if %c {} else { %d = ...; if %d { ... } }` -> `%d = ...; if (not %c) and %d { ... }`, where %d is computed without effects."""
+    changed = False
+    for outer in tuple(op for op in module.walk() if isinstance(op, IfOp)):
+        if outer.results or not outer.false_region.blocks or len(tuple(outer.true_region.block.ops)) != 1:
+            continue
+        block = outer.false_region.block
+        end = block.last_op
+        inner = None if end is None else end.prev_op
+        if end is None or not isinstance(inner, IfOp) or inner.results:
+            continue
+        if inner.false_region.blocks and len(tuple(inner.false_region.block.ops)) != 1:
+            continue
+        if not all(is_speculatable(op) for op in block.ops if op not in (inner, end)):
+            continue
+        true = constant_op(integer_attr(1, i1))
+        otherwise = XOrIOp(outer.cond, true.result)
+        both = AndIOp(otherwise.result, inner.cond)
+        Rewriter.insert_op((true, otherwise, both), InsertPoint.before(inner))
+        inner.operands[0] = both.result
+        Rewriter.erase_op(end)
+        Rewriter.inline_block(block, InsertPoint.before(outer))
+        Rewriter.erase_op(outer)
+        changed = True
+    return changed
+
+
 def _alignment_of_tiles(module: ModuleOp) -> bool:
-    stated = [op for op in module.walk() if isinstance(op, GlobalOp) and "alignment" in op.properties]
-    for op in stated:
-        del op.properties["alignment"]
-    return bool(stated)
+    """A variable in shared memory that states no alignment -> one of 16 bytes. Another stated value stays."""
+    changed = False
+    for op in module.walk():
+        if isinstance(op, GlobalOp) and op.addr_space.value.data == SHARED and op.alignment is None:
+            op.properties["alignment"] = IntegerAttr(GLOBAL_ALIGNMENT, i64)
+            changed = True
+    return changed
 
 
 IN_CODE = (
     Rewrite("20-what-is-the-same-but-for.md", "indices truncated twice", _narrow_indices),
     Rewrite("20-what-is-the-same-but-for.md", "broadcasts of constants", _broadcasts_of_constants),
     Rewrite("02-the-seed-and-the-stages.md", "positions in vectors stay values", _static_positions),
+    Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_before_insertions),
     Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once),
     Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once_of_llvm),
+    Rewrite("02-the-seed-and-the-stages.md", "complex numbers are vectors", _parts_of_pairs),
+    Rewrite("20-what-is-the-same-but-for.md", "what is folded later", _arithmetic_of_constants),
+    Rewrite("20-what-is-the-same-but-for.md", "loads beside atomic updates", _loads_beside_atomics),
+    Rewrite("20-what-is-the-same-but-for.md", "a branch in an else", _branches_in_an_else),
     Rewrite("01-what-the-ir-carries.md", "griddepcontrol.wait", _without_waits),
     Rewrite("02-the-seed-and-the-stages.md", "base[i] of elements for base[0][i] of an array", _addresses_of_elements),
     Rewrite("02-the-seed-and-the-stages.md", "base for base[0]", _addresses_of_first_elements),
-    Rewrite("02-the-seed-and-the-stages.md", "the alignment of an access", _natural_alignment),
+    Rewrite("02-the-seed-and-the-stages.md", "the alignment of an access", _alignments_of_elements),
     Rewrite("02-the-seed-and-the-stages.md", "the alignment of shared memory, for wider accesses", _alignment_of_tiles),
 )

@@ -27,7 +27,8 @@ from xla_emitters.dialects.xla_gpu.calls import PureCallOp, ShuffleReduceOp
 from xla_emitters.dialects.xla_gpu.loops import ApplyIndexingOp, LoopOp, YieldOp
 from xla_emitters.dialects.xla_gpu.tensors import PredicatedExtractOp, PredicatedInsertOp
 from xla_emitters.explore.differences_in_code import Rewrite
-from xla_emitters.indexing import Expr, IndexingMap, Variable
+from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
+from xla_emitters.indexing.expression import ExprKind, linear_terms, make, make_sum, postorder
 from xla_emitters.rewrite.effects import is_speculatable
 from xla_emitters.rewrite.folders import constant_integer, constant_op
 from xla_emitters.rewrite.kernel_pass import run_pass
@@ -84,6 +85,45 @@ def _maps_in_their_simplest_form(module: ModuleOp) -> bool:
             loop.properties["indexing_map_attr"] = type(loop.indexing_map_attr)(simpler)
             changed = True
     return changed
+
+
+def _remainders_that_constraints_decide(module: ModuleOp) -> bool:
+    """`(x * 4 + r) mod 64` in a loop's map -> `x * 4 + r`, where a constraint says that x is at most 15, and r is at most 3."""
+    changed = False
+    for loop in tuple(op for op in module.walk() if isinstance(op, LoopOp)):
+        it, made, is_other = loop.map, dict[Expr, Expr](), False
+        for node in postorder(it.results):
+            if node.kind >= ExprKind.VARIABLE:
+                made[node] = node
+            elif node.kind is ExprKind.MOD and _is_below(_range_on_domain(it, node.lhs), node.rhs):
+                made[node], is_other = made[node.lhs], True
+            else:
+                made[node] = make(node.kind, made[node.lhs], made[node.rhs])
+        if is_other:
+            simpler = replace(it, results=tuple(made[result] for result in it.results)).simplify()
+            loop.properties["indexing_map_attr"] = type(loop.indexing_map_attr)(simpler)
+            changed = True
+    return changed
+
+
+def _is_below(known: Interval, bound: Expr) -> bool:
+    return bound.kind is ExprKind.CONSTANT and known.lower >= 0 and known.upper < bound.value
+
+
+def _range_on_domain(it: IndexingMap, e: Expr) -> Interval:
+    """The range of `e`, also where it is a positive multiple of what a constraint bounds, and some more, floor-divided or not."""
+    if e.kind is ExprKind.FLOORDIV and e.rhs.kind is ExprKind.CONSTANT and e.rhs.value > 0:
+        return _range_on_domain(it, e.lhs) // Interval(e.rhs.value, e.rhs.value)
+    found = it.range_of(e)
+    terms, constant = linear_terms(e)
+    for bounded, interval in it.constraints:
+        parts, offset = linear_terms(bounded)
+        factor = next((terms.get(part, 0) // count for part, count in parts.items()), 0)
+        if factor > 0 and all(terms.get(part) == count * factor for part, count in parts.items()):
+            rest = make_sum({term: count for term, count in terms.items() if term not in parts}, constant)
+            scaled = (interval + Interval(-offset, -offset)) * Interval(factor, factor)
+            found = found.intersect(scaled + it.range_of(rest))
+    return found
 
 
 def _indices_computed_in_the_body(module: ModuleOp) -> bool:
@@ -349,6 +389,7 @@ IN_STRUCTURE = (
     Rewrite(DECISION, "functions that nothing calls", _without_uncalled_functions),
     Rewrite(DECISION, "what loops carry unchanged", _without_unchanged_values),
     Rewrite(DECISION, "maps simplified on their domain", _maps_in_their_simplest_form),
+    Rewrite("09-the-order-of-code.md", "remainders that bounds decide", _remainders_that_constraints_decide),
     Rewrite(DECISION, "indices that have one value", _indices_of_one_value),
     Rewrite(DECISION, "indices computed in the loop's map", _indices_computed_in_the_body),
     Rewrite("02-the-seed-and-the-stages.md", "the k-th copy's number is a map", _sums_as_maps),

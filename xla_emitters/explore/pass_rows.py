@@ -10,12 +10,13 @@ Where states differ, the cause is looked for in the pass itself: our pass is run
                              it gives something else      this pass adds a difference that nothing explains
 
 So causes are carried from row to row, until a row is equal again, or equal but for what decisions know. A row is explained if all of its
-causes are. `WAYS` are passes that our list runs in another way than XLA, with the decision; `PLACES` those that run at another place, or
-on one side alone.
+causes are. `WAYS` are passes that our list runs in another way than XLA, with the decision; `FORMULAS` those that compute elements by other
+ops; `PLACES` those that run at another place, or on one side alone.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
@@ -23,11 +24,12 @@ from functools import partial
 from typing import Any
 
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ComplexType, ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.xla_gpu import AtomicRMWOp
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.differences_in_structure import DECISION
 from xla_emitters.explore.ir_difference import Difference, KernelIr, difference
@@ -36,6 +38,7 @@ from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToSt
 from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
 from xla_emitters.lowering.lower_tensors import LowerTensorsPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
+from xla_emitters.lowering.narrow_floats import is_narrow
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import KERNEL
 from xla_emitters.rewrite.kernel_pass import run_pass
@@ -79,29 +82,73 @@ WAYS: dict[str, tuple[tuple[ModulePass, Citation], ...]] = {
 }
 """Our pass -> the pass as XLA runs it, and the decision that says how our list runs it."""
 
-FORMULAS: dict[str, Citation] = {
-    ExpandFloatOpsPass.name: (DECISION, "formulas of narrow floats, tanh and erf"),
-    ConvertComplexToStandardPass.name: (DECISION, "formulas of complex functions"),
-    LowerTensorsPass.name: ("02-the-seed-and-the-stages.md", "complex numbers are vectors"),
-    LowerToLlvmGpuPass.name: (DECISION, "where libdevice is called"),
+
+@dataclass(frozen=True)
+class Formulas:
+    """Elements that a pass of ours computes by another formula than XLA's, with the decision that says why; `are_in`: of a module."""
+
+    decision: Citation
+    are_in: Callable[[ModuleOp], bool]
+
+
+def _has_complex_numbers(module: ModuleOp) -> bool:
+    return any(isinstance(result.type, ComplexType) for op in module.walk() for result in op.results)
+
+
+def _has_atomic_updates(module: ModuleOp) -> bool:
+    return any(isinstance(op, AtomicRMWOp) for op in module.walk())
+
+
+def _has_functions(module: ModuleOp) -> bool:
+    return any(op.name.startswith("math.") or op.name == "arith.remf" for op in module.walk())
+
+
+def _has_narrow_floats(module: ModuleOp) -> bool:
+    return any(is_narrow(value.type) for op in module.walk() for value in op.results)
+
+
+FORMULAS: dict[str, tuple[Formulas, ...]] = {
+    ExpandFloatOpsPass.name: (
+        Formulas((DECISION, "formulas of narrow floats"), _has_narrow_floats),
+        Formulas((DECISION, "formulas of tanh and erf"), _has_functions),
+    ),
+    ConvertComplexToStandardPass.name: (Formulas((DECISION, "formulas of complex functions"), _has_complex_numbers),),
+    LowerTensorsPass.name: (
+        Formulas(("02-the-seed-and-the-stages.md", "complex numbers are vectors"), _has_complex_numbers),
+        Formulas((DECISION, "atomic updates of floats"), _has_atomic_updates),
+    ),
+    LowerToLlvmGpuPass.name: (Formulas((DECISION, "where libdevice is called"), _has_functions),),
 }
-"""Our pass -> the decision that says why it computes elements by another formula. It is cited where all else is equal: addresses, accesses,
-branches, and from what each element is computed."""
+"""Our pass -> elements that it computes by another formula. They are cited where the state that it was given has them, and all else is
+equal: addresses, accesses, branches, and from what each element is computed."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A pass that runs at another place than in XLA's list, or on one side alone.
+
+    xla, ours   how many rows of it XLA alone has, and our list alone; with other numbers the pass is lost or added, and not explained
+    """
+
+    decision: Citation
+    xla: int
+    ours: int
+
 
 _PLACE = DECISION, "passes at another place"
+_LAUNCH = "17-passes-of-xla-that-the-list-lacks.md", "programmatic dependent launch"
 PLACES = {
-    "cse": _PLACE,
-    "xla-canonicalize": _PLACE,
-    "xla-cse": _PLACE,
-    "lower-affine": _PLACE,
-    "xla-gpu-convert-index-type": _PLACE,
-    "xla-convert-math-to-libdevice": _PLACE,
-    "xla-gpu-lower-xla-shared": _PLACE,
-    "stablehlo-convert-to-signless": _PLACE,
-    "xla-gpu-insert-pdl": ("17-passes-of-xla-that-the-list-lacks.md", "programmatic dependent launch"),
-    "xla-lower-pdl-wait": ("17-passes-of-xla-that-the-list-lacks.md", "programmatic dependent launch"),
+    "xla-canonicalize": Place(_PLACE, 0, 1),
+    "xla-cse": Place(_PLACE, 1, 1),
+    "xla-lower-affine": Place(_PLACE, 1, 0),
+    "xla-gpu-convert-index-type": Place(_PLACE, 1, 1),
+    "xla-convert-math-to-libdevice": Place(_PLACE, 0, 1),
+    "xla-gpu-lower-xla-shared": Place(_PLACE, 1, 0),
+    "stablehlo-convert-to-signless": Place(_PLACE, 1, 0),
+    "xla-gpu-insert-pdl": Place(_LAUNCH, 1, 0),
+    "xla-lower-pdl-wait": Place(_LAUNCH, 1, 0),
 }
-"""Passes that one side has alone at some place; a missing or added pass that is not in the table is not explained."""
+"""A missing or added pass that is not in the table is not explained."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +232,10 @@ def compare_passes(
     made = (row.make(options or CompileOptions()) for row in KERNEL)
     passes = {each.name: each for each in made}
     rows, left, right, causes = list[PassRow](), 0, 0, Causes()
-    for i, j in _aligned(names, theirs):
+    pairs = tuple(_aligned(names, theirs))
+    only_xla = Counter(theirs[j] for i, j in pairs if i is None and j is not None)
+    only_ours = Counter(names[i] for i, j in pairs if j is None and i is not None)
+    for i, j in pairs:
         left, before, right = (left if i is None else i), right, (right if j is None else j)
         mine, other = own[left], states[right]
         changed = i == 0 or j == 0 or (i is not None and own[i].exact != own[i - 1].exact)
@@ -198,7 +248,10 @@ def compare_passes(
         elif found is not None and changed:
             alone = (i is None) != (j is None)
             name = names[i] if i is not None else theirs[right]
-            causes |= _alone(name) if alone else _added(passes.get(name), name, states[before], states[right])
+            if alone:
+                causes |= _alone(name, only_xla[name], only_ours[name])
+            else:
+                causes |= _added(passes.get(name), name, states[before], states[right])
         rows.append(
             PassRow(
                 "" if j is None else log.states[j].name,
@@ -214,9 +267,11 @@ def compare_passes(
     return tuple(rows)
 
 
-def _alone(name: str) -> Causes:
-    """What a pass adds that one side has alone at this place."""
-    return Causes((PLACES[name],)) if name in PLACES else Causes(unexplained=(name,))
+def _alone(name: str, xla: int, ours: int) -> Causes:
+    """What a pass adds that one side has alone at this place; `xla` and `ours` are how many such rows of it each side has."""
+    place = PLACES.get(name)
+    is_known = place is not None and (place.xla, place.ours) == (xla, ours)
+    return Causes((place.decision,)) if place is not None and is_known else Causes(unexplained=(name,))
 
 
 def _added(ours: ModulePass | None, name: str, given: KernelIr | None, left: KernelIr | None) -> Causes:
@@ -233,8 +288,9 @@ def _added(ours: ModulePass | None, name: str, given: KernelIr | None, left: Ker
         other = _after(xlas, given)
         if other is not None and (way := difference(other, left)).verdict != "differs":
             return Causes((decision, *way.decisions))
-    if name in FORMULAS and made.inlined.skeleton == left.inlined.skeleton:
-        return Causes((*found.decisions, FORMULAS[name]))
+    formulas = tuple(each.decision for each in FORMULAS.get(name, ()) if each.are_in(given.module))
+    if formulas and made.inlined.skeleton == left.inlined.skeleton:
+        return Causes((*found.decisions, *formulas))
     return Causes(unexplained=(name,))
 
 

@@ -4,9 +4,9 @@
     %1 = arith.cmpi slt, %c0, %c4 : index       %1 is %true, the branch is its then-side
     scf.if %1 { ... }
 
-It applies the folders (`folders.py`), the patterns for `arith` and `scf` below and in `scf_patterns.py`, and the patterns that other
-dialects register with xDSL (`HasCanonicalizationPatterns`). It does not use xDSL's patterns for `arith` and `scf`: ours fold the same ops,
-exactly and in one place. Blocks that nothing branches to are erased.
+It applies the folders (`folders.py`), the patterns for `arith` and `scf` below, in `conversion_patterns.py` and in `scf_patterns.py`, and
+the patterns that other dialects register with xDSL (`HasCanonicalizationPatterns`). It does not use xDSL's patterns for `arith` and `scf`:
+ours fold the same ops, exactly and in one place. Blocks that nothing branches to are erased.
 
 Left alone, because the seed's listings show these forms: `vector.extract` and `vector.insert` at a dynamic position keep it, even if the
 position is a constant; insertions that fill a vector do not become `vector.from_elements`; `tensor.extract` of a `tensor.insert` stays.
@@ -25,6 +25,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from xdsl.traits import HasCanonicalizationPatternsTrait
 from xdsl.utils.hints import isa
 
+from xla_emitters.rewrite.conversion_patterns import CONVERSION_PATTERNS
 from xla_emitters.rewrite.dce import erase_unreachable_blocks
 from xla_emitters.rewrite.folders import constant_integer, constant_op, integer_attr, is_constant_value
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
@@ -47,7 +48,8 @@ def canonicalize(root: Operation, ctx: Context | None = None) -> bool:
 def canonicalization_patterns(op_type: type[Operation]) -> Sequence[RewritePattern]:
     """The patterns for ops of `op_type`: ours for `arith` and `scf`, else those that its dialect registers."""
     if op_type.name.partition(".")[0] in OUR_DIALECTS:
-        return (*ARITH_PATTERNS.get(op_type, ()), *SCF_PATTERNS.get(op_type, ()))
+        tables = ARITH_PATTERNS, CONVERSION_PATTERNS, SCF_PATTERNS
+        return tuple(pattern for table in tables for pattern in table.get(op_type, ()))
     found: list[RewritePattern] = []
     for trait in op_type.traits.traits:
         if isinstance(trait, HasCanonicalizationPatternsTrait):

@@ -44,6 +44,27 @@ func.func @extrema(%x: f32) -> (f32, f32, f32) {
 
 // -----
 
+// A truth value that is extended twice is extended once, with zeros; as a float it is compared as what it was. An i32 is not: it is rounded.
+// CHECK-LABEL: func.func @conversions
+// CHECK:         %[[WIDE:.*]] = arith.extui %c : i1 to i32
+// CHECK-NEXT:    %[[FLOAT:.*]] = arith.uitofp %x : i32 to f32
+// CHECK-NEXT:    %[[LARGE:.*]] = arith.cmpf ogt, %[[FLOAT]], %{{.*}} : f32
+// CHECK-NEXT:    %[[IS:.*]] = arith.cmpi ugt, %c, %{{.*}} : i1
+// CHECK-NEXT:    return %[[WIDE]], %[[LARGE]], %[[IS]] : i32, i1, i1
+func.func @conversions(%c: i1, %x: i32) -> (i32, i1, i1) {
+  %zero = arith.constant 0.0 : f32
+  %large = arith.constant 16777216.0 : f32
+  %0 = arith.extui %c : i1 to i8
+  %1 = arith.extsi %0 : i8 to i32
+  %2 = arith.uitofp %x : i32 to f32
+  %3 = arith.cmpf ogt, %2, %large : f32
+  %4 = arith.sitofp %0 : i8 to f32
+  %5 = arith.cmpf ogt, %4, %zero : f32
+  return %1, %3, %5 : i32, i1, i1
+}
+
+// -----
+
 // x + 0.0 is not x (it turns -0.0 into 0.0); x * 1.0 and x + -0.0 are.
 // CHECK-LABEL: func.func @zeros
 // CHECK:         %[[SUM:.*]] = arith.addf %x, %{{.*}} : f32
