@@ -39,7 +39,7 @@ from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, rea
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, GRAPH, KERNEL
 from xla_emitters.planning.host_steps import PlannedKernel
-from xla_emitters.program import Slot
+from xla_emitters.program import Launch, Slot
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing, from_buffer
 from xla_emitters.runtime.cpu_launcher import Slots
@@ -66,12 +66,21 @@ class Element:
 
 @dataclass(frozen=True)
 class Thread:
-    """The thread that writes an element after the pass, else before it: linear numbers, and coordinates in x, y, z."""
+    """The thread that writes an element, or that wrote it before the pass: linear numbers, and coordinates in x, y, z.
+
+    writes  which element, where it is not that of the result: a program's kernel can be wrong long before the results are
+    """
 
     block: int
     thread: int
     block_id: tuple[int, int, int]
     thread_id: tuple[int, int, int]
+    writes: str = ""
+
+    @staticmethod
+    def of(lane: tuple[int, int], launch: Launch, writes: str = "") -> Thread:
+        block, thread = lane
+        return Thread(block, thread, _coordinates(block, launch.grid), _coordinates(thread, launch.block), writes)
 
 
 @dataclass(frozen=True)
@@ -350,7 +359,7 @@ class _KernelBisection(KernelComparison):
             return replace(culprit, blame=blame)
         element, flat, slot = self._first_wrong(made, right)
         lane = self._writer(after, slot, flat) or (self._writer(before, slot, flat) if before else None)
-        thread = _thread(lane, after.module) if lane else None
+        thread = Thread.of(lane, launch_of(after.module)) if lane else None
         blame = self._blame(before, after, lane, slot, element)
         return replace(culprit, kind="numbers", element=element, thread=thread, blame=blame)
 
@@ -397,12 +406,6 @@ class _KernelBisection(KernelComparison):
         watcher = Writer(frozenset(numbers), flat, each)
         self.run("", boundary.module, [watcher])
         return watcher.found
-
-
-def _thread(lane: tuple[int, int], module: ModuleOp) -> Thread:
-    launch = launch_of(module)
-    block, thread = lane
-    return Thread(block, thread, _coordinates(block, launch.grid), _coordinates(thread, launch.block))
 
 
 def _coordinates(number: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -29,20 +29,23 @@ from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError, Unsupported
-from xla_emitters.explore.bisect import Culprit, Element, Search, blamed_hlo
+from xla_emitters.explore.bisect import Culprit, Element, Search, Thread, blamed_hlo
 from xla_emitters.explore.blame import Blame, blamed
 from xla_emitters.explore.check import TOLERANT, Reference, Verdict
 from xla_emitters.explore.programs import changed_results, reference_of
 from xla_emitters.explore.watched_kernels import check_kernels
+from xla_emitters.explore.wrong_thread import Difference, first_difference
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import Row
 from xla_emitters.pipelines.program_kernels import KernelRoad
 from xla_emitters.pipelines.program_passes import PROGRAM_OPS, RUN_ON_KERNELS
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program, load, run_module
+from xla_emitters.rewrite.kernel_pass import verify_after
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.ral.buffer_ops import value_of
+from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.runtime.simt.sanitizer import SanitizerOfLaunches
 from xla_emitters.runtime.steps import MOST_ITERATIONS
@@ -94,6 +97,7 @@ class _State:
     rows     the list of the pass, and its number in it, from 1
     modules  the program, or each kernel by name
     run      the results
+    host     what launches the kernels, where `modules` are kernels
     """
 
     name: str
@@ -101,6 +105,7 @@ class _State:
     number: int
     modules: Mapping[str, ModuleOp]
     run: Callable[[], list[Array]]
+    host: ModuleOp | None = None
 
     @property
     def stage(self) -> str:
@@ -115,26 +120,28 @@ class _State:
         return (
             other is not None
             and self.modules.keys() == other.modules.keys()
-            and all(module.is_structurally_equivalent(other.modules[name]) for name, module in self.modules.items())
+            and all(_is_equal(module, other.modules[name]) for name, module in self.modules.items())
         )
 
 
 class _Search:
     """The states in order, and the results of the last right one.
 
-    skipped  states since then that cannot be executed
-    is_free  whether a pass since then may change bits
+    skipped  states since then that nothing executes
+    is_free  a pass since then may change bits
+    copy     what the last pass over the whole program left
     """
 
     def __init__(self, program: DynamicProgram, arrays: list[Array], reference: Reference, *, sanitize: bool) -> None:
         self.program, self.arrays, self.reference, self.sanitize = program, arrays, reference, sanitize
-        self.options = CompileOptions(target=program.target, verify=True, record="none")
+        self.options = CompileOptions(target=program.target, record="none")
         self.executed = self.kernels = 0
         self._right: _State | None = None
         self._results: Sequence[Array] = reference.values
         self._skipped = list[_State]()
         self._is_free = False
         self._at: tuple[Sequence[Row], int] = ((), 0)
+        self._copy: ModuleOp | None = None
 
     # ------------------------------------------------------------------------------------------------------- the roads
 
@@ -159,9 +166,8 @@ class _Search:
         def observe(name: str, stage: str | None, module: ModuleOp) -> None:
             if name == "read":
                 return
-            number = self._at[1] + 1
-            self._at = rows, number
-            copy = module.clone()
+            number, copy = self._at[1] + 1, _copy_of(name, module, self._copy)
+            self._at, self._copy = (rows, number), copy
             self._judge(_State(name, rows, number, {"": copy}, lambda: self._run(copy)))
 
         return observe
@@ -177,8 +183,9 @@ class _Search:
             self._at = rows, 0
 
             def observe(pass_name: str, stage: str | None, module: ModuleOp) -> None:
+                last = left[name][-1][1] if left[name] else None
+                left[name].append((pass_name, _copy_of(pass_name, module, last)))
                 self._at = rows, self._at[1] + 1
-                left[name].append((pass_name, module.clone()))
 
             return observe
 
@@ -187,13 +194,13 @@ class _Search:
         for number in range(1, len(rows) + 1 if names else 1):
             modules = {name: states[number - 1][1] for name, states in left.items()}
             pass_name = left[names[0]][number - 1][0]
-            self._judge(_State(pass_name, rows, number, modules, partial(self._launch, host, modules)), host)
+            self._judge(_State(pass_name, rows, number, modules, partial(self._launch, host, modules), host))
 
     def _on_cpu(self, compiled: DynamicProgram) -> None:
         """Judges the CPU's program in which fusions are NumPy ops, then the program as a call runs it."""
         assert compiled.fused is not None
         rows, module, context = (*PROGRAM_OPS, *rows_of("program-host")), compiled.fused.clone(), make_context()
-        recorder = Recorder(compiled.name, "none", self.options.verify, self._observer(rows))
+        recorder = Recorder(compiled.name, "none", False, self._observer(rows))
         for row in rows:
             recorder.run(row.make(self.options), row.stage, context, module)
         self._is_free = True  # sums may be in another order
@@ -233,8 +240,8 @@ class _Search:
             launched = launched.watched_by(SanitizerOfLaunches())
         return load(host, launched).run_on_garbage(_copies(self.arrays))
 
-    def _judge(self, state: _State, host: ModuleOp | None = None) -> None:
-        """Executes a state unless it equals the one before. raises _Found if it is wrong"""
+    def _judge(self, state: _State) -> None:
+        """Executes a state unless it is that before it. raises _Found where it is wrong"""
         self._is_free |= state.name in TOLERANT
         if state.modules and state.is_as(self._skipped[-1] if self._skipped else self._right):
             return
@@ -255,43 +262,60 @@ class _Search:
         verdict = self.reference.compare(found)
         if changed or not verdict.ok:
             culprit = self._culprit(state, "numbers", changed or verdict.summary, found)
-            if host is not None:
-                culprit = replace(culprit, kernel=self._wrong_kernel(state, host))
             raise _Found(culprit)
         self._right, self._results, self._skipped, self._is_free = state, found, [], False
 
-    def _wrong_kernel(self, state: _State, host: ModuleOp) -> str:
-        """The first kernel that is wrong if it alone is replaced by its state after the pass; "" if none is."""
+    def _difference(self, state: _State) -> Difference | None:
+        """The first launch that gives something else than before the pass; None where no launch does, or nothing is launched."""
+        host = state.host or state.modules.get("")
         before: Mapping[str, ModuleOp] = self._right.modules if self._right is not None else {}
-        for name, module in state.modules.items():
-            self.executed += 1
-            try:
-                found = self._launch(host, {**before, name: module})
-            except Exception:
-                return name
-            if changed_results(found, self._results):
-                return name
-        return ""
+        if host is None or not (new := _kernels_in(host)):
+            return None
+        old = _kernels_in(before[""]) if "" in before else new
+
+        def kernel_before(name: str) -> ModuleOp:
+            return before.get(name) or ModuleOp([old.get(name, new[name]).clone()])
+
+        def kernel_after(name: str) -> ModuleOp:
+            return state.modules.get(name) or ModuleOp([new[name].clone()])
+
+        def run(kernels: Kernels) -> None:
+            load(host, kernels).run_on_garbage(_copies(self.arrays))
+
+        self.executed += 1
+        try:
+            return first_difference(run, kernel_before, kernel_after, sanitize=self.sanitize)
+        except Exception:
+            # The host fails, and no kernel: no thread is wrong.
+            return None
 
     # ------------------------------------------------------------------------------------------------------ the answer
 
     def _culprit(self, state: _State, kind: str, summary: str, found: Sequence[Array] = ()) -> Culprit:
-        before, element = self._right, self._element(found)
+        before, element, difference = self._right, self._element(found), self._difference(state)
         first = self._skipped[0] if self._skipped else state
-        blame, others = Blame(), dict.fromkeys(other.name for other in (*self._skipped, state) if other is not first)
+        others = dict.fromkeys(other.name for other in (*self._skipped, state) if other is not first)
+        passes, number = len(first.rows), first.number
+        kernel, thread = ("", None) if difference is None else (difference.kernel, _thread(difference))
+        if difference is not None:
+            versions = difference.before, difference.after
+            blame = blamed(*versions, difference.computed_before, difference.computed_after)
+        else:
+            blame = self._blame(state, before)
+        found_at = first.stage, first.name, number, passes, summary, (summary,), blame, element, thread
+        return replace(Culprit(kind, kernel, *found_at), executed=self.executed, alternatives=tuple(others))
+
+    def _blame(self, state: _State, before: _State | None) -> Blame:
+        """What changed, where no launch says it."""
         earlier: Mapping[str, ModuleOp] = {} if before is None else before.modules
         for name, module in state.modules.items():
             old = earlier.get(name, self.program.source if not name else None)
             if old is None or module.is_structurally_equivalent(old):
                 continue
             if all(any(isinstance(op, ComputationOp) and op.is_entry for op in each.ops) for each in (old, module)):
-                blame = blamed_hlo(old, module, self.arrays, self._results, value_of)[0]
-            else:
-                blame = blamed(old, module, (), ())
-            break
-        passes, number = len(first.rows), first.number
-        found_at = first.stage, first.name, number, passes, summary, (summary,), blame, element
-        return replace(Culprit(kind, "", *found_at), executed=self.executed, alternatives=tuple(others))
+                return blamed_hlo(old, module, self.arrays, self._results, value_of)[0]
+            return blamed(old, module, (), ())
+        return Blame()
 
     def _element(self, found: Sequence[Array]) -> Element | None:
         """The first element that is neither unchanged nor admissible; else the first that changed."""
@@ -315,6 +339,14 @@ class _Search:
         return replace(culprit, details=tuple(error.render().splitlines()), error=error)
 
 
+def _thread(difference: Difference) -> Thread | None:
+    """The thread that writes the first element that differs."""
+    if difference.lane is None:
+        return None
+    element = f"element {list(difference.index)} of the kernel's argument {difference.argument}"
+    return Thread.of(difference.lane, difference.launch, element)
+
+
 def _whole_program() -> tuple[Row, ...]:
     """The passes over whole programs."""
     return (*rows_of("program"), *rows_of("program-loops"), *rows_of("program-host"))
@@ -324,6 +356,21 @@ def _kernels_in(module: ModuleOp) -> dict[str, gpu.ModuleOp]:
     """The kernels of a program by name: the modules that hold them."""
     holders = [op for op in module.ops if isinstance(op, gpu.ModuleOp)]
     return {op.sym_name.data: holder for holder in holders for op in holder.walk() if isinstance(op, gpu.FuncOp)}
+
+
+def _is_equal(one: ModuleOp, two: ModuleOp) -> bool:
+    return one is two or one.is_structurally_equivalent(two)
+
+
+def _copy_of(name: str, module: ModuleOp, last: ModuleOp | None) -> ModuleOp:
+    """A copy of what a pass left, verified; `last`, the copy from before the pass, where it changed nothing.
+
+    raises InternalError that names the pass where it does not verify
+    """
+    if last is not None and module.is_structurally_equivalent(last):
+        return last
+    verify_after(name, module)
+    return module.clone()
 
 
 def _copies(arrays: Sequence[Array]) -> list[Array]:

@@ -156,7 +156,8 @@ def told(culprit: Culprit) -> list[str]:
         rows += [("what" if number == 0 else "", line) for number, line in enumerate(culprit.details[:8])]
     rows += [("or", f"{name}: what is between them cannot be executed") for name in culprit.alternatives]
     if (thread := culprit.thread) is not None:
-        rows.append(("thread", f"block {thread.block_id}, thread {thread.thread_id}"))
+        writes = f", which writes {thread.writes}" if thread.writes else ""
+        rows.append(("thread", f"block {thread.block_id}, thread {thread.thread_id}{writes}"))
     blame = culprit.blame
     if blame.place:
         rows.append(("from", blame.place))

@@ -158,9 +158,50 @@ def test_a_pass_that_hides_no_number_is_not_blamed() -> None:
         assert searched().culprit is None
 
 
-def test_the_kernel_is_named() -> None:
+@pytest.mark.parametrize("right_elements", [0, 7, 14])
+def test_the_kernel_the_thread_and_the_op_are_named(right_elements: int) -> None:
+    """x + 0 is x - 0: the elements before the first y that is not zero stay right. Each thread computes the element of its number."""
+    y = np.ones((5, 3), np.float32)
+    y.flat[:right_elements] = 0
+    program = compile_text(TEXT.replace("stablehlo.abs", "stablehlo.negate"), "m.mlir", CompileOptions(record="none"))
     with behind("xla-cse", "program-kernel", AddsInsteadOfSubtracts):
-        assert "main" in found().kernel
+        culprit = bisect_program(program, (np.ones((5, 3), np.float32), y)).culprit
+    assert culprit is not None
+    assert "main" in culprit.kernel
+    assert culprit.element is not None
+    assert culprit.element.index == divmod(right_elements, 3)
+    assert culprit.thread is not None
+    assert (culprit.thread.block, culprit.thread.thread) == (0, right_elements)
+    assert culprit.blame.op.startswith("%")
+    assert "arith.addf" in culprit.blame.op
+
+
+TWO_KERNELS = """
+module @m {
+  func.func public @main(%x: tensor<?x4xf32>, %z: tensor<?x4xf32>, %y: tensor<4x5xf32>) -> tensor<?x5xf32> {
+    %a = stablehlo.subtract %x, %z : tensor<?x4xf32>
+    %p = stablehlo.dot_general %a, %y, contracting_dims = [1] x [0] : (tensor<?x4xf32>, tensor<4x5xf32>) -> tensor<?x5xf32>
+    %c = stablehlo.negate %p : tensor<?x5xf32>
+    return %c : tensor<?x5xf32>
+  }
+}
+""".lstrip()
+
+
+def test_the_thread_is_of_the_kernel_that_is_wrong() -> None:
+    """The product and the kernel behind it are right. A thread subtracts four elements, of which the first is wrong."""
+    x = np.zeros((3, 4), np.float32)
+    x[2, 0] = 1
+    program = compile_text(TWO_KERNELS, "m.mlir", CompileOptions(record="none"))
+    with behind("xla-cse", "program-kernel", AddsInsteadOfSubtracts):
+        culprit = bisect_program(program, (x, x, np.ones((4, 5), np.float32))).culprit
+    assert culprit is not None
+    assert "subtract" in culprit.kernel
+    assert culprit.element is not None
+    assert culprit.element.index == (2, 0)
+    assert culprit.thread is not None
+    assert (culprit.thread.block, culprit.thread.thread) == (0, 2)
+    assert culprit.thread.writes == "element [8] of the kernel's argument 2"
 
 
 def test_a_store_that_is_gone_behind_loops() -> None:

@@ -228,7 +228,7 @@ def memory_of(
     writable        None: as the array's own flag
     """
     writable = array.flags.writeable if writable is None else writable
-    data, bits, padding = array.reshape(-1).view(np.uint8), _PACKED_BITS.get(array.dtype), 0
+    data, bits, padding = array.reshape(-1).view(np.uint8), PACKED_BITS.get(array.dtype), 0
     if bits:
         data = packed.setdefault(array.ctypes.data, packed_bytes(data, bits))
     if writable and (padding := -data.size % WORD_BYTES):
@@ -240,7 +240,7 @@ def memory_of(
 WORD_BYTES = 4
 """A buffer that is written is padded to a whole word, as an allocator does: atomic updates of narrow elements access whole words."""
 
-_PACKED_BITS = {row.numpy: row.bits for row in DTYPES if row.bits < 8 and row.kind is not Kind.PRED}
+PACKED_BITS = {row.numpy: row.bits for row in DTYPES if row.bits < 8 and row.kind is not Kind.PRED}
 """NumPy type -> bits, of the types that memory behind a pointer packs, several elements per byte."""
 
 

@@ -26,6 +26,7 @@ from xla_emitters.program import Launch
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Body, Compiler, Graph, Scope
 from xla_emitters.runtime.simt.execute import RULES, Argument, chunks, memory_of
+from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.loops import ALIGNMENT, bind
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.memory import Memory, Space, Watcher, row_major_strides
@@ -47,12 +48,15 @@ class SizedKernel:
     slots: int = field(repr=False)
 
     @staticmethod
-    def of(module: ModuleOp) -> SizedKernel:
-        """The one kernel of a module. raises VerifyError if there is not exactly one, Unsupported for an op without a rule"""
+    def of(module: ModuleOp, watchers: Sequence[Watcher] = ()) -> SizedKernel:
+        """The one kernel of a module. raises VerifyError where there is not one, Unsupported for an op without a rule
+
+        watchers  followers among them are told what ops compute, in every launch
+        """
         found = [op for op in module.walk() if isinstance(op, gpu.FuncOp) and op.kernel is not None]
         function = found[0] if len(found) == 1 else entry_of_kernel(module)
         types = tuple(function.function_type.inputs.data)
-        scope = Scope(Compiler.of(module, RULES))
+        scope = Scope(Compiler.of(module, followed(RULES, watchers)))
         code = scope.region(function.body)
         shared = function.body.blocks[0].arg_types[len(types) :]
         return SizedKernel(function.sym_name.data, types, tuple(shared), code, scope.count)
