@@ -38,7 +38,8 @@ Watch: TypeAlias = Callable[[str, Callable[..., Any]], Callable[..., Any]]
 """(name, function) -> the function that is called instead"""
 
 MOST_STEPS = 4_000
-"""Buffers and launches by Python, of all calls, after which a program whose loops are plain (`host/loop_blocks`) is machine code."""
+"""Buffers and launches by Python, of all calls, after which a program whose loops are plain (`host/loop_blocks`) is machine code.
+So many reads of data by plans have the same effect: each costs as much."""
 WITH_EFFECTS = frozenset(
     ("custom-call", "infeed", "outfeed", "recv", "recv-done", "rng", "rng-get-and-update-state", "send", "send-done")
 )
@@ -128,19 +129,25 @@ class LoadedProgram:
         exec(self._code, scope)
         return scope["main"]
 
-    def repeat(self, inputs: Sequence[Any], own: Owner) -> list[Array] | None:
+    def repeat(self, inputs: Sequence[Any], own: Owner | None = None) -> list[Array] | None:
         """The results for arguments like those of an earlier call; None: they are to be checked, and the program is to run.
 
-        own  makes those that are overwritten the program's
+        own  makes those that are overwritten the program's; None: they are
         """
-        return self.plans.run(inputs, self.context, own) if self.plans is not None else None
+        if self.plans is None:
+            return None
+        found = self.plans.run(inputs, self.context, own)
+        if self.plans.slow_reads > MOST_STEPS and self._may_stop:
+            self.plans.slow_reads = 0
+            self._make_code()
+        return found
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The results for these arguments, which fit the program's parameters. raises DataError, ExecutionError.
 
         The memory of donated arguments may be that of results afterwards: the caller gives arrays that nothing else needs.
         """
-        if self.plans is not None and (found := self.plans.run(inputs, self.context)) is not None:
+        if (found := self.repeat(inputs)) is not None:
             return found
         try:
             found = self.plans.record(inputs, self.context, may_stop=self._may_stop) if self.plans is not None else None
@@ -176,6 +183,8 @@ class LoadedProgram:
         """From now on calls without a plan are this machine code, which is the same program; Python runs only what is recorded."""
         native.context = self.context
         self.native = native
+        if self.plans is not None:
+            self.plans.limit_reads()
 
     def run_seen(self, inputs: Sequence[Array], watch: Watch) -> list[Array]:
         """As `run`, by the host program, with what `watch` makes of the functions that it calls."""
