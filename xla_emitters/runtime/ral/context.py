@@ -106,8 +106,11 @@ class Kernels(Protocol):
         block: tuple[int, int, int],
         shared_bytes: int,
         arguments: Sequence[Any],
-    ) -> None:
-        """Launches a kernel on arrays and numbers. raises DataError, ExecutionError"""
+    ) -> int | None:
+        """Launches a kernel on arrays and numbers. raises DataError, ExecutionError
+
+        returns  the nanoseconds that its code ran; None where that is not measured
+        """
         ...
 
     def multiply(
@@ -254,16 +257,26 @@ class Call:
         if self.context.kernels is None:
             raise InternalError(f"no kernel '{name}': the program was loaded without kernels", stage=STAGE)
         if all(grid):
-            self.context.kernels.launch(name, grid, block, shared_bytes, arguments)
+            nanoseconds = self.context.kernels.launch(name, grid, block, shared_bytes, arguments)
             if self._watch is not None:
-                self._watch.launched(name, grid, block, shared_bytes, arguments)
+                self._watch.launched(name, grid, block, shared_bytes, arguments, nanoseconds or 0)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether heat is to be told of launches."""
+        return self._watch is not None
+
+    def end_watch(self) -> None:
+        """Says that the launches of a fusion ended."""
+        if self._watch is not None:
+            self._watch.ended()
+            self._watch = None
 
     def run_hot(self, fusion: str, values: Sequence[Any]) -> bool:
         """Runs what was compiled for a fusion at exactly these sizes, if there is such; returns whether it did."""
         if self.context.heat is None:
             return False
-        if self._watch is not None:
-            self._watch.ended()
+        self.end_watch()
         has_run, self._watch = self.context.heat.run(fusion, values)
         return has_run
 
@@ -400,8 +413,7 @@ class Call:
             left = [buffer.shape for buffer in self._names.values()]
             self.drop_all()
             raise InternalError(f"{len(left)} buffers were not freed, the first of {list(left[0])}", stage=STAGE)
-        if self._watch is not None:
-            self._watch.ended()
+        self.end_watch()
         self.context.ended(self, well=True)
 
 

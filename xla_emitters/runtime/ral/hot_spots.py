@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from time import perf_counter_ns
 from typing import Any, Protocol, TypeAlias
 
 from xla_emitters.runtime.arrays import element_name
@@ -39,8 +38,12 @@ class HotKernel(Protocol):
     def bytes(self) -> int: ...
     @property
     def gain(self) -> Gain: ...
-    def __call__(self, arrays: Sequence[Any]) -> bool:
-        """Runs it on arrays of exactly these sizes; returns whether it did: not where one begins at an address that it cannot take."""
+    def __call__(self, arrays: Sequence[Any]) -> int | None:
+        """Runs it on arrays of exactly these sizes.
+
+        returns  the nanoseconds that its kernels ran, 0 where that is not measured; None: it did not run, as an array begins at an address
+                 that it cannot take
+        """
         ...
 
 
@@ -54,7 +57,7 @@ class Spot:
     state    "counted", "asked", "replaced", or why it is not
     kernel   that runs in its place
     launches of the kernels for all sizes, where they are recorded
-    fastest  nanoseconds of a run with the kernels for all sizes, and with this
+    fastest  nanoseconds that the kernels of one run took: those for all sizes, and this. Python's part of a launch is in neither
     repeats  calls by plans, of which one is made at a time; repeated_runs: those that ran the kernel
     due      calls after which it was last looked at whether it is to be asked for
     is_forgotten  whether calls are counted by another spot by now
@@ -142,8 +145,10 @@ class Spot:
 class Watch(Protocol):
     """Is told of the launches of a fusion for which no kernel of its own ran."""
 
-    def launched(self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any]) -> None:
-        """A launch ended: of this fusion, if its name begins like that."""
+    def launched(
+        self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any], nanoseconds: int
+    ) -> None:
+        """A launch ended: of this fusion, if its name begins like that. Its code took so long, 0 where that is not measured."""
         ...
 
     def ended(self) -> None:
@@ -152,18 +157,19 @@ class Watch(Protocol):
 
 
 class Timed(Watch):
-    """The time from when a fusion was asked for until the last of its launches ended."""
+    """How long the code of a fusion's launches took."""
 
-    __slots__ = ("_nanoseconds", "_spot", "_start")
+    __slots__ = ("_nanoseconds", "_spot")
 
     def __init__(self, spot: Spot) -> None:
         self._spot = spot
         self._nanoseconds = 0
-        self._start = perf_counter_ns()
 
-    def launched(self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any]) -> None:
+    def launched(
+        self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any], nanoseconds: int
+    ) -> None:
         if self._spot.has_kernel(name):
-            self._nanoseconds = perf_counter_ns() - self._start
+            self._nanoseconds += nanoseconds
 
     def ended(self) -> None:
         if self._nanoseconds:
@@ -180,7 +186,9 @@ class Recorded(Watch):
         self._ask = ask
         self._launches = list[dict[str, Any]]()
 
-    def launched(self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any]) -> None:
+    def launched(
+        self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any], nanoseconds: int
+    ) -> None:
         if self._spot.has_kernel(name):
             values = [
                 (element_name(value.dtype), value.shape) if hasattr(value, "dtype") else value for value in arguments

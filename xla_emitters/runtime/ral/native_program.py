@@ -105,7 +105,7 @@ class NativeProgram:
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The results for these arguments, which fit the program's parameters. raises what a function of the runtime raised"""
         words = self._pool.pop() if self._pool else _Words(self.layout, ctypes.addressof(self.table))
-        running = _Running(self, inputs)
+        running = _Running(self, inputs, words)
         RUNNING[words.address] = running
         try:
             held = words.begin(inputs)
@@ -253,6 +253,10 @@ class _Words:
                 free(self._words[at])
             at += 1 + rank
 
+    def launches_directly(self, directly: bool) -> None:
+        """Whether small launches are calls of the kernels; else the runtime does all, and tells heat how long they took."""
+        self._words[6] = SHARED_WORK if directly else 0
+
     @property
     def has_buffers(self) -> bool:
         return self._words[7] != 0
@@ -268,6 +272,7 @@ class _Words:
     def end(self) -> None:
         """Makes it ready for another run."""
         words = self._words
+        words[6] = SHARED_WORK
         words[2] = words[8] = words[9] = words[10] = 0
         at = self._layout.taken_at // WORD
         for _, rank in self._layout.results:
@@ -297,8 +302,8 @@ class _Given:
 class _Running:
     """One run: what its functions need, made when one is called first, and its first error."""
 
-    def __init__(self, program: NativeProgram, inputs: Sequence[Array]) -> None:
-        self.program, self.inputs = program, inputs
+    def __init__(self, program: NativeProgram, inputs: Sequence[Array], words: _Words) -> None:
+        self.program, self.inputs, self._words = program, inputs, words
         self.error: BaseException | None = None
         self.is_well = False
         self._call: Call | None = None
@@ -313,6 +318,8 @@ class _Running:
         values = function.values(self, arguments)
         self.program.note(function, values)
         function(self._call, self, arguments, values)
+        if self._call.context.heat is not None:
+            self._words.launches_directly(not self._call.is_watched)
 
     def fail(self, error: BaseException) -> None:
         self.error = self.error or error
@@ -321,6 +328,8 @@ class _Running:
         """The caller's settings of NumPy hold again."""
         if self._call is not None:
             self._quiet.__exit__(None, None, None)
+            if self.is_well:
+                self._call.end_watch()
 
     def named(self, allocated: int) -> Array | None:
         return self._buffers.get(allocated)
