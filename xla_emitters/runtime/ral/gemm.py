@@ -19,16 +19,9 @@ import numpy as np
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import Array, widened
 from xla_emitters.library.gemm import arranged
-from xla_emitters.runtime.ral.context import (
-    STAGE,
-    Call,
-    ConvolutionWork,
-    Kernels,
-    Matrices,
-    check_result,
-    compute_by_library,
-)
+from xla_emitters.runtime.ral.context import STAGE, Call, check_result, compute_by_library
 from xla_emitters.runtime.ral.convolution import product_work
+from xla_emitters.runtime.ral.kernels import ConvolutionWork, Kernels, Matrices
 
 SMALL = 1 << 22
 """Products of numbers up to which nothing is packed, or shared by threads."""

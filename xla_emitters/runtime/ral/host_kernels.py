@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.ral.context import Accesses, ConvolutionWork, Kernels, Matrices
+from xla_emitters.runtime.ral.kernels import Accesses, ConvolutionWork, Kernels, Matrices
 
 SHARED_WORK = 1 << 21
 """Bytes of a launch's arrays from which on threads share its blocks: below, waking a thread takes longer."""

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.ral.hot_spots import Gain
+from xla_emitters.runtime.ral.kernels import Kernels
 
 Grid = tuple[int, int, int]
 

@@ -26,10 +26,11 @@ from xla_emitters.errors import InternalError
 from xla_emitters.runtime.ral.api import RUNNING, Erased, Registry, ral_api, serve
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import STAGE, Call, Context, Kernels
+from xla_emitters.runtime.ral.context import STAGE, Call, Context
 from xla_emitters.runtime.ral.dispatch_log import DispatchLog
 from xla_emitters.runtime.ral.functions import function_named
 from xla_emitters.runtime.ral.host_kernels import ALIGNMENT, SHARED_WORK
+from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.reference import call_beside
 
 MAIN, FREE, DROP = "ral_main", "ral_free", "ral_drop"

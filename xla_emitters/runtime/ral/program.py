@@ -22,10 +22,11 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.program.ral_name import RalName
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import Call, CallOnGarbage, Context, Kernels, garbage
+from xla_emitters.runtime.ral.context import Call, CallOnGarbage, Context, garbage
 from xla_emitters.runtime.ral.functions import COPIES, OF_THE_CALL, OUTPUTS, function_named
 from xla_emitters.runtime.ral.heat import TIMED, Heat
 from xla_emitters.runtime.ral.host_kernels import HostKernels
+from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
 from xla_emitters.runtime.ral.native_program import NativeProgram
 from xla_emitters.runtime.ral.plans import Owner, Plans

@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.ral.context import ConvolutionWork
 from xla_emitters.runtime.ral.convolution import Convolution, Shape
 from xla_emitters.runtime.ral.gemm import Gemm
 from xla_emitters.runtime.ral.host_kernels import SCRATCH_ALIGNMENT, HostKernels, parts_of
+from xla_emitters.runtime.ral.kernels import ConvolutionWork
 from xla_emitters.runtime.ral.segments import Launch, Place, Run, Segment, Set, Slot
 
 FORMATS: Mapping[str, str] = {"float": "<fxxxx", "double": "<d", "i1": "<?xxxxxxx"}

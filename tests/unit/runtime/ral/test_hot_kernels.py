@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.ral.hot_kernels import planned_launches
+from xla_emitters.runtime.ral.kernels import Kernels
 
 ANSWER = {
     "what": "emitters",
