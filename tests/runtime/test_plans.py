@@ -337,5 +337,5 @@ def test_products_in_any_dimensions_need_no_python_between() -> None:
         for found, wanted in zip(program.run(arrays), first, strict=True):
             assert found.tobytes() == wanted.tobytes()
     assert program.loaded.plans is not None
-    (plan,) = program.loaded.plans._known.values()
+    (plan,) = program.loaded.plans._known.values()  # pyright: ignore[reportPrivateUsage]
     assert plan.root.code.header
