@@ -1,6 +1,6 @@
 """Programs on the CPU, warm: machine code by LLVM and NumPy, beside JAX's jit at the same shapes in the same run.
 
-    python -m runtime.cpu_table                 all programs of both corpora, at the last of their sizes
+    python -m runtime.cpu_table                 all programs of all corpora, at the last of their sizes
     python -m runtime.cpu_table rope layer      these
     python -m runtime.cpu_table --random        beside that the layer at 200 new shapes, first calls: what compiling once is for
     python -m runtime.cpu_table --large         instead, programs at larger sizes, without NumPy
@@ -20,7 +20,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from runtime import dynamic_programs, stablehlo_programs
+from runtime import dynamic_programs, library_programs, loop_programs, stablehlo_programs
 from runtime.programs_table import REFUSED, Program, programs
 
 from xla_emitters.pipelines.program_host import CPU
@@ -115,7 +115,8 @@ def main(arguments: Sequence[str]) -> int:
     jax.config.update("jax_platforms", "cpu")
     names = [name for name in arguments if not name.startswith("--")]
     known = programs()
-    functions = {**stablehlo_programs.functions(), **dynamic_programs.functions()}
+    corpora = stablehlo_programs, dynamic_programs, loop_programs, library_programs
+    functions = {name: function for corpus in corpora for name, function in corpus.functions().items()}
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     print(f"JAX {jax.__version__}, NumPy {np.__version__}, {os.cpu_count()} cores, load {load}")
     if "--large" in arguments:

@@ -26,6 +26,7 @@ from xla_emitters.pipelines.hot_fusions import HotFusion, HotFusions, load_for_s
 from xla_emitters.pipelines.hot_kernels import compile_hot
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
+from xla_emitters.pipelines.program_llvm import HOST
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.runtime.program_cache import DIRECTORY
 from xla_emitters.runtime.ral import hot_kernels
@@ -228,6 +229,25 @@ def test_arrays_that_are_not_aligned_give_the_same() -> None:
     odd = held[1:].reshape(6, 7)
     odd[...] = arrays[0]
     assert_right(program, [odd, arrays[1]])
+
+
+def test_kernels_that_machine_code_launches_are_timed_and_counted_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(HOST, "llvm")
+    program, arrays = compiled("calls=3"), arrays_of((6, 7))
+    native = program.host.native
+    assert native is not None
+    for _ in range(3):
+        native.run(arrays)
+    answered()
+    spots = heat_of(program).spots
+    assert spots
+    for spot in spots:
+        assert spot.calls == 3
+        assert (spot.fastest[0] or 0) > 0
+    results = native.run(arrays)
+    for found, wanted in zip(results, wanted_of(*arrays), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert all(spot.fastest[1] is not None for spot in spots if spot.is_replaced)
 
 
 @pytest.mark.parametrize("name", ["masked_softmax", "padded", "update_slice"])

@@ -31,6 +31,18 @@ NEGATED = "stablehlo.negate %y : tensor<?x?xf32>"
 MULTIPLIED = (
     "stablehlo.dot_general %y, %x, contracting_dims = [1] x [0] : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>"
 )
+UNTIL_LARGE = """module @m {{ func.func public @main(%x: tensor<?xf32>{donated}) -> tensor<?xf32> {{
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %limit = stablehlo.constant dense<100.0> : tensor<f32>
+  %0 = stablehlo.while(%y = %x) : tensor<?xf32>
+   cond {{
+     %sum = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0]
+       : (tensor<?xf32>, tensor<f32>) -> tensor<f32>
+     %c = stablehlo.compare LT, %sum, %limit : (tensor<f32>, tensor<f32>) -> tensor<i1>
+     stablehlo.return %c : tensor<i1> }}
+   do {{ %z = stablehlo.add %y, %x : tensor<?xf32>
+     stablehlo.return %z : tensor<?xf32> }}
+  return %0 : tensor<?xf32> }} }}"""
 LONG = 4 * MOST_STEPS
 
 
@@ -77,6 +89,47 @@ def test_a_recording_that_reads_too_much_stops() -> None:
     trips(program, 1000, x)
     assert program.loaded.native is not None
     trips(program, 2, x)
+
+
+def until_large(program: DynamicProgram, x: Any) -> None:
+    """Calls it, and checks the result: a multiple of x whose sum is 100 or more."""
+    times = max(1, int(np.ceil(100 / x.sum())))
+    np.testing.assert_array_equal(program.run([x])[0], np.float32(times) * x)
+
+
+def reading(donated: str = "") -> DynamicProgram:
+    text = UNTIL_LARGE.format(donated=donated)
+    return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
+
+
+def test_repeated_calls_with_many_reads_of_data_become_machine_code() -> None:
+    program, x = reading(), np.ones(2, np.float32)  # 51 reads
+    for _ in range(4):
+        until_large(program, x)
+    assert program.loaded.native is None
+    for _ in range(MOST_STEPS // 51 + 1):
+        until_large(program, x)
+    assert program.loaded.native is not None
+    until_large(program, x)  # the last one by the plan
+    assert program.loaded.repeat([x]) is None
+    until_large(program, x)
+    until_large(program, np.full(2, 10.0, np.float32))
+
+
+def test_repeated_calls_with_few_reads_of_data_stay_with_their_plan() -> None:
+    program, x = reading(), np.full(2, 10.0, np.float32)  # 6 reads
+    for _ in range(MOST_STEPS):
+        program.run([x])
+    until_large(program, x)
+    assert program.loaded.native is None
+
+
+def test_donated_arguments_are_not_copied_for_machine_code() -> None:
+    """Machine code works on copies of them."""
+    program, x = reading("{tf.aliasing_output = 0 : i32}"), np.ones(2, np.float32)
+    for _ in range(MOST_STEPS // 51 + 5):
+        until_large(program, x)
+    assert program.loaded.native is None
 
 
 def test_messages_are_the_same_afterwards() -> None:

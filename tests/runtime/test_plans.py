@@ -327,3 +327,15 @@ def test_a_buffer_that_two_segments_write_is_written_in_each_call() -> None:
     for sign in (1, 1, 1, -1, -1, 1, -1, 1):
         (found,) = program.run([np.array([sign, 0], np.float32)])
         assert int(found) == (1 if sign > 0 else 2)
+
+
+def test_products_in_any_dimensions_need_no_python_between() -> None:
+    case = programs()["three_factors"]
+    program, arrays = case.compiled(), case.inputs(case.case.sizes[0])
+    first = program.run(arrays)
+    for _ in range(3):
+        for found, wanted in zip(program.run(arrays), first, strict=True):
+            assert found.tobytes() == wanted.tobytes()
+    assert program.loaded.plans is not None
+    (plan,) = program.loaded.plans._known.values()  # pyright: ignore[reportPrivateUsage]
+    assert plan.root.code.header

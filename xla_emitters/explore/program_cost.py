@@ -27,7 +27,7 @@ from xla_emitters.pricing.price import MachineCode, machine_code_of
 from xla_emitters.pricing.sass_thread import run_threads
 from xla_emitters.pricing.traffic import Traffic, count_traffic
 from xla_emitters.program import Launch
-from xla_emitters.runtime.ral.context import Kernels
+from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel
 

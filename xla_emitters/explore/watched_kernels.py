@@ -37,7 +37,7 @@ from xla_emitters.loops.roots import roots_of
 from xla_emitters.pipelines.program_kernels import KernelRoad
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.runtime.ral.buffer_ops import function_of
-from xla_emitters.runtime.ral.context import Kernels
+from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.reference import call_beside
 
 RELATIVE = {1: 2.0**-2, 2: 2.0**-5, 4: 2.0**-10, 8: 2.0**-30}

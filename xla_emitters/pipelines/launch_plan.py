@@ -44,7 +44,7 @@ from xla_emitters.rewrite.data_layout import NARROW
 from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import Kernels
+from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.program import LoadedProgram
 
 

@@ -42,9 +42,9 @@ from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import Accesses
 from xla_emitters.runtime.ral.heat import HeatLimits
 from xla_emitters.runtime.ral.host_kernels import C_TYPES, ConvolutionCode, HostKernels
+from xla_emitters.runtime.ral.kernels import Accesses
 from xla_emitters.runtime.ral.native_program import NativeProgram
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.ral.segment_code import Steps

@@ -43,8 +43,8 @@ from xla_emitters.rewrite.data_layout import NARROW
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.ral.heat import Heat, HeatLimits
+from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.trace import Trace

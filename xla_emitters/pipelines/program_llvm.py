@@ -31,8 +31,8 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import HOST_BY_LLVM
 from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.ral.dispatch_log import DispatchLog
+from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.native_program import CONSTANT, MAIN, Interface, NativeProgram
 
 HOST = "XLA_EMITTERS_HOST"

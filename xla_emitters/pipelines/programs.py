@@ -61,9 +61,10 @@ from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import Counters, Kernels
+from xla_emitters.runtime.ral.context import Counters
 from xla_emitters.runtime.ral.dispatch_log import MEMORY, Dispatch, DispatchLog
 from xla_emitters.runtime.ral.heat import Heat
+from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.memory import Memory
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.reference import evaluate

@@ -28,8 +28,8 @@ from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, DynamicUpdateSlic
 from xla_emitters.dialects.hlo.types import array_type, as_array, element_of, has_dynamic_dims, is_array, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.ral.gemm import Contraction
+from xla_emitters.runtime.ral.kernels import Kernels
 
 
 def value_of(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
@@ -102,14 +102,25 @@ def _assign(value: Array, *, out: Array) -> None:
     out[...] = value
 
 
+def _clamp(least: Array, value: Array, most: Array, *, out: Array) -> None:
+    np.minimum(np.maximum(value, least), most, out=out)
+
+
+def _select(condition: Array, chosen: Array, other: Array, *, out: Array) -> None:
+    out[...] = chosen if condition else other
+
+
 INTEGERS = frozenset(("pred", "s32", "s64", "u32", "u64"))
 INTEGER_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "add": np.add,
     "and": np.bitwise_and,
+    "clamp": _clamp,
     "maximum": np.maximum,
     "minimum": np.minimum,
     "multiply": np.multiply,
+    "not": np.bitwise_not,
     "or": np.bitwise_or,
+    "select": _select,
     "subtract": np.subtract,
 }
 """Opcode -> the function that computes it on 32- and 64-bit integers, which wrap around in NumPy too."""
@@ -126,7 +137,7 @@ def _of_integers(made: HloOp) -> BufferFunction | None:
     match made:
         case CompareOp():
             function: Callable[..., Any] = made.FUNCTIONS[made.direction.data]
-        case ConvertOp() if "pred" not in types:
+        case ConvertOp():
             function = _assign
         case _ if made.opcode in INTEGER_FUNCTIONS and not (
             "pred" in types and made.opcode in ("add", "multiply", "subtract")

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from xla_emitters.errors import DataError, InternalError
 from xla_emitters.library import call as call_library
 from xla_emitters.library.arguments import Array
 from xla_emitters.runtime.memory_size import memory_bytes
+from xla_emitters.runtime.ral.kernels import Kernels
 
 if TYPE_CHECKING:
     from xla_emitters.runtime.ral.heat import Heat
@@ -48,80 +49,6 @@ class Counters:
     allocations: int = 0
     peak_bytes: int = 0
     live: int = 0
-
-
-Accesses: TypeAlias = tuple[Sequence[int], Sequence[int]]
-"""Which arguments of a kernel are read, and which are written."""
-
-
-class Matrices(NamedTuple):
-    """Sizes of a batch of matrix products, and the strides of the factors in elements."""
-
-    batches: int
-    rows: int
-    columns: int
-    terms: int
-    left_batch: int
-    left_row: int
-    left_term: int
-    right_batch: int
-    right_term: int
-    right_column: int
-
-
-class ConvolutionWork(NamedTuple):
-    """A convolution as machine code takes it (`lowering/host_convolutions`).
-
-    arrays    result, image, kernel
-    features  output features that are computed at once
-    parts     blocks of so many features, over all groups
-    columns   output positions, over the whole batch
-    is_shared whether threads share the work
-    sizes     the last words of a step
-    """
-
-    arrays: tuple[Array, Array, Array]
-    features: int
-    parts: int
-    columns: int
-    is_shared: bool
-    sizes: tuple[int, ...]
-
-    def items(self, lanes: int) -> int:
-        """The number of work items that threads can share, if `lanes` positions are computed at once."""
-        return self.parts * -(-self.columns // lanes)
-
-    def words(self, first: int, last: int) -> tuple[int, ...]:
-        """The words of a step after the addresses, for the items from `first` to `last`."""
-        return first, last, self.features, *self.sizes
-
-
-class Kernels(Protocol):
-    """The kernels of a program on a platform: found by name, loaded before the first launch."""
-
-    def launch(
-        self,
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared_bytes: int,
-        arguments: Sequence[Any],
-    ) -> None:
-        """Launches a kernel on arrays and numbers. raises DataError, ExecutionError"""
-        ...
-
-    def multiply(
-        self, element: str, arrays: tuple[Array, Array, Array], matrices: Matrices, *, is_shared: bool
-    ) -> bool:
-        """Multiplies small matrices: left, right, result. Returns False if the platform has no code for it.
-
-        is_shared  whether threads share the batch
-        """
-        return False
-
-    def convolve(self, element: str, work: ConvolutionWork) -> bool:
-        """Computes a convolution of f32 or f64. Returns False if the platform has no code for it."""
-        return False
 
 
 class Context:
@@ -254,16 +181,26 @@ class Call:
         if self.context.kernels is None:
             raise InternalError(f"no kernel '{name}': the program was loaded without kernels", stage=STAGE)
         if all(grid):
-            self.context.kernels.launch(name, grid, block, shared_bytes, arguments)
+            nanoseconds = self.context.kernels.launch(name, grid, block, shared_bytes, arguments)
             if self._watch is not None:
-                self._watch.launched(name, grid, block, shared_bytes, arguments)
+                self._watch.launched(name, grid, block, shared_bytes, arguments, nanoseconds or 0)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether heat is to be told of launches."""
+        return self._watch is not None
+
+    def end_watch(self) -> None:
+        """Says that the launches of a fusion ended."""
+        if self._watch is not None:
+            self._watch.ended()
+            self._watch = None
 
     def run_hot(self, fusion: str, values: Sequence[Any]) -> bool:
         """Runs the kernels compiled for a fusion at exactly these sizes, if there are any; returns whether it did."""
         if self.context.heat is None:
             return False
-        if self._watch is not None:
-            self._watch.ended()
+        self.end_watch()
         has_run, self._watch = self.context.heat.run(fusion, values)
         return has_run
 
@@ -400,8 +337,7 @@ class Call:
             left = [buffer.shape for buffer in self._names.values()]
             self.drop_all()
             raise InternalError(f"{len(left)} buffers were not freed, the first of {list(left[0])}", stage=STAGE)
-        if self._watch is not None:
-            self._watch.ended()
+        self.end_watch()
         self.context.ended(self, well=True)
 
 

@@ -23,7 +23,8 @@ import numpy as np
 
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import Array, widened
-from xla_emitters.runtime.ral.context import STAGE, Call, ConvolutionWork, Kernels, check_result
+from xla_emitters.runtime.ral.context import STAGE, Call, check_result
+from xla_emitters.runtime.ral.kernels import ConvolutionWork, Kernels
 
 RANK = 3
 """Most spatial dimensions that machine code supports."""

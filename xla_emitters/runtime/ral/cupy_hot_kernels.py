@@ -18,8 +18,8 @@ import numpy as np
 
 from xla_emitters.library.arguments import pattern_type
 from xla_emitters.runtime.cupy_platform import load_module
-from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.ral.cupy_kernels import UNASKED_SHARED_BYTES
+from xla_emitters.runtime.ral.kernels import Kernels
 
 
 class CupyMemory:

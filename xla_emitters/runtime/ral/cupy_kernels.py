@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from xla_emitters.runtime.cupy_platform import load_module
-from xla_emitters.runtime.ral.context import Kernels
+from xla_emitters.runtime.ral.kernels import Kernels
 
 Extents: TypeAlias = tuple[int, int, int]
 Exceeds: TypeAlias = Callable[[str, Extents, Extents, Sequence[Any]], bool]

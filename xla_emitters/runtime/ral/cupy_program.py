@@ -27,8 +27,9 @@ from xla_emitters.library.arguments import Array, numpy_type, pattern_type
 from xla_emitters.program.ral_name import RalName
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import STAGE, Call, Context, Kernels
+from xla_emitters.runtime.ral.context import STAGE, Call, Context
 from xla_emitters.runtime.ral.functions import MAKERS, Function, Maker, element_name, function_named
+from xla_emitters.runtime.ral.kernels import Kernels
 
 DEVICE = "gpu"
 HOST_PROGRAM = "<host program>"

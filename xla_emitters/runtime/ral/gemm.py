@@ -19,16 +19,9 @@ import numpy as np
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import Array, widened
 from xla_emitters.library.gemm import arranged
-from xla_emitters.runtime.ral.context import (
-    STAGE,
-    Call,
-    ConvolutionWork,
-    Kernels,
-    Matrices,
-    check_result,
-    compute_by_library,
-)
+from xla_emitters.runtime.ral.context import STAGE, Call, check_result, compute_by_library
 from xla_emitters.runtime.ral.convolution import product_work
+from xla_emitters.runtime.ral.kernels import ConvolutionWork, Kernels, Matrices
 
 SMALL = 1 << 22
 """Scalar multiplications up to which operands are not packed, nor work shared by threads."""
@@ -166,26 +159,29 @@ class Contraction:
         otherwise: Callable[..., None],
     ) -> None:
         self._left_batch, self._right_batch, self._left_summed, self._right_summed = dimensions
-        self._element = element
+        self.element = element
         self._kernels = kernels
         self._otherwise = otherwise
 
     def __call__(self, left: Array, right: Array, out: Array) -> None:
+        factors = self.factors(left, right, out)
+        if factors is None or not factors.multiply(self._kernels, self.element):
+            self._otherwise(left, right, out)
+
+    def factors(self, left: Array, right: Array, out: Array) -> Factors | None:
+        """The product as batches of matrices; None where the sizes do not fit."""
         lefts, rights = (*self._left_batch, *self._left_summed), (*self._right_batch, *self._right_summed)
         fits = [left.shape[dim] for dim in lefts] == [right.shape[dim] for dim in rights]
         free = [size for dim, size in enumerate(left.shape) if dim not in lefts]
         columns = [size for dim, size in enumerate(right.shape) if dim not in rights]
         batch = [left.shape[dim] for dim in self._left_batch]
         if not fits or list(out.shape) != [*batch, *free, *columns]:
-            return self._otherwise(left, right, out)
-        factors = Factors(
+            return None
+        return Factors(
             arranged(left, self._left_batch, self._left_summed, contracting_last=True),
             arranged(right, self._right_batch, self._right_summed, contracting_last=False),
             out.reshape(prod(batch), prod(free), prod(columns)),
         )
-        if not factors.multiply(self._kernels, self._element):
-            self._otherwise(left, right, out)
-        return None
 
 
 GEMM: Mapping[str, Any] = {

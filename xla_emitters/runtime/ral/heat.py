@@ -10,9 +10,10 @@ colder, the spot is considered again after `limits.calls` more calls. Until a ke
 kernels expect, the kernels for all sizes run. A kernel is installed by one assignment: a launch sees either none or the complete kernel.
 The results of both are within the error bounds of the ops; sums may be added in another order.
 
-On the CPU both are timed, and a kernel that is not faster is removed. When the limits are exceeded the coldest kernel is removed, if a
-hotter spot exists. Plans (`plans`) are recorded after TIMED calls at the same sizes. They repeat the recorded kernels, and count; if a
-kernel was installed or removed since, they are recorded anew.
+On the CPU the machine code of both is timed, without Python's part of a launch, and a kernel that is not faster goes. Beyond the limits
+the coldest kernel goes, if a hotter spot is there.
+Plans (`plans`) are recorded after TIMED calls at the same sizes. They repeat what ran then, and count; where a kernel came or went since,
+they are recorded anew.
 Source: docs/reference/4 5 ("Specialise on heat").
 """
 
@@ -22,7 +23,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from time import perf_counter_ns
 from typing import Any, cast
 
 from xla_emitters.errors import UsageError, XlaEmittersError
@@ -138,9 +138,8 @@ class Heat:
     def _has_run(self, kernel: HotKernel, spot: Spot, arrays: Sequence[Any]) -> bool:
         """Runs a kernel; returns whether it did."""
         is_timed = self.is_timed and spot.runs < TIMED
-        start = perf_counter_ns() if is_timed else 0
         try:
-            if not kernel(arrays):
+            if (nanoseconds := kernel(arrays)) is None:
                 return False
         except (XlaEmittersError, MemoryError) as error:
             # The kernels for all sizes overwrite what it has written.
@@ -148,7 +147,7 @@ class Heat:
             return False
         runs = spot.ran()
         if is_timed:
-            spot.took(perf_counter_ns() - start, is_hot=True)
+            spot.took(nanoseconds, is_hot=True)
             if runs == TIMED:
                 self._compare(spot)
         return True

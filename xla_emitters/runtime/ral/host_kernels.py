@@ -15,12 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
+from time import perf_counter_ns
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.ral.context import Accesses, ConvolutionWork, Kernels, Matrices
+from xla_emitters.runtime.ral.kernels import Accesses, ConvolutionWork, Kernels, Matrices
 
 SHARED_WORK = 1 << 21
 """Total bytes of a launch's arrays from which on threads share its blocks: below, waking a thread takes longer."""
@@ -97,7 +98,7 @@ class HostKernels(Kernels):
         block: tuple[int, int, int],
         shared_bytes: int,
         arguments: Sequence[Any],
-    ) -> None:
+    ) -> int:
         function = self._ready.get(name) or self._make(name)
         kept, values, total = list[Array](), list[Any](), 0
         for value in arguments:
@@ -114,7 +115,9 @@ class HostKernels(Kernels):
                 values.append(value)
         count = grid[0]
         parts = parts_of(count, total)
+        start = perf_counter_ns()
         _share(lambda first, last: _run(function, values, first, last, shared_bytes), count, parts)
+        return perf_counter_ns() - start
 
     def product(self, element: str) -> int | None:
         """Address of the step that multiplies matrices of an element type, compiled at the first request."""

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.ral.hot_spots import Gain
+from xla_emitters.runtime.ral.kernels import Kernels
 
 Grid = tuple[int, int, int]
 
@@ -83,18 +83,20 @@ class PlannedLaunches:
     alignment: int = 0
     memory: Memory = HOST
 
-    def __call__(self, arrays: Sequence[Any]) -> bool:
+    def __call__(self, arrays: Sequence[Any]) -> int | None:
         if not self.memory.is_current():
-            return False
+            return None
         for array in arrays if self.alignment else ():
             if self.memory.address(array) % self.alignment:
-                return False
+                return None
         held = arrays
         if self.temporaries:
             held = [*arrays, *(self.memory.empty(shape, element) for element, shape in self.temporaries)]
+        nanoseconds = 0
         for name, grid, block, shared_bytes, numbers in self.launches:
-            self.kernels.launch(name, grid, block, shared_bytes, [held[number] for number in numbers])
-        return True
+            arguments = [held[number] for number in numbers]
+            nanoseconds += self.kernels.launch(name, grid, block, shared_bytes, arguments) or 0
+        return nanoseconds
 
 
 def planned_launches(

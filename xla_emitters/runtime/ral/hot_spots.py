@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from time import perf_counter_ns
 from typing import Any, Protocol, TypeAlias
 
 from xla_emitters.runtime.arrays import element_name
@@ -39,8 +38,12 @@ class HotKernel(Protocol):
     def bytes(self) -> int: ...
     @property
     def gain(self) -> Gain: ...
-    def __call__(self, arrays: Sequence[Any]) -> bool:
-        """Runs it on arrays of exactly these sizes; returns False if it did not run because an array is not aligned as it needs."""
+    def __call__(self, arrays: Sequence[Any]) -> int | None:
+        """Runs it on arrays of exactly these sizes.
+
+        returns  the nanoseconds that its kernels ran, 0 where that is not measured; None: it did not run, as an array begins at an address
+                 that it cannot take
+        """
         ...
 
 
@@ -50,14 +53,14 @@ class Spot:
 
     fusion   its name
     shapes   of its arrays
-    numbers  the numbers that its code depends on
-    state    "counted", "asked", "replaced", or the reason why it is not replaced
-    kernel   the kernel that replaces it
-    launches recorded launches of the kernels for all sizes
-    fastest  nanoseconds of the fastest run with the kernels for all sizes, and with this kernel
-    repeats  calls by plans, which are made one at a time; repeated_runs: those of them that ran the kernel
-    due      number of calls when it was last decided whether to request it
-    is_forgotten  whether its calls are counted by another spot now
+    numbers  what else its code depends on
+    state    "counted", "asked", "replaced", or why it is not
+    kernel   that runs in its place
+    launches of the kernels for all sizes, where they are recorded
+    fastest  nanoseconds that the kernels of one run took: those for all sizes, and this. Python's part of a launch is in neither
+    repeats  calls by plans, of which one is made at a time; repeated_runs: those that ran the kernel
+    due      calls after which it was last looked at whether it is to be asked for
+    is_forgotten  whether calls are counted by another spot by now
     """
 
     fusion: str
@@ -142,8 +145,10 @@ class Spot:
 class Watch(Protocol):
     """Receives the launches of a fusion that did not run by a kernel of its own."""
 
-    def launched(self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any]) -> None:
-        """Called after a launch; it is of this fusion if its name has the fusion's name as prefix."""
+    def launched(
+        self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any], nanoseconds: int
+    ) -> None:
+        """A launch ended: of this fusion, if its name begins like that. Its code took so long, 0 where that is not measured."""
         ...
 
     def ended(self) -> None:
@@ -152,18 +157,19 @@ class Watch(Protocol):
 
 
 class Timed(Watch):
-    """Measures the time from the call of a fusion to the end of its last launch."""
+    """How long the code of a fusion's launches took."""
 
-    __slots__ = ("_nanoseconds", "_spot", "_start")
+    __slots__ = ("_nanoseconds", "_spot")
 
     def __init__(self, spot: Spot) -> None:
         self._spot = spot
         self._nanoseconds = 0
-        self._start = perf_counter_ns()
 
-    def launched(self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any]) -> None:
+    def launched(
+        self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any], nanoseconds: int
+    ) -> None:
         if self._spot.has_kernel(name):
-            self._nanoseconds = perf_counter_ns() - self._start
+            self._nanoseconds += nanoseconds
 
     def ended(self) -> None:
         if self._nanoseconds:
@@ -180,7 +186,9 @@ class Recorded(Watch):
         self._ask = ask
         self._launches = list[dict[str, Any]]()
 
-    def launched(self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any]) -> None:
+    def launched(
+        self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any], nanoseconds: int
+    ) -> None:
         if self._spot.has_kernel(name):
             values = [
                 (element_name(value.dtype), value.shape) if hasattr(value, "dtype") else value for value in arguments

@@ -26,10 +26,11 @@ from xla_emitters.errors import InternalError
 from xla_emitters.runtime.ral.api import RUNNING, Erased, Registry, ral_api, serve
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import STAGE, Call, Context, Kernels
+from xla_emitters.runtime.ral.context import STAGE, Call, Context
 from xla_emitters.runtime.ral.dispatch_log import DispatchLog
 from xla_emitters.runtime.ral.functions import function_named
 from xla_emitters.runtime.ral.host_kernels import ALIGNMENT, SHARED_WORK
+from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.reference import call_beside
 
 MAIN, FREE, DROP = "ral_main", "ral_free", "ral_drop"
@@ -105,7 +106,7 @@ class NativeProgram:
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The results for these arguments, which fit the program's parameters. raises like the runtime's functions"""
         words = self._pool.pop() if self._pool else _Words(self.layout, ctypes.addressof(self.table))
-        running = _Running(self, inputs)
+        running = _Running(self, inputs, words)
         RUNNING[words.address] = running
         try:
             held = words.begin(inputs)
@@ -253,6 +254,10 @@ class _Words:
                 free(self._words[at])
             at += 1 + rank
 
+    def launches_directly(self, directly: bool) -> None:
+        """Whether small launches are calls of the kernels; else the runtime does all, and tells heat how long they took."""
+        self._words[6] = SHARED_WORK if directly else 0
+
     @property
     def has_buffers(self) -> bool:
         return self._words[7] != 0
@@ -268,6 +273,7 @@ class _Words:
     def end(self) -> None:
         """Resets it for another run."""
         words = self._words
+        words[6] = SHARED_WORK
         words[2] = words[8] = words[9] = words[10] = 0
         at = self._layout.taken_at // WORD
         for _, rank in self._layout.results:
@@ -297,8 +303,8 @@ class _Given:
 class _Running:
     """One run: the objects that its functions need, made at the first call of a function, and its first error."""
 
-    def __init__(self, program: NativeProgram, inputs: Sequence[Array]) -> None:
-        self.program, self.inputs = program, inputs
+    def __init__(self, program: NativeProgram, inputs: Sequence[Array], words: _Words) -> None:
+        self.program, self.inputs, self._words = program, inputs, words
         self.error: BaseException | None = None
         self.is_well = False
         self._call: Call | None = None
@@ -313,6 +319,8 @@ class _Running:
         values = function.values(self, arguments)
         self.program.note(function, values)
         function(self._call, self, arguments, values)
+        if self._call.context.heat is not None:
+            self._words.launches_directly(not self._call.is_watched)
 
     def fail(self, error: BaseException) -> None:
         self.error = self.error or error
@@ -321,6 +329,8 @@ class _Running:
         """Restores the caller's settings of NumPy."""
         if self._call is not None:
             self._quiet.__exit__(None, None, None)
+            if self.is_well:
+                self._call.end_watch()
 
     def named(self, allocated: int) -> Array | None:
         return self._buffers.get(allocated)

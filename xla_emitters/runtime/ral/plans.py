@@ -16,8 +16,11 @@ plan continues with the segment for that value. If there is none, the host progr
 While fusions are counted (`heat`), plans count too. A plan repeats the kernels that ran when it was recorded: if one was installed or
 removed since, the host program runs, and after `wait` calls, in which kernels are timed, the plan is recorded anew.
 
-Plans are kept for the last MOST_PLANS sizes, within MOST_BYTES of memory. One call at a time uses them: while another thread does,
-the host program runs.
+Each read of data costs some microseconds of Python between two segments. Calls with more than FEW_READS of them are counted, so that the
+program can be made machine code; with `limit_reads` there are no plans for such calls.
+
+Plans are kept for the last MOST_PLANS sizes, as long as their memory is not more than MOST_BYTES. One call at a time uses them: where
+another thread is at it, the host program runs.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.runtime.ral.context import Context
 from xla_emitters.runtime.ral.host_kernels import ALIGNMENT, HostKernels
 from xla_emitters.runtime.ral.hot_spots import Spot
-from xla_emitters.runtime.ral.recording import MOST_SEGMENTS, Recording, Unplanned
+from xla_emitters.runtime.ral.recording import FEW_READS, MOST_SEGMENTS, Recording, Unplanned
 from xla_emitters.runtime.ral.segment_code import SegmentCode, Steps
 from xla_emitters.runtime.ral.segments import Plan, Segment
 
@@ -63,6 +66,9 @@ class Plans:
         self._record = record
         self._donated = donated
         self._wait = wait
+        self._most_reads = MOST_SEGMENTS
+        self.slow_reads = 0
+        """Elements that were read in repeated calls with more than FEW_READS of them."""
         self._known = OrderedDict[Key, Plan]()
         self._lock = Lock()
 
@@ -102,9 +108,14 @@ class Plans:
             plan.calls += not plan.is_recorded
             if plan.calls <= self._wait or not plan.usable or plan.refuses(inputs):
                 return None
-            return self._recorded(plan, Recording(context, inputs, plan, self._donated, may_stop=may_stop))
+            recording = Recording(context, inputs, plan, self._donated, may_stop=may_stop, most_reads=self._most_reads)
+            return self._recorded(plan, recording)
         finally:
             self._lock.release()
+
+    def limit_reads(self) -> None:
+        """From now on calls with more than FEW_READS reads of data have no plan: machine code is faster."""
+        self._most_reads, self.slow_reads = FEW_READS, 0
 
     def _recorded(self, plan: Plan, recording: Recording) -> list[Array]:
         """Runs the host program, and makes a plan of its events. raises like `record`"""
@@ -154,6 +165,7 @@ class Plans:
 
     def _replay(self, plan: Plan, inputs: Sequence[Array], context: Context) -> list[Array] | None:
         segment, replay, spots = plan.root, self._steps.replay, list[tuple[tuple[Spot, object], int]]()
+        reads = 0
         while True:
             code: SegmentCode | None = segment.code
             if code is None:
@@ -176,12 +188,21 @@ class Plans:
                 if context.heat is not None:
                     for (spot, kernel), times in spots:
                         context.heat.repeated(spot, times, is_hot=kernel is not None)
+                if reads > FEW_READS:
+                    self._has_read(plan, reads)
                 return results
+            reads += 1
             value = code.read(inputs)
             following = segment.children.get(value if value == value else "nan")
             if following is None:
                 return None
             segment = following
+
+    def _has_read(self, plan: Plan, reads: int) -> None:
+        """Counts the reads of a call with many; the call is the last by its plan if there are more than allowed."""
+        self.slow_reads += reads
+        if reads > self._most_reads:
+            plan.root, plan.is_recorded, plan.usable = Segment(), False, False
 
 
 def _key(inputs: Sequence[Array]) -> Key:

@@ -22,10 +22,11 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.program.ral_name import RalName
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import Call, CallOnGarbage, Context, Kernels, garbage
+from xla_emitters.runtime.ral.context import Call, CallOnGarbage, Context, garbage
 from xla_emitters.runtime.ral.functions import COPIES, OF_THE_CALL, OUTPUTS, function_named
 from xla_emitters.runtime.ral.heat import TIMED, Heat
 from xla_emitters.runtime.ral.host_kernels import HostKernels
+from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
 from xla_emitters.runtime.ral.native_program import NativeProgram
 from xla_emitters.runtime.ral.plans import Owner, Plans
@@ -38,7 +39,8 @@ Watch: TypeAlias = Callable[[str, Callable[..., Any]], Callable[..., Any]]
 """(name, function) -> the function that is called instead"""
 
 MOST_STEPS = 4_000
-"""Buffers and launches by Python, over all calls, after which a program with plain loops (`host/loop_blocks`) becomes machine code."""
+"""Buffers and launches by Python, of all calls, after which a program whose loops are plain (`host/loop_blocks`) is machine code.
+So many reads of data by plans have the same effect: each costs as much."""
 WITH_EFFECTS = frozenset(
     ("custom-call", "infeed", "outfeed", "recv", "recv-done", "rng", "rng-get-and-update-state", "send", "send-done")
 )
@@ -128,19 +130,25 @@ class LoadedProgram:
         exec(self._code, scope)
         return scope["main"]
 
-    def repeat(self, inputs: Sequence[Any], own: Owner) -> list[Array] | None:
-        """The results by a plan, for arguments like those of an earlier call; None: check the arguments and run the program.
+    def repeat(self, inputs: Sequence[Any], own: Owner | None = None) -> list[Array] | None:
+        """The results for arguments like those of an earlier call; None: they are to be checked, and the program is to run.
 
-        own  copies the arguments that are overwritten, so that they belong to the program
+        own  makes those that are overwritten the program's; None: they are
         """
-        return self.plans.run(inputs, self.context, own) if self.plans is not None else None
+        if self.plans is None:
+            return None
+        found = self.plans.run(inputs, self.context, own)
+        if self.plans.slow_reads > MOST_STEPS and self._may_stop:
+            self.plans.slow_reads = 0
+            self._make_code()
+        return found
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The results for these arguments, which fit the program's parameters. raises DataError, ExecutionError.
 
         The results may take the memory of donated arguments: the caller must not need these arrays afterwards.
         """
-        if self.plans is not None and (found := self.plans.run(inputs, self.context)) is not None:
+        if (found := self.repeat(inputs)) is not None:
             return found
         try:
             found = self.plans.record(inputs, self.context, may_stop=self._may_stop) if self.plans is not None else None
@@ -176,6 +184,8 @@ class LoadedProgram:
         """Switches calls without a plan to this machine code of the same program; Python then runs only recordings."""
         native.context = self.context
         self.native = native
+        if self.plans is not None:
+            self.plans.limit_reads()
 
     def run_seen(self, inputs: Sequence[Array], watch: Watch) -> list[Array]:
         """Like `run`, by the host program, with each function that it calls replaced by `watch` of it."""

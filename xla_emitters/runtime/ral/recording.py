@@ -20,7 +20,8 @@ iterations are one segment.
 A donated argument is written in place, and can be the result. After such a write no read of data may end a segment: for a new value the
 host program would have to run again, on an argument that was changed.
 
-Not planned (`Unplanned`): such a read, known buffers that a later segment writes, more than MOST_EVENTS, and more reads than MOST_SEGMENTS.
+Not planned (`Unplanned`): that, known buffers that a later segment writes, more than MOST_EVENTS, and more reads than MOST_SEGMENTS
+(FEW_READS where the program is machine code too).
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ from xla_emitters.runtime.ral.segments import (
 MOST_EVENTS, MOST_SEGMENTS = 20_000, 256
 """Limits on the events of one path through a program, and on the segments of a plan."""
 FEW_READS = 8
-"""Limit on the elements read in one call that follow from single arguments: above it, the arguments are read instead."""
+"""Elements that are read in one call: where more follow from single arguments, these are read in their place; where more are data, machine
+code is faster than a plan."""
 KEPT_BYTES = 256
 """Buffers up to this size in bytes do not share memory in a plan, so that known ones can be constants."""
 
@@ -97,9 +99,10 @@ def place_of(value: Any) -> Argument:
 class Recording(Call):
     """A call that is recorded; see the file's head.
 
-    inputs  like those of a `Call`
-    plan    receives the events; empty at first
-    may_stop  whether to raise Unplanned as soon as the call cannot be repeated
+    inputs  as of a `Call`
+    plan    which is empty at first
+    may_stop  it ends by Unplanned as soon as the call cannot be repeated
+    most_reads  elements that a call may read and be repeated
     """
 
     __slots__ = (
@@ -111,6 +114,7 @@ class Recording(Call):
         "_has_changed_argument",
         "_made",
         "_may_stop",
+        "_most_reads",
         "_new",
         "_plan",
         "_reads",
@@ -128,9 +132,10 @@ class Recording(Call):
         donated: frozenset[int] = frozenset(),
         *,
         may_stop: bool = False,
+        most_reads: int = MOST_SEGMENTS,
     ) -> None:
         super().__init__(context, inputs, donated)
-        self._may_stop, self._reads = may_stop, 0
+        self._may_stop, self._reads, self._most_reads = may_stop, 0, most_reads
         self._plan, self._donated, self._has_changed_argument = plan, donated, False
         self.segment = root = plan.root
         self._new = root.read is None
@@ -216,8 +221,8 @@ class Recording(Call):
                 self._plan.deciding |= self._sources
         if self._has_changed_argument:
             return self._fails("data decide after an argument was written")
-        if self._reads > MOST_SEGMENTS:
-            return self._fails(f"more than {MOST_SEGMENTS} elements are read")
+        if self._reads > self._most_reads:
+            return self._fails(f"more than {self._most_reads} elements are read")
         key = value if value == value else "nan"
         if self._new:
             self.segment.read = place_of(buffer), indices

@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.ral.context import ConvolutionWork
 from xla_emitters.runtime.ral.convolution import Convolution, Shape
-from xla_emitters.runtime.ral.gemm import Gemm
+from xla_emitters.runtime.ral.gemm import Contraction, Factors, Gemm
 from xla_emitters.runtime.ral.host_kernels import SCRATCH_ALIGNMENT, HostKernels, parts_of
+from xla_emitters.runtime.ral.kernels import ConvolutionWork
 from xla_emitters.runtime.ral.segments import Launch, Place, Run, Segment, Set, Slot
 
 FORMATS: Mapping[str, str] = {"float": "<fxxxx", "double": "<d", "i1": "<?xxxxxxx"}
@@ -141,7 +141,13 @@ class SegmentCode:
         function: object = event.function
         step = None
         if isinstance(function, Gemm):
-            step = self._product(function, event.arguments[2:])
+            left, right, out, *transposed, _ = event.arguments[2:]
+            if function.plain is not None:
+                factors = function.factors(left.array(), right.array(), out.array(), *transposed)
+                step = self._product(function.plain, factors, (left, right, out))
+        elif isinstance(function, Contraction):
+            factors = function.factors(*[place.array() for place in event.arguments])
+            step = self._product(function.element, factors, event.arguments) if factors is not None else None
         elif isinstance(function, Convolution):
             step = self._convolution(function, event.arguments[2:])
         if step is not None:
@@ -149,12 +155,11 @@ class SegmentCode:
         else:
             self._python(event.function, event.arguments)
 
-    def _product(self, gemm: Gemm, arguments: Sequence[Any]) -> Step | None:
-        """The step of a product that threads do not share; None for any other product."""
-        if gemm.plain is None or (address := self._kernels.product(gemm.plain)) is None:
+    def _product(self, element: str, factors: Factors, places: Sequence[Place]) -> Step | None:
+        """The step of a product of these buffers that no threads share; None for any other."""
+        if (address := self._kernels.product(element)) is None:
             return None
-        left, right, out, *transposed, _ = arguments
-        factors = gemm.factors(left.array(), right.array(), out.array(), *transposed)
+        left, right, out = places
         addresses = [array.ctypes.data for array in factors]
         are_views = addresses == [place.slot.memory.ctypes.data for place in (left, right, out)]
         if not are_views:
@@ -166,7 +171,7 @@ class SegmentCode:
         work = factors.work
         is_turned = work.arrays[1].ctypes.data == left.slot.memory.ctypes.data
         return self._work(
-            gemm.plain, work, [out.slot, *((left.slot, right.slot) if is_turned else (right.slot, left.slot))]
+            element, work, [out.slot, *((left.slot, right.slot) if is_turned else (right.slot, left.slot))]
         )
 
     def _work(self, element: str, work: ConvolutionWork, slots: Sequence[Slot]) -> Step | None:

@@ -11,10 +11,11 @@ import pytest
 
 from xla_emitters.lowering.host_convolutions import WORDS
 from xla_emitters.pipelines.program_host import convolution_code, product_code
-from xla_emitters.runtime.ral.context import Call, Context, ConvolutionWork
+from xla_emitters.runtime.ral.context import Call, Context
 from xla_emitters.runtime.ral.convolution import Convolution
 from xla_emitters.runtime.ral.gemm import Contraction
 from xla_emitters.runtime.ral.host_kernels import HostKernels
+from xla_emitters.runtime.ral.kernels import ConvolutionWork
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
 

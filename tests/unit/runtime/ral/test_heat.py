@@ -27,12 +27,13 @@ class Kernel:
     ran: list[int] = field(default_factory=list[int])
     fails: bool = False
     takes: bool = True
+    nanoseconds: int = 100
 
-    def __call__(self, arrays: Sequence[Any]) -> bool:
+    def __call__(self, arrays: Sequence[Any]) -> int | None:
         self.ran.append(len(arrays))
         if self.fails:
             raise ExecutionError("no", stage="test")
-        return self.takes
+        return self.nanoseconds if self.takes else None
 
 
 def of_size(n: int) -> list[Any]:
@@ -153,24 +154,36 @@ def test_calls_of_threads_are_all_counted() -> None:
 def test_a_kernel_that_is_not_faster_goes() -> None:
     heat, asked = asked_of(HeatLimits(calls=1))
     heat.run("f", of_size(4))
-    asked[0].took(1, is_hot=False)  # a nanosecond: no kernel is as fast
-    heat.replace(asked[0], Kernel())
+    asked[0].took(100, is_hot=False)
+    heat.replace(asked[0], Kernel(nanoseconds=100))
     for _ in range(TIMED):
         assert heat.run("f", of_size(4))[0]
     assert not heat.run("f", of_size(4))[0]
     assert asked[0].state == "not replaced: not faster"
 
 
-def test_the_time_of_a_fusion_ends_with_its_last_launch() -> None:
+def test_a_kernel_that_is_faster_stays() -> None:
+    """However long the call of it takes beside its code."""
+    heat, asked = asked_of(HeatLimits(calls=1))
+    heat.run("f", of_size(4))
+    asked[0].took(100, is_hot=False)
+    heat.replace(asked[0], Kernel(nanoseconds=99))
+    for _ in range(2 * TIMED):
+        assert heat.run("f", of_size(4))[0]
+    assert asked[0].fastest == [100, 99]
+
+
+def test_the_time_of_a_fusion_is_that_of_its_launches() -> None:
     heat, _ = asked_of(HeatLimits(calls=9))
     _, watch = heat.run("main_kLoop_add_1", of_size(4))
     assert watch is not None
-    watch.launched("main_kLoop_add_10", (1, 1, 1), (1, 1, 1), 0, [])
+    watch.launched("main_kLoop_add_10", (1, 1, 1), (1, 1, 1), 0, [], 5)
     watch.ended()
     assert heat.spots[0].fastest == [None, None]
-    watch.launched("main_kLoop_add_1_vec4", (1, 1, 1), (1, 1, 1), 0, [])
+    watch.launched("main_kLoop_add_1_vec4", (1, 1, 1), (1, 1, 1), 0, [], 7)
+    watch.launched("main_kLoop_add_1_vec4", (1, 1, 1), (1, 1, 1), 0, [], 4)
     watch.ended()
-    assert heat.spots[0].fastest[0] is not None
+    assert heat.spots[0].fastest == [11, None]
 
 
 def test_launches_are_recorded_before_a_fusion_is_asked_for() -> None:
@@ -179,7 +192,7 @@ def test_launches_are_recorded_before_a_fusion_is_asked_for() -> None:
     _, watch = heat.run("f", of_size(4))
     assert watch is not None
     assert not asked
-    watch.launched("f_vec4", (1, 1, 1), (256, 1, 1), 0, of_size(4))
+    watch.launched("f_vec4", (1, 1, 1), (256, 1, 1), 0, of_size(4), 0)
     watch.ended()
     assert asked[0].launches == [
         {

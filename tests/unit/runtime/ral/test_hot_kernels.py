@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.ral.hot_kernels import planned_launches
+from xla_emitters.runtime.ral.kernels import Kernels
 
 ANSWER = {
     "what": "emitters",
@@ -34,16 +34,17 @@ class Seen(Kernels):
         block: tuple[int, int, int],
         shared_bytes: int,
         arguments: Sequence[Any],
-    ) -> None:
+    ) -> int:
         self.launches.append((name, grid, block, shared_bytes, arguments))
+        return 3
 
 
 def test_each_launch_gets_its_arrays_and_temporaries_are_new_for_each_run() -> None:
     seen = Seen()
     kernel = planned_launches(ANSWER, 100, seen)
     x, y = np.zeros(4, np.float32), np.zeros(4, np.float32)
-    assert kernel([x, y])
-    assert kernel([x, y])
+    assert kernel([x, y]) == 6
+    assert kernel([x, y]) == 6
     (a, *_, (first, between)), (b, *_, (again, second)) = seen.launches[:2]
     assert (a, b) == ("a", "b")
     assert first is x
@@ -59,6 +60,6 @@ def test_arrays_at_addresses_that_are_not_aligned_are_not_taken() -> None:
     seen = Seen()
     odd, even = np.zeros(8, np.float32)[1:5], np.zeros(4, np.float32)
     assert odd.ctypes.data % 16
-    assert not planned_launches(ANSWER, 100, seen, 16)([odd, even])
+    assert planned_launches(ANSWER, 100, seen, 16)([odd, even]) is None
     assert not seen.launches
     assert planned_launches(ANSWER, 100, seen, 0)([odd, even])

@@ -1,0 +1,89 @@
+"""What a host program asks of a platform: launches of kernels, by name, and products and convolutions by machine code.
+
+    kernels.launch("main_kLoop_add_0", (5, 1, 1), (256, 1, 1), 0, [x, y])
+
+`context` says what a call keeps; the classes that implement `Kernels` are `host_kernels`, `simt_kernels`, `cupy_kernels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from xla_emitters.library.arguments import Array
+
+Accesses: TypeAlias = tuple[Sequence[int], Sequence[int]]
+"""Which arguments of a kernel are read, and which are written."""
+
+
+class Matrices(NamedTuple):
+    """Sizes of a batch of products of matrices, and how many elements are from one index of a factor to the next."""
+
+    batches: int
+    rows: int
+    columns: int
+    terms: int
+    left_batch: int
+    left_row: int
+    left_term: int
+    right_batch: int
+    right_term: int
+    right_column: int
+
+
+class ConvolutionWork(NamedTuple):
+    """A convolution as machine code takes it (`lowering/host_convolutions`).
+
+    arrays    result, image, kernel
+    features  of the result that are computed at once
+    parts     of all features, in all groups
+    columns   places of the result, of the whole batch
+    is_shared whether threads share it
+    sizes     the last words
+    """
+
+    arrays: tuple[Array, Array, Array]
+    features: int
+    parts: int
+    columns: int
+    is_shared: bool
+    sizes: tuple[int, ...]
+
+    def items(self, lanes: int) -> int:
+        """What threads can share, where so many places are computed at once."""
+        return self.parts * -(-self.columns // lanes)
+
+    def words(self, first: int, last: int) -> tuple[int, ...]:
+        """Those of a step behind the addresses, for some of the items."""
+        return first, last, self.features, *self.sizes
+
+
+class Kernels(Protocol):
+    """The kernels of a program, on a platform: found by name, made ready before the first launch."""
+
+    def launch(
+        self,
+        name: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared_bytes: int,
+        arguments: Sequence[Any],
+    ) -> int | None:
+        """Launches a kernel on arrays and numbers. raises DataError, ExecutionError
+
+        returns  the nanoseconds that its code ran; None where that is not measured
+        """
+        ...
+
+    def multiply(
+        self, element: str, arrays: tuple[Array, Array, Array], matrices: Matrices, *, is_shared: bool
+    ) -> bool:
+        """Multiplies small matrices: left, right, and where the product goes. False: the platform has no code for it.
+
+        is_shared  whether threads share the batch
+        """
+        return False
+
+    def convolve(self, element: str, work: ConvolutionWork) -> bool:
+        """Computes a convolution of f32 or f64. False: the platform has no code for it."""
+        return False
