@@ -29,6 +29,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.mlir.arith import RemfOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.differences_in_structure import DECISION
@@ -100,7 +101,7 @@ def _has_atomic_updates(module: ModuleOp) -> bool:
 
 
 def _has_functions(module: ModuleOp) -> bool:
-    return any(op.name.startswith("math.") or op.name == "arith.remf" for op in module.walk())
+    return any(op.name.startswith("math.") or isinstance(op, RemfOp) for op in module.walk())
 
 
 def _has_narrow_floats(module: ModuleOp) -> bool:

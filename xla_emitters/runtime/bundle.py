@@ -67,7 +67,16 @@ FILES = (
     *(f"runtime/{stem}.py" for stem in ("packing", "steps")),
     *(
         f"runtime/ral/{stem}.py"
-        for stem in ("constants", "context", "convolution", "cupy_kernels", "cupy_program", "functions", "gemm")
+        for stem in (
+            "constants",
+            "context",
+            "convolution",
+            "cupy_kernels",
+            "cupy_program",
+            "functions",
+            "gemm",
+            "kernels",
+        )
     ),
     "runtime/ral/plain_ops.py",
 )

@@ -97,7 +97,7 @@ def evaluate(
     """
     _, step = _calls_beside(computation, most_iterations, value_of)
     with np.errstate(all="ignore"):
-        return _leaves(_Schedule.of(computation).run(inputs, step))
+        return leaves_of(_Schedule.of(computation).run(inputs, step))
 
 
 def call_beside(beside: Operation, *, most_iterations: int = MOST_ITERATIONS) -> Call:
@@ -160,7 +160,7 @@ def evaluate_bounds(
     known = [_known(value) for value in inputs]
     is_plain = not any(isinstance(op, RuleOp) for op in computation.instructions)
     tape = Tape() if is_plain and is_worth_a_tape(computation) else None
-    found = _leaves(
+    found = leaves_of(
         _Carrying(computation, tape, most_iterations=most_iterations, any_order=any_order).of(
             computation, known, is_outward=False
         )
@@ -336,7 +336,7 @@ class _Carrying:
         def run(values: Sequence[Bounds], *, is_outward: bool = False) -> Sequence[Bounds]:
             shape = values[0].low.shape
             if goes_by_element:
-                found = _leaves(plain.of(body, values, is_outward=is_outward))
+                found = leaves_of(plain.of(body, values, is_outward=is_outward))
             else:
                 found = [everything(element_of(leaf).numpy, shape) for leaf in leaf_types(body.root.type)]
             return [taken(bounds, lambda end: np.broadcast_to(end, shape)) for bounds in found]
@@ -418,9 +418,9 @@ def _unknown_of(ir_type: Attribute) -> Any:
     return everything(element_of(ir_type).numpy, dims_of(ir_type)) if is_array(ir_type) else ()
 
 
-def _leaves(value: Any) -> list[Any]:
+def leaves_of(value: Any) -> list[Any]:
     parts = cast("tuple[Any, ...]", value)
-    return [leaf for part in parts for leaf in _leaves(part)] if isinstance(value, tuple) else [value]
+    return [leaf for part in parts for leaf in leaves_of(part)] if isinstance(value, tuple) else [value]
 
 
 def _no_call(name: str, operands: Sequence[Any]) -> Any:

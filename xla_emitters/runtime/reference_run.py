@@ -20,7 +20,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.program import Kernel, Program, Step
 from xla_emitters.runtime.arrays import from_buffer, writable_buffer
 from xla_emitters.runtime.cpu_launcher import Executor, allocate, buffer_in
-from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference import evaluate, leaves_of
 from xla_emitters.runtime.steps import MOST_ITERATIONS, run_steps
 
 
@@ -68,9 +68,7 @@ class FirstCalls:
     def _value_of(self, op: HloOp, operands: Sequence[Any], call: Call) -> Any:
         value = op.evaluate(operands, call)
         if isinstance(op, FusionOp):
-            results = list(cast("tuple[Array, ...]", value)) if isinstance(value, tuple) else [value]
-            self.found.setdefault(op.calls.root_reference.data, (operands, results))
-            return cast("Any", value)
+            self.found.setdefault(op.calls.root_reference.data, (operands, leaves_of(value)))
         return value
 
     def _is_same_module(self, computation: ComputationOp) -> bool:

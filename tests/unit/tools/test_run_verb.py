@@ -38,7 +38,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch, no_gpu: None) -> Iterator[ModuleType]:
     """The fake GPU, and in the place of the toolchain the LLVM dialect itself, which that GPU takes for PTX."""
-    pending = SimpleNamespace(finish=lambda kernel: print_ir(kernel))
+    pending = SimpleNamespace(finish=lambda kernel: print_ir(kernel), takes_more=False)
     monkeypatch.setattr("xla_emitters.pipelines.compiler.start_compile", lambda architecture: nullcontext(pending))
     with fake_cupy() as module:
         yield module
