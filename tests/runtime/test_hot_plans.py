@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtime.host_runs import program_runs
 
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.pipelines.hot_fusions import HotFusion, HotFusions, load_for_cpu
@@ -46,19 +47,6 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compiled(heat: str, text: str) -> DynamicProgram:
     return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none", heat=heat))
-
-
-def program_runs(program: DynamicProgram, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Grows by one at each run of the host program by Python."""
-    runs, loaded = list[int](), program.loaded
-    run = loaded._run
-
-    def counted(*arguments: Any) -> list[Array]:
-        runs.append(1)
-        return run(*arguments)
-
-    monkeypatch.setattr(loaded, "_run", counted)
-    return runs
 
 
 def heat_of(program: DynamicProgram) -> Heat:

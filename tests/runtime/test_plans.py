@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtime.host_runs import program_runs
 from runtime.programs_table import programs
 
 from xla_emitters.pipelines.options import CompileOptions
@@ -45,19 +46,6 @@ CASE = """module @m { func.func public @main(%x: tensor<?xf32>, %c: tensor<i32>)
     stablehlo.return %x : tensor<?xf32>
   }) : (tensor<i32>) -> tensor<?xf32>
   return %y : tensor<?xf32> } }"""
-
-
-def program_runs(program: DynamicProgram, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Grows by one at each run of the host program."""
-    runs, loaded = list[int](), program.loaded
-    run = loaded._run
-
-    def counted(*arguments: Any) -> list[Array]:
-        runs.append(1)
-        return run(*arguments)
-
-    monkeypatch.setattr(loaded, "_run", counted)
-    return runs
 
 
 def test_the_host_program_runs_twice_at_each_size(monkeypatch: pytest.MonkeyPatch) -> None:
