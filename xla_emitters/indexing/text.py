@@ -20,13 +20,12 @@ Source: docs/reference/1 1.8 "indexing_map attribute text"; seed document, "Loop
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
-from xla_emitters.errors import ParseError, Place
 from xla_emitters.indexing.expression import ADD, CEILDIV, FLOORDIV, MAX, MIN, MOD, MUL, Expr, make
 from xla_emitters.indexing.interval import Interval, Variable
+from xla_emitters.texts.expression_cursor import ExpressionCursor, ExpressionKind, token_pattern
 
 Spelling = Literal["seed", "upstream"]
 DIVISION: dict[Spelling, str] = {"seed": "floordiv", "upstream": "/"}
@@ -116,18 +115,10 @@ def display_names(parts: MapParts) -> list[str]:
 
 # ---- Parsing --------------------------------------------------------------------------------------------------------
 
-_TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z][A-Za-z0-9_]*)|(?P<int>[0-9]+)|(?P<mark>->|[-()\[\]{},:+*/])|(?P<end>$))")
 _WORD_OPERATORS = {"floordiv": FLOORDIV, "floorDiv": FLOORDIV, "ceildiv": CEILDIV, "ceilDiv": CEILDIV, "mod": MOD}
 _FACTOR_OPERATORS = {"*": MUL, "/": FLOORDIV, **_WORD_OPERATORS}
 _RESERVED = frozenset((*_WORD_OPERATORS, "true", "false", "domain", "in"))
-_DEEPEST = 100  # maximum depth of nested parentheses: far deeper than in maps that compilers write
 _LARGEST_INTEGER = 2**63  # in magnitude: 64-bit arithmetic
-
-
-class _Token(NamedTuple):
-    kind: str  # "name", "int", "mark" or "end"
-    text: str
-    start: int
 
 
 def parse_map(text: str, file: str = "<indexing map>") -> MapParts:
@@ -148,94 +139,41 @@ def parse_symbolic_map(text: str, file: str = "<symbolic map>") -> SymbolicMap:
     return _Parser(text, file).symbolic_map()
 
 
-class _Parser:
-    """Recursive descent over the tokens of one text."""
+class _Parser(ExpressionCursor):
+    """Recursive descent over the tokens of one map."""
 
-    def __init__(self, text: str, file: str) -> None:
-        self.text = text
-        self.file = file
-        self.at = 0
-        self.depth = 0
+    stage = "indexing_map.parse"
+    groups = "parentheses"
+    max_nesting = 100  # far deeper than in maps that compilers write
+    marks = token_pattern(r"->|[-()\[\]{},:+*/]", "A-Za-z")
+
+    def __init__(self, text: str, file: str):
+        super().__init__(text, file)
         self.numbers: dict[str, int] = {}  # variable numbers by name
-        self.tokens = self._tokenize()
-
-    # -- tokens and errors
-
-    def _tokenize(self) -> list[_Token]:
-        tokens: list[_Token] = []
-        end = 0
-        while not tokens or tokens[-1].kind != "end":
-            match = _TOKEN.match(self.text, end)
-            if match is None:
-                start = end + len(self.text[end:]) - len(self.text[end:].lstrip())
-                raise self._error(f"unexpected character {self.text[start]!r}", _Token("mark", self.text[start], start))
-            kind = match.lastgroup or "end"
-            tokens.append(_Token(kind, match[kind], match.start(kind)))
-            end = match.end()
-        return tokens
-
-    def _error(self, message: str, token: _Token, help: str = "") -> ParseError:
-        line_start = self.text.rfind("\n", 0, token.start) + 1
-        line_end = self.text.find("\n", token.start)
-        column = token.start - line_start + 1
-        place = Place(
-            self.file,
-            self.text.count("\n", 0, token.start) + 1,
-            column,
-            column + max(len(token.text), 1),
-            self.text[line_start : line_end if line_end >= 0 else len(self.text)],
-        )
-        return ParseError(message, stage="indexing_map.parse", place=place, help=help)
-
-    def _wanted(self, what: str) -> ParseError:
-        token = self.peek
-        got = "the end of the text" if token.kind == "end" else f"'{token.text}'"
-        return self._error(f"expected {what}, got {got}", token)
-
-    @property
-    def peek(self) -> _Token:
-        return self.tokens[self.at]
-
-    def take(self) -> _Token:
-        token = self.tokens[self.at]
-        self.at += 1
-        return token
-
-    def try_take(self, text: str) -> bool:
-        if self.peek.text != text or self.peek.kind == "end":
-            return False
-        self.at += 1
-        return True
-
-    def expect(self, text: str) -> _Token:
-        if self.peek.text != text or self.peek.kind == "end":
-            raise self._wanted(f"'{text}'")
-        return self.take()
 
     def list_until(self, closing: str, item: Callable[[], T]) -> list[T]:
         items: list[T] = []
-        if self.try_take(closing):
+        if self.accept(closing):
             return items
         while True:
             items.append(item())
-            if self.try_take(closing):
+            if self.accept(closing):
                 return items
-            if not self.try_take(","):
-                raise self._wanted(f"',' or '{closing}'")
+            if not self.accept(","):
+                raise self.unexpected(f"',' or '{closing}'")
 
     # -- grammar
 
     def map(self) -> MapParts:
-        self.expect("(")
+        self.expect("(", "before the dims")
         dims = self.list_until(")", self.declaration)
-        range_vars = self.list_until("]", self.declaration) if self.try_take("[") else []
-        runtime_vars = self.list_until("}", self.declaration) if self.try_take("{") else []
-        self.expect("->")
-        self.expect("(")
+        range_vars = self.list_until("]", self.declaration) if self.accept("[") else []
+        runtime_vars = self.list_until("}", self.declaration) if self.accept("{") else []
+        self.expect("->", "before the results")
+        self.expect("(", "before the results")
         results = self.list_until(")", self.expression)
         bounds, constraints = self.tail([*dims, *range_vars, *runtime_vars])
-        if self.peek.kind != "end":
-            raise self._wanted("the end of the text")
+        self.end()
         ranges = iter(bounds)
 
         def variables(names: Sequence[str], prefix: str) -> tuple[Variable, ...]:
@@ -251,145 +189,139 @@ class _Parser:
         )
 
     def symbolic_map(self) -> SymbolicMap:
-        self.expect("(")
+        self.expect("(", "before the dims")
         dims = self.list_until(")", self.declaration)
-        symbols = self.list_until("]", self.declaration) if self.try_take("[") else []
-        self.expect("->")
-        self.expect("(")
+        symbols = self.list_until("]", self.declaration) if self.accept("[") else []
+        self.expect("->", "before the results")
+        self.expect("(", "before the results")
         results = self.list_until(")", self.expression)
-        if self.peek.kind != "end":
-            raise self._wanted("the end of the text")
+        self.end()
         return SymbolicMap(tuple(results), tuple(dims), tuple(symbols))
 
     def declaration(self) -> str:
-        token = self.peek
-        if token.kind != "name":
-            raise self._wanted("a variable's name")
+        token = self.token
+        if token.kind is not ExpressionKind.NAME:
+            raise self.unexpected("a variable's name")
         if token.text in _RESERVED:
-            raise self._error(f"'{token.text}' is a keyword and cannot name a variable", token)
+            raise self.error(f"'{token.text}' is a keyword and cannot name a variable", token)
         if token.text in self.numbers:
-            raise self._error(f"variable '{token.text}' is declared twice", token)
+            raise self.error(f"variable '{token.text}' is declared twice", token)
         self.numbers[token.text] = len(self.numbers)
-        return self.take().text
+        return self.advance().text
 
     def tail(self, names: list[str]) -> tuple[list[Interval], list[Constraint]]:
         bounds: list[Interval] = []
         constraints: list[Constraint] = []
         has_domain = False
-        while self.try_take(","):
-            if self.peek.kind == "end" and has_domain:
+        while self.accept(","):
+            if self.token.kind is ExpressionKind.END and has_domain:
                 break
-            if self.peek.text == "is_simplified":
+            if self.token.text == "is_simplified":
                 self.is_simplified()
                 break
             if not has_domain:
-                self.expect("domain")
-                self.expect(":")
+                self.expect("domain", "after the results")
+                self.expect(":", "after 'domain'")
                 has_domain = True
             if len(bounds) < len(names):
                 bounds.append(self.variable_range(names[len(bounds)]))
             else:
                 e = self.expression()
-                self.expect("in")
+                self.expect("in", "after the constraint's expression")
                 constraints.append((e, self.interval()))
         if len(bounds) < len(names):
             missing = names[len(bounds)]
-            raise self._wanted(f"', {missing} in [..]'" if has_domain else f"', domain: {missing} in [..]'")
+            raise self.unexpected(f"', {missing} in [..]'" if has_domain else f"', domain: {missing} in [..]'")
         return bounds, constraints
 
     def is_simplified(self) -> None:
-        self.take()
-        self.expect(":")
-        if self.peek.text not in ("true", "false"):
-            raise self._wanted("'true' or 'false'")
-        self.take()
+        self.advance()
+        self.expect(":", "after 'is_simplified'")
+        if self.token.text not in ("true", "false"):
+            raise self.unexpected("'true' or 'false'")
+        self.advance()
 
     def variable_range(self, name: str) -> Interval:
-        token = self.peek
+        token = self.token
         if token.text != name:
             message = (
                 f"the domain must list the variables in the order of the header: expected '{name}', got '{token.text}'"
             )
-            raise self._error(message, token)
-        self.take()
-        self.expect("in")
+            raise self.error(message, token)
+        self.advance()
+        self.expect("in", "after the variable")
         return self.interval()
 
     def interval(self) -> Interval:
-        self.expect("[")
+        self.expect("[", "before the bounds")
         lower = self.integer()
-        self.expect(",")
-        last = self.peek
+        self.expect(",", "between the bounds")
+        last = self.token
         upper = self.integer()
-        self.expect("]")
+        self.expect("]", "after the bounds")
         if max(lower, upper) >= _LARGEST_INTEGER:
-            raise self._error("the interval does not fit in 64 bits", last)
+            raise self.error("the interval does not fit in 64 bits", last)
         return Interval(lower, upper)
 
     def integer(self) -> int:
-        sign = -1 if self.try_take("-") else 1
-        token = self.peek
-        if token.kind != "int":
-            raise self._wanted("an integer")
-        self.take()
+        sign = -1 if self.accept("-") else 1
+        token = self.token
+        if token.kind is not ExpressionKind.INT:
+            raise self.unexpected("an integer")
+        self.advance()
         # Length first: Python refuses to convert very long digit strings.
         digits = token.text.lstrip("0") or "0"
         if len(digits) > 19 or int(digits) > _LARGEST_INTEGER:
-            raise self._error("the integer does not fit in 64 bits", token)
+            raise self.error("the integer does not fit in 64 bits", token)
         return sign * int(digits)
 
     def expression(self) -> Expr:
         e = self.term()
         while True:
-            if self.try_take("+"):
+            if self.accept("+"):
                 e = make(ADD, e, self.term())
-            elif self.try_take("-"):
+            elif self.accept("-"):
                 e = make(ADD, e, make(MUL, self.term(), Expr.constant(-1)))
             else:
                 return e
 
     def term(self) -> Expr:
         e = self.factor()
-        while (kind := _FACTOR_OPERATORS.get(self.peek.text)) is not None:
-            operator = self.take()
+        while (kind := _FACTOR_OPERATORS.get(self.token.text)) is not None:
+            operator = self.advance()
             operand = self.factor()
             if operand.is_constant(0) and kind is not MUL:
-                raise self._error("division by zero", operator)
+                raise self.error("division by zero", operator)
             e = make(kind, e, operand)
         return e
 
     def factor(self) -> Expr:
-        token = self.peek
-        is_negative_literal = token.text == "-" and self.tokens[self.at + 1].kind == "int"
-        if token.kind == "int" or is_negative_literal:
+        token = self.token
+        is_negative_literal = token.text == "-" and self.peek().kind is ExpressionKind.INT
+        if token.kind is ExpressionKind.INT or is_negative_literal:
             return Expr.constant(self.integer())
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise self._error(f"parentheses are nested more than {_DEEPEST} deep", token)
-        try:
+        with self.nested():
             return self.composed()
-        finally:
-            self.depth -= 1
 
     def composed(self) -> Expr:
-        if self.try_take("-"):
+        if self.accept("-"):
             return make(MUL, self.factor(), Expr.constant(-1))
-        if self.try_take("("):
+        if self.accept("("):
             e = self.expression()
-            self.expect(")")
+            self.expect(")", "after the expression")
             return e
-        token = self.peek
-        if token.kind != "name" or token.text in _RESERVED:
-            raise self._wanted("an expression")
-        self.take()
-        if token.text in ("min", "max") and self.try_take("("):
+        token = self.token
+        if token.kind is not ExpressionKind.NAME or token.text in _RESERVED:
+            raise self.unexpected("an expression")
+        self.advance()
+        if token.text in ("min", "max") and self.accept("("):
             lhs = self.expression()
-            self.expect(",")
+            self.expect(",", "between the operands")
             rhs = self.expression()
-            self.expect(")")
+            self.expect(")", "after the operands")
             return make(MIN if token.text == "min" else MAX, lhs, rhs)
         if token.text not in self.numbers:
             near = difflib.get_close_matches(token.text, self.numbers, n=1)
             suggestion = f"did you mean '{near[0]}'?" if near else ""
-            raise self._error(f"unknown variable '{token.text}'", token, suggestion)
+            raise self.error(f"unknown variable '{token.text}'", token, help=suggestion)
         return Expr.variable(self.numbers[token.text])

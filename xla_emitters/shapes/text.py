@@ -17,20 +17,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
-from xla_emitters.errors import ParseError, Place
 from xla_emitters.shapes.size import MAX_DEGREE, OPERATIONS, Size, TooLarge, operation
+from xla_emitters.texts.expression_cursor import ExpressionCursor, ExpressionKind, ExpressionToken, token_pattern
 
-_TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<int>[0-9]+)|(?P<mark>\.\.\.|[-+*^(),])|(?P<end>$))")
-_DEEPEST = 60  # nesting of parentheses and signs
 _MOST_DIGITS = 2_400  # about the limit of a coefficient
-
-
-class _Token(NamedTuple):
-    kind: str  # "name", "int", "mark" or "end"
-    text: str
-    start: int
 
 
 def parse_size(text: str, file: str = "<size>") -> Size:
@@ -44,7 +35,7 @@ def parse_size(text: str, file: str = "<size>") -> Size:
     """
     parser = _Parser(text, file)
     size = parser.size()
-    parser.end()
+    parser.end("an operator or the end of the text")
     return size
 
 
@@ -56,7 +47,7 @@ def parse_shape(text: str, file: str = "<shape>") -> tuple[Size, ...]:
     """
     parser = _Parser(text, file)
     sizes = parser.shape()
-    parser.end()
+    parser.end("an operator or the end of the text")
     return sizes
 
 
@@ -70,101 +61,48 @@ def print_shape(sizes: Iterable[Size | int]) -> str:
     return f"({', '.join(written)}{',' if len(written) == 1 else ''})"
 
 
-class _Parser:
-    """Recursive descent over the tokens of one text."""
+class _Parser(ExpressionCursor):
+    """Recursive descent over the tokens of one size or shape."""
 
-    def __init__(self, text: str, file: str) -> None:
-        self.text = text
-        self.file = file
-        self.at = 0
-        self.depth = 0
-        self.tokens = self.tokenize()
-
-    def tokenize(self) -> list[_Token]:
-        tokens: list[_Token] = []
-        end = 0
-        while not tokens or tokens[-1].kind != "end":
-            match = _TOKEN.match(self.text, end)
-            if match is None:
-                start = len(self.text) - len(self.text[end:].lstrip())
-                token = _Token("mark", self.text[start], start)
-                help = {"/": "floordiv(a, b)", "%": "mod(a, b)"}.get(token.text, "")
-                raise self.error(f"unexpected character {token.text!r}", token, help)
-            kind = match.lastgroup or "end"
-            tokens.append(_Token(kind, match[kind], match.start(kind)))
-            end = match.end()
-        return tokens
-
-    def error(self, message: str, token: _Token, help: str = "") -> ParseError:
-        line_start = self.text.rfind("\n", 0, token.start) + 1
-        line_end = self.text.find("\n", token.start)
-        column = token.start - line_start + 1
-        line = self.text[line_start : line_end if line_end >= 0 else len(self.text)]
-        end_column = column + max(len(token.text), 1)
-        place = Place(self.file, self.text.count("\n", 0, token.start) + 1, column, end_column, line)
-        return ParseError(message, stage="shapes.parse", place=place, help=help)
-
-    def wanted(self, what: str) -> ParseError:
-        token = self.peek
-        got = "the end of the text" if token.kind == "end" else f"'{token.text[:40]}'"
-        return self.error(f"expected {what}, got {got}", token)
-
-    @property
-    def peek(self) -> _Token:
-        return self.tokens[self.at]
-
-    def take(self) -> _Token:
-        self.at += 1
-        return self.tokens[self.at - 1]
-
-    def try_take(self, text: str) -> bool:
-        found = self.peek.kind == "mark" and self.peek.text == text
-        self.at += found
-        return found
-
-    def expect(self, text: str) -> None:
-        if not self.try_take(text):
-            raise self.wanted(f"'{text}'")
-
-    def end(self) -> None:
-        if self.peek.kind != "end":
-            raise self.wanted("an operator or the end of the text")
-
-    # -- grammar
+    stage = "shapes.parse"
+    groups = "parentheses and signs"
+    max_nesting = 60
+    marks = token_pattern(r"\.\.\.|[-+*^(),]", "A-Za-z_")
+    hints = {"/": "floordiv(a, b)", "%": "mod(a, b)"}  # noqa: RUF012 - a constant of the class
 
     def shape(self) -> tuple[Size, ...]:
         """Parentheses around the whole text belong to the shape, others to a size."""
         closing = self.closing_of_first()
-        is_enclosed = closing is not None and self.tokens[closing + 1].kind == "end"
+        is_enclosed = closing is not None and not self.source.text[closing + 1 :].strip()
         if is_enclosed:
-            self.take()
+            self.advance()
         sizes: list[Size] = []
-        while not (self.peek.kind == "end" or (is_enclosed and self.at == closing)):
+        while not (self.token.kind is ExpressionKind.END or (is_enclosed and self.token.start == closing)):
             sizes.append(self.size())
-            if not self.try_take(","):
+            if not self.accept(","):
                 break
         if is_enclosed:
-            self.expect(")")
+            self.expect(")", "after the sizes")
         return tuple(sizes)
 
     def closing_of_first(self) -> int | None:
-        """The index of the parenthesis that closes the first token, or None."""
+        """The offset of the parenthesis that closes the first token, or None."""
         depth = 0
-        for index, token in enumerate(self.tokens):
-            depth += (token.text == "(") - (token.text == ")")
+        for match in re.finditer(r"[()]", self.source.text) if self.token.text == "(" else ():
+            depth += 1 if match[0] == "(" else -1
             if depth == 0:
-                return index if index else None
+                return match.start()
         return None
 
     def size(self) -> Size:
-        start = self.peek
+        start = self.token
         try:
-            sign = -1 if self.try_take("-") else 1
+            sign = -1 if self.accept("-") else 1
             if sign > 0:
-                self.try_take("+")
+                self.accept("+")
             total = self.term() * sign
-            while self.peek.text in ("+", "-"):
-                sign = -1 if self.take().text == "-" else 1
+            while self.token.text in ("+", "-"):
+                sign = -1 if self.advance().text == "-" else 1
                 total = total + self.term() * sign
             return total
         except TooLarge as error:
@@ -172,62 +110,57 @@ class _Parser:
 
     def term(self) -> Size:
         product = self.factor()
-        while self.try_take("*"):
+        while self.accept("*"):
             product = product * self.factor()
         return product
 
     def factor(self) -> Size:
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise self.error(f"more than {_DEEPEST} parentheses and signs within each other", self.peek)
-        try:
-            if self.try_take("-"):
+        with self.nested():
+            if self.accept("-"):
                 return -self.factor()
             base = self.base()
-            if self.try_take("^"):
-                token = self.peek
+            if self.accept("^"):
+                token = self.token
                 power = self.number()
                 if power > MAX_DEGREE:
                     raise self.error(f"a power above {MAX_DEGREE}", token)
                 return base**power
             return base
-        finally:
-            self.depth -= 1
 
     def base(self) -> Size:
-        token = self.peek
-        if token.kind == "int":
+        token = self.token
+        if token.kind is ExpressionKind.INT:
             return Size.constant(self.number())
-        if self.try_take("("):
+        if self.accept("("):
             size = self.size()
-            self.expect(")")
+            self.expect(")", "after the size")
             return size
-        if token.text == "..." or (token.kind == "name" and not token.text.strip("_")):
-            raise self.error(f"'{token.text}' stands for sizes that are not in the text", token, "write the size")
-        if token.kind != "name":
-            raise self.wanted("a size")
-        self.take()
-        if self.peek.text == "(" or token.text in OPERATIONS:
+        if token.text == "..." or (token.kind is ExpressionKind.NAME and not token.text.strip("_")):
+            raise self.error(f"'{token.text}' stands for sizes that are not in the text", token, help="write the size")
+        if token.kind is not ExpressionKind.NAME:
+            raise self.unexpected("a size")
+        self.advance()
+        if self.token.text == "(" or token.text in OPERATIONS:
             return self.call(token)
         return Size.symbol(token.text)
 
-    def call(self, name: _Token) -> Size:
+    def call(self, name: ExpressionToken) -> Size:
         if name.text not in OPERATIONS:
             near = difflib.get_close_matches(name.text, OPERATIONS, n=1)
             help = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(OPERATIONS)}"
-            raise self.error(f"unknown operation '{name.text}'", name, help)
-        self.expect("(")
+            raise self.error(f"unknown operation '{name.text}'", name, help=help)
+        self.expect("(", f"after '{name.text}'")
         left = self.size()
-        self.expect(",")
+        self.expect(",", "between the operands")
         right = self.size()
-        self.expect(")")
+        self.expect(")", "after the operands")
         return operation(OPERATIONS[name.text], (left, right))
 
     def number(self) -> int:
-        token = self.peek
-        if token.kind != "int":
-            raise self.wanted("a number")
-        self.take()
+        token = self.token
+        if token.kind is not ExpressionKind.INT:
+            raise self.unexpected("a number")
+        self.advance()
         if len(token.text) > _MOST_DIGITS:
             raise self.error(f"a number of more than {_MOST_DIGITS} digits", token)
         return int(token.text)

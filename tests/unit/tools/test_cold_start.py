@@ -50,9 +50,9 @@ def room(modules: frozenset[str], name: str) -> list[str]:
 # Modules of this package, at most: what is loaded today and a few more, so that a room that a verb does not need is seen.
 AT_MOST: Mapping[tuple[str, ...], int] = {
     ("--help",): 12,
-    ("cache", "info"): 40,
-    ("explain", GELU): 305,
-    ("compile", GELU, "--stage", "llvm-dialect"): 305,
+    ("cache", "info"): 41,
+    ("explain", GELU): 306,
+    ("compile", GELU, "--stage", "llvm-dialect"): 306,
     ("cost", "--help"): 21,
 }
 
@@ -77,7 +77,7 @@ def test_what_was_compiled_before_is_found_without_the_compiler(tmp_path: Path) 
     again = of_command(*words, cache_directory=tmp_path)
     assert {"numpy", "xdsl.ir", "ml_dtypes"}.isdisjoint(again)
     assert len(room(again, "pipelines")) <= 3
-    assert len([name for name in again if name.partition(".")[0] == "xla_emitters"]) <= 50
+    assert len([name for name in again if name.partition(".")[0] == "xla_emitters"]) <= 51
 
 
 def test_the_api_finds_what_was_compiled_before_without_the_compiler(tmp_path: Path) -> None:
