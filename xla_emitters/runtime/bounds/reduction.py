@@ -278,6 +278,8 @@ def _sum(op: ReducingOp, array: Bounds, init: Bounds, chain: int, unit: float) -
         assert inside is not None
         zeros = np.zeros(shape, array.low.dtype)
         columns.append(taken(given, lambda end, inside=inside, zeros=zeros: _replaced(zeros, inside, end)))
+    if not columns:  # Every window has only padding and holes.
+        return sum_bounds(point(np.zeros((0, *shape), array.low.dtype)), init, (0,), chain, unit)
     ends = [np.stack([column.ends[which] for column in columns]) for which in (0, 1)]
     return sum_bounds(point(ends[0]) if array.is_point else Bounds(*ends), init, (0,), chain, unit)
 

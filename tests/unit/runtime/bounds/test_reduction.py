@@ -233,3 +233,17 @@ def test_what_vanishes_on_the_way_may_be_nan_in_another_order():
     found = bounds("ROOT s = f32[] multiply(a, b)", "1", array)
     assert found.admits(np.array([np.nan, np.nan], np.float32)).tolist() == [True, False]
     assert found.admits(np.array([np.inf, np.inf], np.float32)).tolist() == [True, True]
+
+
+def test_windows_of_holes_only_hold_the_initial_value():
+    text = """
+      combine { a = f32[] parameter(0)
+                b = f32[] parameter(1)
+                ROOT s = f32[] add(a, b) }
+      ENTRY f { p = f32[2,4] parameter(0)
+                z = f32[] constant(0.5)
+                ROOT r = f32[1,2] reduce-window(p, z), to_apply=combine,
+                  window={size=2x2 stride=1x2 pad=0_0x-1_0 lhs_dilate=1x2 rhs_dilate=1x2} }"""
+    entry = next(op for op in parse_hlo(text, "x.hlo").ops if isinstance(op, ComputationOp) and op.is_entry)
+    (found,) = evaluate_bounds(entry, [np.ones((2, 4), np.float32)])
+    assert [end.tolist() for end in found.ends] == [[[0.5, 0.5]]] * 2
