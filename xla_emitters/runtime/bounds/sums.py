@@ -47,10 +47,12 @@ def any_order(chain: int, terms: int, unit: float, sizes: Array, total: Array) -
 def around(kind: NumpyType, low: Array, high: Array, slack: Array, may_overflow: Array) -> Bounds:
     """[low - slack, high + slack], rounded to the type: rounding is monotone, so this contains all values of the type in between.
 
-    Certain infinities and NaNs stay; where some order may overflow the result is unknown, but NaN stays NaN.
+    Certain infinities and NaNs stay; where some order may overflow the result is unknown, but NaN stays NaN. With NaN at one end only the
+    result is unknown: infinities may cancel or not.
     """
     with np.errstate(all="ignore"):
         is_special, is_nan = (low == high) & ~np.isfinite(low), np.isnan(low) & np.isnan(high)
+        may_overflow = may_overflow | (np.isnan(low) != np.isnan(high))
         # Above the largest number of a type without infinity is NaN.
         least, most = (float(farthest(kind, sign)) for sign in (-1, 1))
         ends = [

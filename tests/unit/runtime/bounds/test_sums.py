@@ -6,7 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xla_emitters.runtime.bounds.sums import half_spacing, running_sum
+from xla_emitters.runtime.bounds.sums import half_spacing, running_sum, sum_bounds
+from xla_emitters.runtime.tolerance import Bounds, point
 
 TYPES = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16), "f32": np.dtype(np.float32)}
 
@@ -48,3 +49,14 @@ def test_sums_that_round_nothing_are_known() -> None:
     found = running_sum(terms, terms, terms, np.asarray(0.0), TYPES["f16"])
     assert np.abs(found.own).max() < 1e-10
     assert found.center == terms.sum()
+
+
+def test_an_infinity_that_may_cancel_another_makes_a_sum_unknown() -> None:
+    """One term is infinite, the other may have overflowed to the other infinity: their sum is infinite or NaN."""
+    low, high = np.array([-np.inf, np.inf], np.float32), np.array([-3e38, np.inf], np.float32)
+    zero, nan = point(np.zeros((), np.float32)), np.array(np.nan, np.float32)
+    with np.errstate(invalid="ignore"):
+        found, certain = (sum_bounds(terms, zero, (0,), 2, 2**-24) for terms in (Bounds(low, high), point(high)))
+    assert found.admits(high.sum(keepdims=True)).all()
+    assert found.admits(nan)
+    assert not certain.admits(nan)
