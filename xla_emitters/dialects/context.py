@@ -73,7 +73,7 @@ class ReadingContext(Context):
     read: RepeatedText = field(default_factory=RepeatedText)
 
 
-def make_context(*, allow_unregistered: bool = False) -> Context:
+def make_context(*, allow_unregistered: bool = False) -> ReadingContext:
     """A context with every dialect registered; each is loaded on first use."""
     context = ReadingContext(allow_unregistered=allow_unregistered)
     for name, factory in DIALECTS.items():

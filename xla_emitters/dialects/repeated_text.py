@@ -27,8 +27,10 @@ TYPE = re.compile(r"(?:!\w+\.)?[a-z]\w*+(?:\.\w+)*+(?:<[^<>\"#!\n]*>)?+(?!\s*<)"
 """`f32`, `!llvm.ptr<1>`, `tensor<8xf32>`; not a type with other types' brackets in its own."""
 DICTIONARY = re.compile(r"\{[^{}\"\n/]*\}")
 """Attributes in one line, without strings and other dictionaries."""
-_MOST = 50_000
+_MOST = 20_000
 """Kept texts of each kind; after that all of the kind are forgotten."""
+_LONGEST = 1000
+"""Characters of a kept text: large constants are not kept."""
 
 Values = Mapping[str, Sequence[SSAValue]]
 """Name -> the values that it was given to, several where an op has several results."""
@@ -110,8 +112,8 @@ class RepeatedText:
 
 
 def keep(kept: dict[str, _T], text: str, value: _T) -> None:
-    """Adds what a text stands for, unless it needs the definition of a name."""
-    if _DEFINED_ELSEWHERE.search(text):
+    """Adds what a text stands for, unless it is long or needs the definition of a name."""
+    if len(text) > _LONGEST or _DEFINED_ELSEWHERE.search(text):
         return
     if len(kept) >= _MOST:
         kept.clear()
@@ -120,7 +122,8 @@ def keep(kept: dict[str, _T], text: str, value: _T) -> None:
 
 def line_at(text: str, start: int) -> Line | None:
     """The line from `start` on; None if it is not one that can be kept."""
-    if (found := _LINE.match(text, start)) is None:
+    found = _LINE.match(text, start)
+    if found is None or found.end(2) - found.start(2) > _LONGEST:
         return None
     result, op = found.groups()
     parts = _NAME.split(op)

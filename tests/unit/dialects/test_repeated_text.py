@@ -52,6 +52,15 @@ def test_a_line_is_parsed_once(monkeypatch: pytest.MonkeyPatch):
     assert [op.name for op in again.walk()] == ["builtin.module", "func.func", "arith.subf", "func.return"]
 
 
+def test_large_constants_are_not_kept():
+    """A module may have megabytes of them."""
+    context = make_context()
+    for count in (10, 1000):
+        numbers, kind = ", ".join(map(str, range(count))), f"tensor<{count}xi32>"
+        parse_ir(f"%c = arith.constant dense<[{numbers}]> : {kind}\n%d = math.absi %c : {kind}\n", context=context)
+    assert [line.rpartition(" ")[2] for line in context.read.lines] == ["tensor<10xi32>"]
+
+
 def test_operands_are_in_their_order():
     function = next(iter(read_after(SUM, SUM.replace("subf %a, %b", "subf %b, %a")).body.ops))
     first, second = function.regions[0].block.args
