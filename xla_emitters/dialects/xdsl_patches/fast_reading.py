@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from xdsl.parser import attribute_parser
 from xdsl.parser.base_parser import BaseParser
 from xdsl.parser.generic_parser import GenericParser
 from xdsl.utils.lexer import Span, Token
@@ -173,4 +175,5 @@ FAST_READING: tuple[Member, ...] = (
     Member(GenericParser, "parse_optional_characters", "calls `_consume_token`", lambda _: _parse_optional_characters),
     Member(BaseParser, "parse_optional_punctuation", "looks the spelling up three times", _optional_punctuation),
     Member(BaseParser, "parse_punctuation", "looks the spelling up three times", _punctuation),
+    Member(attribute_parser, "base", "makes the constraint of a dense attribute's type anew each time", cache),
 )
