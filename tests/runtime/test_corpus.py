@@ -1,4 +1,4 @@
-"""The corpus: each fusion by the emitter that XLA takes, launched as XLA launches it; numbers of every seventh. All of all: `make corpus`."""
+"""The corpus: emitter and launch of each fusion are XLA's; the numbers of every seventh are right. `make corpus`: all of all files."""
 
 from __future__ import annotations
 
