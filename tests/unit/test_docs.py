@@ -56,8 +56,18 @@ COMMANDS = [
 
 
 def environment(tmp_path: Path) -> dict[str, str]:
-    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    return os.environ | {"PATH": path, "XLA_EMITTERS_CACHE_DIR": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    """A user's: what one page compiled is in the cache for the next."""
+    path, cache = f"{BIN}{os.pathsep}{os.environ['PATH']}", str(tmp_path.parent / "cache")
+    known = os.environ | {"PATH": path, "XLA_EMITTERS_CACHE_DIR": cache, "HOME": str(tmp_path)}
+    return {name: value for name, value in known.items() if name != "XLA_EMITTERS_DISABLE_CACHE"}
+
+
+def enter(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes them the environment of this process."""
+    for name in set(os.environ) - set(variables):
+        monkeypatch.delenv(name)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
 
 
 def test_there_are_commands() -> None:
@@ -100,8 +110,7 @@ def test_every_command_line_works(page: str, tmp_path: Path, monkeypatch: pytest
     for name in ("examples", "notebooks"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
-    for name, value in environment(tmp_path).items():
-        monkeypatch.setenv(name, value)
+    enter(environment(tmp_path), monkeypatch)
     for line in [line for where, line in COMMANDS if where == page]:
         if line.startswith(("xla-emitters compare", "xla-emitters optimize")) and find_spec("jaxlib") is None:
             continue
@@ -202,8 +211,7 @@ def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path, monkeypa
     """As a script, which stops at the first cell that fails."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(path)])
-    for name, value in environment(tmp_path).items():
-        monkeypatch.setenv(name, value)
+    enter(environment(tmp_path), monkeypatch)
     runpy.run_path(str(path), run_name="__main__")
 
 
