@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from in_process import call_main
+from long_lists import but_long
 from runtime.mutations import Mutation
 from runtime.wrong_passes import wrong_op
 from tools_here import PTX, needs
@@ -145,6 +146,7 @@ TOURS = {
 DRAWINGS = {"tour": 3, "tour_transpose": 6, "tour_reduction": 6, "tour_program": 3}
 
 
+@pytest.mark.long  # `make docs` builds it too, and stops at a warning
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
@@ -205,8 +207,9 @@ def test_the_listings_of_the_walk_of_a_program_are_what_its_stages_print() -> No
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 
 
+# The one of a program takes as long as all others; `docs/programs.md` has its commands.
 @needs(*PTX)
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", but_long(NOTEBOOKS, NOTEBOOKS[3:]), ids=lambda path: path.stem)
 def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a script, which stops at the first cell that fails."""
     monkeypatch.chdir(tmp_path)
