@@ -25,14 +25,8 @@ WITHOUT_VALUE = {"routines": "lapack_spotrf_ffi"}
 
 
 LONG = (
-    "random",
-    "double",
-    "composites",
-    "strided",
-    "special_functions",
-    "layer_static",
-    "layer_generic",
-    "gather_rows",
+    *("random", "double", "composites", "strided", "special_functions", "layer_static", "layer_generic"),
+    *("gather_rows", "integers", "positions", "kernel_of_unknown_size", "masked_softmax", "gradient", "convolution"),
 )
 """Programs whose ops others have too: those of these that take arrays of unknown sizes are in `make programs` with all others."""
 
