@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny bounds corpus modules programs models hosts cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs notebook bench code-quality compile-time heat soak clean
+.PHONY: help run install tools test tiny long bounds corpus modules programs models hosts cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs notebook bench code-quality compile-time heat soak clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -60,14 +60,21 @@ $(TESTS_STAMP): $(STAMP)
 	@$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,docs,notebook,prove,ptxas]'
 	@touch $@
 
+# Arrays that were freed stay with the process: to give them back and take them again is half of the system's time.
+KEEP_MEMORY := MALLOC_TOP_PAD_=67108864 MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=4294967296
+PYTEST = $(KEEP_MEMORY) $(BIN)/python -m pytest -n auto --dist worksteal
+
 # The type checker takes a minute of one core: it runs beside the tests.
 test: install $(TESTS_STAMP)  ## everything: lint, types, unit, FileCheck and numeric tests
 	@mkdir -p build; $(MAKE) --no-print-directory lint >build/lint.txt 2>&1 & lint=$$!; \
-	$(BIN)/python -m pytest -n auto --dist worksteal; tests=$$?; \
+	$(PYTEST); tests=$$?; \
 	wait $$lint; wrong=$$?; cat build/lint.txt; exit $$((tests ? tests : wrong))
 
 tiny: $(TESTS_STAMP)  ## one fast check of every part, under 3 s
 	@PYTHONDONTWRITEBYTECODE= PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(BIN)/python -m pytest -m tiny --assert=plain -p no:cacheprovider $$(grep -rl --include='test_*.py' 'mark\.tiny' tests)
+
+long: install $(TESTS_STAMP)  ## the rest of the lists of cases of which `make test` takes some
+	@$(PYTEST) -m long
 
 corpus: install $(TESTS_STAMP)  ## all 410 fusions of the corpus: numbers at every stage on whole grids, launches, PTX for four architectures
 	@PYTHONPATH=tests $(BIN)/python -m runtime.corpus

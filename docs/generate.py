@@ -73,7 +73,7 @@ def tour(file: str, title: str, draw: Callable[[Program], str], before_all: str 
 
 def tour_of_any_size() -> str:
     """A program with unknown sizes: its sizes, the ops after each pass, the buffers of runs, and its text at every stage."""
-    program, before = drawings.program_of_any_size(record="passes", cache=False), drawings.program_of_any_size("lmhlo")
+    program, before = drawings.program_of_any_size(record="stages", cache=False), drawings.program_of_any_size("lmhlo")
     trace = program.trace
     counts = [(step.name, sum(step.op_counts.values())) for step in trace.steps]
     widest = max(count for _, count in counts)
@@ -95,12 +95,17 @@ def tour_of_any_size() -> str:
     ]
     for stage in trace.stages:
         language = {"hlo": "hlo", "graph": "hlo", "host": "python"}.get(stage, "mlir")
-        parts += [f"## {stage}\n", fenced(trace[stage].ir or "", language)]
+        lines = (trace[stage].ir or "").split("\n")
+        parts += [f"## {stage}\n", fenced("\n".join(lines[:SHOWN]), language)]
+        if len(lines) > SHOWN:
+            parts.append(f"And {len(lines) - SHOWN} more lines like these.\n")
     return "\n".join(parts)
 
 
 NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n"
 """The head of a page of listings: in the search index their op names would hide the pages that explain the ops."""
+SHOWN = 400
+"""Lines of a stage of a program in its tour; some stages have thousands, which make a page of 8 MB."""
 BAR = 40
 """Characters of the longest bar in the table of ops."""
 ANY_SIZE = """\

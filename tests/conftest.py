@@ -33,8 +33,8 @@ os.environ.setdefault("XLA_EMITTERS_CPU", "numpy")
 FILECHECK_DIR = Path(__file__).parent / "filecheck"
 EMITTERS_DIR = FILECHECK_DIR / "emitters"
 SUFFIXES = {".mlir", ".hlo"}
-# As emitted, in between, and at the end; the corpus and the fuzzer's cases go through every stage.
-NUMERIC = "xla-emitters check --blocks 16 --stages xla_gpu,vectorized,llvm-dialect %s"
+# As emitted and at the end; files of the corpus and the fuzzer's cases go through every stage.
+NUMERIC = "xla-emitters check --blocks 16 --stages xla_gpu,llvm-dialect %s"
 
 # A run starts about a hundred Pythons; without bytecode each compiles the package anew, which takes 0.6 s of CPU.
 sys.dont_write_bytecode = False

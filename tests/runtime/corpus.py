@@ -63,29 +63,37 @@ def launches(program: Program) -> list[tuple[list[int], list[int], int]]:
     return [(list(k.launch.grid), list(k.launch.block), k.shared_bytes) for k in program.kernels]
 
 
+def other_choices(name: str, program: Program) -> list[str]:
+    """Where the emitter, the launches or the shared memory are not XLA's."""
+    theirs, found = by_xla()[name], list[str]()
+    (emitter,) = (made for made in program.traces[0].decisions if made.topic == "emitter")
+    if emitter.data["name"] != theirs["emitter"]:
+        found.append(f"XLA's emitter is {theirs['emitter']}")
+    wanted = [(k["grid"], k["block"], k["shared_bytes"]) for k in theirs["kernels"]]
+    if wanted and launches(program) != wanted and name not in OTHER_LAUNCH:
+        found.append(f"XLA launches {wanted}, here it is {launches(program)}")
+    return found
+
+
 def examine(name: str, *, blocks: int = 0, architectures: tuple[str, ...] = ()) -> Row:
     """Compiles a file, runs every stage of it on at most `blocks` blocks (0: all), and compares with the reference and with XLA.
 
     The verifier after every pass, and the sanitizer, run only with all blocks: the verifier alone takes as long as everything else.
     """
-    path, theirs = CORPUS / name, by_xla()[name]
+    path = CORPUS / name
     try:
         verdict = check(path, blocks=blocks, verify=not blocks, sanitize=not blocks)
         program = verdict.program
         assert program is not None
-        (emitter,) = (made for made in program.traces[0].decisions if made.topic == "emitter")
         problems = [] if verdict.ok else [verdict.summary, *verdict.details]
         if " 0 of 0 " in verdict.summary:
             problems.append("no element was compared")
-        if emitter.data["name"] != theirs["emitter"]:
-            problems.append(f"XLA's emitter is {theirs['emitter']}")
-        wanted = [(k["grid"], k["block"], k["shared_bytes"]) for k in theirs["kernels"]]
-        if wanted and launches(program) != wanted and name not in OTHER_LAUNCH:
-            problems.append(f"XLA launches {wanted}, here it is {launches(program)}")
+        problems += other_choices(name, program)
         registers = tuple(assembled(path, architecture, problems) for architecture in architectures)
     except XlaEmittersError as error:
         return Row(name, problems=tuple(error.render().splitlines()))
     shown = " ".join(f"{k.launch.blocks} x {k.launch.threads}" for k in program.kernels)
+    (emitter,) = (made for made in program.traces[0].decisions if made.topic == "emitter")
     return Row(name, emitter.data["name"], verdict.summary, shown, registers, tuple(problems))
 
 

@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from long_lists import but_long
 from runtime.live_set import live_set
 from runtime.models import CORPUS, NAMES, TOLERANCE, compiled, runs, worst_difference
 
@@ -25,7 +26,8 @@ def test_every_model_is_in_the_corpus() -> None:
     assert {path.name for path in CORPUS.iterdir()} == {f"{name}.{end}" for name in NAMES for end in ("mlir", "npz")}
 
 
-@pytest.mark.parametrize("name", NAMES)
+# The U-Net has convolutions and norms too.
+@pytest.mark.parametrize("name", but_long(NAMES, ("resnet",)))
 def test_a_model_compiled_once_gives_what_jax_gives_at_all_its_sizes(name: str) -> None:
     made, before = program(name), COMPILATIONS.made
     differences = [worst_difference(made.run(inputs), wanted) for inputs, wanted in runs(name)]
@@ -35,6 +37,7 @@ def test_a_model_compiled_once_gives_what_jax_gives_at_all_its_sizes(name: str) 
     assert made.counters.live == 0
 
 
+@pytest.mark.long  # `test_cpu_programs.py` and `test_plans.py` have programs of its parts
 def test_the_decoder_runs_by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its kernels of many rows have barriers, for which no CPU has an instruction; calls are repeated too."""
     pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -48,7 +51,7 @@ SCALARS = 512
 """Bytes of constants with equal elements, which live as long as the call."""
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", but_long(NAMES, ("decoder", "resnet")))
 def test_a_run_takes_little_more_memory_than_its_order_needs(name: str) -> None:
     for inputs, wanted in runs(name):
         made, results = program(name), sum(result.nbytes for result in wanted)

@@ -80,6 +80,7 @@ def test_the_rest_of_the_text_stays() -> None:
     assert mutant.identity == ("f.py", "<module>", 'y = x != "ä"', 'y = x == "ä"')
 
 
+@pytest.mark.long  # imports of all tests are parsed
 def test_nearest_tests_come_first() -> None:
     """The stem's, those that import it, those of what imports it, the room's, all; no file twice."""
     by_distance = nearest_tests(TREE, "xla_emitters/rewrite/licm.py")
@@ -132,6 +133,7 @@ def test_endless():
 """
 
 
+@pytest.mark.long  # each mutant is a process that runs pytest
 def test_mutants_are_killed_or_survive(tmp_path: Path) -> None:
     """All but one of the mutants of two small functions are killed, those without an end too; the source is not changed."""
     for name, text in (

@@ -9,6 +9,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from long_lists import but_long
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, find_computation
@@ -106,29 +107,29 @@ def alone(name: str, fusion: str) -> str:
     return print_hlo(module)
 
 
-@pytest.mark.parametrize(
-    ("name", "fusion"),
-    [
-        ("softmax_f32", "triton_softmax.2.reduce.0"),
-        ("softmax_f32", "triton_softmax.2.reduce.1"),
-        ("softmax_bf16", "triton_softmax.2.reduce.1"),
-        ("softmax_bf16", "triton_softmax.2.epilogue"),
-        ("layer_norm", "fusion.6.reduce.1"),
-        ("layer_norm", "fusion.6.epilogue"),
-        ("scan_rms_norm", "fusion.4.reduce.0"),
-        ("scan_rms_norm", "fusion.4.epilogue"),
-        ("cross_entropy", "fusion.6.reduce.1"),
-        ("cross_entropy", "fusion.6.reduce.2"),
-        ("attention", "gemm_fusion_dot_general.2.epilogue"),
-        ("softmax_of_gemm", "triton_softmax.2.reduce.0"),
-        ("gemm_bias_gelu", "gemm_fusion_dot_general.1.epilogue"),
-        ("gemm_residual", "gemm_fusion_dot_general.1.epilogue"),
-        ("gemm_concatenated", "gemm_fusion_dot_general.1.prologue.0"),
-        ("gemm_s8", "gemm_fusion_dot_general.1.prologue.0"),
-        ("gemm_s4", "gemm_fusion_dot_general.1.prologue.0"),
-        ("gemm_f8", "gemm_fusion_dot_general.1.prologue.0"),
-    ],
-)
+SPLIT = [
+    ("softmax_f32", "triton_softmax.2.reduce.0"),
+    ("softmax_f32", "triton_softmax.2.reduce.1"),
+    ("softmax_bf16", "triton_softmax.2.reduce.1"),
+    ("softmax_bf16", "triton_softmax.2.epilogue"),
+    ("layer_norm", "fusion.6.reduce.1"),
+    ("layer_norm", "fusion.6.epilogue"),
+    ("scan_rms_norm", "fusion.4.reduce.0"),
+    ("scan_rms_norm", "fusion.4.epilogue"),
+    ("cross_entropy", "fusion.6.reduce.1"),
+    ("cross_entropy", "fusion.6.reduce.2"),
+    ("attention", "gemm_fusion_dot_general.2.epilogue"),
+    ("softmax_of_gemm", "triton_softmax.2.reduce.0"),
+    ("gemm_bias_gelu", "gemm_fusion_dot_general.1.epilogue"),
+    ("gemm_residual", "gemm_fusion_dot_general.1.epilogue"),
+    ("gemm_concatenated", "gemm_fusion_dot_general.1.prologue.0"),
+    ("gemm_s8", "gemm_fusion_dot_general.1.prologue.0"),
+    ("gemm_s4", "gemm_fusion_dot_general.1.prologue.0"),
+    ("gemm_f8", "gemm_fusion_dot_general.1.prologue.0"),
+]
+
+
+@pytest.mark.parametrize(("name", "fusion"), but_long(SPLIT, SPLIT[::3]))
 def test_each_part_compiles_and_has_the_reference_s_numbers(name: str, fusion: str) -> None:
     check(alone(name, fusion), blocks=4, stages="xla_gpu,llvm-dialect").raise_if_different()
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from in_process import call_main
+from long_lists import but_long
 from runtime.mutations import Mutation
 from runtime.wrong_passes import wrong_op
 from tools_here import PTX, needs
@@ -56,8 +57,18 @@ COMMANDS = [
 
 
 def environment(tmp_path: Path) -> dict[str, str]:
-    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    return os.environ | {"PATH": path, "XLA_EMITTERS_CACHE_DIR": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    """A user's: what one page compiled is in the cache for the next."""
+    path, cache = f"{BIN}{os.pathsep}{os.environ['PATH']}", str(tmp_path.parent / "cache")
+    known = os.environ | {"PATH": path, "XLA_EMITTERS_CACHE_DIR": cache, "HOME": str(tmp_path)}
+    return {name: value for name, value in known.items() if name != "XLA_EMITTERS_DISABLE_CACHE"}
+
+
+def enter(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes them the environment of this process."""
+    for name in set(os.environ) - set(variables):
+        monkeypatch.delenv(name)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
 
 
 def test_there_are_commands() -> None:
@@ -100,8 +111,7 @@ def test_every_command_line_works(page: str, tmp_path: Path, monkeypatch: pytest
     for name in ("examples", "notebooks"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
-    for name, value in environment(tmp_path).items():
-        monkeypatch.setenv(name, value)
+    enter(environment(tmp_path), monkeypatch)
     for line in [line for where, line in COMMANDS if where == page]:
         if line.startswith(("xla-emitters compare", "xla-emitters optimize")) and find_spec("jaxlib") is None:
             continue
@@ -110,7 +120,16 @@ def test_every_command_line_works(page: str, tmp_path: Path, monkeypatch: pytest
         assert text or messages or " -o " in line or "--print-ir-tree-dir" in line, line
 
 
-@pytest.mark.parametrize(("page", "code"), blocks("python"), ids=lambda value: value if value.endswith(".md") else "")
+# Each is a process. Those of the other pages call what these call.
+LONG = ("docs/users/teaching.md", "docs/faults.md", "docs/hlo_text.md")
+PYTHON = blocks("python")
+
+
+@pytest.mark.parametrize(
+    ("page", "code"),
+    but_long(PYTHON, [piece for piece in PYTHON if piece[0] in LONG]),
+    ids=lambda value: value if value.endswith(".md") else "",
+)
 def test_every_piece_of_python_works(page: str, code: str, tmp_path: Path) -> None:
     if "import jax" in code:
         pytest.importorskip("jax", reason="the extra [jax] is not installed")
@@ -136,6 +155,7 @@ TOURS = {
 DRAWINGS = {"tour": 3, "tour_transpose": 6, "tour_reduction": 6, "tour_program": 3}
 
 
+@pytest.mark.long  # `make docs` builds it too, and stops at a warning
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
@@ -196,14 +216,14 @@ def test_the_listings_of_the_walk_of_a_program_are_what_its_stages_print() -> No
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 
 
+# The one of a program takes as long as all others; `docs/programs.md` has its commands.
 @needs(*PTX)
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", but_long(NOTEBOOKS, NOTEBOOKS[3:]), ids=lambda path: path.stem)
 def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a script, which stops at the first cell that fails."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(path)])
-    for name, value in environment(tmp_path).items():
-        monkeypatch.setenv(name, value)
+    enter(environment(tmp_path), monkeypatch)
     runpy.run_path(str(path), run_name="__main__")
 
 

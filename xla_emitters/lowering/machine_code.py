@@ -13,6 +13,7 @@ import shlex
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from xla_emitters.errors import InternalError
@@ -128,12 +129,16 @@ def is_instruction(line: str) -> bool:
     return re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+\S", line) is not None
 
 
-def _disassembled(cubin: bytes, options: Sequence[str], timeout_seconds: float) -> str:
-    nvdisasm = find_tool("nvdisasm")
+def _disassembled(cubin: bytes, options: tuple[str, ...], timeout_seconds: float) -> str:
+    return _said_by(find_tool("nvdisasm").path, cubin, options, timeout_seconds)
+
+
+@lru_cache(maxsize=8)  # nvdisasm takes 0.4 s to start
+def _said_by(nvdisasm: str, cubin: bytes, options: tuple[str, ...], timeout_seconds: float) -> str:
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
         path = Path(directory) / "kernel.cubin"
         path.write_bytes(cubin)
-        return run_tool([nvdisasm.path, "-c", *options, str(path)], timeout_seconds=timeout_seconds).text
+        return run_tool([nvdisasm, "-c", *options, str(path)], timeout_seconds=timeout_seconds).text
 
 
 def count_instructions(sass: str, entry: str | None = None) -> int:

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from long_lists import but_long
 from unit.dialects.mlir_opt import generic_text, is_read_by_mlir
 
 from xla_emitters.dialects.context import parse_ir
@@ -50,7 +51,8 @@ def test_the_log_is_whole(fusion: str):
     assert len(states(fusion)) == STATES[fusion]
 
 
-@pytest.mark.parametrize("fusion", STATES)
+# The reduction has shared memory and a barrier too.
+@pytest.mark.parametrize("fusion", but_long(STATES, ("transpose",)))
 def test_every_state_is_read_and_printed_back(fusion: str, capsys: pytest.CaptureFixture[str]):
     """And in upstream's spelling it is what XLA prints, but for the names of values.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -30,6 +31,7 @@ from xla_emitters.explore.pass_rows import (
     PLACES,
     WAYS,
     Causes,
+    PassRow,
     UnrollByPass,
     compare_passes,
     our_name,
@@ -58,6 +60,12 @@ def gelu() -> Passes:
     return passes_of("gelu")
 
 
+@pytest.fixture(scope="module")
+def compared(gelu: Passes) -> Comparison:
+    """GELU beside XLA's log."""
+    return comparison(gelu)
+
+
 def code_of(ptx: str) -> Code:
     return Code((24576, 1, 1), (128, 1, 1), 23, 101, 0, 0, 0, 0, {8: 1}, {8: 1}, {}, 125, ptx)
 
@@ -68,12 +76,12 @@ def comparison(passes: Passes) -> Comparison:
 
 
 @needs(*PTX)
-def test_gelu_is_xlas_from_emission_to_llvm(gelu: Passes) -> None:
+def test_gelu_is_xlas_from_emission_to_llvm(compared: Comparison) -> None:
     """The listings of the seed document are XLA's: nothing but what decisions 01 and 02 say is between them.
 
     In between, indices become integers in another order of passes, and libdevice is called a pass earlier.
     """
-    (kernel,) = comparison(gelu).kernels
+    (kernel,) = compared.kernels
     verdicts = {row.ours or row.xla: row.found for row in kernel.passes if row.found}
     unequal = {name for name, found in verdicts.items() if found.verdict == "differs"}
     assert unequal == {
@@ -94,9 +102,9 @@ def test_gelu_is_xlas_from_emission_to_llvm(gelu: Passes) -> None:
 
 
 @needs(*PTX)
-def test_every_pass_of_both_sides_has_one_row(gelu: Passes) -> None:
+def test_every_pass_of_both_sides_has_one_row(gelu: Passes, compared: Comparison) -> None:
     log = parse_log((GELU / "passes.mlir.log").read_text())
-    rows = compare_passes(gelu, log)
+    rows = compared.kernels[0].passes
     assert [row.ours for row in rows if row.ours] == [name for name, _ in gelu]
     assert [row.xla for row in rows if row.xla] == [state.name for state in log.states]
     assert all(our_name(row.xla, [row.ours]) == row.ours for row in rows if row.xla and row.ours)
@@ -147,17 +155,17 @@ def test_a_wrong_emitter_is_not_explained(gelu: Passes) -> None:
 
 
 @needs(*PTX)
-def test_a_pass_that_is_lost_is_not_at_another_place(gelu: Passes) -> None:
+def test_a_pass_that_is_lost_is_not_at_another_place(gelu: Passes, compared: Comparison) -> None:
     """Both sides have one xla-gpu-convert-index-type, at two places; without ours, XLA's is not explained."""
     log = parse_log((GELU / "passes.mlir.log").read_text())
 
-    def blamed(passes: Passes) -> set[str]:
-        return {name for row in compare_passes(passes, log) for name in row.causes.unexplained}
+    def blamed(rows: Sequence[PassRow]) -> set[str]:
+        return {name for row in rows for name in row.causes.unexplained}
 
-    assert blamed(gelu) == set()
+    assert blamed(compared.kernels[0].passes) == set()
     place = next(number for number, (name, _) in enumerate(gelu) if name == "xla-gpu-convert-index-type")
     lacking = (*gelu[:place], *gelu[place + 1 :])
-    assert blamed(lacking) == {"xla-gpu-convert-index-type"}
+    assert blamed(compare_passes(lacking, log)) == {"xla-gpu-convert-index-type"}
 
 
 STATE = """
@@ -225,13 +233,13 @@ func.func @fusion(%t: tensor<64xf32>) -> f32 {{
 
 
 @needs(*PTX)
-def test_the_report_of_a_fusion_is_short_and_has_all_cited_files(gelu: Passes) -> None:
-    text = report_text(comparison(gelu))
+def test_the_report_of_a_fusion_is_short_and_has_all_cited_files(compared: Comparison) -> None:
+    text = report_text(compared)
     assert len(text.splitlines()) < 60
     for file in ("01-what-the-ir-carries.md", "02-the-seed-and-the-stages.md"):
         assert f"docs/decisions/{file}" in text
     assert "registers" in text
-    assert json.loads(json.dumps(comparison(gelu).to_json()))["kernels"][0]["passes"][0]["xla"] == "emit"
+    assert json.loads(json.dumps(compared.to_json()))["kernels"][0]["passes"][0]["xla"] == "emit"
 
 
 def test_what_is_cited_is_a_file_of_this_repository() -> None:
@@ -247,8 +255,8 @@ def test_what_is_cited_is_a_file_of_this_repository() -> None:
 
 
 @needs(*PTX)
-def test_one_point_as_a_diff(gelu: Passes) -> None:
-    found = comparison(gelu)
+def test_one_point_as_a_diff(compared: Comparison) -> None:
+    found = compared
     assert diff_text(found, "xla-vectorize-loads-stores") == "fusion: no difference"
     assert "arith.index_castui" in diff_text(found, "xla-gpu-convert-index-type")
     assert diff_text(found, "ptx").splitlines()[-2:] == ["-c;", "+b;"]

@@ -216,7 +216,7 @@ def test_runtime_variables_have_one_value_at_a_time():
     assert not prove_injective(parse("(a)[r] -> (a + r), domain: a in [0, 9], r in [0, 6]")).holds
 
 
-@repeatable(25)
+@repeatable(10)
 @given(batches(4))
 def test_proofs_agree_with_enumeration(maps):
     """Whatever the claim and whether it is true: a map and its normal form, and the map with its results the other way round."""

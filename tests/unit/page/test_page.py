@@ -120,6 +120,7 @@ def test_a_program_has_a_unit_for_itself_and_for_each_kernel(
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+@pytest.mark.long  # a browser opens a page of 20 MB
 def test_twenty_megabytes_open_in_two_seconds(tmp_path: Path) -> None:
     """From the start of the navigation to the lines of all panes, the best of three tries: the machine may be busy."""
     lines = [f"    %{number} = llvm.fmul %{number - 1}, %arg{number % 7} : f32" for number in range(1, 3001)]

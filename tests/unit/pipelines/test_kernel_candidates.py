@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from tools_here import SASS, needs
 
+from xla_emitters.emitters.ways import Way
 from xla_emitters.errors import UsageError
 from xla_emitters.explore.cost import cost
 from xla_emitters.pipelines import kernel_candidates
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.kernel_candidates import Candidate, in_order_of_choice
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.program import Program
 from xla_emitters.trace import Decision
 
@@ -27,13 +31,20 @@ def tuned(source: str | Path = GELU) -> tuple[Program, Decision | None]:
     return program, found[0] if found else None
 
 
+_PRICED: list[Candidate] = []
+"""GELU's candidates with their costs: its four kernels are compiled once, for all tests that give them other times."""
+
+
 def times(monkeypatch: pytest.MonkeyPatch, *given: float) -> None:
-    """The cost model's times in place of its own."""
+    """These times of GELU's candidates in place of the cost model's."""
     priced, left = kernel_candidates.priced_candidates, iter(given)
 
-    def fixed(*arguments: Any) -> list[Candidate]:
-        known = priced(*arguments)
-        return [replace(each, cost=replace(each.cost, time=next(left), bytes_needed=0)) for each in known]
+    def fixed(ways: Sequence[tuple[PlannedKernel, Way]], options: CompileOptions) -> list[Candidate]:
+        _PRICED[:] = _PRICED or priced(ways, options)
+        return [
+            replace(each, way=way, cost=replace(each.cost, time=next(left), bytes_needed=0))
+            for each, (_, way) in zip(_PRICED, ways, strict=True)
+        ]
 
     monkeypatch.setattr(kernel_candidates, "priced_candidates", fixed)
 

@@ -9,6 +9,7 @@ from unit.pricing.sass_listing import listing
 import xla_emitters as xe
 from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.machine_code import assemble
+from xla_emitters.pricing import sass_thread
 from xla_emitters.pricing.price import machine_code_of
 from xla_emitters.pricing.sass import executed
 from xla_emitters.pricing.sass_thread import PARAMETERS, run_threads
@@ -113,7 +114,8 @@ def test_each_warp_counts_and_the_block_in_the_middle() -> None:
     assert run.warp_instructions == 9 + 6
 
 
-def test_an_endless_loop_and_an_unknown_architecture_are_refused() -> None:
+def test_an_endless_loop_and_an_unknown_architecture_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sass_thread, "MOST_STEPS", 1 << 12)
     with pytest.raises(Unsupported, match="does not end"):
         steps(".L_x_0:\nIADD3 R1, R1, 0x1, RZ\nBRA `(.L_x_0)\nEXIT")
     with pytest.raises(Unsupported, match="sm_60"):
