@@ -70,7 +70,7 @@ from xla_emitters.rewrite.notes import decide
 
 
 @once_per_view
-def _plan(view: FusionView, device: Device, work: ReductionWork | None = None) -> ReductionPlan:
+def _plan(view: FusionView, device: Device, work: ReductionWork | None) -> ReductionPlan:
     """`plan_for` the reductions of a fusion that has some: asked for when the emitter is chosen, and when it emits."""
     found = find_reductions(view)
     assert not isinstance(found, str)
@@ -92,7 +92,7 @@ class ReductionEmitter:
         found = find_reductions(view)
         if isinstance(found, str):
             return found
-        wanted, most = stage_bytes(_plan(view, device), found), device.shared_bytes_per_block
+        wanted, most = stage_bytes(_plan(view, device, None), found), device.shared_bytes_per_block
         return f"its tiles take {wanted} bytes of shared memory, and a block has {most}" if wanted > most else None
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
@@ -109,7 +109,7 @@ class ReductionEmitter:
         """Emitters that differ in the number of threads per row or column and in the width of their reads; XLA's choice is the first."""
         found = find_reductions(view)
         assert not isinstance(found, str)
-        own = _plan(view, device)
+        own = _plan(view, device, None)
         ways = [Way(f"{own.name} as XLA's", self)]
         for work in reduction_works(found, device):
             plan = plan_for(found, device, work)

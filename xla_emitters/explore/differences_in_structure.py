@@ -199,7 +199,7 @@ def inline_everything(module: ModuleOp) -> bool:
         if name in open_names:
             return
         open_names.add(name)
-        for callee in {callee for op in by_name[name].walk() for callee in symbols_in(op) if callee in by_name}:
+        for callee in {callee for callee in symbols_in(by_name[name]) if callee in by_name}:
             visit(callee)
         order.append(name)
 

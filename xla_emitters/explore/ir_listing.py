@@ -97,7 +97,7 @@ def _names(functions: list[Operation]) -> dict[str, str]:
         if name in found or name in open_names:
             return
         open_names.add(name)
-        for callee in {callee for op in bodies[name].walk() for callee in symbols_in(op) if callee in bodies}:
+        for callee in {callee for callee in symbols_in(bodies[name]) if callee in bodies}:
             visit(callee)
         text = "\n".join(_Lines(found, keeps_spelling=False).of(bodies[name]))
         found[f"@{name}"] = f"@{sha256(text.encode()).hexdigest()[:8]}"

@@ -139,7 +139,6 @@ class Place:
 _PLACE = DECISION, "passes at another place"
 _LAUNCH = "17-passes-of-xla-that-the-list-lacks.md", "programmatic dependent launch"
 PLACES = {
-    "xla-canonicalize": Place(_PLACE, 0, 1),
     "xla-cse": Place(_PLACE, 1, 1),
     "xla-lower-affine": Place(_PLACE, 1, 0),
     "xla-gpu-convert-index-type": Place(_PLACE, 1, 1),

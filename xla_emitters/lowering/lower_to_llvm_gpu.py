@@ -65,6 +65,7 @@ from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.dialects.mlir.nvvm import ShflKind, ShflOp
 from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.functions import BY_OP, Size
 from xla_emitters.kernels.kernel_entry import ENTRY, GRID, KERNEL, REQUIRED_BLOCK, known_block, known_grid
@@ -364,11 +365,12 @@ def _renamed(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     if not rounds_to_nearest_even(op):
         raise refusal(_STAGE, op, f"{op.name} that does not round to nearest even")
     types = [lowering.type_of(result.type) for result in op.results]
-    # LLVM's op may lack a flag. Flags only permit optimisations, so such flags are dropped.
     name = _RENAMED[op.name]
-    known = cast(type[IRDLOperation], op_named(name)).get_irdl_definition().properties
-    flags = {flag: value for flag, value in _flags(op).items() if flag in known}
-    return lowering.make(name, op.operands, types, flags).results
+    if flags := _flags(op):
+        # LLVM's op may lack a flag. Flags only permit optimisations, so such flags are dropped.
+        known = cast(type[IRDLOperation], op_named(name)).get_irdl_definition().properties
+        flags = {flag: value for flag, value in flags.items() if flag in known}
+    return lowering.make(name, operands_of(op), types, flags).results
 
 
 def _with_poison_flag(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
@@ -382,7 +384,7 @@ def _compare(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     assert isa(predicate, IntegerAttr)
     name = "llvm.icmp" if op.name == "arith.cmpi" else "llvm.fcmp"
     properties: dict[str, Attribute] = {"predicate": IntegerAttr(predicate.value.data, i64)} | _flags(op)
-    return [lowering.value(name, op.operands, lowering.type_of(op.results[0].type), properties)]
+    return [lowering.value(name, operands_of(op), lowering.type_of(op.results[0].type), properties)]
 
 
 def _constant(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:

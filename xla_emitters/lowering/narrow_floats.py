@@ -23,11 +23,21 @@ Source: docs/reference/2 3.3 "xla-expand-float-ops"; the OCP 8-bit floating poin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import AnyFloat, Float64Type, FloatAttr, IntegerAttr, IntegerType, f32, f64, i32
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ContainerType,
+    Float64Type,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    f32,
+    f64,
+    i32,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
@@ -55,14 +65,25 @@ MOVES = (arith.ConstantOp, arith.SelectOp, arith.BitcastOp)
 
 def is_number_op(op: Operation) -> bool:
     """Whether `op` computes with narrow floats instead of only moving their bits."""
-    if not op.name.startswith(("arith.", "math.")) or isinstance(op, MOVES):
+    if not _computes(type(op)):
         return False
-    return any(_is_of_narrow(value.type) for value in (*operands_of(op), *op.results))
+    for value in (*operands_of(op), *op.results):
+        value_type = value.type
+        if value_type.name in FORMATS or (
+            _has_elements(type(value_type)) and is_narrow(get_element_type_or_self(value_type))
+        ):
+            return True
+    return False
 
 
-@lru_cache(1024)
-def _is_of_narrow(value_type: Attribute) -> bool:
-    return is_narrow(get_element_type_or_self(value_type))
+@cache
+def _computes(op_type: type[Operation]) -> bool:
+    return op_type.name.startswith(("arith.", "math.")) and not issubclass(op_type, MOVES)
+
+
+@cache
+def _has_elements(value_type: type[Attribute]) -> bool:
+    return issubclass(value_type, ContainerType)
 
 
 def widen(b: Builder, x: SSAValue) -> SSAValue:

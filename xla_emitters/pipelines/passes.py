@@ -150,7 +150,6 @@ KERNEL: tuple[Row, ...] = (
     _row(CanonicalizePass, "results of tensor type left empty loops and branches"),
     _row(CsePass, "addresses shared by loads and stores"),
     _row(SimplifyArithPass, "ranges decide what is left of the bounds checks"),
-    _row(CanonicalizePass, "branches on decided conditions"),
     _row(SimplifyAffinePass, "maps become arithmetic, unsigned where ranges allow"),
     _row(LowerAffinePass, "maps whose sign is not known, with the signed fix-up"),
     _row(ConvertIndexTypePass, "index arithmetic in the width that the module needs: 32 bits nearly always"),

@@ -13,6 +13,8 @@ may appear by a merge, so such ops are kept aside and looked up then. Each attri
 (`_AttributeNumbers`), so that an indexing map is hashed once and not once per op that has it.
 """
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -188,7 +190,9 @@ class _Cse:
                 return
             epoch = ANY_EPOCH if pure else self.epoch
         for operand in operands_of(op):
-            if operand.has_one_use():
+            if (
+                use := operand.first_use
+            ) is not None and use._next_use is None:  # `has_one_use`, without a call for each operand
                 self.alone[id(op)] = _Alone(op, scope, epoch)
                 return
         key = self._key(op, kind, epoch)

@@ -111,7 +111,7 @@ def entry_block(op: Operation) -> Block:
         parent = block.parent_op()
         if parent is None or has_trait_type(type(parent), IsolatedFromAbove):
             region = block.parent
-            first = region.blocks.first if region is not None else None
+            first = region.first_block if region is not None else None
             return first if first is not None else block
         block = parent.parent
     raise ValueError("a detached op has no entry block")

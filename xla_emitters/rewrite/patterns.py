@@ -16,7 +16,7 @@ other raise InternalError.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -61,9 +61,13 @@ def apply_patterns_by_type(
     *,
     fold: bool = False,
     ctx: Context | None = None,
+    begin_with: Container[type[Operation]] | None = None,
 ) -> bool:
-    """`apply_patterns` with the patterns of an op looked up by its type; `patterns_of` is called once per type."""
-    return _GreedyDriver(root, patterns_of, fold, ctx).run()
+    """`apply_patterns` with the patterns of an op looked up by its type; `patterns_of` is called once per type.
+
+    begin_with  visit only ops of these types, and then what a change may matter to; None: all ops
+    """
+    return _GreedyDriver(root, patterns_of, fold, ctx, begin_with).run()
 
 
 Worklist = dict[Operation, None]
@@ -203,12 +207,14 @@ class _GreedyDriver:
         patterns_of: Callable[[type[Operation]], Sequence[RewritePattern]],
         fold: bool,
         ctx: Context | None,
+        begin_with: Container[type[Operation]] | None,
     ) -> None:
         self.root = root
         self.patterns_of = patterns_of
         self.visits: dict[type[Operation], tuple[_Folding, Sequence[RewritePattern]]] = {}
         self.fold = fold
         self.ctx = ctx
+        self.begin_with = begin_with
         self.constants = ConstantPool()
         self.worklist: Worklist = {}
         self.rewriter = LocatedRewriter(self.worklist, root)
@@ -218,7 +224,8 @@ class _GreedyDriver:
     def run(self) -> bool:
         changed = False
         for _ in range(MAX_ROUNDS):
-            self.worklist.update(dict.fromkeys(self.root.walk(reverse=True, region_first=True)))
+            ops, wanted = self.root.walk(reverse=True, region_first=True), self.begin_with
+            self.worklist.update(dict.fromkeys(ops if wanted is None else [op for op in ops if type(op) in wanted]))
             self.worklist.pop(self.root, None)
             self.budget = max(self.budget, MAX_REWRITES_PER_OP * (len(self.worklist) + 1))
             if not self._drain():

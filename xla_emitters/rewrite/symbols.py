@@ -9,11 +9,13 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAtt
 from xdsl.ir import Attribute, Operation
 
 
-def symbols_in(op: Operation) -> Iterator[str]:
-    """The names of the symbols that `op`'s own attributes refer to, without `@`; one per reference."""
-    for attribute in (*op.properties.values(), *op.attributes.values()):
-        if type(attribute) in HOLDERS:
-            yield from _symbols(attribute)
+def symbols_in(root: Operation) -> Iterator[str]:
+    """The names of the symbols that attributes of `root` and of the ops inside it refer to, without `@`; one per reference."""
+    for op in root.walk():
+        for attributes in (op.properties, op.attributes):
+            for attribute in attributes.values():
+                if type(attribute) in HOLDERS:
+                    yield from _symbols(attribute)
 
 
 HOLDERS: frozenset[type[Attribute]] = frozenset((SymbolRefAttr, ArrayAttr, DictionaryAttr))

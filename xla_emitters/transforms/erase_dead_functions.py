@@ -33,14 +33,13 @@ class EraseDeadFunctionsPass(KernelPass):
         # Functions that other ops of the module (globals, nested symbol tables) refer to are live, too.
         others = [inner for inner in op.body.ops if not isinstance(inner, func.FuncOp)]
         reached = [name for name, function in by_name.items() if not is_private(function)]
-        reached += [name for other in others for inner in other.walk() for name in symbols_in(inner) if name in by_name]
+        reached += [name for other in others for name in symbols_in(other) if name in by_name]
         alive = set(reached)
         while reached:
-            for inner in by_name[reached.pop()].walk():
-                for name in symbols_in(inner):
-                    if name in by_name and name not in alive:
-                        alive.add(name)
-                        reached.append(name)
+            for name in symbols_in(by_name[reached.pop()]):
+                if name in by_name and name not in alive:
+                    alive.add(name)
+                    reached.append(name)
         for name, function in by_name.items():
             if name not in alive:
                 Rewriter.erase_op(function)

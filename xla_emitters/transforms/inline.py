@@ -85,7 +85,7 @@ class _Inliner:
     def __init__(self, owner: InlinePass, module: ModuleOp) -> None:
         self.owner = owner
         self.functions = functions(module)
-        self.uses = Counter(name for op in module.walk() for name in symbols_in(op))
+        self.uses = Counter(symbols_in(module))
         self.called: dict[str, set[str]] = {}
         self.sizes: dict[str, int] = {}
         self.nesting: dict[str, int] = {}
@@ -103,7 +103,7 @@ class _Inliner:
             if function is None:
                 continue  # its body was moved into its caller
             if is_private(function) and not self.uses[name]:
-                self.uses.subtract(symbol for op in function.walk() for symbol in symbols_in(op))
+                self.uses.subtract(symbols_in(function))
                 Rewriter.erase_op(function)
         return self.inlined
 
@@ -227,7 +227,7 @@ class _Inliner:
         else:
             arrived, values = _copy(callee, arguments)
             Rewriter.insert_op(arrived, InsertPoint.before(call))
-            self.uses.update(symbol for new in arrived for op in new.walk() for symbol in symbols_in(op))
+            self.uses.update(symbol for new in arrived for symbol in symbols_in(new))
         for op in arrived:
             locate(op, call.location)
         self.uses[called] -= 1
@@ -260,7 +260,7 @@ def _argument(value: SSAValue, body: Block, arguments: tuple[SSAValue, ...]) -> 
 
 def _callees(function: func.FuncOp) -> set[str]:
     """Every symbol that `function` refers to."""
-    return {name for op in function.walk() for name in symbols_in(op)}
+    return set(symbols_in(function))
 
 
 def _nesting(region: Region) -> int:

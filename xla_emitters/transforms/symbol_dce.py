@@ -29,7 +29,7 @@ class SymbolDcePass(KernelPass):
     name = "symbol-dce"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        uses = Counter(name for inner in op.walk() for name in symbols_in(inner))
+        uses = Counter(symbols_in(op))
         candidates = [inner for inner in op.walk() if symbol_name(inner) is not None and is_private(inner)]
         doomed = [inner for inner in candidates if not uses[symbol_name(inner) or ""]]
         by_name: dict[str, list[Operation]] = {}
@@ -39,9 +39,8 @@ class SymbolDcePass(KernelPass):
             dead = doomed.pop()
             if dead.parent is None:
                 continue
-            for inner in dead.walk():
-                for name in symbols_in(inner):
-                    uses[name] -= 1
-                    if not uses[name]:
-                        doomed += by_name.get(name, ())
+            for name in symbols_in(dead):
+                uses[name] -= 1
+                if not uses[name]:
+                    doomed += by_name.get(name, ())
             Rewriter.erase_op(dead)

@@ -53,7 +53,7 @@ class UnswitchLoopsPass(KernelPass):
             self._simplify(op, ctx)
 
     def _simplify(self, op: ModuleOp, ctx: Context) -> None:
-        apply_patterns_by_type(op, lambda op_type: PATTERNS.get(op_type, ()), fold=True, ctx=ctx)
+        apply_patterns_by_type(op, lambda op_type: PATTERNS.get(op_type, ()), fold=True, ctx=ctx, begin_with=PATTERNS)
 
     def _branch_to_move(self, loop: scf.ForOp) -> scf.IfOp | None:
         """The branch of `loop` that can be moved around it; None if there is none."""

@@ -15,7 +15,7 @@ from xla_emitters.errors import InternalError
 from xla_emitters.rewrite.canonicalize import canonicalize
 from xla_emitters.rewrite.cse import cse
 from xla_emitters.rewrite.licm import loop_invariant_code_motion
-from xla_emitters.rewrite.patterns import apply_patterns
+from xla_emitters.rewrite.patterns import apply_patterns, apply_patterns_by_type
 
 
 class DoubleIsSum(RewritePattern):
@@ -88,6 +88,29 @@ def test_new_ops_take_the_location_of_the_op_that_they_replace():
     [new] = [op for op in module.walk() if isinstance(op, arith.AddfOp)]
     assert new.location == NameLoc(StringAttr("double"), new.location.location)
     assert not apply_patterns(module, [DoubleIsSum()])  # nothing more to do
+
+
+PRODUCT_AND_SUM = """
+  func.func @f(%x: i32) -> (i32, i32) {
+    %two = arith.constant 2 : i32
+    %three = arith.constant 3 : i32
+    %product = arith.muli %two, %three : i32
+    %of_product = arith.addi %product, %three : i32
+    %four = arith.constant 4 : i32
+    %sum = arith.addi %four, %four : i32
+    return %of_product, %sum : i32, i32
+  }"""
+
+
+@pytest.mark.parametrize(("begin_with", "sums"), [(None, 0), ((arith.MuliOp,), 1)])
+def test_begins_with_ops_of_the_given_types_and_visits_their_users(
+    begin_with: tuple[type[Operation], ...] | None, sums: int
+):
+    """The product is folded, and then its user; the other sum is left alone unless all ops are visited."""
+    module = parse_ir(PRODUCT_AND_SUM)
+    assert apply_patterns_by_type(module, lambda _: (), fold=True, begin_with=begin_with)
+    assert count(module, arith.MuliOp) == 0
+    assert count(module, arith.AddiOp) == sums
 
 
 def test_without_fold_nothing_else_is_touched():

@@ -23,7 +23,7 @@ from xdsl import builder as builders
 from xdsl import rewriter as rewriters
 from xdsl.dialects.builtin import UNKNOWN_LOC, DenseArrayBase, i32
 from xdsl.ir import Attribute, Block, Operation, OpOperands, OpResult, Region, SSAValue
-from xdsl.ir.core import BlockOps, SSAValues
+from xdsl.ir.core import BlockOps, RegionBlocks, SSAValues
 from xdsl.irdl import operations as irdl
 
 from xla_emitters.dialects.xdsl_patches.fast_values import item, use_of
@@ -417,6 +417,20 @@ def _ops_of_block(self: BlockOps) -> Iterator[Operation]:
         op = after
 
 
+def _blocks_of_region(self: RegionBlocks) -> Iterator[Block]:
+    block = self._region._first_block
+    while block is not None:
+        after = block._next_block
+        yield block
+        block = after
+
+
+def _blocks(self: Region) -> RegionBlocks:
+    view = _new(RegionBlocks)
+    view._region = self
+    return view
+
+
 FAST_OPS: tuple[Member, ...] = (
     Member(Operation, "__init__", "sets operands, results and successors by views and generators", lambda _: _init),
     Member(irdl.IRDLOperation, "__post_init__", "looks at each definition for each op", lambda _: _fill_defaults),
@@ -435,4 +449,8 @@ FAST_OPS: tuple[Member, ...] = (
     Member(builders.Builder, "insert", "makes a tuple of one op, and looks for names", _insert_one),
     Member(Operation, "walk", "three generators for each level of nesting", _walk),
     Member(BlockOps, "__iter__", "calls a method for each op", lambda _: _ops_of_block),
+    Member(
+        RegionBlocks, "__iter__", "makes a dataclass, and calls a method for each block", lambda _: _blocks_of_region
+    ),
+    Member(Region, "blocks", "makes its view by a dataclass's __init__", lambda _: property(_blocks)),
 )

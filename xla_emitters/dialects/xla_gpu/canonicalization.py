@@ -191,13 +191,16 @@ def simplest(it: Application) -> Application:
 
 
 def is_simplest(values: Sequence[SSAValue], indexing_map: IndexingMap) -> bool:
-    """Whether no rewrite applies and no result is a variable or a constant; False also where that takes longer to tell."""
-    if len(set(values)) < len(values):
+    """Whether no rewrite applies and no result is a variable or a constant."""
+    if len(set(values)) < len(values) or not _is_simplest_map(indexing_map):
         return False
+    has_producers = False
     for value in values:
-        if type(value) is OpResult and isinstance(value.op, arith.ConstantOp | AppliesMap):
-            return False
-    return _is_simplest_map(indexing_map)
+        if type(value) is OpResult:
+            if isinstance(value.op, arith.ConstantOp):
+                return False
+            has_producers |= isinstance(value.op, AppliesMap)
+    return not has_producers or _fold_producers(Application(indexing_map, tuple(values))) is None
 
 
 @lru_cache(4096)

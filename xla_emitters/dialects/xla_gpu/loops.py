@@ -515,7 +515,8 @@ class CanonicalizeApplyIndexing(RewritePattern):
         new_ops: list[Operation] = []
         rest: Sequence[OpResult] = ()
         if kept:
-            rest = _emit(Application(replace(it.map, results=kept), it.operands), op, new_ops)
+            others = replace(it.map, results=kept) if any(is_plain) else it.map
+            rest = _emit(Application(others, it.operands), op, new_ops)
         remaining = iter(rest)
         results: list[SSAValue] = []
         for result, plain in zip(it.map.results, is_plain, strict=True):

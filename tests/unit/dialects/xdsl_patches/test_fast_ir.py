@@ -133,6 +133,28 @@ def test_walks_are_in_the_same_order_also_where_ops_are_erased(reverse: bool, re
     assert len(walked()) > 10
 
 
+@pytest.mark.parametrize("blocks", range(4))
+def test_the_blocks_of_a_region_are_seen_once_each_also_where_they_are_erased(blocks: int) -> None:
+    def seen(erase: bool) -> list[object]:
+        region = Region([Block(arg_types=[i32] * number) for number in range(blocks)])
+        numbers = list[int]()
+        for block in region.blocks:
+            numbers.append(len(block.args))
+            if erase:
+                region.erase_block(block)
+        return [
+            numbers,
+            len(region.blocks),
+            bool(region.blocks),
+            [len(block.args) for block in reversed(region.blocks)],
+        ]
+
+    for erase in (False, True):
+        own, ours = both(lambda erase=erase: seen(erase))
+        assert ours == own
+        assert seen(erase)[0] == list(range(blocks))
+
+
 def test_a_wrong_number_of_operands_is_xdsls_error() -> None:
     def message() -> str:
         with pytest.raises(ValueError, match="Expected 2") as error:
