@@ -144,8 +144,9 @@ def _static_positions(module: ModuleOp) -> bool:
     return changed
 
 
-def _elements_before_insertions(module: ModuleOp) -> bool:
-    """`vector.extract (vector.insert %a, %v[1])[0]` -> `vector.extract %v[0]`; of a constant whose elements are equal, that element."""
+def _elements_of_built_vectors(module: ModuleOp) -> bool:
+    """`vector.extract (vector.insert %a, %v[1])[0]` -> `vector.extract %v[0]`; of a constant whose elements are equal, that element; of
+    `vector.from_elements %a, %b` -> `%a`."""
     changed = False
     for op in tuple(module.walk()):
         if not isinstance(op, ExtractOp) or op.dynamic_position or len(op.static_position) != 1:
@@ -156,7 +157,11 @@ def _elements_before_insertions(module: ModuleOp) -> bool:
             op.operands[0] = inner.dest
             changed = True
         elements = constant_value(op.vector)
-        if isinstance(elements, DenseIntOrFPElementsAttr) and elements.is_splat():
+        position = op.static_position.get_values()[0]
+        if isinstance(whole := op.vector.owner, FromElementsOp) and whole.operands[position].type == op.result.type:
+            Rewriter.replace_op(op, [], [whole.operands[position]])
+            changed = True
+        elif isinstance(elements, DenseIntOrFPElementsAttr) and elements.is_splat():
             Rewriter.replace_op(op, constant_op(next(iter(elements.iter_attrs()))))
             changed = True
     return changed
@@ -301,7 +306,7 @@ IN_CODE = (
     Rewrite("20-what-is-the-same-but-for.md", "indices truncated twice", _narrow_indices),
     Rewrite("20-what-is-the-same-but-for.md", "broadcasts of constants", _broadcasts_of_constants),
     Rewrite("02-the-seed-and-the-stages.md", "positions in vectors stay values", _static_positions),
-    Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_before_insertions),
+    Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_of_built_vectors),
     Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once),
     Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once_of_llvm),
     Rewrite("02-the-seed-and-the-stages.md", "complex numbers are vectors", _parts_of_pairs),
