@@ -29,6 +29,7 @@ from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.page.graph import entry_graph, graphs_of
 from xla_emitters.page.threads import touched, touched_at
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+from xla_emitters.pipelines.program_kernels import SizedKernel
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.pricing.report import kernel_rows
@@ -177,7 +178,7 @@ def _kernel_data(kernel: Kernel, trace: Trace, chunks: Chunks) -> dict[str, Any]
     }
 
 
-def _launch_data(kernel: Kernel, launches: Sequence[LaunchAt], trace: Trace, chunks: Chunks) -> dict[str, Any]:
+def _launch_data(kernel: SizedKernel, launches: Sequence[LaunchAt], trace: Trace, chunks: Chunks) -> dict[str, Any]:
     """As `_kernel_data`, of the first of these launches of a program's kernel."""
     at, shared = launches[0], kernel.shared_bytes + launches[0].shared_bytes
     on_buffers, ir = _recorded(trace, "kernels"), _recorded(trace, "llvm-dialect")
@@ -187,7 +188,7 @@ def _launch_data(kernel: Kernel, launches: Sequence[LaunchAt], trace: Trace, chu
     (function,) = (op for op in parse_ir(on_buffers).walk() if isinstance(op, gpu.FuncOp))
     arguments = list[dict[str, Any]]()
     for number, (given, value) in enumerate(zip(function.body.blocks[0].args, at.arguments, strict=False)):
-        row = {
+        row: dict[str, Any] = {
             "name": f"argument {number}",
             "what": f"%{given.name_hint}",
             "type": str(value),
