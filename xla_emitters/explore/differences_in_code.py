@@ -23,13 +23,15 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
     VectorType,
     i1,
     i32,
     i64,
 )
 from xdsl.dialects.complex import CreateOp, ImOp, ReOp
-from xdsl.dialects.llvm import InsertElementOp, LLVMArrayType, LShrOp, SubOp
+from xdsl.dialects.llvm import AddressOfOp, InsertElementOp, LLVMArrayType, LShrOp, SubOp
 from xdsl.dialects.scf import IfOp
 from xdsl.dialects.vector import BroadcastOp, ExtractOp, InsertOp
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -40,6 +42,7 @@ from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.mlir.llvm import GlobalOp, PoisonOp
 from xla_emitters.dialects.mlir.llvm.atomics import AtomicCmpXchgOp, AtomicRMWOp, ordering_number
 from xla_emitters.dialects.mlir.llvm.memory import GEPOp, LoadOp, StoreOp
+from xla_emitters.dialects.mlir.llvm.values import AddrSpaceCastOp
 from xla_emitters.dialects.mlir.llvm.values import ConstantOp as LlvmConstantOp
 from xla_emitters.dialects.mlir.nvvm import GriddepcontrolOp
 from xla_emitters.dialects.mlir.vector import FromElementsOp
@@ -302,6 +305,29 @@ def _alignment_of_tiles(module: ModuleOp) -> bool:
     return changed
 
 
+def _tiles_in_order_of_their_accesses(module: ModuleOp) -> bool:
+    """Variables in shared memory -> the same, named in the order in which loads and stores first access them."""
+    order = dict[str, None]()
+    for op in module.walk():
+        if isinstance(op, LoadOp | StoreOp):
+            address = op.ptr.owner
+            while isinstance(address, GEPOp | AddrSpaceCastOp):
+                address = address.operands[0].owner
+            if isinstance(address, AddressOfOp):
+                order.setdefault(address.global_name.root_reference.data)
+    tiles = [op for op in module.walk() if isinstance(op, GlobalOp) and op.addr_space.value.data == SHARED]
+    named = [name for name in order if any(name == tile.sym_name.data for tile in tiles)]
+    names = dict(zip(named, sorted(named), strict=True))
+    if named == sorted(named):
+        return False
+    for tile in tiles:
+        tile.properties["sym_name"] = StringAttr(names.get(tile.sym_name.data, tile.sym_name.data))
+    for op in module.walk():
+        if isinstance(op, AddressOfOp) and (name := op.global_name.root_reference.data) in names:
+            op.properties["global_name"] = SymbolRefAttr(names[name])
+    return True
+
+
 IN_CODE = (
     Rewrite("20-what-is-the-same-but-for.md", "indices truncated twice", _narrow_indices),
     Rewrite("20-what-is-the-same-but-for.md", "broadcasts of constants", _broadcasts_of_constants),
@@ -318,4 +344,5 @@ IN_CODE = (
     Rewrite("02-the-seed-and-the-stages.md", "base for base[0]", _addresses_of_first_elements),
     Rewrite("02-the-seed-and-the-stages.md", "the alignment of an access", _alignments_of_elements),
     Rewrite("02-the-seed-and-the-stages.md", "the alignment of shared memory, for wider accesses", _alignment_of_tiles),
+    Rewrite("20-what-is-the-same-but-for.md", "names of shared memory", _tiles_in_order_of_their_accesses),
 )
