@@ -104,7 +104,8 @@ function open(number, asked) {
   const wanted = FIRST.map(stageAt).filter((n) => n >= 0);
   panes = wanted.length > 1 ? wanted : steps.slice(-4);
   active = panes.length - 1;
-  const changes = steps.filter((n) => unit.steps[n].changed);
+  // All lines of PTX and SASS are other than those before.
+  const changes = steps.filter((n) => unit.steps[n].changed && !["ptx", "sass"].includes(unit.steps[n].stage));
   diff = { before: changes.at(-2) ?? steps[0], after: changes.at(-1) ?? steps[0], plain: true, open: new Set() };
   const flat = stageAt("flat"), scf = stageAt("scf");
   if (flat >= 0 && scf >= 0) Object.assign(diff, { before: scf, after: flat });
