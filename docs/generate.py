@@ -109,7 +109,7 @@ MOST_LINES = 150
 """Longer listings of a program are folded."""
 MOST_COLOURED_LINES = 1000
 """Longer listings have no colours, which would make the page eight times as large."""
-BAR = 40
+BAR = 36
 """Characters of the longest bar in the table of ops."""
 ANY_SIZE = """\
 `examples/causal_attention.mlir` is one head of causal attention over `f32[b,s,8]`, exported by JAX with a batch of `b` and `s` tokens, and

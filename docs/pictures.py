@@ -1,4 +1,5 @@
-"""Makes the pictures of the page that the documentation shows: `python docs/pictures.py [NAME ...]` writes docs/pictures/NAME.png.
+"""Makes the pictures of the page that the documentation shows: `make pictures` (or this file with names) writes
+docs/pictures/NAME.png.
 
 Each is a screenshot of a page that `xla-emitters` writes, in headless Chromium, which chromedriver controls by the WebDriver protocol.
 `compare` needs the extra `[xla]`. Look at the pictures before they are committed.
