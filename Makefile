@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny long bounds corpus modules programs models hosts cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs notebook bench code-quality compile-time heat soak clean
+.PHONY: help run install tools test tiny long bounds corpus modules programs models hosts cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench code-quality compile-time heat soak clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -145,6 +145,9 @@ bless: install $(TESTS_STAMP)  ## write the listings marked BLESSED in tests/fil
 docs: install $(TESTS_STAMP)  ## build the documentation into build/site
 	@DISABLE_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict --quiet --site-dir build/site
 	@echo "build/site/index.html"
+
+pictures: install $(TESTS_STAMP)  ## docs/pictures anew, in headless Chromium by chromedriver; compare needs the extra 'xla' (PICTURES="show_code show_diff")
+	@$(BIN)/python docs/pictures.py $(PICTURES)
 
 NOTEBOOK ?= 01
 

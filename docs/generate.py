@@ -95,18 +95,21 @@ def tour_of_any_size() -> str:
     ]
     for stage in trace.stages:
         language = {"hlo": "hlo", "graph": "hlo", "host": "python"}.get(stage, "mlir")
-        lines = (trace[stage].ir or "").split("\n")
-        parts += [f"## {stage}\n", fenced("\n".join(lines[:SHOWN]), language)]
-        if len(lines) > SHOWN:
-            parts.append(f"And {len(lines) - SHOWN} more lines like these.\n")
+        text = trace[stage].ir or ""
+        lines = text.count("\n")
+        listing = fenced(text, language if lines <= MOST_COLOURED_LINES else "text")
+        folded = f"<details><summary>all {lines} lines at {stage}</summary>\n\n{listing}\n</details>\n"
+        parts += [f"## {stage}\n", listing if lines <= MOST_LINES else folded]
     return "\n".join(parts)
 
 
 NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n"
 """The head of a page of listings: in the search index their op names would hide the pages that explain the ops."""
-SHOWN = 400
-"""Lines of a stage of a program in its tour; some stages have thousands, which make a page of 8 MB."""
-BAR = 40
+MOST_LINES = 150
+"""Longer listings of a program are folded."""
+MOST_COLOURED_LINES = 1000
+"""Longer listings have no colours, which would make the page eight times as large."""
+BAR = 36
 """Characters of the longest bar in the table of ops."""
 ANY_SIZE = """\
 `examples/causal_attention.mlir` is one head of causal attention over `f32[b,s,8]`, exported by JAX with a batch of `b` and `s` tokens, and

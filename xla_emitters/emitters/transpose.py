@@ -19,7 +19,7 @@ loop, where their elements are read. `transpose_tiles.py` distributes the work o
 second loop reads one word per element of a word, from successive rows, and an inner loop writes their elements, transposed:
 
     %v0 = vector.transfer_read %synced_tensor[%row, %column]; ...                          words of %row, %row + 1, ...
-    %words = vector.from_elements %v0[0], %v1[0], %v0[1], %v1[1] : vector<4xbf16>          their columns, one after the other
+    %words = vector.from_elements %v0[0], %v1[0], %v0[1], %v1[1] : vector<2x2xbf16>        their columns, one after the other
 
 Source: seed document, "Transpose emitter"; docs/reference/2 2.5, 2.6; XLA transpose.cc.
 """
@@ -237,7 +237,6 @@ class _Kernel:
     ) -> Sequence[SSAValue]:
         """The loop that reads words from the tiles, with an inner loop that writes their elements column by column."""
         assert isinstance(self.tiles, PackedTiles)
-        size = self.tiles.vector_size
         loop = LoopOp(self.entry.ids, outputs, self.tiles.corner)
         around = self._body(loop)
         row, column = loop.map_results
@@ -245,12 +244,10 @@ class _Kernel:
         write = self.tiles.within_corner(self._root_index(roots[0]))
         inner = LoopOp([*self.entry.ids, *loop.induction_vars], loop.iter_args, write)
         body = self._body(inner)
-        number = IndexingMap((Expr.variable(0) * size + Expr.variable(1),), dims=write.range_vars)
-        (position,) = build.apply_indexing(body, number, inner.induction_vars)
         elements = list[SSAValue]()
         for word in words:
             assert isa(word.type, VectorType[Attribute])
-            element = body.insert(vector.ExtractOp(word, [position], word.type.element_type)).result
+            element = body.insert(vector.ExtractOp(word, inner.induction_vars, word.type.element_type)).result
             element.name_hint = "extracted"
             elements.append(element)
         self._finish_roots(inner, body, elements, roots)
@@ -260,19 +257,20 @@ class _Kernel:
         return loop.results
 
     def _words(self, body: FunctionBuilder, tile: SSAValue, row: SSAValue, column: SSAValue) -> SSAValue:
-        """The words of the tile at `column` in `row` and the rows below it, as one vector in column order."""
+        """The words of the tile at `column` in `row` and the rows below it, transposed: a vector of columns."""
         assert isinstance(self.tiles, PackedTiles)
         assert isa(tile.type, TensorType[Attribute])
         size, element = self.tiles.vector_size, tile.type.element_type
         pad = constant(body, 0, element)
-        rows = list[SSAValue]()
+        rows = list[list[SSAValue]]()
         for number in range(size):
             below = IndexingMap((Expr.variable(0) + number,), dims=(self.tiles.first_row,))
             at = [*build.apply_indexing(body, below, [row]), column]
             read = vector.TransferReadOp(tile, at, pad, VectorType(element, [size]), _IN_BOUNDS, _ALONG_ROWS)
-            rows.append(body.insert(read).result)
-        columns = [body.insert(vector.ExtractOp(word, [k], element)).result for k in range(size) for word in rows]
-        return body.insert(FromElementsOp(columns, VectorType(element, [size * size]))).dest
+            word = body.insert(read).result
+            rows.append([body.insert(vector.ExtractOp(word, [k], element)).result for k in range(size)])
+        columns = [row[k] for k in range(size) for row in rows]
+        return body.insert(FromElementsOp(columns, VectorType(element, [size, size]))).dest
 
     def _root_index(self, root: HloOp) -> IndexingMap:
         """The map from ids and symbols to the element of `root` that is written."""

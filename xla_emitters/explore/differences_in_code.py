@@ -23,13 +23,15 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
     VectorType,
     i1,
     i32,
     i64,
 )
 from xdsl.dialects.complex import CreateOp, ImOp, ReOp
-from xdsl.dialects.llvm import InsertElementOp, LLVMArrayType, LShrOp, SubOp
+from xdsl.dialects.llvm import AddressOfOp, InsertElementOp, LLVMArrayType, LShrOp, SubOp
 from xdsl.dialects.scf import IfOp
 from xdsl.dialects.vector import BroadcastOp, ExtractOp, InsertOp
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -40,6 +42,7 @@ from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.mlir.llvm import GlobalOp, PoisonOp
 from xla_emitters.dialects.mlir.llvm.atomics import AtomicCmpXchgOp, AtomicRMWOp, ordering_number
 from xla_emitters.dialects.mlir.llvm.memory import GEPOp, LoadOp, StoreOp
+from xla_emitters.dialects.mlir.llvm.values import AddrSpaceCastOp
 from xla_emitters.dialects.mlir.llvm.values import ConstantOp as LlvmConstantOp
 from xla_emitters.dialects.mlir.nvvm import GriddepcontrolOp
 from xla_emitters.dialects.mlir.vector import FromElementsOp
@@ -144,8 +147,9 @@ def _static_positions(module: ModuleOp) -> bool:
     return changed
 
 
-def _elements_before_insertions(module: ModuleOp) -> bool:
-    """`vector.extract (vector.insert %a, %v[1])[0]` -> `vector.extract %v[0]`; of a constant whose elements are equal, that element."""
+def _elements_of_built_vectors(module: ModuleOp) -> bool:
+    """`vector.extract (vector.insert %a, %v[1])[0]` -> `vector.extract %v[0]`; of a constant whose elements are equal, that element; of
+    `vector.from_elements %a, %b` -> `%a`."""
     changed = False
     for op in tuple(module.walk()):
         if not isinstance(op, ExtractOp) or op.dynamic_position or len(op.static_position) != 1:
@@ -156,7 +160,11 @@ def _elements_before_insertions(module: ModuleOp) -> bool:
             op.operands[0] = inner.dest
             changed = True
         elements = constant_value(op.vector)
-        if isinstance(elements, DenseIntOrFPElementsAttr) and elements.is_splat():
+        position = op.static_position.get_values()[0]
+        if isinstance(whole := op.vector.owner, FromElementsOp) and whole.operands[position].type == op.result.type:
+            Rewriter.replace_op(op, [], [whole.operands[position]])
+            changed = True
+        elif isinstance(elements, DenseIntOrFPElementsAttr) and elements.is_splat():
             Rewriter.replace_op(op, constant_op(next(iter(elements.iter_attrs()))))
             changed = True
     return changed
@@ -297,11 +305,34 @@ def _alignment_of_tiles(module: ModuleOp) -> bool:
     return changed
 
 
+def _tiles_in_order_of_their_accesses(module: ModuleOp) -> bool:
+    """Variables in shared memory -> the same, named in the order in which loads and stores first access them."""
+    order = dict[str, None]()
+    for op in module.walk():
+        if isinstance(op, LoadOp | StoreOp):
+            address = op.ptr.owner
+            while isinstance(address, GEPOp | AddrSpaceCastOp):
+                address = address.operands[0].owner
+            if isinstance(address, AddressOfOp):
+                order.setdefault(address.global_name.root_reference.data)
+    tiles = [op for op in module.walk() if isinstance(op, GlobalOp) and op.addr_space.value.data == SHARED]
+    named = [name for name in order if any(name == tile.sym_name.data for tile in tiles)]
+    names = dict(zip(named, sorted(named), strict=True))
+    if named == sorted(named):
+        return False
+    for tile in tiles:
+        tile.properties["sym_name"] = StringAttr(names.get(tile.sym_name.data, tile.sym_name.data))
+    for op in module.walk():
+        if isinstance(op, AddressOfOp) and (name := op.global_name.root_reference.data) in names:
+            op.properties["global_name"] = SymbolRefAttr(names[name])
+    return True
+
+
 IN_CODE = (
     Rewrite("20-what-is-the-same-but-for.md", "indices truncated twice", _narrow_indices),
     Rewrite("20-what-is-the-same-but-for.md", "broadcasts of constants", _broadcasts_of_constants),
     Rewrite("02-the-seed-and-the-stages.md", "positions in vectors stay values", _static_positions),
-    Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_before_insertions),
+    Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_of_built_vectors),
     Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once),
     Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once_of_llvm),
     Rewrite("02-the-seed-and-the-stages.md", "complex numbers are vectors", _parts_of_pairs),
@@ -313,4 +344,5 @@ IN_CODE = (
     Rewrite("02-the-seed-and-the-stages.md", "base for base[0]", _addresses_of_first_elements),
     Rewrite("02-the-seed-and-the-stages.md", "the alignment of an access", _alignments_of_elements),
     Rewrite("02-the-seed-and-the-stages.md", "the alignment of shared memory, for wider accesses", _alignment_of_tiles),
+    Rewrite("20-what-is-the-same-but-for.md", "names of shared memory", _tiles_in_order_of_their_accesses),
 )

@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import BoolAttr, IntegerAttr, ModuleOp
 from xdsl.dialects.vector import TransferReadOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from xla_emitters.dialects.mlir.llvm import GlobalOp
 from xla_emitters.dialects.xla_gpu.loops import ApplyIndexingOp, LoopOp
 from xla_emitters.indexing import IndexingMap, Variable
 from xla_emitters.rewrite.effects import is_commutative_type, is_pure, is_terminator, may_write
@@ -48,6 +49,8 @@ _POSITION = frozenset(("llvm.extractelement", "llvm.insertelement"))
 # As maps name them.
 _IDS = {"gpu.thread_id": "th", "gpu.block_id": "bl"}
 _OTHER_NAMES = {"nvvm.barrier0": "nvvm.barrier"}
+# Names of functions; attributes of arguments and visibility are for later passes, as discardable attributes are.
+_DROPPED = ("sym_name", "sym_visibility", "arg_attrs", "res_attrs", "range", "linkage")
 # Ops that compute elements. Loads, stores, addresses, loops, branches and barriers are not among them.
 _ARITHMETIC = re.compile(
     r"(arith|math|complex|vector\.(extract|insert|from_elements|broadcast)|ub|func\.call|builtin\.unrealized_conversion_cast)\b|"
@@ -151,9 +154,10 @@ class _Lines:
         operands = ", ".join(values)
         successors = "".join(f" {self.blocks[block]}" for block in op.successors)
         given = op.properties if not self.keeps else {**op.properties, **op.attributes}
-        # Attributes of arguments and visibility are for later passes, as discardable attributes are.
-        dropped = () if self.keeps else ("sym_name", "sym_visibility", "arg_attrs", "res_attrs", "range", "linkage")
+        dropped = () if self.keeps else _DROPPED
         shown = {key: self._attribute(given[key]) for key in sorted(given) if key not in dropped}
+        if isinstance(op, GlobalOp):
+            shown["sym_name"] = str(op.sym_name)
         if not self.keeps:
             shown = {key: value for key, value in shown.items() if (key, value) not in _DEFAULTS}
         if not self.keeps and isinstance(op, ApplyIndexingOp | LoopOp):

@@ -42,7 +42,7 @@ class LaunchAt:
 
     name: str
     launch: Launch
-    arguments: tuple[Any, ...]
+    arguments: tuple[Array | complex, ...]
     shared_bytes: int
 
     @property

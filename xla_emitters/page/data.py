@@ -13,13 +13,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.context import parse_ir
+from xla_emitters.dialects.mlir import gpu
+from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check import Verdict
 from xla_emitters.explore.cost import CostReport
+from xla_emitters.explore.program_cost import LaunchAt
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.page.graph import entry_graph, graphs_of
-from xla_emitters.page.threads import touched
+from xla_emitters.page.threads import touched, touched_at
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+from xla_emitters.pipelines.program_kernels import SizedKernel
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.pricing.report import kernel_rows
@@ -96,18 +106,22 @@ def dynamic_data(
     *,
     verdict: Verdict | None = None,
     costs: Costs | None = None,
+    launches: Sequence[LaunchAt] = (),
 ) -> dict[str, Any]:
     """The index of the page of a program with unknown sizes: first the program, then its kernels.
 
     stage    the kernels' last stage: "llvm-dialect", "ptx" or "sass"
     verdict  the result of `check_program` at the given sizes; None: it was not run
     costs    at the given sizes
+    launches those of a run at these sizes; the accesses of a kernel are those of its first one
     raises   like `KernelRoad.kernel_trace`
     """
     units = [unit_data(program.trace, chunks, verdict) | {"graph": entry_graph(program.at("hlo"))}]
     for kernel in program.kernels:
-        unit = unit_data(program.road.kernel_trace(kernel.name, stage), chunks, None)
-        units.append(unit | {"cost": (costs or {}).get(kernel.name)})
+        trace = program.road.kernel_trace(kernel.name, stage)
+        unit = unit_data(trace, chunks, None) | {"cost": (costs or {}).get(kernel.name)}
+        own = [launch for launch in launches if launch.name == kernel.name]
+        units.append(unit | (_launch_data(kernel, own, trace, chunks) if own else {}))
     return {
         "title": program.name,
         "target": program.target,
@@ -162,6 +176,32 @@ def _kernel_data(kernel: Kernel, trace: Trace, chunks: Chunks) -> dict[str, Any]
         "arguments": arguments,
         "threads": None if found is None else chunks.add_json(found),
     }
+
+
+def _launch_data(kernel: SizedKernel, launches: Sequence[LaunchAt], trace: Trace, chunks: Chunks) -> dict[str, Any]:
+    """As `_kernel_data`, of the first of these launches of a program's kernel."""
+    at, shared = launches[0], kernel.shared_bytes + launches[0].shared_bytes
+    on_buffers, ir = _recorded(trace, "kernels"), _recorded(trace, "llvm-dialect")
+    if on_buffers is None or ir is None:
+        return {}
+    found = _unless_refused(lambda: touched_at(at, ir))
+    (function,) = (op for op in parse_ir(on_buffers).walk() if isinstance(op, gpu.FuncOp))
+    arguments = list[dict[str, Any]]()
+    for number, (given, value) in enumerate(zip(function.body.blocks[0].args, at.arguments, strict=False)):
+        row: dict[str, Any] = {
+            "name": f"argument {number}",
+            "what": f"%{given.name_hint}",
+            "type": str(value),
+            "dtype": "",
+            "shape": [],
+        }
+        if isinstance(value, np.ndarray):
+            assert isa(given.type, MemRefType[Attribute])
+            element = dtype_of(given.type.element_type).name
+            row |= {"type": f"{element}[{value.size}]", "dtype": element, "shape": [value.size]}
+        arguments.append(row)
+    launch = {"grid": at.launch.grid, "block": at.launch.block, "shared": shared, "launches": len(launches)}
+    return {"launch": launch, "arguments": arguments, "threads": None if found is None else chunks.add_json(found)}
 
 
 def _unless_refused(run: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:

@@ -104,7 +104,8 @@ function open(number, asked) {
   const wanted = FIRST.map(stageAt).filter((n) => n >= 0);
   panes = wanted.length > 1 ? wanted : steps.slice(-4);
   active = panes.length - 1;
-  const changes = steps.filter((n) => unit.steps[n].changed);
+  // All lines of PTX and SASS are other than those before.
+  const changes = steps.filter((n) => unit.steps[n].changed && !["ptx", "sass"].includes(unit.steps[n].stage));
   diff = { before: changes.at(-2) ?? steps[0], after: changes.at(-1) ?? steps[0], plain: true, open: new Set() };
   const flat = stageAt("flat"), scf = stageAt("scf");
   if (flat >= 0 && scf >= 0) Object.assign(diff, { before: scf, after: flat });
@@ -404,7 +405,10 @@ async function drawThreads() {
   const host = document.getElementById("view");
   host.textContent = "";
   if (unit.launch) host.append(launchDrawing());
-  if (unit.threads === null || unit.threads === undefined) return void host.append(el("p", "none", "The accesses of this were not recorded."));
+  if (unit.threads === null || unit.threads === undefined) {
+    const why = unit.launch ? "The executor cannot run this kernel." : "Accesses are recorded of kernels that are launched: those of a program at the sizes that --sizes gives.";
+    return void host.append(el("p", "none", why));
+  }
   const found = JSON.parse(await chunk(unit.threads));
   thread ||= { access: 0, block: 0, run: 0, lane: -1 };
   const tools = el("div", "tools"), body = el("div", "canvas");
@@ -518,9 +522,9 @@ function litThread(number, found, tools, body) {
 
 // The grid, with as many squares as fit, and one block: one row per warp, one square per lane.
 function launchDrawing() {
-  const { grid, block, shared } = unit.launch, blocks = grid[0] * grid[1] * grid[2], threads = block[0] * block[1] * block[2];
+  const { grid, block, shared, launches } = unit.launch, blocks = grid[0] * grid[1] * grid[2], threads = block[0] * block[1] * block[2];
   const box = el("div", "launch"), squares = Math.min(blocks, 256), side = 9;
-  const text = el("p", "", `grid ${grid.join("×")} (${blocks.toLocaleString("en")} blocks) · block ${block.join("×")} (${threads} threads, ${Math.ceil(threads / WARP)} warps) · ${shared} bytes of shared memory`);
+  const text = el("p", "", `grid ${grid.join("×")} (${blocks.toLocaleString("en")} blocks) · block ${block.join("×")} (${threads} threads, ${Math.ceil(threads / WARP)} warps) · ${shared} bytes of shared memory${launches > 1 ? ` · the first of ${launches} launches` : ""}`);
   const parts = [];
   for (let n = 0; n < squares; n++) parts.push(`<rect class="block" x="${(n % 64) * side}" y="${Math.floor(n / 64) * side}" width="${side - 1}" height="${side - 1}"><title>${blocks > squares ? `about ${Math.round(blocks / squares)} blocks` : `block ${n}`}</title></rect>`);
   const top = Math.ceil(squares / 64) * side + 8;

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from xla_emitters.explore.check import Verdict
+    from xla_emitters.explore.program_cost import LaunchAt
     from xla_emitters.page.data import Chunks
     from xla_emitters.pipelines.options import CompileOptions
 
@@ -78,8 +79,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _program_index(options: argparse.Namespace, text: str, name: str, chunks: Chunks) -> dict[str, Any]:
-    """The index of a program's page; if sizes are given with its costs, and with --check its verdict at these sizes."""
+    """The index of a program's page; if sizes are given with its costs and accesses, and with --check its verdict at these sizes."""
     from xla_emitters.explore.cost import cost
+    from xla_emitters.explore.program_cost import launches_of
     from xla_emitters.explore.programs import check_program
     from xla_emitters.page.data import costs_of, dynamic_data
     from xla_emitters.pipelines.program_inputs import drawn_inputs
@@ -87,15 +89,19 @@ def _program_index(options: argparse.Namespace, text: str, name: str, chunks: Ch
     refuse(options, fusion="--fusion", pipeline="--pipeline", keep_going="--keep-going")
     program, sizes, stage = compiled(options, text, name, record="passes"), sizes_given(options.sizes), last_stage()
     verdict = costs = None
+    launches: list[LaunchAt] = []
     if options.check:
         with progress(f"checking {name}"):
             verdict = check_program(program, drawn_inputs(program, sizes, 0))
-    if stage == "sass" and (sizes or not program.symbols):
-        with progress(f"pricing {name}"):
-            priced = cost(program, sizes=sizes, targets=[program.target])
-        costs = costs_of(priced)
+    if sizes or not program.symbols:
+        with progress(f"running the host of {name}"):
+            launches = launches_of(program, drawn_inputs(program, sizes, 0))
+        if stage == "sass":
+            with progress(f"pricing {name}"):
+                priced = cost(program, sizes=sizes, targets=[program.target])
+            costs = costs_of(priced)
     with progress(f"compiling the kernels of {name}"):
-        return dynamic_data(program, chunks, stage, verdict=verdict, costs=costs)
+        return dynamic_data(program, chunks, stage, verdict=verdict, costs=costs, launches=launches)
 
 
 def module_index(

@@ -352,3 +352,49 @@ func.func @entry(%a: f32, %b: f32, %v: vector<2x1xf32>) -> vector<2x1xf32> {
     assert cites(at_once, text, "vectors are built by insertions")
     assert between(at_once, text.replace("%0[0, 0]", "%0[1, 0]")).verdict == "differs"
     assert between(at_once.replace("%a, %b :", "%b, %a :"), text).verdict == "differs"
+
+
+def test_elements_of_a_vector_that_was_built_of_them() -> None:
+    """MLIR's `canonicalize` reads them at once; here positions stay values, which it does not look through."""
+    text = """
+func.func @entry(%a: f32, %b: f32) -> (f32, f32) {
+  %v = vector.from_elements %a, %b : vector<2xf32>
+  %0 = vector.extract %v[1] : f32 from vector<2xf32>
+  %1 = vector.extract %v[0] : f32 from vector<2xf32>
+  func.return %0, %1 : f32, f32
+}
+"""
+    direct = "func.func @entry(%a: f32, %b: f32) -> (f32, f32) {\n  func.return %b, %a : f32, f32\n}\n"
+    assert cites(direct, text, "vectors are built by insertions")
+    assert between(direct, text.replace("%v[1]", "%v[0]")).verdict == "differs"
+    rows = text.replace("vector<2xf32>", "vector<2x1xf32>").replace(": f32 from", ": vector<1xf32> from")
+    rows = rows.replace("-> (f32, f32)", "-> (vector<1xf32>, vector<1xf32>)").replace(
+        "%1 : f32, f32", "%1 : vector<1xf32>, vector<1xf32>"
+    )
+    assert "vector.extract" in rewritten(rows, "_elements_of_built_vectors")
+
+
+def test_names_of_shared_memory() -> None:
+    """XLA names two tiles in the other order; which of them is written first is what counts."""
+
+    def tiles(first: str, second: str, *, small: str = "shared_1") -> str:
+        sizes = {"shared_0": 32, "shared_1": 32} | {small: 16}
+        variables = "".join(
+            f"llvm.mlir.global private @{name}() {{addr_space = 3 : i32}} : !llvm.array<{size} x f32>\n"
+            for name, size in sizes.items()
+        )
+        return f"""{variables}
+llvm.func @entry(%x: f32, %y: f32) {{
+  %0 = llvm.mlir.addressof @{first} : !llvm.ptr<3>
+  %1 = llvm.mlir.addressof @{second} : !llvm.ptr<3>
+  %2 = llvm.addrspacecast %0 : !llvm.ptr<3> to !llvm.ptr
+  llvm.store %x, %2 : f32, !llvm.ptr
+  llvm.store %y, %1 : f32, !llvm.ptr<3>
+  llvm.return
+}}
+"""
+
+    ours, theirs = tiles("shared_0", "shared_1"), tiles("shared_1", "shared_0", small="shared_0")
+    assert cites(ours, theirs, "names of shared memory")
+    assert between(ours, tiles("shared_1", "shared_0")).verdict == "differs"  # the small tile is written first
+    assert between(ours, theirs.replace("store %x", "store %y")).verdict == "differs"

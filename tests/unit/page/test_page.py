@@ -119,6 +119,29 @@ def test_a_program_has_a_unit_for_itself_and_for_each_kernel(
         assert {"result", "sum"} <= {unit["names"][number] for line in sources for number in line}
 
 
+def test_accesses_of_a_program_are_those_of_its_launch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the kernel that runs at 5 rows of 8: each of the 40 results is written by one thread; kernels that do not run have no accesses."""
+    path = tmp_path / "page.html"
+    assert main(["show", str(EXAMPLES / "dense.mlir"), "--sizes", "d0=5", "-o", str(path)]) == 0
+    page = path.read_text("utf-8")
+    units = json.loads(unpacked(page, "index"))["units"]
+    (unit,) = (unit for unit in units if unit.get("launch"))
+    assert (unit["launch"]["launches"], [len(each["shape"]) for each in unit["arguments"]][-1]) == (1, 0)
+    found = json.loads(unpacked(page, f"c{unit['threads']}"))
+    stores = [row for row in found["accesses"] if row["store"]]
+    (result,) = {row["buffer"] for row in stores}
+    assert next(each["type"] for each in unit["arguments"] if each["name"] == result) == "f32[40]"
+    written = [
+        byte
+        for row in stores
+        for _, _, offsets in row["runs"]
+        for offset in offsets
+        if offset >= 0
+        for byte in range(offset, offset + row["bytes"])
+    ]
+    assert sorted(written) == list(range(40 * 4))
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 @pytest.mark.long  # a browser opens a page of 20 MB
 def test_twenty_megabytes_open_in_two_seconds(tmp_path: Path) -> None:
