@@ -294,6 +294,31 @@ def test_data_that_decide_after_a_donated_argument_was_written_do_not_see_it_twi
             assert s == total
 
 
+def test_few_trips_that_an_argument_decides_are_repeated_on_a_donated_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of trips is read before the first write."""
+    program = compiled(
+        """module @m { func.func public @main(%x: tensor<?xf32> {tf.aliasing_output = 0 : i32}, %n: tensor<i32>) -> tensor<?xf32> {
+        %zero = stablehlo.constant dense<0> : tensor<i32>
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %seven = stablehlo.constant dense<7.0> : tensor<1xf32>
+        %0:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<?xf32>
+         cond { %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+           stablehlo.return %c : tensor<i1> }
+         do { %j = stablehlo.add %i, %one : tensor<i32>
+           %z = stablehlo.dynamic_update_slice %y, %seven, %i : (tensor<?xf32>, tensor<1xf32>, tensor<i32>) -> tensor<?xf32>
+           stablehlo.return %j, %z : tensor<i32>, tensor<?xf32> }
+        return %0#1 : tensor<?xf32> } }"""
+    )
+    runs = program_runs(program, monkeypatch)
+    for trips in (2, 2, 2, 2, 0, 0, 1, 1, 2, 0, 1):
+        for donate in (True, False):
+            x = np.arange(1, 4, dtype=np.float32)
+            found = program(x, np.array(trips, np.int32), donate=donate)
+            np.testing.assert_array_equal(found, [7] * trips + [1, 2, 3][trips:])
+            assert np.shares_memory(found, x) == donate
+    assert len(runs) <= 6
+
+
 # ------------------------------------------------------------------------------------------------------- several segments
 
 SOURCE = """def main(ctx, x):
