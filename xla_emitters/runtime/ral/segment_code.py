@@ -185,13 +185,13 @@ class SegmentCode:
     def _convolution(self, convolution: Convolution, arguments: Sequence[Any]) -> Step | None:
         """The step of a convolution that threads do not share, with padding that follows from sizes; None for any other."""
         image, kernel, padding, out, numbers = arguments
-        if convolution.held is None or not convolution.is_plain or not padding.slot.is_constant:
+        if convolution.element is None or not padding.slot.is_constant:
             return None
         arrays = [place.array() for place in (image, kernel, out)]
         work = Shape.of(numbers, arrays[1], padding.array()).work(*arrays)
         if work is None:
             return None
-        return self._work(convolution.held, work, [out.slot, image.slot, kernel.slot])
+        return self._work(convolution.element, work, [out.slot, image.slot, kernel.slot])
 
     def _python(self, function: Callable[..., None], arguments: Sequence[Any]) -> None:
         self._flush()
