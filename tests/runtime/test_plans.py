@@ -352,3 +352,20 @@ def test_products_in_any_dimensions_need_no_python_between() -> None:
     assert program.loaded.plans is not None
     (plan,) = program.loaded.plans._known.values()  # pyright: ignore[reportPrivateUsage]
     assert plan.root.code.header
+
+
+@pytest.mark.parametrize("name", ["ends_early", "two_choices_deep"])
+def test_conditions_on_integers_need_no_python_between(name: str) -> None:
+    case = programs()[name]
+    program, arrays = case.compiled(), case.inputs(case.case.sizes[0])
+    first = program.run(arrays)
+    for _ in range(3):
+        for found, wanted in zip(program.run(arrays), first, strict=True):
+            assert found.tobytes() == wanted.tobytes()
+    assert program.loaded.plans is not None
+    (plan,) = program.loaded.plans._known.values()  # pyright: ignore[reportPrivateUsage]
+    segments = [plan.root]
+    for segment in segments:
+        segments += segment.children.values()
+    assert len(segments) > 4
+    assert all(segment.code.header or segment.code.is_empty for segment in segments)
