@@ -77,6 +77,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-widen-half-floats": ("lowering", "widen_half_floats"),
     "disc-unused-function-removal": ("graph", "disc_unused_function_removal"),
     "disc-vectorize-accesses": ("loops", "disc_vectorize_accesses"),
+    "disc-widen-half-products": ("loops", "disc_widen_half_products"),
     "inline": ("transforms", "inline"),
     "symbol-dce": ("transforms", "symbol_dce"),
     "xla-add-line-info": ("lowering", "add_line_info"),

@@ -126,6 +126,22 @@ CASES: dict[str, Case] = {
         [("V", "x", IN_F32 + "s = U reduce(w, zero), dimensions={0}, to_apply=add\nROOT y = V convert(s)")],
         result="V",
     ),
+    "column_sums_of_products": Case(
+        WIDE
+        + "%e = stablehlo.exponential %w : W\n%t = stablehlo.tanh %w : W\n%p = stablehlo.multiply %e, %t : W\n"
+        + _add("s", "p", "U", 0)
+        + "%y = stablehlo.convert %s : (U) -> V\n",
+        [
+            (
+                "V",
+                "x",
+                IN_F32
+                + "e = W exponential(w)\nt = W tanh(w)\np = W multiply(e, t)\n"
+                + "s = U reduce(p, zero), dimensions={0}, to_apply=add\nROOT y = V convert(s)",
+            )
+        ],
+        result="V",
+    ),
     "softmax": Case(
         WIDE
         + "%m = stablehlo.reduce(%w init: %low) applies stablehlo.maximum across dimensions = [1] : (W, tensor<f32>) -> S\n"

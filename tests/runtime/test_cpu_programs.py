@@ -73,6 +73,52 @@ def test_a_maximum_keeps_nan_and_is_the_initial_value_of_nothing(dim: int) -> No
     np.testing.assert_array_equal(program(empty), np.full(4, -np.inf, np.float32))
 
 
+# ------------------------------------------------------------------------------------------ products of 16-bit floats
+
+HALF_PRODUCTS = {
+    "dot": """module @m {{ func.func public @main(%x: tensor<?x?x{t}>, %w: tensor<?x5x{t}>) -> tensor<?x5x{t}> {{
+      %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<?x?x{t}>, tensor<?x5x{t}>) -> tensor<?x5x{t}>
+      return %y : tensor<?x5x{t}> }} }}""",
+    "dot to f32": """module @m {{ func.func public @main(%x: tensor<?x?x{t}>, %w: tensor<?x5x{t}>) -> tensor<?x5xf32> {{
+      %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<?x?x{t}>, tensor<?x5x{t}>) -> tensor<?x5xf32>
+      return %y : tensor<?x5xf32> }} }}""",
+    "convolution": """module @m {{ func.func public @main(%x: tensor<?x?x{t}>, %w: tensor<?x5x{t}>) -> tensor<?x5x{t}> {{
+      %b = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x?x{t}>) -> tensor<i32>
+      %k = stablehlo.get_dimension_size %x, dim = 1 : (tensor<?x?x{t}>) -> tensor<i32>
+      %r = stablehlo.reshape %b : (tensor<i32>) -> tensor<1xi32>
+      %s = stablehlo.reshape %k : (tensor<i32>) -> tensor<1xi32>
+      %one = stablehlo.constant dense<1> : tensor<1xi32>
+      %five = stablehlo.constant dense<5> : tensor<1xi32>
+      %of_x = stablehlo.concatenate %r, %one, %s, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<3xi32>
+      %of_w = stablehlo.concatenate %one, %s, %five, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<3xi32>
+      %of_y = stablehlo.concatenate %r, %five, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+      %i = stablehlo.dynamic_reshape %x, %of_x : (tensor<?x?x{t}>, tensor<3xi32>) -> tensor<?x1x?x{t}>
+      %f = stablehlo.dynamic_reshape %w, %of_w : (tensor<?x5x{t}>, tensor<3xi32>) -> tensor<1x?x5x{t}>
+      %c = stablehlo.convolution(%i, %f) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {{}}
+        {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}} : (tensor<?x1x?x{t}>, tensor<1x?x5x{t}>) -> tensor<?x1x5x{t}>
+      %y = stablehlo.dynamic_reshape %c, %of_y : (tensor<?x1x5x{t}>, tensor<2xi32>) -> tensor<?x5x{t}>
+      return %y : tensor<?x5x{t}> }} }}""",
+}
+
+
+@pytest.mark.parametrize("kind", HALF_PRODUCTS)
+@pytest.mark.parametrize("name", ["bf16", "f16"])
+def test_products_of_16_bits_are_summed_in_f32_and_rounded_once_without_python(kind: str, name: str) -> None:
+    """The numbers are small integers: each order of the additions gives the same sum, which f32 holds exactly."""
+    program, half = compiled(HALF_PRODUCTS[kind].format(t=name)), ml_dtypes.bfloat16 if name == "bf16" else np.float16
+    rng = np.random.default_rng(0)
+    for rows, terms in ((3, 700), (1, 1), (4, 0), (0, 3)):
+        x, w = (rng.integers(-9, 10, shape).astype(half) for shape in ((rows, terms), (terms, 5)))
+        exact = x.astype(np.float32) @ w.astype(np.float32)
+        for _ in range(3):
+            found = program(x, w)
+            assert found.dtype == (np.float32 if kind == "dot to f32" else half)
+            assert found.tobytes() == exact.astype(found.dtype).tobytes()
+    assert program.loaded.plans is not None
+    for plan in program.loaded.plans._known.values():  # pyright: ignore[reportPrivateUsage]
+        assert plan.root.code.header or plan.root.code.is_empty
+
+
 # -------------------------------------------------------------------------------------------------------------- elements
 
 ELEMENT = """module @m {{ func.func public @main(%x: tensor<?x{t}>) -> tensor<?x{to}> {{

@@ -296,6 +296,31 @@ def test_data_that_decide_after_a_donated_argument_was_written_do_not_see_it_twi
             assert s == total
 
 
+def test_few_trips_that_an_argument_decides_are_repeated_on_a_donated_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of trips is read before the first write."""
+    program = compiled(
+        """module @m { func.func public @main(%x: tensor<?xf32> {tf.aliasing_output = 0 : i32}, %n: tensor<i32>) -> tensor<?xf32> {
+        %zero = stablehlo.constant dense<0> : tensor<i32>
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %seven = stablehlo.constant dense<7.0> : tensor<1xf32>
+        %0:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<?xf32>
+         cond { %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+           stablehlo.return %c : tensor<i1> }
+         do { %j = stablehlo.add %i, %one : tensor<i32>
+           %z = stablehlo.dynamic_update_slice %y, %seven, %i : (tensor<?xf32>, tensor<1xf32>, tensor<i32>) -> tensor<?xf32>
+           stablehlo.return %j, %z : tensor<i32>, tensor<?xf32> }
+        return %0#1 : tensor<?xf32> } }"""
+    )
+    runs = program_runs(program, monkeypatch)
+    for trips in (2, 2, 2, 2, 0, 0, 1, 1, 2, 0, 1):
+        for donate in (True, False):
+            x = np.arange(1, 4, dtype=np.float32)
+            found = program(x, np.array(trips, np.int32), donate=donate)
+            np.testing.assert_array_equal(found, [7] * trips + [1, 2, 3][trips:])
+            assert np.shares_memory(found, x) == donate
+    assert len(runs) <= 6
+
+
 # ------------------------------------------------------------------------------------------------------- several segments
 
 SOURCE = """def main(ctx, x):
@@ -329,3 +354,20 @@ def test_products_in_any_dimensions_need_no_python_between() -> None:
     assert program.loaded.plans is not None
     (plan,) = program.loaded.plans._known.values()  # pyright: ignore[reportPrivateUsage]
     assert plan.root.code.header
+
+
+@pytest.mark.parametrize("name", ["ends_early", "two_choices_deep"])
+def test_conditions_on_integers_need_no_python_between(name: str) -> None:
+    case = programs()[name]
+    program, arrays = case.compiled(), case.inputs(case.case.sizes[0])
+    first = program.run(arrays)
+    for _ in range(3):
+        for found, wanted in zip(program.run(arrays), first, strict=True):
+            assert found.tobytes() == wanted.tobytes()
+    assert program.loaded.plans is not None
+    (plan,) = program.loaded.plans._known.values()  # pyright: ignore[reportPrivateUsage]
+    segments = [plan.root]
+    for segment in segments:
+        segments += segment.children.values()
+    assert len(segments) > 4
+    assert all(segment.code.header or segment.code.is_empty for segment in segments)

@@ -97,3 +97,9 @@ def test_a_layer_norm_fills_a_multiprocessor_with_fewer_instructions_than_the_st
     assert found.occupancy == 1
     assert found.widest == (16, 16)
     assert found.per_element <= 1.15 * per_element
+
+
+@needs(*SASS)
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+def test_sums_of_columns_of_long_code_fill_a_multiprocessor(element: str) -> None:
+    assert kernel_instructions.dynamic(kernel_instructions.CASES["column_sums_of_products"], element).occupancy == 1

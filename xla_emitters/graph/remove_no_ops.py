@@ -5,6 +5,7 @@
     a = f32[8] add-dependency(x, token)                 x
     token = token[] after-all()                         erased once it has no users
     n = s32[] get-dimension-size(x), dimensions={0}     s32[] constant(8), where that size is static
+    c = f32[8] convert(x)                               x, where its elements are f32 too
     m = f32[8] custom-call(x), custom_call_target="Sharding"        x: such markers (`custom_calls.MARKERS`) are for XLA's passes
 
 They order effects, or carry information for a partitioner; one stream runs steps in program order anyway. A marker whose result has
@@ -27,8 +28,9 @@ from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.custom_calls import is_marker
 from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp
+from xla_emitters.dialects.hlo.elementwise import ConvertOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.dtypes import dtype
 from xla_emitters.fusions.host import host_computations
 from xla_emitters.graph.inlining import insert, laid_out
@@ -54,7 +56,7 @@ def remove_no_ops(module: ModuleOp) -> None:
 
 
 def _remove_from(computation: ComputationOp) -> None:
-    found = [op for op in computation.instructions if isinstance(op, RuleOp | GetDimensionSizeOp)]
+    found = [op for op in computation.instructions if isinstance(op, RuleOp | GetDimensionSizeOp | ConvertOp)]
     names = {op.instruction_name.data for op in computation.instructions} if found else set[str]()
     for op in found:
         if (value := _instead_of(op, names)) is not None:
@@ -66,7 +68,7 @@ def _remove_from(computation: ComputationOp) -> None:
 
 def _instead_of(op: HloOp, names: set[str]) -> SSAValue | None:
     """The value that replaces an instruction; None: it stays."""
-    if op.opcode in _GIVE_THEIR_OPERAND or is_marker(op):
+    if op.opcode in _GIVE_THEIR_OPERAND or is_marker(op) or (isinstance(op, ConvertOp) and _changes_nothing(op)):
         return laid_out(op, op.operands[0], op.result.type, names)
     if isinstance(op, GetDimensionSizeOp):
         size = dims_of(op.operands[0])[integers(op.dimensions)[0]]
@@ -76,3 +78,8 @@ def _instead_of(op: HloOp, names: set[str]) -> SSAValue | None:
         names.discard(name := op.instruction_name.data)
         return insert(ConstantOp.from_array(np.array(size, s32.numpy), s32, name), op, op, names)
     return None
+
+
+def _changes_nothing(op: ConvertOp) -> bool:
+    source, result = op.operands[0], op.result
+    return element_of(source) == element_of(result) and dims_of(source) == dims_of(result)

@@ -147,7 +147,7 @@ def _forward(window: _Window, parts: Mapping[str, Array], shape: Sequence[int]) 
         # All elements of a window, one point after the other, as the terms of one sum.
         seen = np.concatenate([padded[:, *at] for _, at in points], axis=-1)
         weights = np.concatenate([kernel[point] for point, _ in points])
-        return _times(seen.reshape(-1, seen.shape[-1]), weights).reshape(shape)
+        return _times(seen.reshape(math.prod(shape[:-1]), seen.shape[-1]), weights).reshape(shape)
     if found.size:
         for point, at in points:
             found += _times(padded[:, *at], kernel[point])
@@ -157,7 +157,7 @@ def _forward(window: _Window, parts: Mapping[str, Array], shape: Sequence[int]) 
 def _backward_filter(window: _Window, parts: Mapping[str, Array], shape: Sequence[int]) -> Array:
     image, result = parts["image"], parts["result"]
     padded, found = _padded(window, image), np.zeros(shape, image.dtype)
-    if result.size:
+    if result.size and found.size:
         for point, at in window.points(result.shape[1:-1]):
             left = padded[:, *at].reshape(-1, image.shape[-1])
             found[point] = _times(left.T, result.reshape(-1, result.shape[-1]))

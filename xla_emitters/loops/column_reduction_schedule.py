@@ -67,8 +67,9 @@ ATOMICS = "disc.atomics"
 """Attribute of a fusion: reduce columns by atomic updates, if there is an instruction."""
 ROWS_A_THREAD = 32
 """Least number of rows that a thread of the first pass takes; more if there would be more than MOST_TILES tiles."""
-AT_A_TIME = 4
-"""Rows whose elements are computed together, however long their code is."""
+AT_A_TIME = 2
+"""Rows whose elements are computed together. LLVM unrolls further if their code is short; for 4 rows of long code, threads would need
+more registers than full occupancy allows."""
 MOST_TILES = 1024
 TOGETHER = 16
 """Rows of threads whose partial results one thread combines at once; tiles with few columns have more, and take several steps."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -30,6 +31,7 @@ from xla_emitters.host.python_program import python_program
 from xla_emitters.kernels.buffer_accesses import buffer_accesses
 from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed, vector_bytes
 from xla_emitters.lowering.host_convolutions import convolution_step, scratch_bytes, tile_of
+from xla_emitters.lowering.host_integers import integer_step
 from xla_emitters.lowering.host_products import product_step
 from xla_emitters.lowering.host_steps import ADDED_TYPES, ENTRY, STEPS, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
@@ -164,7 +166,7 @@ class HostRoad:
             constants,
             kernels,
             made.donated,
-            Steps(replay, shared("copy")),
+            Steps(replay, shared("copy"), integer_code),
             by_code=partial(self._by_code, kernels) if has_plain_loop(self.host) else None,
             heat=self._hot.heat(self._limits) if self._hot is not None and self._limits is not None else None,
         )
@@ -175,6 +177,12 @@ class HostRoad:
             return LlvmHost(self._name, self.host, self.module, kernels, self._options).program
         except (ToolError, Unsupported):
             return None
+
+
+def integer_code(opcode: str, types: Sequence[str], direction: str) -> int:
+    """Address of the machine code of an op on scalar integers."""
+    name, text = integer_step(opcode, types, direction)
+    return HostCode(text).address(name)
 
 
 def product_code(element: str) -> int:

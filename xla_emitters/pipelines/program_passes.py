@@ -42,6 +42,7 @@ from xla_emitters.graph.disc_shape_optimization import DiscShapeOptimizationPass
 from xla_emitters.graph.disc_split_large_ops import DiscSplitLargeOpsPass
 from xla_emitters.graph.disc_transpose_simplifier import DiscTransposeSimplifierPass
 from xla_emitters.graph.disc_unused_function_removal import DiscUnusedFunctionRemovalPass
+from xla_emitters.graph.remove_no_ops import RemoveNoOpsPass
 from xla_emitters.host.disc_convert_const_to_ral import DiscConvertConstToRalPass
 from xla_emitters.host.disc_convert_memory_marker import DiscConvertMemoryMarkerPass
 from xla_emitters.host.disc_direct_calls import DiscDirectCallsPass
@@ -62,6 +63,7 @@ from xla_emitters.loops.disc_merge_equal_kernels import DiscMergeEqualKernelsPas
 from xla_emitters.loops.disc_nest_loops import DiscNestLoopsPass
 from xla_emitters.loops.disc_revise_gpu_kernel_outlining import DiscReviseGpuKernelOutliningPass
 from xla_emitters.loops.disc_vectorize_accesses import DiscVectorizeAccessesPass
+from xla_emitters.loops.disc_widen_half_products import DiscWidenHalfProductsPass
 from xla_emitters.lowering.blocks_to_loop import BlocksToLoopPass
 from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
 from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
@@ -100,6 +102,7 @@ PROGRAM_GRAPH: tuple[Row, ...] = (
         DiscNumberRandomOpsPass, "calls are inlined: each op with a hidden state is there once, and none is removed yet"
     ),
     _row(DiscUnusedFunctionRemovalPass, "what was inlined everywhere; it checks that the entry alone is left", "hlo"),
+    _row(RemoveNoOpsPass, "sizes and loops are about what computes something; functions that it would repeat are gone"),
     _row(DiscLoopInvariantPass, "sizes and weights leave loops while they are still tensors without buffers"),
     _row(DiscBroadcastSimplifierPass, "elementwise operands have one shape: what follows joins their sizes"),
     _row(DiscBaseGemmPass, "transposes go into dots before a transpose is given a place or a kernel"),
@@ -214,6 +217,7 @@ PROGRAM_KERNEL: tuple[Row, ...] = (
 # The same for a CPU, by LLVM: a block is one thread, and each call of a kernel runs a range of its blocks.
 CPU_LOOPS: tuple[Row, ...] = (
     _row(DiscFoldConvTransposesPass, "lifetimes are set; what it leaves of fusions gets loops"),
+    _row(DiscWidenHalfProductsPass, "which products and convolutions there are is final; its conversions get loops"),
     _row(DiscFuseForCpuPass, "which ops are left to the runtime is final; some are loops that a CPU runs well"),
     _row(DiscUnifySizesPass, "loops are written over sizes; what said that they are equal goes with dead buffers"),
     _row(lambda: DiscLhloLegalizeToLoopPass(target="cpu"), "which ops return something is final"),

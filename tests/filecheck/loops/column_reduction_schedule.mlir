@@ -27,11 +27,11 @@ func.func @main(%x: memref<?x?xf32, "gpu">, %i: memref<f32, "gpu">, %y: memref<?
 // CHECK-NOT:  atomic
 // CHECK:      scf.parallel (%tile, %left, %thread) = (%c0, %c0, %c0) to (%[[TILES]], %[[ACROSS]], %c256)
 // CHECK:        affine.delinearize_index %thread into (8, 32)
-// A tile of the usual height: 8 times 4 rows a thread, 8 apart from each other.
+// A tile of the usual height: 16 times 2 rows a thread, 8 apart from each other.
 // CHECK:        %[[USUAL:.*]] = arith.cmpi eq, %{{.*}}, %c256{{.*}} : index
 // CHECK:        scf.if %[[USUAL]] -> (f32) {
-// CHECK:          scf.for {{.*}} = %c0{{.*}} to %c8 step %c1{{.*}} -> (f32) {
-// CHECK:            scf.for {{.*}} = %c0{{.*}} to %c4 step %c1{{.*}} -> (f32) {
+// CHECK:          scf.for {{.*}} = %c0{{.*}} to %c16 step %c1{{.*}} -> (f32) {
+// CHECK:            scf.for {{.*}} = %c0{{.*}} to %c2 step %c1{{.*}} -> (f32) {
 // CHECK:              memref.load %x[%{{.*}}, %[[COLUMN:.*]]]
 // CHECK:        } else {
 // CHECK:          scf.for %[[ROW:.*]] = {{.*}} step %c8{{.*}} -> (f32) {

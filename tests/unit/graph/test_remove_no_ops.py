@@ -33,6 +33,15 @@ CASES: dict[str, tuple[str, list[str], list[object]]] = {
         ["negate"],
         [-X],
     ),
+    "a conversion": (
+        """a = f32[2,3] convert(p)
+           b = bf16[2,3] convert(a)
+           c = f32[2,3] convert(b)
+           ROOT d = f32[2,3] convert(c)""",
+        ["convert", "convert"],
+        [X],
+    ),
+    "a conversion of the layout": ("ROOT c = f32[2,3]{0,1} convert(p)", ["copy"], [X]),
     "a size": ("ROOT s = s32[] get-dimension-size(p), dimensions={1}", ["constant"], [3]),
     "a marker": ('ROOT m = f32[2,3] custom-call(p), custom_call_target="Sharding", sharding={replicated}', [], [X]),
     "a marker of a layout": (

@@ -11,6 +11,7 @@ an op; ops that take sizes as values, transposes, concatenations, and reductions
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -126,7 +127,25 @@ INTEGER_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 """Opcode -> the function that computes it on 32- and 64-bit integers, which wrap around in NumPy too."""
 
 
-def _of_integers(made: HloOp) -> BufferFunction | None:
+@dataclass(frozen=True)
+class OfIntegers:
+    """An op on scalar integers.
+
+    function   computes it by NumPy
+    opcode, types, direction  as machine code of it is asked for (`lowering/host_integers`)
+    """
+
+    function: Callable[..., Any]
+    opcode: str
+    types: tuple[str, ...]
+    direction: str = ""
+
+    def __call__(self, *buffers: Array) -> None:
+        *inputs, output = buffers
+        self.function(*inputs, out=output)
+
+
+def _of_integers(made: HloOp) -> OfIntegers | None:
     """An op on scalar integers, of which programs have many to compute sizes; None for another op."""
     values = (*made.operands, made.result) if len(made.results) == 1 else ()
     if not values or not all(is_array(value.type) and not as_array(value.type).get_num_dims() for value in values):
@@ -134,23 +153,18 @@ def _of_integers(made: HloOp) -> BufferFunction | None:
     types = [element_of(value).name for value in values]
     if not INTEGERS.issuperset(types):
         return None
+    key = made.opcode, tuple(types)
     match made:
         case CompareOp():
-            function: Callable[..., Any] = made.FUNCTIONS[made.direction.data]
+            return OfIntegers(made.FUNCTIONS[made.direction.data], *key, made.direction.data)
         case ConvertOp():
-            function = _assign
+            return OfIntegers(_assign, *key)
         case _ if made.opcode in INTEGER_FUNCTIONS and not (
             "pred" in types and made.opcode in ("add", "multiply", "subtract")
         ):
-            function = INTEGER_FUNCTIONS[made.opcode]
+            return OfIntegers(INTEGER_FUNCTIONS[made.opcode], *key)
         case _:
             return None
-
-    def run(*buffers: Array) -> None:
-        *inputs, output = buffers
-        function(*inputs, out=output)
-
-    return run
 
 
 def _needs_no_sizes(made: HloOp) -> bool:

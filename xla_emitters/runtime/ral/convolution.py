@@ -7,8 +7,8 @@
 result; strides; dilations of the kernel; whether the kernel is a constant; then, if there are any, the groups of features and of the batch;
 and last, if there are any, the dilations of the image.
 
-f32 and f64 are computed by the machine code of `ctx`'s kernels, if it has any (`lowering/host_convolutions`); f16 and bf16 by the code for
-f32, rounded once; everything else by the package `library`.
+f32 and f64 are computed by the machine code of `ctx`'s kernels, if it has any (`lowering/host_convolutions`); everything else by the
+package `library`. (`disc-widen-half-products` makes f32 of f16 and bf16 where machine code is used.)
 Source: docs/reference/4 1.3, 4.5.
 """
 
@@ -19,10 +19,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from xla_emitters.errors import DataError
-from xla_emitters.library.arguments import Array, widened
+from xla_emitters.library.arguments import Array
 from xla_emitters.runtime.ral.context import STAGE, Call, check_result
 from xla_emitters.runtime.ral.kernels import ConvolutionWork, Kernels
 
@@ -36,8 +34,8 @@ FEWEST_COLUMNS = 1 << 10
 """If positions times blocks of features are fewer than this, threads compute fewer features at once."""
 SHARED = 1 << 23
 """Scalar multiplications from which on threads share a convolution."""
-HELD = {"f32": "f32", "f64": "f64", "f16": "f32", "bf16": "f32"}
-"""Element type -> the type in which machine code computes it."""
+BY_CODE = frozenset(("f32", "f64"))
+"""Element types for which there is machine code."""
 
 
 class Layout(NamedTuple):
@@ -218,16 +216,14 @@ def _features(outs: int, groups: int, columns: int, *, is_shared: bool) -> int:
 class Convolution:
     """A convolution of given element types; see the file's head.
 
-    types     HLO's names of the element types: image, kernel, padding, result
-    held      the type in which machine code computes; None if there is no code
-    is_plain  whether all arrays have that type
+    types    HLO's names of the element types: image, kernel, padding, result
+    element  that of all arrays, if there is machine code for it; else None
     """
 
     def __init__(self, types: Sequence[str]) -> None:
         self._types = list(types)
         image, kernel, _, result = types
-        self.held = HELD.get(result) if image == kernel == result else None
-        self.is_plain = self.held == result
+        self.element = result if image == kernel == result and result in BY_CODE else None
 
     def __call__(
         self,
@@ -252,18 +248,10 @@ class Convolution:
 
     def _by_code(self, kernels: Kernels, shape: Shape, image: Array, kernel: Array, out: Array) -> bool:
         """Computes it by machine code; returns False if there is none."""
-        if self.held is None:
+        if self.element is None:
             return False
-        result = out
-        if not self.is_plain:
-            image, kernel = (widened(array, self._types[0], np) for array in (image, kernel))
-            result = np.empty(out.shape, np.float32)
-        work = shape.work(image, kernel, result)
-        if work is None or not kernels.convolve(self.held, work):
-            return False
-        if result is not out:
-            out[...] = result
-        return True
+        work = shape.work(image, kernel, out)
+        return work is not None and kernels.convolve(self.element, work)
 
 
 CONVOLUTION: Mapping[str, Any] = {

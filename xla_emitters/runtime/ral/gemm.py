@@ -4,8 +4,8 @@
     gemm(ctx, stream, x, w, y, False, True, False)          y[b] = x[b] w[b]^T
 
 A product of f32 or f64 is computed by the machine code of `ctx`'s kernels, if it has any: a small product directly, a larger one by the
-code of a convolution, which packs operands and shares the work. Otherwise NumPy computes it. f16 and bf16 are multiplied and added as f32,
-and rounded once. Whether a product is small depends only on its sizes.
+code of a convolution, which packs operands and shares the work. Otherwise NumPy computes it. (`disc-widen-half-products` makes f32 of f16
+and bf16 where machine code is used.) Whether a product is small depends only on its sizes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xla_emitters.errors import DataError
-from xla_emitters.library.arguments import Array, widened
+from xla_emitters.library.arguments import Array
 from xla_emitters.library.gemm import arranged
 from xla_emitters.runtime.ral.context import STAGE, Call, check_result, compute_by_library
 from xla_emitters.runtime.ral.convolution import product_work
@@ -30,11 +30,7 @@ SHARED = 1 << 24
 SMALL_MATRIX, MOST_TERMS = 1 << 16, 2048
 """Elements of a right factor that fit a cache without blocking; and terms for which machine code has memory."""
 PLAIN = {("f32",) * 3: "f32", ("f64",) * 3: "f64"}
-"""Element types of products that need no conversion."""
-
-
-NARROW = frozenset(("f16", "bf16"))
-"""Element types that are multiplied as f32."""
+"""Element types of products for which there is machine code."""
 
 
 class Factors(NamedTuple):
@@ -84,7 +80,6 @@ class Gemm:
     def __init__(self, types: Sequence[str]) -> None:
         self._types = list(types)
         self.plain = PLAIN.get(tuple(types))
-        self._is_narrow = {*types[:2]} <= NARROW and {*types[2:]} <= {*NARROW, "f32"}
 
     def __call__(
         self,
@@ -119,12 +114,6 @@ class Gemm:
                 right = right.copy()  # for a matrix times itself NumPy computes only one half, which gives other bits
             np.matmul(left, right, out=result)
             return
-        if self._is_narrow and ctx is not None and ctx.is_on_host and (kernels := ctx.context.kernels) is not None:
-            left, right = (widened(array, name, np) for array, name in zip((lhs, rhs), self._types, strict=False))
-            result = np.empty(out.shape, np.float32)
-            if self.factors(left, right, result, lhs_transposed, rhs_transposed).multiply(kernels, "f32"):
-                out[...] = result
-                return
         config = {**GEMM, "lhs_contracting": [summed[0]], "rhs_contracting": [summed[1]]}
         config["lhs_batch"] = config["rhs_batch"] = list(range(batch))
         compute = compute_by_library if ctx is None else ctx.compute

@@ -18,7 +18,8 @@ count, these arguments *decide*: from the next recording on, their values are re
 iterations are one segment.
 
 A donated argument is written in place, and can be the result. After such a write no read of data may end a segment: for a new value the
-host program would have to run again, on an argument that was changed.
+host program would have to run again, on an argument that was changed. Reads that follow from single integers among the arguments make
+these decide, however few the reads are.
 
 Not planned (`Unplanned`): that, known buffers that a later segment writes, more than MOST_EVENTS, and more reads than MOST_SEGMENTS
 (FEW_READS where the program is machine code too).
@@ -217,7 +218,7 @@ class Recording(Call):
         if buffer.slot.sources:
             self._reads_of_sources += 1
             self._sources |= buffer.slot.sources
-            if self._reads_of_sources > FEW_READS:
+            if self._reads_of_sources > FEW_READS or self._has_changed_argument:
                 self._plan.deciding |= self._sources
         if self._has_changed_argument:
             return self._fails("data decide after an argument was written")

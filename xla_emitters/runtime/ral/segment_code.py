@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from xla_emitters.dtypes import Array
+from xla_emitters.runtime.ral.buffer_ops import OfIntegers
 from xla_emitters.runtime.ral.convolution import Convolution, Shape
 from xla_emitters.runtime.ral.gemm import Contraction, Factors, Gemm
 from xla_emitters.runtime.ral.host_kernels import SCRATCH_ALIGNMENT, HostKernels, parts_of
@@ -35,10 +36,12 @@ class Steps:
 
     replay    calls the steps of a header; the result is nonzero if an array is not aligned as kernels need
     copy      address of the step that copies bytes
+    integers  (opcode, types, direction) -> address of the step of an op on scalar integers
     """
 
     replay: Callable[[int], int]
     copy: int
+    integers: Callable[[str, Sequence[str], str], int]
 
 
 class SegmentCode:
@@ -150,6 +153,9 @@ class SegmentCode:
             step = self._product(function.element, factors, event.arguments) if factors is not None else None
         elif isinstance(function, Convolution):
             step = self._convolution(function, event.arguments[2:])
+        elif isinstance(function, OfIntegers):
+            address = self._steps.integers(function.opcode, function.types, function.direction)
+            step = address, [place.slot for place in event.arguments]
         if step is not None:
             self._pending.append(step)
         else:
@@ -185,13 +191,13 @@ class SegmentCode:
     def _convolution(self, convolution: Convolution, arguments: Sequence[Any]) -> Step | None:
         """The step of a convolution that threads do not share, with padding that follows from sizes; None for any other."""
         image, kernel, padding, out, numbers = arguments
-        if convolution.held is None or not convolution.is_plain or not padding.slot.is_constant:
+        if convolution.element is None or not padding.slot.is_constant:
             return None
         arrays = [place.array() for place in (image, kernel, out)]
         work = Shape.of(numbers, arrays[1], padding.array()).work(*arrays)
         if work is None:
             return None
-        return self._work(convolution.held, work, [out.slot, image.slot, kernel.slot])
+        return self._work(convolution.element, work, [out.slot, image.slot, kernel.slot])
 
     def _python(self, function: Callable[..., None], arguments: Sequence[Any]) -> None:
         self._flush()
