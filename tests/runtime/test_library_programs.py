@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -11,11 +12,11 @@ from runtime.library_programs import CASES, CONVOLUTIONS, CORPUS
 from runtime.programs_table import programs
 from runtime.stablehlo_programs import inputs_of
 
-from xla_emitters.errors import DataError
+from xla_emitters.errors import DataError, VerifyError
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
-from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.stablehlo_text import parse_stablehlo, print_stablehlo
 
 LONG = ("threefry", "permutations")
 """Programs of a thousand ops and more: `make programs` runs them."""
@@ -196,3 +197,57 @@ def test_numbers_without_a_key_are_spread_as_they_should_be_and_the_same_in_each
     assert abs(n.mean() + 2) < 5 * 6 / 5000**0.5
     assert abs(n.std() - 6) < 5 * 6 / 10000**0.5
     assert abs(np.corrcoef([a, b, n]) - np.eye(3)).max() < 5 / 5000**0.5
+
+
+# --------------------------------------------------------------------------------------- matrices, any number of them
+
+
+FACTORED = """module @factored {
+  func.func public @main(%arg0: tensor<?x3x3xf32>) -> (tensor<?x3x3xf32>, tensor<?xi32>) {
+    %n = stablehlo.get_dimension_size %arg0, dim = 0 : (tensor<?x3x3xf32>) -> tensor<i32>
+    %b = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    %three = stablehlo.constant dense<3> : tensor<2xi32>
+    %s = stablehlo.concatenate %b, %three, dim = 0 : (tensor<1xi32>, tensor<2xi32>) -> tensor<3xi32>
+    %r:2 = stablehlo.custom_call @cusolver_potrf_ffi(%arg0, %s, %b) {indices_of_shape_operands = dense<[1, 2]> : tensor<2xi64>,
+      mhlo.backend_config = {lower = true}} : (tensor<?x3x3xf32>, tensor<3xi32>, tensor<1xi32>) -> (tensor<?x3x3xf32>, tensor<?xi32>)
+    return %r#0, %r#1 : tensor<?x3x3xf32>, tensor<?xi32>
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("way", ["numpy", "llvm"])
+def test_operands_of_a_custom_call_list_the_sizes_of_its_results(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if way == "llvm":
+        pytest.importorskip("llvmlite", reason="llvmlite is not installed")
+    monkeypatch.setenv(CPU, way)
+    program = compile_program(parse_stablehlo(FACTORED, "factored.mlir"))
+    assert program.symbols == ("d0",)
+    for count in (1, 4, 0):
+        x = np.random.default_rng(count).standard_normal((count, 3, 3)).astype(np.float32)
+        matrices = x @ x.swapaxes(1, 2) + np.eye(3, dtype=np.float32)
+        for stage in (None, "hlo", "lmhlo"):
+            factors, info = program.run([matrices], stage)
+            np.testing.assert_allclose(np.tril(factors), np.linalg.cholesky(matrices), rtol=1e-5, atol=1e-5)
+            assert info.tolist() == [0] * count
+
+
+def test_these_operands_are_printed_as_they_were_read() -> None:
+    printed = print_stablehlo(parse_stablehlo(FACTORED, "factored.mlir"))
+    assert "indices_of_shape_operands = dense<[1, 2]> : tensor<2xi64>" in printed
+    assert print_stablehlo(parse_stablehlo(printed, "printed.mlir")) == printed
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ("dense<1> : tensor<1xi64>", "has 1 numbers for 2 results"),
+        ("dense<[1, 3]> : tensor<2xi64>", "has 3, which is not the number of an array"),
+        ("dense<[1, -1]> : tensor<2xi64>", "has -1, which is not the number of an array"),
+        ("dense<[2, 1]> : tensor<2xi64>", "operand 2 is s32[1], not the sizes of f32[?,3,3]"),
+        ("dense<[0, 2]> : tensor<2xi64>", "operand 0 is f32[?,3,3], not the sizes of f32[?,3,3]"),
+    ],
+)
+def test_operands_that_list_no_sizes_are_refused(numbers: str, message: str) -> None:
+    with pytest.raises(VerifyError, match=re.escape(message)):
+        parse_stablehlo(FACTORED.replace("dense<[1, 2]> : tensor<2xi64>", numbers), "factored.mlir")

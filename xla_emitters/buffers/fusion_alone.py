@@ -48,7 +48,7 @@ from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, find
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, IncRefOp, buffer_type, space_of, tensor_of
 from xla_emitters.errors import InternalError
-from xla_emitters.graph.disc_placer import SHAPE_OPERANDS
+from xla_emitters.graph.places import SHAPE_OPERANDS
 from xla_emitters.kernels.captures import captured_by
 
 FROM = "disc.from"

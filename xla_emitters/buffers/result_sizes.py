@@ -17,7 +17,7 @@ from typing import TypeAlias
 from xdsl.ir import SSAValue
 
 from xla_emitters.buffers.index_code import IndexCode, Number
-from xla_emitters.dialects.hlo.backend_configs import target_of
+from xla_emitters.dialects.hlo.backend_configs import shape_operands, target_of
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicReduceWindowOp, DynamicReshapeOp
@@ -103,6 +103,12 @@ def _like_array(s: Sizing, dim: int) -> Number:
 def _list(operand: int) -> Rule:
     """The sizes are the elements of an operand."""
     return lambda s, dim: s.held(operand, dim)
+
+
+def _listed(s: Sizing, dim: int) -> Number | None:
+    """The element of the custom call's operand that lists the sizes of this result, if it has one."""
+    shapes = shape_operands(s.op)
+    return s.held(shapes[s.leaf], dim) if shapes else None
 
 
 def _broadcast(s: Sizing, dim: int) -> Number | None:
@@ -264,6 +270,7 @@ RULES: Mapping[str, Rule] = {
     "cholesky": _like(0),
     "concatenate": _concatenate,
     "convolution": _convolution,
+    "custom-call": _listed,
     "d2h": _like(0),
     "dot": _dot,
     "dynamic-broadcast-in-dim": _list(1),

@@ -4,7 +4,7 @@
 
 Always: reductions of matrices (after `disc-canonicalize-reduction`) of pred and of integers below 32 bits. Signed ones become s32,
 unsigned and pred u32, which keeps the order; a sum is truncated to the narrow type, which equals the sum that wraps there. For pred, `and`
-and `multiply` are the minimum, `or` and `add` the maximum. Only bodies of one op on the two arguments are converted.
+and `multiply` are `minimum`, `or` and `add` are `maximum`. Only bodies of one op on the two arguments are converted.
 
     to=f16, to=bf16       mixed precision: f32 dots and convolutions take operands of that type and add in f32; less exact, so an option. A
                           dot returns f32; a convolution, for which libraries want one type, returns the narrow one, and is converted back
@@ -38,8 +38,12 @@ from xla_emitters.graph.names import Names
 from xla_emitters.graph.shape_code import ShapeCode
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
-OF_PRED = {"and": "minimum", "multiply": "minimum", "or": "maximum", "add": "maximum", "xor": "xor"}
-OF_INTEGERS = frozenset(("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
+OF_PRED = {
+    **dict.fromkeys(("and", "multiply", "minimum"), "minimum"),
+    **dict.fromkeys(("or", "add", "maximum"), "maximum"),
+    "xor": "xor",
+}
+OF_INTEGERS = frozenset(OF_PRED)
 NARROW = ("f16", "bf16")
 _SENSITIVE = frozenset(("rsqrt", "tanh"))
 

@@ -6,7 +6,7 @@
     i = convert(n)                                     t = h2d(n) {gpu}, i = convert(t) {gpu}
 
 The attribute `disc.device` is "cpu" or "gpu", for a tuple one entry per array; every op has it. On the host are:
-  * shape operands (`SHAPE_OPERANDS`), selectors of branches, conditions of loops, operands of assertions: the op that computes
+  * shape operands (`host_operands`), selectors of branches, conditions of loops, operands of assertions: the op that computes
     them, and backwards its operands, as long as they are integers or predicates, static, of at most 64 elements. A size is read
     on the host, from the array's descriptor. Larger values, and floats, are computed on the device, and the result copied;
   * with `i32-on-host`, all other ops on s32 too, as in the seed's second rule.
@@ -44,7 +44,7 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU, HOST, D2hOp, H2dOp, TransferOp
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.graph.names import Names
-from xla_emitters.graph.places import CONTROL, SHAPE_OPERANDS, Placement, slots_of
+from xla_emitters.graph.places import CONTROL, Placement, host_operands, slots_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -105,7 +105,7 @@ class _Placing:
 
     def _wanted(self, op: HloOp, place: str) -> Iterator[tuple[int, str]]:
         """(operand, place) of the operands that must be in a certain place."""
-        shape = range(len(op.operands))[SHAPE_OPERANDS[op.opcode]] if op.opcode in SHAPE_OPERANDS else range(0)
+        shape = host_operands(op)
         if isinstance(op, TupleOp):
             first = 0
             for number, operand in enumerate(op.operands):

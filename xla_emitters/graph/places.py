@@ -11,7 +11,7 @@ Source: seed document, "DhloPlacer"; BladeDISC mhlo_mark_shape_calc.cc, mhlo_pla
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
@@ -19,6 +19,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import TupleType
 from xdsl.ir import Attribute, SSAValue
 
+from xla_emitters.dialects.hlo.backend_configs import shape_operands
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
     CallingOp,
@@ -49,7 +50,8 @@ SHAPE_OPERANDS: dict[str, slice] = {
     "conditional": slice(0, 1),
     "shape-assertion": slice(0, None),
 }
-"""Opcode -> the operands that determine the sizes of the result, or control flow: they are read on the host."""
+"""Opcode -> the operands that determine the sizes of the result, or control flow: they are read on the host. Those of a custom call follow
+from its attribute: `host_operands`."""
 CONTROL = frozenset(("while", "conditional", "call", "fusion"))
 _HOST_OPS = frozenset(
     ("constant", "iota", "reshape", "concatenate", "slice", "broadcast", "transpose", "reverse", "pad", "dynamic-slice",
@@ -60,6 +62,14 @@ _BY_FIRST = frozenset(("gather", "dynamic-gather"))
 _NEVER = frozenset(
     ("topk", "dynamic-top-k", "rng", "rng-bit-generator", "dynamic-rng-bit-generator", "custom-call", "sort")
 )
+
+
+def host_operands(op: HloOp) -> Sequence[int]:
+    """The numbers of the operands that are read on the host."""
+    if op.opcode == "custom-call":
+        return shape_operands(op)
+    return range(len(op.operands))[SHAPE_OPERANDS.get(op.opcode, slice(0, 0))]
+
 
 Slot: TypeAlias = tuple[SSAValue, int]
 """(value, number): one of a value's arrays, numbered across its tuple's leaves."""
@@ -104,8 +114,8 @@ class Placement:
             for op in computation.instructions:
                 if op.opcode == "get-dimension-size":
                     self._mark((op.result, 0))
-                for operand in op.operands[SHAPE_OPERANDS[op.opcode]] if op.opcode in SHAPE_OPERANDS else ():
-                    self._mark((operand, 0))
+                for number in host_operands(op):
+                    self._mark((op.operands[number], 0))
                 if i32_on_host and _is_on_s32(op):
                     self.on_host.add(self.find((op.result, 0)))
         for condition in self.conditions:
@@ -260,5 +270,5 @@ def _is_on_s32(op: HloOp) -> bool:
         return is_s32(op.result)
     if op.opcode in _BY_FIRST:
         return is_s32(op.operands[0])
-    shape = range(len(op.operands))[SHAPE_OPERANDS[op.opcode]] if op.opcode in SHAPE_OPERANDS else range(0)
+    shape = host_operands(op)
     return is_array(op.result.type) and any(is_s32(value) for i, value in enumerate(op.operands) if i not in shape)

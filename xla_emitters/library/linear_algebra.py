@@ -7,8 +7,9 @@
     qr                    R and, below it, Householder vectors v (1 first); scales tau: Q is the product of all 1 - tau v v^H
     householder_product   Q from vectors and scales
     eigh                  ascending values, vectors as columns; of one triangle
-    svd                   a = u s v^H: values descending
+    svd                   a = u s v^H: values descending; all NaN, as in eigh, if an element is not finite
 
+Operands behind these, which list the sizes of results in a program with unknown sizes, are not read.
 Results that are not unique (signs and phases of vectors) are NumPy's. f32, f64 and complex types only.
 Source: LAPACK users' guide, potrf trsm getrf geqrf orgqr syevd gesvd; docs/reference/1 6.8.
 """
@@ -114,15 +115,16 @@ def _eliminated(matrix: Array, pivots: Array) -> int:
 
 
 def permutation_of_pivots(arguments: LibraryArguments) -> list[Array]:
-    """The permutation of rows after all exchanges."""
-    (pivots,), xp = arguments.operands, arguments.xp
+    """The permutation of rows after all exchanges. A pivot that is no row exchanges nothing."""
+    pivots, xp = arguments.operands[0], arguments.xp
     batch, count = pivots.shape[:-1], arguments.results[0][1][-1]
     host = pivots if xp is np else xp.asnumpy(pivots)
     found = np.broadcast_to(np.arange(count, dtype=np.int32), (*batch, count)).copy()
     for index in np.ndindex(*batch):
         row = found[index]
         for k, p in enumerate(host[index]):
-            row[k], row[p] = row[p], row[k]
+            if 0 <= p < count:
+                row[k], row[p] = row[p], row[k]
     return [xp.asarray(found)]
 
 
@@ -153,7 +155,7 @@ def householder_product(arguments: LibraryArguments) -> list[Array]:
 def eigh(arguments: LibraryArguments) -> list[Array]:
     """`vectors`, `values`, `info` (0)."""
     matrices, xp = _matrices(arguments, 0), arguments.xp
-    finite = xp.isfinite(matrices).all(axis=(-1, -2)) if matrices.size else xp.ones(matrices.shape[:-2], np.bool_)
+    finite = _are_finite(matrices, xp)
     safe = xp.where(finite[..., None, None], matrices, matrices.dtype.type(0))
     values, vectors = xp.linalg.eigh(safe, UPLO="L" if arguments.config["lower"] else "U")
     vectors = xp.where(finite[..., None, None], vectors, xp.asarray(np.nan, vectors.dtype))
@@ -161,11 +163,20 @@ def eigh(arguments: LibraryArguments) -> list[Array]:
     return _outputs(arguments, {"vectors": vectors, "values": values, "info": xp.zeros(finite.shape, np.int32)})
 
 
+def _are_finite(matrices: Array, xp: Any) -> Array:
+    """For each matrix, whether all its elements are finite: NumPy raises for others, JAX returns NaN."""
+    return xp.isfinite(matrices).all(axis=(-1, -2)) if matrices.size else xp.ones(matrices.shape[:-2], np.bool_)
+
+
 def svd(arguments: LibraryArguments) -> list[Array]:
     """`values`, `left`, `right`: v, or its adjoint if the configuration says so; `overwritten` (the operand), `info` (0)."""
     config, xp = arguments.config, arguments.xp
     matrices = _matrices(arguments, 0)
-    left, values, right = xp.linalg.svd(matrices, full_matrices=config["full_matrices"])
+    finite = _are_finite(matrices, xp)
+    safe = xp.where(finite[..., None, None], matrices, matrices.dtype.type(0))
+    left, values, right = xp.linalg.svd(safe, full_matrices=config["full_matrices"])
+    left, right = (xp.where(finite[..., None, None], found, xp.asarray(np.nan, found.dtype)) for found in (left, right))
+    values = xp.where(finite[..., None], values, xp.asarray(np.nan, values.dtype))
     if not config["adjoint"]:
         right = xp.conj(xp.swapaxes(right, -1, -2))
     info = xp.zeros(matrices.shape[:-2], np.int32)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
+from xla_emitters.dialects.hlo.backend_configs import shape_operands
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicGatherOp, DynamicReduceWindowOp
@@ -403,6 +404,12 @@ def _top_k(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]
     return [[*operands[0].axes[:-1], k]] * 2
 
 
+def _custom_call(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
+    """The elements of the operands that list the sizes; without such operands the results have the sizes in their types."""
+    listed = [operands[number] for number in shape_operands(op)]
+    return [leaf.sizes_in(len(leaf.elements or ())) for leaf in listed]
+
+
 def _dynamic_rng(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     return [operands[0].axes, operands[1].sizes_in(len(operands[1].elements or ()))]
 
@@ -453,6 +460,7 @@ RULES: dict[str, Rule] = {
     "topk": _top_k,
     "dynamic-top-k": _top_k,
     "dynamic-rng-bit-generator": _dynamic_rng,
+    "custom-call": _custom_call,
     "cholesky": _as_operand(0),
     "triangular-solve": _as_operand(1),
 }

@@ -46,7 +46,7 @@ from xla_emitters.sizes.rules import elementwise as elementwise_rule
 MOST_ELEMENTS = 64  # largest tracked array: shape operands have one element per dimension
 _SAME = frozenset({"opt-barrier", "copy", "all-reduce", "collective-permute", "add-dependency", "domain"})
 _MOVES = frozenset({"reshape", "dynamic-reshape", "broadcast", "concatenate", "slice", "reverse", "iota"})
-_FUNCTIONS = frozenset({*RULES, "constant", "iota", "get-dimension-size"})
+_FUNCTIONS = frozenset({*RULES, "constant", "iota", "get-dimension-size"}) - {"custom-call"}
 """Ops, besides elementwise ones, that have the same result whenever they have the same operands. Calls of libraries need not."""
 
 _Key: TypeAlias = tuple[HloOp | int, ...]

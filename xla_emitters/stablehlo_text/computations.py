@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 from xdsl.dialects.builtin import (
     ArrayAttr,
     FileLineColLoc,
@@ -38,7 +39,7 @@ from xla_emitters.dialects.hlo import HLO_OPS, PROGRAM_OPS
 from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, hint
 from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, ParameterOp, ReturnOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.types import same_shape, tuple_type
+from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array, same_shape, tuple_type
 from xla_emitters.dtypes import DTYPES
 from xla_emitters.errors import ParseError, Place, Unsupported, VerifyError
 from xla_emitters.stablehlo_text.attributes import Attributes
@@ -177,6 +178,22 @@ class ModuleBuilder:
             computation.attributes["result_attributes"] = ArrayAttr([StringAttr(row) for row in rows])
 
     # ------------------------------------------------------------------------------------------------------ computations
+
+    def is_read(self, value: Value, region: Region) -> bool:
+        """Whether a region uses a value for more than passing it to functions that do not read it.
+
+        JAX passes the unknown sizes to all functions that it calls, also those that compute with scalars.
+        """
+        for op in region.ops:
+            callee = self.program.functions.get(op.attributes.symbol("callee")) if op.opcode == "call" else None
+            for number, operand in enumerate(op.operands):
+                if operand is value:
+                    arguments = callee.body.arguments if callee is not None else []
+                    if number >= len(arguments) or callee is None or self.is_read(arguments[number], callee.body):
+                        return True
+            if any(self.is_read(value, inner) for inner in op.regions):
+                return True
+        return False
 
     def fresh(self, name: str) -> str:
         """`name`, or `name.1` ... if another computation has it; the returned name is then taken."""
@@ -458,9 +475,10 @@ class Conversion:
     # ---------------------------------------------------------------------------------------------------------- regions
 
     def scalars(self, region: Region, what: str) -> SymbolRefAttr:
-        """Converts a region of scalars to a computation with a parameter per argument."""
-        for value, _ in region.captured.items():
-            if not is_constant(value):
+        """Converts a region of scalars to a computation with a parameter per argument. Values from outside that are not read become 0."""
+        unread = self.captured(region)
+        for value in unread:
+            if not is_array(value.type) or has_dynamic_dims(value.type) or self.module.is_read(value, region):
                 raise Unsupported(
                     f"the {what} of '{self.op.name}' uses %{value.name} from outside, which HLO cannot express",
                     stage=VERIFY,
@@ -470,6 +488,12 @@ class Conversion:
         body = Body(self.module, region)
         for number, argument in enumerate(region.arguments):
             body.parameter(argument, number, argument.name)
+        inner = Conversion(body, self.op, f"{what}_unread", [])
+        for value in unread:
+            zero = np.zeros(dims_of(value.type), element_of(value.type).numpy)
+            body.values[value] = inner.add_op(
+                ConstantOp.from_array(zero, element_of(value.type), body.fresh(inner.name))
+            )
         results = body.ops(region)
         name = self.module.fresh(f"{self.name}.{what}")
         return SymbolRefAttr(body.finish(name, results, self.op.token).sym_name)

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, String
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
+from xla_emitters.dialects.hlo.backend_configs import SHAPES, shape_operands
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dialects.hlo.shape_ops import rows
@@ -300,8 +301,10 @@ def _custom_call(op: HloOp) -> dict[str, str]:
     if isinstance(config, StringAttr):
         found["backend_config"] = _escaped(str(json.loads(config.data)) if config.data.startswith('"') else config.data)
     for key, value in op.attributes.items():
-        if isinstance(value, StringAttr) and (is_kept_attribute(key) or key in (*LAYOUTS, "indices_of_shape_operands")):
+        if isinstance(value, StringAttr) and (is_kept_attribute(key) or key in LAYOUTS):
             found[key] = value.data
+    if shapes := shape_operands(op):
+        found[SHAPES] = numbers_text(np.asarray(shapes))
     return found
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from xla_emitters.dialects.hlo.backend_configs import SHAPES
 from xla_emitters.dialects.hlo.base import integer_array, opcode_of
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import ROWS, BitcastConvertOp, ComplexOp, ConvertOp, SelectOp
@@ -30,10 +31,12 @@ from xla_emitters.dialects.hlo.types import (
     dims_of,
     element_of,
     has_dynamic_dims,
+    is_array,
     tuple_type,
+    type_text,
 )
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
-from xla_emitters.dtypes import Array, dtype
+from xla_emitters.dtypes import Array, Kind, dtype
 from xla_emitters.stablehlo_text.attributes import ConvolutionLabels, Literal, Symbol, is_integers, symbols_in
 from xla_emitters.stablehlo_text.computations import Conversion, Rule
 
@@ -484,6 +487,7 @@ def custom_call(targets: dict[str, Rule]) -> Rule:
         if (known := targets.get(target)) is not None:
             return known(c)
         effect = c.attributes.boolean("has_side_effect", False)
+        shapes = _shape_operands(c)
         found = c.add(
             "custom-call",
             c.operands,
@@ -502,12 +506,30 @@ def custom_call(targets: dict[str, Rule]) -> Rule:
             owner.attributes["mhlo.backend_config"] = StringAttr(
                 c.attributes.text(c.attributes.found["backend_config"])
             )
+        if shapes:
+            owner.attributes[SHAPES] = integer_array(shapes)
         for name, attr in c.attributes.unread():
             if name != "backend_config":
                 owner.attributes[name] = StringAttr(c.attributes.text(attr))
         return found if len(c.types) == 1 else c.elements(found, len(c.types))
 
     return rule
+
+
+def _shape_operands(c: Conversion) -> list[int]:
+    """For each result, the number of the operand that lists its sizes; JAX adds such operands where a size is unknown."""
+    numbers = c.attributes.integers(SHAPES, ())
+    if numbers and len(numbers) != len(c.types):
+        raise c.wrong(f"'{SHAPES}' has {len(numbers)} numbers for {len(c.types)} results")
+    for number, result in zip(numbers, c.types, strict=False):
+        listed = c.operands[number] if 0 <= number < len(c.operands) else None
+        if listed is None or not all(is_array(value.type) for value in c.operands[: number + 1]):
+            raise c.wrong(f"'{SHAPES}' has {number}, which is not the number of an array")
+        if element_of(listed).kind not in (Kind.SIGNED, Kind.UNSIGNED) or dims_of(listed) != (len(dims_of(result)),):
+            raise c.wrong(
+                f"'{SHAPES}': operand {number} is {type_text(listed.type)}, not the sizes of {type_text(result)}"
+            )
+    return numbers
 
 
 API_VERSIONS = (

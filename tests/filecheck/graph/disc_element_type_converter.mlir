@@ -23,6 +23,36 @@ hlo.computation @main entry {
 
 // -----
 
+// The largest element of i1, of each row, and the smallest of each column.
+// CHECK-LABEL: hlo.computation @main entry {
+// CHECK:         %[[X:.*]] = hlo.convert %m {{.*}} : (tensor<?x?xi1>) -> tensor<?x?xui32>
+// CHECK:         %[[R:.*]] = hlo.reduce %[[X]], {{.*}}to_apply = @maximum_u32}
+// CHECK-NEXT:    hlo.convert %[[R]] {{.*}} : (tensor<?xui32>) -> tensor<?xi1>
+// CHECK:         hlo.reduce {{.*}}to_apply = @minimum_u32}
+hlo.computation @largest {
+  %x = hlo.parameter 0 {name = "x"} : tensor<i1>
+  %y = hlo.parameter 1 {name = "y"} : tensor<i1>
+  %s = hlo.maximum %x, %y {name = "s"} : tensor<i1>
+  hlo.return %s : tensor<i1>
+}
+hlo.computation @smallest {
+  %x = hlo.parameter 0 {name = "x"} : tensor<i1>
+  %y = hlo.parameter 1 {name = "y"} : tensor<i1>
+  %s = hlo.minimum %x, %y {name = "s"} : tensor<i1>
+  hlo.return %s : tensor<i1>
+}
+hlo.computation @main entry {
+  %m = hlo.parameter 0 {name = "m"} : tensor<?x?xi1>
+  %f = hlo.constant {name = "f"} dense<false> : tensor<i1>
+  %t = hlo.constant {name = "t"} dense<true> : tensor<i1>
+  %r = hlo.reduce %m, %f {dimensions = array<i64: 1>, name = "r", to_apply = @largest} : (tensor<?x?xi1>, tensor<i1>) -> tensor<?xi1>
+  %q = hlo.reduce %m, %t {dimensions = array<i64: 0>, name = "q", to_apply = @smallest} : (tensor<?x?xi1>, tensor<i1>) -> tensor<?xi1>
+  %u = hlo.tuple %r, %q {name = "u"} : (tensor<?xi1>, tensor<?xi1>) -> tuple<tensor<?xi1>, tensor<?xi1>>
+  hlo.return %u : tuple<tensor<?xi1>, tensor<?xi1>>
+}
+
+// -----
+
 // A sum of s8 in s32 and cut again is the sum that wraps around. The minimum of u8 is that of u32: zeros before it.
 // CHECK-LABEL: hlo.computation @main entry {
 // CHECK:         hlo.convert %a {{.*}} : (tensor<?x4xi8>) -> tensor<?x4xi32>

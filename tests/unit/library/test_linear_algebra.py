@@ -52,6 +52,23 @@ def test_lu_with_pivots_counted_from_1(kind: Any, rows: int, columns: int) -> No
     assert not found["info"].any()
 
 
+def test_a_pivot_that_is_no_row_exchanges_nothing() -> None:
+    pivots = np.array([[2, 7, 2], [-1, 1, 1]], np.int32)
+    permutation = call("permutation_of_pivots", {"types": ["s32"]}, [pivots], [("s32", (2, 3))])[0]
+    assert permutation.tolist() == [[2, 1, 0], [0, 2, 1]]
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_singular_values_of_a_matrix_with_an_element_that_is_not_finite_are_nan(wrong: float) -> None:
+    matrices = drawn(2, 3, 3)
+    matrices[1, 2, 0] = wrong
+    outputs = {"values": (np.float64, (2, 3)), "left": (np.float64, (2, 3, 3)), "right": (np.float64, (2, 3, 3))}
+    found = factored("svd", matrices, outputs, full_matrices=True, adjoint=True)
+    assert all(np.isnan(found[name][1]).all() for name in outputs)
+    whole = found["left"][0] * found["values"][0] @ found["right"][0]
+    assert np.allclose(whole, matrices[0])
+
+
 def test_lu_of_a_singular_matrix_says_which_pivot_is_zero() -> None:
     outputs = {"factors": (np.float64, (2, 2)), "pivots": (np.int32, (2,)), "info": (np.int32, ())}
     found = factored("lu", np.ones((2, 2)), outputs)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, NameLoc, StringAttr
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import tuple_types
+from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.stablehlo_text import parse_stablehlo
 
@@ -121,3 +123,38 @@ def test_markers_of_the_partitioner_are_their_operand() -> None:
       return %1 : tensor<4xf32>
     }"""
     assert [op.opcode for op in computations(parse_stablehlo(text))["main"].instructions] == ["parameter"]
+
+
+REDUCER_WITH_SIZES = """
+func.func public @main(%n: tensor<i32>, %x: tensor<2x3xf32>) -> tensor<2xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %r = stablehlo.reduce(%x init: %zero) across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+   reducer(%a: tensor<f32>, %b: tensor<f32>) {
+    %c = func.call @outer(%n, %a, %b) : (tensor<i32>, tensor<f32>, tensor<f32>) -> tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }
+  return %r : tensor<2xf32>
+}
+func.func private @outer(%n: tensor<i32>, %a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {
+  %0 = call @inner(%n, %a, %b) : (tensor<i32>, tensor<f32>, tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func private @inner(%n: tensor<i32>, %a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.maximum %a, %b : tensor<f32>
+  return %0 : tensor<f32>
+}
+"""
+
+
+def test_a_reducer_may_pass_a_value_from_outside_to_a_function_that_does_not_read_it() -> None:
+    """jax.export passes the unknown sizes to all functions, also to `jnp.where` of two scalars."""
+    entry = computations(parse_stablehlo(REDUCER_WITH_SIZES))["main"]
+    x = np.array([[1, 5, 2], [-1, -2, -3]], np.float32)
+    assert evaluate(entry, [np.array(7, np.int32), x])[0].tolist() == [5, 0]
+
+
+def test_a_reducer_may_not_pass_it_to_a_function_that_reads_it() -> None:
+    reading = "%f = stablehlo.convert %n : (tensor<i32>) -> tensor<f32>\n  %0 = stablehlo.maximum %a, %f : tensor<f32>"
+    text = REDUCER_WITH_SIZES.replace("%0 = stablehlo.maximum %a, %b : tensor<f32>", reading)
+    with pytest.raises(Unsupported, match="uses %n from outside"):
+        parse_stablehlo(text)

@@ -1,4 +1,4 @@
-"""The `backend_config` of a custom call: fields with types, from the text that XLA or JAX wrote.
+"""What a custom call says of itself: its target, the operands that list sizes, and its `backend_config`, as XLA or JAX wrote it.
 
     backend_config={"gemm_backend_config":{"alpha_real":1,"beta":1,"epilogue":"BIAS_RELU", ...}}      JSON, by XLA
     backend_config={lower = true, algorithm = 0 : ui8}                                                attributes of MLIR, by JAX
@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import DenseArrayBase, StringAttr
+from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.hlo.base import HloOp, written_at
+from xla_emitters.dialects.hlo.base import HloOp, integers, written_at
 from xla_emitters.errors import VerifyError
 
 
@@ -25,6 +26,16 @@ def target_of(op: HloOp) -> str:
     """The target of a custom call, without its quotes."""
     found = op.properties.get("custom_call_target")
     return found.data.strip('"') if isinstance(found, StringAttr) else ""
+
+
+SHAPES = "indices_of_shape_operands"
+"""StableHLO's attribute of a custom call with results of unknown sizes."""
+
+
+def shape_operands(op: HloOp) -> tuple[int, ...]:
+    """For each result of a custom call, the number of the operand that lists its sizes; () if no operand does."""
+    found = op.attributes.get(SHAPES)
+    return integers(found) if isa(found, DenseArrayBase) else ()
 
 
 @dataclass(frozen=True)

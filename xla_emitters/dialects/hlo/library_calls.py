@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from xdsl.dialects.builtin import IntegerAttr, TupleType
 from xdsl.ir import Attribute
 
+from xla_emitters.dialects.hlo.backend_configs import shape_operands
 from xla_emitters.dialects.hlo.base import Call, HloOp, written_at
 from xla_emitters.dialects.hlo.called import on_elements
 from xla_emitters.dialects.hlo.comparators import keys_of
@@ -80,13 +81,18 @@ def evaluated_by_library(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
 def library_evaluator(op: HloOp, call: Call) -> Callable[[Sequence[Any]], Any]:
     """Operands -> the op's value, as `evaluated_by_library`: the configuration is made once. raises as `library_call_of`"""
     name, config = library_call_of(op)
-    results = [(element_of(leaf).name, dims_of(leaf)) for leaf in leaf_types(op.result.type)]
+    types = [(element_of(leaf).name, dims_of(leaf)) for leaf in leaf_types(op.result.type)]
+    listed = shape_operands(op)
 
     def compared(comparator: str, arrays: Sequence[Array]) -> Array:
         assert isinstance(op, RuleOp)
         return on_elements(op, op.symbols("to_apply")[0], call)(arrays)[0]
 
     def evaluate(operands: Sequence[Any]) -> Any:
+        results = types
+        if listed:
+            sizes = (tuple(operands[number].tolist()) for number in listed)
+            results = [(element, dims) for (element, _), dims in zip(types, sizes, strict=True)]
         try:
             found = call_library(name, config, operands, results, on_elements=compared)
         except Unsupported as error:
