@@ -26,6 +26,7 @@ from typing import Any, Unpack, cast
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
+from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import InternalError
@@ -135,6 +136,7 @@ class Search:
     kernels: int
 
 
+@collector_at_rest()
 def bisect(
     source: str | Path,
     *,
