@@ -338,9 +338,9 @@ def planted_in(tree: Path, mutant: Mutant, right: Mapping[Case, Sequence[str]], 
             if not is_wrong(case):
                 continue
         # The right IR, from a process in which nothing is planted.
-        wanted = in_a_process(lambda case=case: unplanted(tree, mutant, case), LONGEST_PLANTING_SECONDS)
+        wanted: Texts | None = in_a_process(lambda case=case: unplanted(tree, mutant, case), LONGEST_PLANTING_SECONDS)
         texts = texts_after_passes(case)
-        if not isinstance(wanted, list):
+        if wanted is None:
             return None
         place = next((n for n, pair in enumerate(texts) if n >= len(wanted) or pair != wanted[n]), None)
         return None if place is None else Planted(cases().index(case), tuple(name for name, _ in texts), place)
