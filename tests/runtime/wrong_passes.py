@@ -26,7 +26,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import zip_longest
@@ -78,6 +78,8 @@ MOST_CANDIDATES = 400
 """Changes of a room's source of which plants are drawn: each is parsed, which takes time."""
 MOST_CASES = 3
 """Programs that a plant is tried on."""
+FAILS = ("fails",)
+"""What is left of a program where a pass fails."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +191,7 @@ def texts_after_passes(case: Case) -> Texts:
         else:
             _compile_program(case, found)
     except XlaEmittersError:
-        found.append(("fails", ""))
+        found.append((*FAILS, ""))
     return found
 
 
@@ -198,7 +200,7 @@ def last_texts(case: Case) -> Sequence[str]:
     try:
         return _compile_module(case, None) if case.sizes is None else _compile_program(case, None)
     except XlaEmittersError:
-        return ("fails",)
+        return FAILS
 
 
 def _compile_module(case: Case, found: Texts | None) -> Sequence[str]:
@@ -326,18 +328,19 @@ def planted_in(tree: Path, mutant: Mutant, right: Mapping[Case, Sequence[str]], 
     if not plant(tree, mutant):
         return None
     for case in some:
-        if last_texts(case) == right[case]:
+        left = last_texts(case)
+        if left == right[case]:
             continue
-        try:
-            if not is_wrong(case):
-                continue
-        except Exception:
+        if left == FAILS:
             # A pass that fails names itself; this is about those that do not.
             return None
+        with suppress(Exception):  # Its code cannot be run: that is wrong too.
+            if not is_wrong(case):
+                continue
         # The right IR, from a process in which nothing is planted.
-        wanted = in_a_process(lambda case=case: unplanted(tree, mutant, case), LONGEST_PLANTING_SECONDS)
+        wanted: Texts | None = in_a_process(lambda case=case: unplanted(tree, mutant, case), LONGEST_PLANTING_SECONDS)
         texts = texts_after_passes(case)
-        if not isinstance(wanted, list):
+        if wanted is None:
             return None
         place = next((n for n, pair in enumerate(texts) if n >= len(wanted) or pair != wanted[n]), None)
         return None if place is None else Planted(cases().index(case), tuple(name for name, _ in texts), place)

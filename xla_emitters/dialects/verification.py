@@ -60,7 +60,10 @@ def verify_ir(op: Operation, place_of: PlaceOf | None = None) -> None:
             _verify_values(region, set(), place_of)
     except RecursionError:
         raise VerifyError("nested too deeply to be verified", stage="ir.verify", place=place_of(op)) from None
-    except ESCAPING_ERRORS as error:
+    except Exception as error:
+        # xDSL's memref.load and memref.store raise a plain Exception.
+        if not isinstance(error, ESCAPING_ERRORS) and type(error) is not Exception:
+            raise
         reason = str(error).removeprefix("Operation does not verify: ").strip() or type(error).__name__
         message = reason if reason.startswith(f"{current.name}: ") else f"{current.name}: {reason}"
         first, *more = message.splitlines()
@@ -68,7 +71,7 @@ def verify_ir(op: Operation, place_of: PlaceOf | None = None) -> None:
 
 
 # Dialects with ops that can be verified one by one, unless a trait looks at the surroundings.
-_SELF_CONTAINED = frozenset(("arith", "complex", "llvm", "math", "nvvm", "tensor", "vector"))
+_SELF_CONTAINED = frozenset(("affine", "arith", "complex", "gpu", "llvm", "math", "memref", "nvvm", "tensor", "vector"))
 _LOOKING_AROUND = (HasAncestor, HasParent, IsTerminator, SymbolUserOpInterface)
 _MOST_REMEMBERED = 20_000
 

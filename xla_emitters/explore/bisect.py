@@ -26,6 +26,7 @@ from typing import Any, Unpack, cast
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
+from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import InternalError
@@ -135,6 +136,7 @@ class Search:
     kernels: int
 
 
+@collector_at_rest()
 def bisect(
     source: str | Path,
     *,
@@ -193,7 +195,6 @@ class _Bisection(StageComparison):
     _graph_passes = 0
     _overwrites_well = True
     _before: ModuleOp | None = None
-    _now: _KernelBisection | None = None
 
     def compare_text(self) -> None:
         super().compare_text()
@@ -236,18 +237,16 @@ class _Bisection(StageComparison):
         number = self.kernels
         self.kernels += 1
         kernel = _KernelBisection(planned, self, self.reaching.get(number))
-
-        def observe(name: str, stage: str | None, module: ModuleOp) -> None:
-            self._now = kernel
-            kernel.observe(name, stage, module)
-
-        return observe
+        self._kernels.append(kernel)
+        return kernel.observe
 
     def crash(self, error: InternalError) -> Culprit:
-        """The pass that failed: the one after the last that succeeded."""
-        if self._now is None or self._now.is_done:
+        """The pass that failed: the one after the last that succeeded, of the first kernel that is not done."""
+        kernels = (kernel for kernel in self._kernels if isinstance(kernel, _KernelBisection))
+        now = next((kernel for kernel in kernels if not kernel.is_done), None)
+        if now is None:
             return _crash(error, "", self._graph_passes + 1, len(GRAPH), self.executed)
-        return _crash(error, self._now.planned.name, self._now.count, len(KERNEL), self.executed)
+        return _crash(error, now.planned.name, now.count, len(KERNEL) + len(FOR_TOOLS), self.executed)
 
 
 def _crash(error: InternalError, kernel: str, number: int, passes: int, executed: int = 0) -> Culprit:
@@ -295,7 +294,7 @@ class _KernelBisection(KernelComparison):
 
     @property
     def is_done(self) -> bool:
-        return self.count > len(KERNEL)
+        return self.count > len(KERNEL) + len(FOR_TOOLS)
 
     def observe(self, name: str, stage: str | None, module: ModuleOp) -> None:
         changes_bits = may_change_bits(name, module)

@@ -24,6 +24,7 @@ from functools import partial
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.mlir import gpu
@@ -54,6 +55,7 @@ CPU_STAGE = "cpu"
 """The name, in place of a stage, for what a call runs: `fused`, then fusions as ops of NumPy or as machine code."""
 
 
+@collector_at_rest()
 def bisect_program(
     program: DynamicProgram,
     inputs: Sequence[Array],
@@ -116,11 +118,11 @@ class _State:
         return self.number == len(self.rows) or self.rows[self.number - 1].stage is not None
 
     def is_as(self, other: _State | None) -> bool:
-        """Whether it is the same IR as the other state."""
+        """Whether it is the same IR as the other state: a pass that changes nothing leaves the copy from before it, see `_copy_of`."""
         return (
             other is not None
             and self.modules.keys() == other.modules.keys()
-            and all(_is_equal(module, other.modules[name]) for name, module in self.modules.items())
+            and all(module is other.modules[name] for name, module in self.modules.items())
         )
 
 
@@ -149,13 +151,13 @@ class _Search:
         observe = self._observer(_whole_program())
         compiled = compile_program(self.program.source, self.options, observe=observe)
         assert compiled.fused is not None
-        before = self._right, self._results
+        before = self._right, self._results, self._copy
         try:
             self._kernels(KernelRoad(compiled.name, compiled.fused, self.options, observe))
         except Unsupported:
             # An op without a kernel is no wrong number: calls run such a program by NumPy.
             self._skipped = []
-        self._right, self._results = before
+        self._right, self._results, self._copy = before
         self._is_free = False
         self._on_cpu(compiled)
 
@@ -251,13 +253,14 @@ class _Search:
         except Unsupported as error:
             self._skipped.append(state)
             if state.ends_a_stage:
-                raise _Found(self._culprit(state, "execution", error.message)) from error
+                raise _Found(self._culprit(state, "execution", error.message, failure=error)) from error
             return
-        except InternalError:
-            raise
         except Exception as error:
-            summary = error.message if isinstance(error, ExecutionError) else f"{type(error).__name__}: {error}"
-            raise _Found(self._culprit(state, "execution", summary)) from error
+            if isinstance(error, InternalError) and not state.modules:
+                raise  # of a pass: a call compiles the rest
+            is_said = isinstance(error, ExecutionError | InternalError)
+            summary = error.message if is_said else f"{type(error).__name__}: {error}"
+            raise _Found(self._culprit(state, "execution", summary, failure=error)) from error
         changed = "" if self._is_free else changed_results(found, self._results)
         verdict = self.reference.compare(found)
         if changed or not verdict.ok:
@@ -265,8 +268,11 @@ class _Search:
             raise _Found(culprit)
         self._right, self._results, self._skipped, self._is_free = state, found, [], False
 
-    def _difference(self, state: _State) -> Difference | None:
-        """The first launch that gives something else than before the pass; None where no launch does, or nothing is launched."""
+    def _difference(self, state: _State, failure: Exception | None) -> Difference | None:
+        """The first launch that gives something else than before the pass; None where no launch does, or nothing is launched.
+
+        failure  what the run of the state raised
+        """
         host = state.host or state.modules.get("")
         before: Mapping[str, ModuleOp] = self._right.modules if self._right is not None else {}
         if host is None or not (new := _kernels_in(host)):
@@ -283,16 +289,14 @@ class _Search:
             load(host, kernels).run_on_garbage(_copies(self.arrays))
 
         self.executed += 1
-        try:
-            return first_difference(run, kernel_before, kernel_after, sanitize=self.sanitize)
-        except Exception:
-            # The host fails, and no kernel: no thread is wrong.
-            return None
+        return first_difference(run, kernel_before, kernel_after, sanitize=self.sanitize, failure=failure)
 
     # ------------------------------------------------------------------------------------------------------ the answer
 
-    def _culprit(self, state: _State, kind: str, summary: str, found: Sequence[Array] = ()) -> Culprit:
-        before, element, difference = self._right, self._element(found), self._difference(state)
+    def _culprit(
+        self, state: _State, kind: str, summary: str, found: Sequence[Array] = (), failure: Exception | None = None
+    ) -> Culprit:
+        before, element, difference = self._right, self._element(found), self._difference(state, failure)
         first = self._skipped[0] if self._skipped else state
         others = dict.fromkeys(other.name for other in (*self._skipped, state) if other is not first)
         passes, number = len(first.rows), first.number
@@ -356,10 +360,6 @@ def _kernels_in(module: ModuleOp) -> dict[str, gpu.ModuleOp]:
     """The kernels of a program by name: the modules that hold them."""
     holders = [op for op in module.ops if isinstance(op, gpu.ModuleOp)]
     return {op.sym_name.data: holder for holder in holders for op in holder.walk() if isinstance(op, gpu.FuncOp)}
-
-
-def _is_equal(one: ModuleOp, two: ModuleOp) -> bool:
-    return one is two or one.is_structurally_equivalent(two)
 
 
 def _copy_of(name: str, module: ModuleOp, last: ModuleOp | None) -> ModuleOp:

@@ -5,7 +5,8 @@
 
 Each launch runs twice on the same memory: as the kernel is before the pass, then as it is behind it. The first launch after which an
 argument is not what it was ends the run, so its inputs are right. It runs again to see which thread writes the first element that differs,
-and what that thread computes before and behind the pass. A difference in what only the host does is none of a thread.
+and what that thread computes before and behind the pass. A difference in what only the host does is none of a thread. Nor is a launch
+that the kernel from before the pass cannot take: it raises DataError or ExecutionError.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array
+from xla_emitters.errors import DataError, ExecutionError
 from xla_emitters.explore.blame import Computed
 from xla_emitters.program import Launch
 from xla_emitters.runtime.arrays import differing
@@ -56,19 +58,28 @@ class Difference:
 
 
 def first_difference(
-    run: Callable[[Kernels], Any], before: ModuleOf, after: ModuleOf, *, sanitize: bool
+    run: Callable[[Kernels], Any],
+    before: ModuleOf,
+    after: ModuleOf,
+    *,
+    sanitize: bool,
+    failure: Exception | None = None,
 ) -> Difference | None:
-    """Runs the program with both versions of every kernel. raises what the host program raises
+    """Runs the program with both versions of every kernel.
 
     sanitize  a launch with a race, or a read of what nothing wrote, differs too
+    failure   what the program raises behind the pass: then the host or a kernel raises it here too
+    raises    any other exception: it is a fault of this search
     """
-    kernels = _BothKernels(before, after, sanitize)
+    expected = (DataError, ExecutionError) if failure is None else (DataError, ExecutionError, type(failure))
+    kernels = _BothKernels(before, after, sanitize, expected)
     try:
         run(kernels)
-    except Exception:
-        if kernels.found is None:
-            raise
-    return kernels.found
+    except _Stop:
+        return kernels.found
+    except expected:
+        return None
+    return None
 
 
 @dataclass(frozen=True)
@@ -90,11 +101,15 @@ class _Stop(Exception):
 
 @dataclass
 class _BothKernels(Kernels):
-    """Launches a kernel before and behind the pass."""
+    """Launches a kernel before and behind the pass.
+
+    expected  what a kernel raises that fails
+    """
 
     before: ModuleOf
     after: ModuleOf
     sanitize: bool
+    expected: tuple[type[Exception], ...]
     found: Difference | None = None
     ready: dict[str, _Versions] = field(default_factory=dict[str, "_Versions"])
 
@@ -117,7 +132,7 @@ class _BothKernels(Kernels):
         _put(arrays, given)
         try:
             after(launch, arguments, shared_bytes, [Sanitizer()] if self.sanitize else [])
-        except Exception as error:
+        except self.expected as error:
             self.found = Difference(name, launch, versions.before, versions.after)
             raise _Stop from error
         for number, array in arrays.items():

@@ -6,7 +6,7 @@ import random
 
 import pytest
 from xdsl.dialects import cf, func
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, NameLoc, StringAttr, i1, i64
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, MemRefType, NameLoc, StringAttr, f32, i1, i64
 from xdsl.ir import Block, Region
 from xdsl.rewriter import Rewriter
 
@@ -100,6 +100,18 @@ def test_an_op_that_was_correct_is_looked_at_again_when_it_changes(part: str):
     else:
         op.properties["overflowFlags"] = StringAttr("none of them")
     with pytest.raises(VerifyError, match=r"arith\.addi"):
+        verify_ir(module)
+
+
+def test_an_op_that_was_correct_is_looked_at_again_when_what_it_reads_changes():
+    module = parse_ir("""func.func @f(%i: index) -> f32 {
+        %m = memref.alloc() : memref<3xf32>
+        %x = memref.load %m[%i] : memref<3xf32>
+        return %x : f32 }""")
+    verify_ir(module)
+    (alloc,) = (op for op in module.walk() if op.name == "memref.alloc")
+    Rewriter.replace_value_with_new_type(alloc.results[0], MemRefType(f32, [3, 3]))
+    with pytest.raises(VerifyError, match=r"memref\.load"):
         verify_ir(module)
 
 

@@ -14,6 +14,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, ModuleOp
 
 from xla_emitters.dialects.hlo import elementwise
+from xla_emitters.emitters.entry import KernelEntry
 from xla_emitters.errors import InternalError
 from xla_emitters.explore.bisect import Culprit, bisect
 from xla_emitters.graph import split_scatters
@@ -154,6 +155,18 @@ def test_a_pass_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     culprit = found(PROGRAMS["bytes"])
     assert (culprit.kind, culprit.name, culprit.number) == ("crash", FlattenTensorsPass.name, 12)
     assert isinstance(culprit.error, InternalError)
+
+
+def test_the_kernel_of_an_emission_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first kernel's function returns nothing, so it does not verify."""
+
+    def wrong(self: KernelEntry, results: Any) -> None:
+        pass
+
+    monkeypatch.setattr(KernelEntry, "finish", wrong)
+    culprit = found(PROGRAMS["bytes"])
+    assert (culprit.kind, culprit.stage, culprit.name, culprit.number) == ("crash", "xla_gpu", "emit", 0)
+    assert culprit.kernel == "fusion"
 
 
 def test_the_kernel_is_named_and_others_are_not_searched() -> None:

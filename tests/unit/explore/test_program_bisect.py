@@ -18,6 +18,7 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.explore import wrong_thread
 from xla_emitters.explore.bisect import Culprit, Search
 from xla_emitters.explore.program_bisect import bisect_program
 from xla_emitters.explore.programs import compile_text
@@ -26,6 +27,7 @@ from xla_emitters.pipelines.pass_lists import LISTS, rows_of
 from xla_emitters.pipelines.passes import Row
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.runtime.simt.follow import LaneValues
 from xla_emitters.tools.main import main
 
 TEXT = """
@@ -71,6 +73,14 @@ class LosesAStore(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         stores = [each for each in op.walk() if isinstance(each, memref.StoreOp)]
         Rewriter.erase_op(stores[-1])
+
+
+@dataclass(frozen=True)
+class KeepsABuffer(KernelPass):
+    name = "keeps-a-buffer"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        Rewriter.erase_op(next(each for each in op.walk() if isinstance(each, memref.DeallocOp)))
 
 
 @contextmanager
@@ -202,6 +212,34 @@ def test_the_thread_is_of_the_kernel_that_is_wrong() -> None:
     assert culprit.thread is not None
     assert (culprit.thread.block, culprit.thread.thread) == (0, 2)
     assert culprit.thread.writes == "element [8] of the kernel's argument 2"
+
+
+def test_what_only_the_host_does_has_no_thread() -> None:
+    """A buffer that the host never frees: the call says so, and every kernel is right."""
+    program = compile_text(TWO_KERNELS, "m.mlir", CompileOptions(record="none"))
+    with behind("disc-dead-temp-buffer-removal", "program", KeepsABuffer):
+        culprit = bisect_program(program, drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0)).culprit
+    assert culprit is not None
+    assert (culprit.kind, culprit.name) == ("execution", "keeps-a-buffer")
+    assert "not freed" in culprit.summary
+    assert culprit.thread is None
+
+
+def test_a_fault_of_the_search_is_not_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The thread is not left out: the command says that the fault is ours."""
+
+    class Broken(LaneValues):
+        def __init__(self, *lane: int) -> None:
+            raise AttributeError("no such lane")
+
+    path = tmp_path / "m.mlir"
+    path.write_text(TEXT)
+    monkeypatch.setattr(wrong_thread, "LaneValues", Broken)
+    with behind("xla-cse", "program-kernel", AddsInsteadOfSubtracts):
+        assert main(["bisect", str(path), "--sizes", "d0=5"]) == 70
+    assert "no such lane" in capsys.readouterr().err
 
 
 def test_a_store_that_is_gone_behind_loops() -> None:

@@ -74,9 +74,10 @@ class Loops:
 
 
 def bind(machine: Machine, value: Array | complex, ir_type: Attribute, name: str) -> Value:
-    """The value for a buffer (the array's memory) or a number. raises DataError for an array that does not fit"""
+    """The value for a buffer (the array's memory) or a number. raises DataError for what does not fit"""
     if not isa(ir_type, MemRefType[Attribute]):
-        assert not isinstance(value, np.ndarray)
+        if isinstance(value, np.ndarray):
+            raise DataError(f"%{name} is {ir_type}, not an array", stage="simt")
         return scalars.constant(form_of(ir_type), value)
     form, wanted = form_of(ir_type.element_type), ir_type.get_shape()
     if (
