@@ -198,7 +198,7 @@ def _add(row: RealFunction, file: Path | None) -> None:
     if not (row.opcode and row.op and row.libdevice and row.numpy):
         raise UsageError("a function is given with opcode, op, libdevice and numpy", stage="plugins")
     if not row.op.startswith("math."):
-        raise UsageError(f"'{row.op}' is no op of the dialect math", stage="plugins", help=f"math.{row.libdevice}")
+        raise UsageError(f"'{row.op}' is not an op of the dialect math", stage="plugins", help=f"math.{row.libdevice}")
     # Imported here: rows of this package need no check.
     import numpy as np
 

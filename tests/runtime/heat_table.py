@@ -45,7 +45,7 @@ def row_of(listed: Program, *, kernels: bool) -> tuple[str, bool]:
     """A line of the table, and whether the numbers are right."""
     options = CompileOptions(record="none", heat="calls=1,kernels=4096")
     program = compile_program(parse_stablehlo(listed.text(), listed.name), options)
-    heat = program.road.loaded(STAGE).context.heat if kernels else program.heat
+    heat = program.lowering.loaded(STAGE).context.heat if kernels else program.heat
     if heat is None:
         return f"{listed.name:24} {program.cpu.name}: {program.cpu.reason}", True
     runs: Any = AtStage(program, STAGE if kernels else None)

@@ -53,8 +53,8 @@ class Seen:
 
 def by_python(program: DynamicProgram, calls: list[Dispatch]) -> Seen:
     """The host program by Python, which also calls the runtime for the host's buffers, like machine code does."""
-    road = program.cpu.road
-    host = without_kernels(road.host if road else program.module)
+    lowering = program.cpu.lowering
+    host = without_kernels(lowering.host if lowering else program.module)
     DiscConvertMemoryMarkerPass(cpu_too=True).apply(make_context(), host)
     made = python_program(host)
     kernels = program.loaded.context.kernels

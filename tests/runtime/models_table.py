@@ -63,8 +63,8 @@ def rows(name: str) -> tuple[bool, list[str]]:
     way = program.cpu
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
     fusions = sum(isinstance(op, FusionOp) for op in program.fused.walk())
-    kernels = len(way.road.parameters) if way.road else 0
-    calls = library_calls(way.road.host if way.road else program.module)
+    kernels = len(way.lowering.parameters) if way.lowering else 0
+    calls = library_calls(way.lowering.host if way.lowering else program.module)
     weights = sum(leaf.size for leaf in leaves) / 1e6
     lines = [
         f"{name}: {weights:.1f} million weights, {fusions} fusions, {kernels} different kernels, {calls} library calls; "

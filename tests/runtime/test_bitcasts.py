@@ -39,13 +39,13 @@ def compiled(source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> Dynam
     monkeypatch.setenv(CPU, "llvm")
     text = PARTS.format(source=source, target=target)
     program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
-    assert program.cpu.road is not None
+    assert program.cpu.lowering is not None
     return program
 
 
 def is_a_kernel(program: DynamicProgram) -> bool:
-    assert program.cpu.road is not None
-    return "lmhlo.bitcast_convert" not in {op.name for op in program.cpu.road.host.walk()}
+    assert program.cpu.lowering is not None
+    return "lmhlo.bitcast_convert" not in {op.name for op in program.cpu.lowering.host.walk()}
 
 
 @pytest.mark.parametrize("size", [0, 1, 5])

@@ -272,7 +272,7 @@ def test_the_emitters_kernels_run_in_the_place_of_those_for_all_sizes() -> None:
     for _ in range(2):
         np.testing.assert_array_equal(program.run([x], stage)[0], wanted)
         answered()
-    heat = program.road.loaded(stage).context.heat
+    heat = program.lowering.loaded(stage).context.heat
     assert heat is not None
     (spot,) = (spot for spot in heat.spots if "transpose" in spot.fusion)
     assert (spot.what, spot.runs, spot.calls) == ("emitters", 1, 2)

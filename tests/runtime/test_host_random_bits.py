@@ -72,8 +72,8 @@ def test_they_are_those_of_the_library(
 ) -> None:
     monkeypatch.setenv(CPU, "llvm")
     program = compiled(algorithm, element, state, rank)
-    assert program.cpu.road is not None
-    assert "lmhlo.dynamic_rng_bit_generator" not in ops_of(program.cpu.road.host)
+    assert program.cpu.lowering is not None
+    assert "lmhlo.dynamic_rng_bit_generator" not in ops_of(program.cpu.lowering.host)
     given: Any = np.array(BITS_OF_STATE[:state], np.uint64)
     config = {"algorithm": "threefry" if algorithm == "THREE_FRY" else "philox", "types": ["u64"]}
     for shape in SHAPES[rank]:

@@ -40,8 +40,8 @@ def sorted_by(body: str, t: str, u: str, dim: int, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(CPU, "llvm")
     text = SORT.format(body=body, t=t, u=u, dim=dim)
     program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
-    assert program.cpu.road is not None
-    assert "lmhlo.sort" not in {op.name for op in program.cpu.road.host.walk()}
+    assert program.cpu.lowering is not None
+    assert "lmhlo.sort" not in {op.name for op in program.cpu.lowering.host.walk()}
     return program
 
 

@@ -36,8 +36,8 @@ def compiled(text: str, monkeypatch: pytest.MonkeyPatch) -> DynamicProgram:
     """As kernels: no op is left to the runtime."""
     monkeypatch.setenv(CPU, "llvm")
     program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
-    assert program.cpu.road is not None
-    assert not {"lmhlo.topk", "lmhlo.dynamic_top_k"} & {op.name for op in program.cpu.road.host.walk()}
+    assert program.cpu.lowering is not None
+    assert not {"lmhlo.topk", "lmhlo.dynamic_top_k"} & {op.name for op in program.cpu.lowering.host.walk()}
     return program
 
 

@@ -142,8 +142,8 @@ def test_messages_are_the_same_afterwards() -> None:
 
 def test_loops_that_call_the_library_stay() -> None:
     program = compiled(MULTIPLIED)
-    assert program.cpu.road is not None
-    assert not has_plain_loop(program.cpu.road.host)
+    assert program.cpu.lowering is not None
+    assert not has_plain_loop(program.cpu.lowering.host)
     x = np.eye(3, dtype=np.float32)
     number, y = program.run([np.int32(LONG // 4), x])
     assert int(number) == LONG // 4
@@ -156,5 +156,5 @@ def test_a_program_without_loops_is_none_of_them() -> None:
       %y = stablehlo.negate %x : tensor<?xf32>
       return %y : tensor<?xf32> } }"""
     program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
-    assert program.cpu.road is not None
-    assert not has_plain_loop(program.cpu.road.host)
+    assert program.cpu.lowering is not None
+    assert not has_plain_loop(program.cpu.lowering.host)

@@ -12,7 +12,7 @@ from runtime.models import CORPUS, NAMES, TOLERANCE, compiled, runs, worst_diffe
 
 from xla_emitters.dialects.disc_ral import DispatchOp
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU, HostRoad
+from xla_emitters.pipelines.program_host import CPU, CpuLowering
 from xla_emitters.pipelines.programs import COMPILATIONS, DynamicProgram, compile_program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
@@ -63,7 +63,7 @@ def test_layers_share_their_kernels() -> None:
     """Two layers of an encoder compute the same: fewer than two thirds of the launches are of different kernels."""
     made = program("encoder")
     assert made.fused is not None
-    host = HostRoad(made.name, made.fused, made.options).host
+    host = CpuLowering(made.name, made.fused, made.options).host
     launched = [op.config for op in host.walk() if isinstance(op, DispatchOp) and op.call.data == "ral_kernel_launch"]
     assert 0 < len(set(launched)) <= 2 / 3 * len(launched)
 

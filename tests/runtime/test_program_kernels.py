@@ -44,7 +44,7 @@ def test_softmax_is_a_kernel_in_a_few_forms_and_the_host_takes_one() -> None:
 @pytest.mark.parametrize("chip", but_long([CHIPS[0], CHIPS[-1]], [CHIPS[-1]]))
 def test_code_assembles_with_indices_of_both_widths(chip: str) -> None:
     made = compiled(programs()["masked_softmax"], chip)
-    for ptx in (made.ptx, made.road.wide_ptx):
+    for ptx in (made.ptx, made.lowering.wide_ptx):
         assert {entry.name for entry in assemble(ptx, chip).entries} == {kernel.name for kernel in made.kernels}
 
 

@@ -136,7 +136,7 @@ WRONG: list[tuple[str, tuple[tuple[int, ...], ...], str]] = [
     ("add", ((3, 5), (3, 4)), "argument 0 (p0) 'x': axis 1 is 5, expected 4"),
     ("add", ((3,), (3, 4)), "argument 0 (p0) 'x': rank 1, expected 2"),
     ("add", ((3, 4),), "1 arguments; the program takes 2"),
-    ("reshape", ((2, 4),), "d0 is 2 and d1 is 4; d0*d1 == 3*d0 is wanted, as %dynamic_reshape.0"),
+    ("reshape", ((2, 4),), "d0 is 2 and d1 is 4; d0*d1 == 3*d0 is expected, as %dynamic_reshape.0"),
     ("negative", ((2,),), "the size d0 - 3 is -1, which is negative: d0 is 2"),
     ("slice", ((2,),), "the range from 1 to 3 is 1 to 3, not inside an axis of size 2: d0 is 2"),
     ("gather", ((0,),), "the range from 0 to 1 is 0 to 1, not inside an axis of size 0: d0 is 0"),

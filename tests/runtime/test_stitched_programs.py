@@ -85,7 +85,7 @@ def bytes_moved(name: str, sizes: dict[str, int], stage: str = "kernels") -> flo
         assert isinstance(kernels, SimtKernels)
         return kernels.watched_by(counter)
 
-    results = program.road.watched(stage, print, counted).run(arrays)
+    results = program.lowering.watched(stage, print, counted).run(arrays)
     assert_close(results, program.run(arrays))
     moved = sum(count.requests * count.sectors * 32 for count in counter.counts() if count.space == "global")
     return moved / sum(array.nbytes for array in (*arrays, *results))

@@ -57,7 +57,7 @@ from xla_emitters.hlo_text import print_hlo
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, KERNEL
-from xla_emitters.pipelines.program_kernels import KernelRoad
+from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.pipelines.program_passes import PROGRAM_KERNEL
 from xla_emitters.rewrite import recorder
 from xla_emitters.rewrite.kernel_pass import KernelPass, run_pass
@@ -243,15 +243,15 @@ def _compile_program(case: Case, found: Texts | None) -> Sequence[str]:
     options, whole = CompileOptions(record="none"), noted("")
     program = compile_text(case.text, f"{case.name}.mlir", options, whole)
     assert program.fused is not None
-    road = KernelRoad(program.name, program.fused, options, whole)
+    lowering = GpuLowering(program.name, program.fused, options, whole)
     if found is None:
-        modules = program.fused, program.module, road.at("host"), road.at("llvm-dialect")
+        modules = program.fused, program.module, lowering.at("host"), lowering.at("llvm-dialect")
         return tuple(map(print_ir, modules))
     of_kernels = defaultdict[int, Texts](list)
     before = list(found)
-    for kernel in road.kernels:
+    for kernel in lowering.kernels:
         found.clear()
-        road.lowered(kernel.name, observe=noted(" of a kernel"))
+        lowering.lowered(kernel.name, observe=noted(" of a kernel"))
         for number, pair in enumerate(found):
             of_kernels[number].append(pair)
     found[:] = [*before, *((texts[0][0], "".join(text for _, text in texts)) for texts in of_kernels.values())]

@@ -26,12 +26,12 @@ from xla_emitters.dialects.lmhlo import tensor_of
 from xla_emitters.shapes import Size, parse_size
 
 SIZES = "disc.sizes"
-UNSAID = "?"
+UNKNOWN_SIZE = "?"
 
 
 def sizes_attribute(sizes: Sequence[str | None]) -> ArrayAttr[StringAttr]:
     """The attribute for these sizes as text; None: unknown."""
-    return ArrayAttr([StringAttr(UNSAID if size is None else size) for size in sizes])
+    return ArrayAttr([StringAttr(UNKNOWN_SIZE if size is None else size) for size in sizes])
 
 
 class BufferSizes:
@@ -49,8 +49,8 @@ class BufferSizes:
     def of(self, buffer: SSAValue) -> tuple[Size, ...]:
         """The size along each dimension."""
         if buffer not in self._found:
-            said, shape = said_of(buffer), tensor_of(buffer.type).get_shape()
-            texts = [text.data for text in said] if said is not None else [UNSAID] * len(shape)
+            said, shape = declared_sizes(buffer), tensor_of(buffer.type).get_shape()
+            texts = [text.data for text in said] if said is not None else [UNKNOWN_SIZE] * len(shape)
             self._found[buffer] = tuple(
                 Size.constant(static) if static >= 0 else self._unknown(buffer, dim, text)
                 for dim, (static, text) in enumerate(zip(shape, texts, strict=True))
@@ -74,7 +74,7 @@ class BufferSizes:
     def text(self, buffer: SSAValue) -> str:
         """The shape as text, such as `b,s,32`; a size without a name is `?`."""
         found = self.of(buffer)
-        return ",".join(str(size).replace(" ", "") if self.is_named(size) else UNSAID for size in found)
+        return ",".join(str(size).replace(" ", "") if self.is_named(size) else UNKNOWN_SIZE for size in found)
 
     def is_named(self, size: Size) -> bool:
         """Whether only sizes occur in it that `disc.sizes` says."""
@@ -103,7 +103,7 @@ class BufferSizes:
 
     def _unknown(self, buffer: SSAValue, dim: int, text: str) -> Size:
         """A size that the type leaves unknown."""
-        if text != UNSAID:
+        if text != UNKNOWN_SIZE:
             return _parsed(text)
         op = buffer.owner
         if isinstance(op, memref.AllocOp | memref.AllocaOp | lmhlo.IncRefOp):
@@ -137,7 +137,7 @@ def product(sizes: Sequence[Size]) -> Size:
 _parsed = lru_cache(parse_size)
 
 
-def said_of(buffer: SSAValue) -> ArrayAttr[StringAttr] | None:
+def declared_sizes(buffer: SSAValue) -> ArrayAttr[StringAttr] | None:
     """The attribute `disc.sizes` of a buffer; None if there is none."""
     said: Attribute | None = None
     if isinstance(buffer, OpResult):
@@ -155,10 +155,10 @@ def _said_of_number(value: SSAValue) -> str | None:
         op = use.operation
         if not isinstance(op, memref.AllocOp | memref.AllocaOp | lmhlo.IncRefOp):
             continue
-        shape, said = tensor_of(op.results[0].type).get_shape(), said_of(op.results[0])
+        shape, said = tensor_of(op.results[0].type).get_shape(), declared_sizes(op.results[0])
         unknown = [dim for dim, size in enumerate(shape) if size < 0]
         number = use.index - (1 if isinstance(op, lmhlo.IncRefOp) else 0)
-        if said is not None and number < len(unknown) and (text := said.data[unknown[number]].data) != UNSAID:
+        if said is not None and number < len(unknown) and (text := said.data[unknown[number]].data) != UNKNOWN_SIZE:
             return text
     return None
 

@@ -39,7 +39,7 @@ def updated_in_place(op: Operation) -> list[SSAValue]:
     return [buffer for buffer in op.outputs if buffer in op.inputs] if isinstance(op, BufferOp) else []
 
 
-def gives_away(use: Use) -> bool:
+def leaves_the_block(use: Use) -> bool:
     return isinstance(use.operation, func.ReturnOp | lmhlo.TerminatorOp | lmhlo.WhileOp)
 
 

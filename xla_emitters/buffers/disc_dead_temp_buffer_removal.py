@@ -45,10 +45,10 @@ CHECKING = frozenset(("lmhlo.set_dimension_size",))
 
 def _is_never_read(buffer: SSAValue) -> bool:
     """Whether a buffer is only freed, and written by ops whose other results are never read either."""
-    return isinstance(buffer.owner, Allocation) and all(map(_tells_nothing, uses_of(buffer)))
+    return isinstance(buffer.owner, Allocation) and all(map(_is_ignorable, uses_of(buffer)))
 
 
-def _tells_nothing(use: Use) -> bool:
+def _is_ignorable(use: Use) -> bool:
     op = use.operation
     if isinstance(op, memref.LoadOp):
         return not uses_of(op.res)

@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xla_emitters.buffers.buffer_uses import are_exclusive, gives_away, is_before, uses_of
+from xla_emitters.buffers.buffer_uses import are_exclusive, is_before, leaves_the_block, uses_of
 from xla_emitters.dialects import lmhlo
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -66,7 +66,7 @@ def _free_inside(choice: lmhlo.CaseOp, buffer: SSAValue) -> None:
         if op is freed[0] or are_exclusive(op, choice):
             continue
         is_done = choice.is_ancestor(op) or is_before(op, choice)
-        if not is_done or gives_away(use) or isinstance(op, lmhlo.IncRefOp):
+        if not is_done or leaves_the_block(use) or isinstance(op, lmhlo.IncRefOp):
             return
     for region in choice.branches:
         last = region.block.last_op

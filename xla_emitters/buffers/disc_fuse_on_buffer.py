@@ -43,7 +43,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
-from xla_emitters.buffers.buffer_uses import gives_away, uses_of
+from xla_emitters.buffers.buffer_uses import leaves_the_block, uses_of
 from xla_emitters.buffers.fusion_graph import FusionGraph
 from xla_emitters.buffers.fusion_rules import (
     LOOP,
@@ -365,14 +365,14 @@ class _BlockFusion:
 
 def _may_be_a_name(op: BufferOp) -> bool:
     """Whether `disc-lower-to-buffer-alias` can make a reshape a second name of its operand's buffer."""
-    if not any(gives_away(use) for use in uses_of(op.outputs[0])):
+    if not any(leaves_the_block(use) for use in uses_of(op.outputs[0])):
         return True
     return _is_ours(op.inputs[0], op.parent)
 
 
 def _are_of_others(parts: Sequence[Part]) -> bool:
     """Whether reshapes of a buffer that the block does not own are given away: then they need a kernel, and copies a library call."""
-    given = any(gives_away(use) for part in parts for use in part.uses)
+    given = any(leaves_the_block(use) for part in parts for use in part.uses)
     is_shaped = any(part.opcode != "copy" for part in parts)
     return given and is_shaped and not _is_ours(parts[0].reads[0], parts[0].op.parent)
 
@@ -381,7 +381,7 @@ def _is_ours(buffer: SSAValue, block: Block | None) -> bool:
     """Whether a block allocates a buffer, frees it, and writes more than a constant into it."""
     if not isinstance(buffer.owner, memref.AllocOp) or buffer.owner.parent is not block:
         return False
-    return not any(gives_away(use) or use.operation.name == "lmhlo.constant" for use in uses_of(buffer))
+    return not any(leaves_the_block(use) or use.operation.name == "lmhlo.constant" for use in uses_of(buffer))
 
 
 def _blocks(function: func.FuncOp) -> Iterator[Block]:

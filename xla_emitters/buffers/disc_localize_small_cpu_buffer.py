@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import FixedBitwidthType, IndexType, MemRefType, Modu
 from xdsl.ir import Attribute
 from xdsl.rewriter import Rewriter
 
-from xla_emitters.buffers.buffer_uses import allocations, frees, gives_away, is_in_loop, uses_of
+from xla_emitters.buffers.buffer_uses import allocations, frees, is_in_loop, leaves_the_block, uses_of
 from xla_emitters.dialects.lmhlo import space_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -41,7 +41,7 @@ class DiscLocalizeSmallCpuBufferPass(KernelPass):
             uses = uses_of(alloc.memref)
             if not 0 <= bytes_of(ir_type) <= MOST_BYTES:
                 self.skip(alloc, f"it may take more than {MOST_BYTES} bytes")
-            elif any(map(gives_away, uses)):
+            elif any(map(leaves_the_block, uses)):
                 self.skip(alloc, "it is given away")
             elif is_in_loop(alloc):
                 self.skip(alloc, "it is made inside a loop")

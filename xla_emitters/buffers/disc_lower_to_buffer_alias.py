@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xla_emitters.buffers.buffer_uses import are_exclusive, frees, gives_away, is_after, uses_of, writes
+from xla_emitters.buffers.buffer_uses import are_exclusive, frees, is_after, leaves_the_block, uses_of, writes
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -62,7 +62,7 @@ class DiscLowerToBufferAliasPass(KernelPass):
             return self.skip(op, "one of the two buffers is written again")
         if not all(is_after(use.operation, op) for use in others) or sum(map(frees, others)) > 1:
             return self.skip(op, "its result is not used behind it alone")
-        if not any(map(gives_away, others)) or (source.type != result.type and _is_ours_alone(op)):
+        if not any(map(leaves_the_block, others)) or (source.type != result.type and _is_ours_alone(op)):
             view = lmhlo.IncRefOp(operands=[source, alloc.dynamic_sizes], result_types=[result.type])
             view.location = op.location
             view.attributes |= alloc.attributes
@@ -100,10 +100,10 @@ def _is_ours_alone(op: BufferOp) -> bool:
     uses = uses_of(source)
     if not isinstance(source.owner, memref.AllocOp) or source.owner.parent is not op.parent:
         return False
-    if any(gives_away(use) or use.operation.name == "lmhlo.constant" for use in uses):
+    if any(leaves_the_block(use) or use.operation.name == "lmhlo.constant" for use in uses):
         return False
     names = [use.operation.view for use in uses if isinstance(use.operation, lmhlo.IncRefOp)]
-    return any(map(frees, uses)) and not any(gives_away(use) for name in names for use in uses_of(name))
+    return any(map(frees, uses)) and not any(leaves_the_block(use) for name in names for use in uses_of(name))
 
 
 def _erase(op: BufferOp, alloc: Operation) -> None:

@@ -17,7 +17,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue, Use
 
-from xla_emitters.buffers.buffer_uses import frees, gives_away, writes
+from xla_emitters.buffers.buffer_uses import frees, leaves_the_block, writes
 from xla_emitters.dialects.lmhlo import BufferOp
 
 
@@ -125,7 +125,7 @@ def _dependencies(ops: Sequence[Operation]) -> list[set[int]]:
                 continue
             if value in writers:
                 found.add(writers[value])
-            if writes(use) or frees(use) or gives_away(use):
+            if writes(use) or frees(use) or leaves_the_block(use):
                 found.update(readers.pop(value, ()))
                 writers[value] = number
             else:

@@ -213,7 +213,7 @@ def partition(
                 assert isinstance(operand.owner, HloOp)
                 states[operand.owner].user_subgraphs.add(state.subgraph)
         else:
-            _tell_operands(op, state, roots[state.subgraph] is op, states)
+            _record_operands(op, state, roots[state.subgraph] is op, states)
         for operand in op.operands:
             if isinstance(operand.owner, HloOp) and not isinstance(operand.owner, _GIVEN):
                 awaited.add(operand.owner)
@@ -262,7 +262,7 @@ def _epilogue_subgraph(
     return Subgraph(name, epilogue.roots[0], tuple(op for op in order if op in members), epilogue)
 
 
-def _tell_operands(op: HloOp, state: _State, is_root: bool, states: dict[HloOp, _State]) -> None:
+def _record_operands(op: HloOp, state: _State, is_root: bool, states: dict[HloOp, _State]) -> None:
     """Records for each operand of `op` which subgraph reads it, and the map from that subgraph's root to the operand's index."""
     for number, (operand, step) in enumerate(zip(op.operands, operand_maps(op), strict=True)):
         assert isinstance(operand.owner, HloOp)

@@ -403,8 +403,8 @@ class _ReductionKernel:
                 return read(symbols, carried)
 
         # All lanes of a warp must take part in shuffles, including those outside the tile, which read nothing.
-        everyone = IndexingMap((), (), stage.read.range_vars)
-        return list(build.loop_nest(self.builder, everyone, (), list(outputs), each))
+        all_threads = IndexingMap((), (), stage.read.range_vars)
+        return list(build.loop_nest(self.builder, all_threads, (), list(outputs), each))
 
     def _tile(self, element_type: Attribute, stage: SharedStage) -> SSAValue:
         return self.builder.insert(AllocateSharedOp(TensorType(element_type, stage.tile))).result

@@ -48,19 +48,19 @@ class Partials:
         return identities_needed(self.hero)
 
     @property
-    def are_told(self) -> bool:
+    def has_flag(self) -> bool:
         """Whether partial results have a flag as their last value: 1, or 0 as long as no element was added."""
         return isinstance(self.identities, str)
 
     @property
     def count(self) -> int:
         """The number of values of a partial result."""
-        return len(self.hero.arrays) + self.are_told
+        return len(self.hero.arrays) + self.has_flag
 
     @property
     def combiner(self) -> str:
         """The name of the function that combines two partial results."""
-        return f"{self.body.name}__if_both" if self.are_told else self.body.name
+        return f"{self.body.name}__if_both" if self.has_flag else self.body.name
 
     def starts(self, builder: FunctionBuilder) -> list[SSAValue]:
         """The first values of each thread's partial results."""
@@ -72,13 +72,13 @@ class Partials:
                 for identity, init, result_type in parts
             ]
         inits = [self.initial(init) for init in self.hero.inits]
-        return [*inits, constant(builder, 0, i8)] if self.are_told else inits
+        return [*inits, constant(builder, 0, i8)] if self.has_flag else inits
 
     def with_element(
         self, builder: FunctionBuilder, so_far: Sequence[SSAValue], elements: Sequence[SSAValue]
     ) -> list[SSAValue]:
         """A partial result after one more element of each array."""
-        if not self.are_told:
+        if not self.has_flag:
             return list(builder.call(self.body, [*so_far, *elements]))
         *values, is_one = so_far
         combined = builder.call(self.body, [*values, *elements])
@@ -93,7 +93,7 @@ class Partials:
 
     def combining_function(self) -> func.FuncOp | None:
         """The function called `combiner`; None if that is the reduction's body."""
-        if not self.are_told:
+        if not self.has_flag:
             return None
         types = [*result_types(self.hero), i8]
         block = Block(arg_types=[*types, *types])

@@ -32,7 +32,7 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import InternalError
 from xla_emitters.explore.blame import Blame, Computed, blamed, blamed_emission, diff_of_texts
 from xla_emitters.explore.check import Comparison, KernelComparison, StageComparison, Verdict, may_change_bits
-from xla_emitters.explore.overwriting import evaluate_overwriting, says_overwrites
+from xla_emitters.explore.overwriting import declares_overwrites, evaluate_overwriting
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import print_hlo
 from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of
@@ -221,7 +221,7 @@ class _Bisection(StageComparison):
         """Whether a pass lets an instruction overwrite an array that is still needed. Modules that do so from the start are not judged:
         a later pass inserts copies."""
         entry = entry_of(module)
-        if self.program.fusion is not None or not self._overwrites_well or not says_overwrites(entry):
+        if self.program.fusion is not None or not self._overwrites_well or not declares_overwrites(entry):
             return None
         limit = self.how.most_iterations
         self.executed += 1

@@ -47,7 +47,7 @@ from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing, from_buffer, load_arrays, to_buffer
 from xla_emitters.runtime.bundle import Case
 from xla_emitters.runtime.cpu_launcher import Slots, run_kernel, run_program
-from xla_emitters.runtime.inputs import draw_inputs, places_said_by
+from xla_emitters.runtime.inputs import allowed_starts, draw_inputs
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
 from xla_emitters.runtime.reference_run import FirstCalls, Reaching, reaching
 from xla_emitters.runtime.simt.memory import Watcher
@@ -68,7 +68,7 @@ class Tolerance:
     applies: Callable[[ModuleOp], bool] = lambda module: True
 
 
-def hands_on_over_several_variables(module: ModuleOp) -> bool:
+def depends_on_iteration_order(module: ModuleOp) -> bool:
     """Whether a reordering of the iterations of a loop can change what it computes.
 
     Peeling runs the last iterations of an inner variable after all others of the outer ones, so a loop over one variable keeps its order.
@@ -86,7 +86,7 @@ TOLERANT = {
     ),
     "xla-gpu-peel-loops": Tolerance(
         "a reduction over several variables combines the elements of a variable's last iteration after all others",
-        hands_on_over_several_variables,
+        depends_on_iteration_order,
     ),
     "disc-lhlo-legalize-to-loop": Tolerance("a schedule adds in another order than NumPy"),
     "xla-expand-float-ops": Tolerance("f32 tanh and erf become polynomials: 6 ulp each"),
@@ -643,4 +643,4 @@ def bundle_case(module: ModuleOp, options: CompileOptions, *, name: str, seed: i
     computation = drawn_for(module, options.fusion)
     inputs = draw_inputs(computation, program.parameters, seed)
     bounds = Reference(computation, inputs, any_order=options.tune != TUNE[0]).bounds
-    return Case(name, program, program.hlo, seed, inputs, bounds, places=places_said_by(computation))
+    return Case(name, program, program.hlo, seed, inputs, bounds, places=allowed_starts(computation))

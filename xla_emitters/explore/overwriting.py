@@ -23,7 +23,7 @@ _SHARE = frozenset({"bitcast", "tuple", "get-tuple-element"})
 _RUN_OTHERS = frozenset({"while", "conditional", "call", "async-start"})
 
 
-def says_overwrites(computation: ComputationOp) -> bool:
+def declares_overwrites(computation: ComputationOp) -> bool:
     """Whether an instruction declares to overwrite an operand."""
     return any(
         isinstance(op, FusionOp) and op.output_to_operand_aliasing is not None for op in computation.instructions

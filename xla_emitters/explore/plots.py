@@ -29,7 +29,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import UsageError
 from xla_emitters.indexing import IndexingMap, Variable
 from xla_emitters.runtime.simt import access_counts
-from xla_emitters.runtime.simt.access_counts import BANKS, NOBODY, WORD
+from xla_emitters.runtime.simt.access_counts import BANKS, NO_THREAD, WORD
 from xla_emitters.runtime.simt.gpu import WARP_SIZE
 from xla_emitters.trace.html import Html
 
@@ -172,7 +172,7 @@ def sectors(places: Mapping[int, int], element_bytes: int) -> int:
 
 def _request(places: Mapping[int, int], element_bytes: int) -> Array:
     """The access in the form of the executor's counter: byte offsets, int64 (1, 32)."""
-    offsets = np.full((1, WARP_SIZE), NOBODY, np.int64)
+    offsets = np.full((1, WARP_SIZE), NO_THREAD, np.int64)
     for lane, place in places.items():
         offsets[0, lane] = place * element_bytes
     return offsets

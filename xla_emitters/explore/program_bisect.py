@@ -39,7 +39,7 @@ from xla_emitters.explore.wrong_thread import Difference, first_difference
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import Row
-from xla_emitters.pipelines.program_kernels import KernelRoad
+from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.pipelines.program_passes import PROGRAM_OPS, RUN_ON_KERNELS
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program, load, run_module
 from xla_emitters.rewrite.kernel_pass import verify_after
@@ -153,7 +153,7 @@ class _Search:
         assert compiled.fused is not None
         before = self._right, self._results, self._copy
         try:
-            self._kernels(KernelRoad(compiled.name, compiled.fused, self.options, observe))
+            self._kernels(GpuLowering(compiled.name, compiled.fused, self.options, observe))
         except Unsupported:
             # An op without a kernel is no wrong number: calls run such a program by NumPy.
             self._skipped = []
@@ -174,10 +174,10 @@ class _Search:
 
         return observe
 
-    def _kernels(self, road: KernelRoad) -> None:
+    def _kernels(self, lowering: GpuLowering) -> None:
         """Judges all kernels after each pass over kernels."""
-        rows, host = rows_of("program-kernel"), road.at("host")
-        names = [kernel.name for kernel in road.kernels]
+        rows, host = rows_of("program-kernel"), lowering.at("host")
+        names = [kernel.name for kernel in lowering.kernels]
         self.kernels = len(names)
         left = {name: list[tuple[str, ModuleOp]]() for name in names}
 
@@ -192,7 +192,7 @@ class _Search:
             return observe
 
         for name in names:
-            road.lowered(name, observe=observer(name))
+            lowering.lowered(name, observe=observer(name))
         for number in range(1, len(rows) + 1 if names else 1):
             modules = {name: states[number - 1][1] for name, states in left.items()}
             pass_name = left[names[0]][number - 1][0]

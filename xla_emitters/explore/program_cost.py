@@ -75,7 +75,7 @@ class RecordedKernels(Kernels):
 def launches_of(program: DynamicProgram, inputs: Sequence[Any]) -> list[LaunchAt]:
     """The launches of a run on these arguments, in order. raises like `DynamicProgram.run`"""
     looks_at_data = program.fused is not None and any(op.name in READS_OF_THE_HOST for op in program.fused.walk())
-    loaded = program.road.loaded("host")
+    loaded = program.lowering.loaded("host")
     kernels = loaded.context.kernels
     recorded = RecordedKernels(kernels if looks_at_data else None)
     loaded.context.kernels = recorded
@@ -106,7 +106,7 @@ def price_launches(program: DynamicProgram, values: Mapping[str, int]) -> tuple[
     found = list[KernelCost]()
     for key, launch in first.items():
         if launch.name not in kernels:
-            kernels[launch.name] = SizedKernel.of(program.road.lowered(launch.name))
+            kernels[launch.name] = SizedKernel.of(program.lowering.lowered(launch.name))
         found.append(replace(price_launch(launch, kernels[launch.name], chip, code), launches=counts[key]))
     return tuple(found)
 

@@ -32,7 +32,7 @@ from xla_emitters.program import ArraySpec
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.bundle import ProgramCase, Shape
-from xla_emitters.runtime.inputs import places_said_by
+from xla_emitters.runtime.inputs import allowed_starts
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
 from xla_emitters.runtime.steps import MOST_ITERATIONS
@@ -82,7 +82,7 @@ def _shape(program: DynamicProgram, values: Mapping[str, int], seed: int) -> Sha
         ArraySpec(element, array.shape, tuple(reversed(range(array.ndim))))
         for element, array in zip(types, inputs, strict=True)
     ]
-    places = places_said_by(entry_of(specialize(program.source, values, program.sizes)))
+    places = allowed_starts(entry_of(specialize(program.source, values, program.sizes)))
     bounds = [_known(*pair) for pair in zip(reference.bounds, reference.values, strict=True)]
     return Shape(values, seed, parameters, inputs, result_specs(program, reference.values), bounds, places)
 

@@ -34,7 +34,7 @@ from xla_emitters.explore.program_cost import RecordedKernels
 from xla_emitters.kernels.captures import captured_by
 from xla_emitters.loops.combine import WIDENED, Reducer, reduced_dims
 from xla_emitters.loops.roots import roots_of
-from xla_emitters.pipelines.program_kernels import KernelRoad
+from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.kernels import Kernels
@@ -118,9 +118,9 @@ def _allocation(buffer: SSAValue) -> memref.AllocOp:
     return buffer.owner
 
 
-def watched_road(program: DynamicProgram) -> tuple[KernelRoad, list[Watched]]:
-    """The `KernelRoad` of a program with a `lmhlo.watch` before and after each fusion. raises like `DynamicProgram.road`"""
-    assert program.fused is not None, "the caller has asked for the road"
+def watched_lowering(program: DynamicProgram) -> tuple[GpuLowering, list[Watched]]:
+    """The `GpuLowering` of a program with a `lmhlo.watch` before and after each fusion. raises like `DynamicProgram.lowering`"""
+    assert program.fused is not None, "the caller has asked for the lowering"
     module = program.fused.clone()
     pairs = zip(program.fused.walk(), module.walk(), strict=True)
     watched, fusions = list[Watched](), list[FusionOp]()
@@ -138,7 +138,7 @@ def watched_road(program: DynamicProgram) -> tuple[KernelRoad, list[Watched]]:
             made = WatchOp.create(operands=values, properties={"number": IntegerAttr(place, i64)})
             made.location = fusion.location
             Rewriter.insert_op(made, at)
-    return KernelRoad(program.name, module, program.options), watched
+    return GpuLowering(program.name, module, program.options), watched
 
 
 @dataclass
@@ -197,9 +197,9 @@ def check_kernels(program: DynamicProgram, arrays: Sequence[Array], stage: str) 
     stage   "loops", "kernels" or "llvm-dialect"
     raises  like `DynamicProgram.run`
     """
-    road, watched = watched_road(program)
+    lowering, watched = watched_lowering(program)
     judge = _Judge(watched)
-    results = road.watched(stage, judge.watch, judge.record).run(arrays)
+    results = lowering.watched(stage, judge.watch, judge.record).run(arrays)
     return judge.verdicts(stage), results
 
 

@@ -69,7 +69,7 @@ def parse_log(text: str, name: str = "<log>") -> XlaLog:
     runs = _runs(_groups(header[1]), marks) if header else []
     if not runs:
         raise ParseError(
-            f"{name} is no log of XLA's emitter passes",
+            f"{name} is not a log of XLA's emitter passes",
             stage="xla-log",
             help="--xla_dump_emitter_re=.* writes *.mlir-passes.log",
         )

@@ -33,7 +33,7 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.types import ArrayType, as_array, dims_of, element_of, leaf_types, type_text
 from xla_emitters.errors import Place
-from xla_emitters.fusions.said_aliases import said_aliases
+from xla_emitters.fusions.declared_aliases import declared_aliases
 
 # Fusions of XLA:GPU for Triton and cuDNN and custom ones; fusions that XLA:CPU passes to its libraries.
 _FOR_OTHER_COMPILERS = re.compile(
@@ -132,7 +132,7 @@ class HloFusion:
 
     @property
     def wanted_aliases(self) -> Mapping[int, SSAValue]:
-        return {} if self.call is None else said_aliases(self.call, self.parameters)
+        return {} if self.call is None else declared_aliases(self.call, self.parameters)
 
     @property
     def other_compiler(self) -> str | None:

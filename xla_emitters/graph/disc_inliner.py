@@ -32,10 +32,10 @@ class DiscInlinerPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         inline_calls(op)
-        take_tuples_apart(op)
+        forward_tuple_elements(op)
 
 
-def take_tuples_apart(module: ModuleOp) -> None:
+def forward_tuple_elements(module: ModuleOp) -> None:
     """Replaces `get-tuple-element(tuple(...))` by the element; erases tuples that are then unused."""
     for op in list(module.walk()):
         if not isinstance(op, GetTupleElementOp) or not isinstance(made := op.operands[0].owner, TupleOp):

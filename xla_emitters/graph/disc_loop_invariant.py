@@ -185,7 +185,7 @@ class _Mover:
         """Lets the remaining ops read new parameters in place of moved ops; erases ops without users."""
         gone = set(moved)
         root = called.root.owner
-        made_anew = (
+        new_root = (
             root if isinstance(root, TupleOp) else None
         )  # the body's; the condition's root reads what it compares
         first = next(iter(called.instructions))
@@ -194,7 +194,7 @@ class _Mover:
             readers = [
                 use
                 for use in op.result.uses
-                if use.operation not in gone and not (use.operation is made_anew and _hands_on(op, use.index))
+                if use.operation not in gone and not (use.operation is new_root and _hands_on(op, use.index))
             ]
             if not readers and op.result is not called.root:
                 continue

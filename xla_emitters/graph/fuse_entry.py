@@ -27,7 +27,7 @@ from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.fusions.entry import changes_width, is_same_memory
 from xla_emitters.fusions.host import fusions_of, host_computations, is_one_kernel
 from xla_emitters.fusions.refusals import supported_view
-from xla_emitters.graph.fusion_parts import Part, Parting, copying, goes_inside, taken_inside
+from xla_emitters.graph.fusion_parts import Part, Parting, copying, is_fusible_bitcast, taken_inside
 from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 
@@ -59,7 +59,7 @@ def _fuse(names: Names, around: ComputationOp, skip: Skip) -> None:
         copied = copying(names, op.operands[0], op.result.type, op, op.instruction_name.data)
         names.replace(op, copied)
     for op in list(around.instructions):
-        if isinstance(op, ConstantOp) or (goes_inside(op) and not is_same_memory(op)):
+        if isinstance(op, ConstantOp) or (is_fusible_bitcast(op) and not is_same_memory(op)):
             for use in [
                 use
                 for use in op.result.uses
@@ -68,7 +68,9 @@ def _fuse(names: Names, around: ComputationOp, skip: Skip) -> None:
                 made = copying(names, op.result, op.result.type, use.operation, op.instruction_name.data)
                 use.operation.operands[use.index] = made
     for fusion in fusions_of(around):
-        if any(isinstance(operand.owner, ConstantOp) or goes_inside(operand.owner) for operand in fusion.operands):
+        if any(
+            isinstance(operand.owner, ConstantOp) or is_fusible_bitcast(operand.owner) for operand in fusion.operands
+        ):
             _take_in(names, fusion, skip)
     for op in reversed(list(around.instructions)):
         if isinstance(op, ConstantOp | BitcastOp) and op.result.first_use is None:
@@ -89,7 +91,7 @@ def _take_in(names: Names, fusion: FusionOp, skip: Skip) -> None:
     parting = Parting(names, fusion, view.computation)
     part, given = Part(parting.callee), list[SSAValue]()
     for parameter, operand in zip(view.parameters, view.operands, strict=True):
-        if isinstance(operand.owner, ConstantOp) or goes_inside(operand.owner):
+        if isinstance(operand.owner, ConstantOp) or is_fusible_bitcast(operand.owner):
             part.taken[parameter.result] = taken_inside(part, operand, given)
     name = f"{parting.callee.sym_name.data}.whole"
     made = parting.call(part, name, [part.take(parting.callee.root)], given, "")

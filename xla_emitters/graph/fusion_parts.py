@@ -199,7 +199,7 @@ def copying(names: Names, value: SSAValue, ir_type: Attribute, before: Operation
     return names.add(new_fusion([value], callee, name), before)
 
 
-def goes_inside(op: object) -> TypeGuard[BitcastOp]:
+def is_fusible_bitcast(op: object) -> TypeGuard[BitcastOp]:
     """Whether an instruction is a bitcast that fusions take in. One that changes the width of elements is a copy of bytes instead."""
     return isinstance(op, BitcastOp) and not changes_width(op)
 

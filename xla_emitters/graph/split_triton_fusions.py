@@ -54,7 +54,7 @@ from xla_emitters.graph.fusion_parts import Part, Parting, rename
 from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
-Tell = Callable[[Operation, str], None]
+AddRemark = Callable[[Operation, str], None]
 """`KernelPass.skip` or `KernelPass.remark` of a pass."""
 
 
@@ -78,7 +78,7 @@ def _silently(op: Operation, text: str) -> None:
     """The default of `skip` and `remark` when there is no pass."""
 
 
-def split_triton_fusions(module: ModuleOp, skip: Tell = _silently, remark: Tell = _silently) -> None:
+def split_triton_fusions(module: ModuleOp, skip: AddRemark = _silently, remark: AddRemark = _silently) -> None:
     """See the file's head. `skip` is told which of these fusions stay, and why; `remark` how the others were split."""
     instructions = [op for computation in host_computations(module) for op in computation.instructions]
     fusions = [op for op in instructions if isinstance(op, FusionOp) and _is_split(view_of(op))]
@@ -99,7 +99,7 @@ def split_triton_fusions(module: ModuleOp, skip: Tell = _silently, remark: Tell 
             skip(fusion, error.message)
             continue
         parts = _Splitting(Parting(names, fusion, flat.computation), flat).split()
-        remark(fusion, _told(view, parts))
+        remark(fusion, _remark(view, parts))
     for computation in before - _reached(module, [entry_of(module), *others]):
         if computation.parent is not None:
             Rewriter.erase_op(computation)
@@ -112,7 +112,7 @@ def _is_split(view: HloFusion) -> bool:
     return any(isinstance(op, RuleOp) and is_library_call(op) for op in view.instructions)
 
 
-def _told(view: HloFusion, parts: Sequence[CutPart]) -> str:
+def _remark(view: HloFusion, parts: Sequence[CutPart]) -> str:
     """The remark on a split fusion: how XLA would compile it, and the number of parts."""
     roles = (part.role if is_library_call(part.cuts[0]) else "fusion" for part in parts)
     counts = sorted(Counter(roles).items())

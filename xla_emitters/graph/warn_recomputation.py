@@ -27,7 +27,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 _TIMES = 4
 _MORE = 1_000_000
 """Least factor, and least number of additional steps, for a warning."""
-_WAYS_OUT = (
+_REMEDY = (
     "`xla-emitters optimize FILE` lets XLA choose the fusions; a program in StableHLO is divided into kernels here"
 )
 
@@ -47,4 +47,4 @@ class WarnRecomputationPass(KernelPass):
             return
         times = f"{found.steps:,} steps where its instructions alone take {found.once:,} ({found.times:,} times over)"
         worst = found.worst.instruction_name.data
-        self.warn(found.worst, f"one kernel takes {times}, most of them again for %{worst}", _WAYS_OUT)
+        self.warn(found.worst, f"one kernel takes {times}, most of them again for %{worst}", _REMEDY)

@@ -10,7 +10,7 @@ is right only if the accessed elements do not overlap. Three functions decide th
   with one `xla.slice_index` are one buffer; arguments without it are different buffers, as in the listings of the seed document.
 * `subscript(index)`: an index as `constant + sum(coefficient * term)`. A term is an SSA value or a nonlinear part (mod, floordiv ...),
   which is compared by structure. Equal terms cancel in a difference, so `th_x * 4 + 1` and `th_x * 4` are known to differ by one.
-* `never_meet(earlier, later)`: no execution of `earlier` accesses an element that a later execution of `later` accesses. The
+* `are_disjoint(earlier, later)`: no execution of `earlier` accesses an element that a later execution of `later` accesses. The
   distance of the two subscripts is bounded by an interval: once for the same iteration of all common loops, and once for each common loop
   in which `later` runs in a later iteration.
 
@@ -301,7 +301,7 @@ def _value_divisor(value: SSAValue) -> int:
 # --- overlaps --------------------------------------------------------------------------------------------------------------------
 
 
-def never_meet(earlier: TensorAccess, later: TensorAccess, within: scf.ForOp | None = None) -> bool:
+def are_disjoint(earlier: TensorAccess, later: TensorAccess, within: scf.ForOp | None = None) -> bool:
     """True if it is proved that no execution of `later` accesses an element that an earlier execution of `earlier` accessed.
 
     within  only during one run of this loop: iterations of the loops around it are ignored

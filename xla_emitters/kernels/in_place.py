@@ -12,7 +12,7 @@ of each buffer and checks:
 * a loop that writes a buffer must carry it in exactly one of its arguments, start with the current value and yield the current value;
 * an `scf.if` that writes a buffer must yield the current value in both branches;
 * a barrier (sync_threads) must take the current value; its result, with the writes of all threads, is the new current value;
-* a read must be of the current value, or of elements that no write since can access (`accesses.never_meet`);
+* a read must be of the current value, or of elements that no write since can access (`accesses.are_disjoint`);
 * a function that returns tensors must return the current values of its last arguments' buffers, in order, and every buffer that it wrote.
   A function that is not a kernel may return those of any of its arguments, because calls return no tensors.
 
@@ -36,10 +36,10 @@ from xla_emitters.kernels.accesses import (
     TensorAccess,
     accesses_in,
     accesses_of,
+    are_disjoint,
     buffer_of,
     has_tensor,
     is_tensor,
-    never_meet,
 )
 from xla_emitters.kernels.kernel_entry import ENTRY
 
@@ -169,7 +169,7 @@ class _Walk:
             return
         seen = _writes_before(access.tensor)
         for write in self.writes.get(buffer, ()):
-            if write.op not in seen and not never_meet(write, access):
+            if write.op not in seen and not are_disjoint(write, access):
                 self._refuse(
                     access.op,
                     f"it reads an older value of a tensor that {write.op.name} has updated in place",

@@ -65,7 +65,7 @@ def tools_of(way: Way) -> tuple[str, ...]:
     return _TOOLS[way]
 
 
-def asked_way() -> Way | None:
+def requested_way() -> Way | None:
     """The way that `XLA_EMITTERS_TOOLCHAIN` names; None if it is `auto` or not set. raises UsageError for any other value."""
     asked = os.environ.get(TOOLCHAIN) or AUTO
     if asked == AUTO:
@@ -83,7 +83,7 @@ def choose_way() -> Choice:
 
     raises  UsageError for an unknown way, ToolError if a tool of the way is missing
     """
-    if (asked := asked_way()) is not None:
+    if (asked := requested_way()) is not None:
         ways, why = (LIBRARIES if asked is Way.LLVM else (asked,)), f"{TOOLCHAIN} says so"
     else:
         ways, why = (Way.LLVM, Way.MLIR_OPT, Way.LLVMLITE), ""

@@ -114,11 +114,11 @@ def dynamic_data(
     verdict  the result of `check_program` at the given sizes; None: it was not run
     costs    at the given sizes
     launches those of a run at these sizes; the accesses of a kernel are those of its first one
-    raises   like `KernelRoad.kernel_trace`
+    raises   like `GpuLowering.kernel_trace`
     """
     units = [unit_data(program.trace, chunks, verdict) | {"graph": entry_graph(program.at("hlo"))}]
     for kernel in program.kernels:
-        trace = program.road.kernel_trace(kernel.name, stage)
+        trace = program.lowering.kernel_trace(kernel.name, stage)
         unit = unit_data(trace, chunks, None) | {"cost": (costs or {}).get(kernel.name)}
         own = [launch for launch in launches if launch.name == kernel.name]
         units.append(unit | (_launch_data(kernel, own, trace, chunks) if own else {}))

@@ -33,7 +33,7 @@ from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.lowering.host_code import host_object
-from xla_emitters.pipelines.program_host import HostRoad
+from xla_emitters.pipelines.program_host import CpuLowering
 from xla_emitters.pipelines.program_llvm import LlvmHost
 from xla_emitters.pipelines.program_report import signature
 from xla_emitters.pipelines.programs import DynamicProgram
@@ -83,8 +83,8 @@ def c_bundle(program: DynamicProgram, name: str) -> dict[str, bytes]:
     """
     if program.fused is None or program.sizes.unresolved:
         raise Unsupported(f"{program.name} has sizes that depend on data, which kernels do not check", stage=STAGE)
-    road = HostRoad(program.name, program.fused, program.options)
-    host = LlvmHost(program.name, road.host, road.module, None, program.options)
+    lowering = CpuLowering(program.name, program.fused, program.options)
+    host = LlvmHost(program.name, lowering.host, lowering.module, None, program.options)
     _refuse_calls(program, host)
     guards = program.sizes.guards
     for number, parameter in enumerate(guards.parameters):

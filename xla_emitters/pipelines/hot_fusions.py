@@ -122,7 +122,7 @@ class HotFusions:
         for fusion, op in self._fusions.items():
             if isinstance(Interface.of(op), Interface) and (key := self.fusion_key(fusion)) is not None:
                 self._known |= {(fusion, found[len(key) :]) for found in cache.keys(key)}
-        heat.look_again()
+        heat.request_known()
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def register_pass(
     row = Row(lambda o: make() if isinstance(make, type) else make(o), reason)
     added: Any = row.make(options)
     if not isinstance(added, ModulePass):
-        raise UsageError(f"{make!r} makes {type(added).__name__}, which is no pass", stage="plugins")
+        raise UsageError(f"{make!r} makes {type(added).__name__}, which is not a pass", stage="plugins")
     names = [each.make(options).name for each in rows]
     refuse_double("pass", added.name, names)
     number = _number_of(after or before, rows, names, of) + bool(after)

@@ -32,8 +32,8 @@ from xla_emitters.runtime.ral.plain_ops import FUNCTIONS, NUMBERS
 
 def bundled_program(program: DynamicProgram) -> BundledProgram:
     """The program for a bundle. raises Unsupported for what no kernel computes, ToolError from LLVM"""
-    road = program.road
-    host = road.at("host")
+    lowering = program.lowering
+    host = lowering.at("host")
     made = python_program(host)
     ops, refused = dict[str, dict[str, Any]](), ""
     for name, op in made.functions.items():
@@ -55,16 +55,17 @@ def bundled_program(program: DynamicProgram) -> BundledProgram:
         )
     return BundledProgram(
         made.source,
-        (road.ptx, road.wide_ptx),
+        (lowering.ptx, lowering.wide_ptx),
         constants,
         {
-            "target": road.options.device.architecture,
+            "target": lowering.options.device.architecture,
             "kernels": {
-                kernel.name: {**kernel.to_json(), "narrow_up_to": road.safe_up_to(kernel)} for kernel in road.kernels
+                kernel.name: {**kernel.to_json(), "narrow_up_to": lowering.safe_up_to(kernel)}
+                for kernel in lowering.kernels
             },
             "ops": ops,
             "dtypes": dict(made.dtypes),
-            "on_device": list(device_arguments(road)),
+            "on_device": list(device_arguments(lowering)),
             "donated": sorted(made.donated),
             "results": [element for element, _ in program.results],
             "refused": refused,

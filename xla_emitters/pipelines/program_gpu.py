@@ -26,7 +26,7 @@ from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import PythonProgram, python_program
 from xla_emitters.library.arguments import numpy_type, pattern_type
 from xla_emitters.pipelines.hot_fusions import loader_for_gpu
-from xla_emitters.pipelines.program_kernels import KernelRoad
+from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.program import Launch
 from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.cupy_launcher import HELP
@@ -57,35 +57,35 @@ class OnKernels(Protocol):
 class GpuProgram:
     """A program on the GPU; see the file's head.
 
-    road    makes the kernels when they are first needed
+    lowering  makes the kernels when they are first needed
     raises  ToolError without CuPy or a device
     """
 
-    def __init__(self, program: OnKernels, road: Callable[[], KernelRoad]) -> None:
+    def __init__(self, program: OnKernels, lowering: Callable[[], GpuLowering]) -> None:
         cupy, reason = find_cupy()
         if cupy is None:
             raise ToolError(reason, stage="launch", help=HELP)
         self.program = program
-        self._road = road
+        self._road = lowering
         self._cupy = cupy
 
     @cached_property
     def loaded(self) -> CupyProgram:
         """The host program with its context."""
-        road = self._road()
-        made = python_program(road.at("host"))
+        lowering = self._road()
+        made = python_program(lowering.at("host"))
         loaded = CupyProgram(
             self._cupy,
             made.source,
             buffer_functions(made),
             made.dtypes,
-            Constants(constants_of(road.at("host"))),
+            Constants(constants_of(lowering.at("host"))),
             self.kernels,
-            device_arguments(road),
+            device_arguments(lowering),
             [element for element, _ in self.program.results],
             made.donated,
         )
-        loaded.context.heat = road.heat("gpu", loader_for_gpu(self._cupy, road.options.device.architecture))
+        loaded.context.heat = lowering.heat("gpu", loader_for_gpu(self._cupy, lowering.options.device.architecture))
         return loaded
 
     @property
@@ -96,13 +96,13 @@ class GpuProgram:
     @cached_property
     def kernels(self) -> CupyKernels:
         """Its kernels on the device, and a record of the launches."""
-        road = self._road()
+        lowering = self._road()
         return CupyKernels(
             self._cupy,
-            kernel_forms(road),
-            lambda is_wide: road.wide_ptx if is_wide else road.ptx,
-            road.options.device.architecture,
-            lambda name, grid, block, values: road.exceeds(name, Launch(grid, block), values),
+            kernel_forms(lowering),
+            lambda is_wide: lowering.wide_ptx if is_wide else lowering.ptx,
+            lowering.options.device.architecture,
+            lambda name, grid, block, values: lowering.exceeds(name, Launch(grid, block), values),
         )
 
     @property
@@ -149,9 +149,9 @@ def _holds(array: Any, types: Sequence[str], number: int) -> bool:
     return number < len(types) and array.dtype in (pattern_type(types[number]), numpy_type(types[number]))
 
 
-def device_arguments(road: KernelRoad) -> tuple[int, ...]:
+def device_arguments(lowering: GpuLowering) -> tuple[int, ...]:
     """Indices of the arguments that the host program takes in device memory."""
-    received = (op for op in road.at("host").walk() if isinstance(op, RecvInputOp))
+    received = (op for op in lowering.at("host").walk() if isinstance(op, RecvInputOp))
     return tuple(sorted({op.number.value.data for op in received if _is_on_device(op)}))
 
 
@@ -159,8 +159,8 @@ def _is_on_device(op: RecvInputOp) -> bool:
     return op.buffer.type.memory_space == StringAttr(DEVICE)
 
 
-def kernel_forms(road: KernelRoad) -> dict[str, KernelForm]:
-    return {kernel.name: KernelForm(kernel.parameters) for kernel in road.kernels}
+def kernel_forms(lowering: GpuLowering) -> dict[str, KernelForm]:
+    return {kernel.name: KernelForm(kernel.parameters) for kernel in lowering.kernels}
 
 
 def buffer_functions(made: PythonProgram) -> dict[str, BufferFunction]:
@@ -171,7 +171,7 @@ def buffer_functions(made: PythonProgram) -> dict[str, BufferFunction]:
 def _buffer_function(op: BufferOp | FusionOp) -> BufferFunction:
     if isinstance(op, FusionOp):
         name = op.fusion_name.data if op.fusion_name else op.name
-        raise Unsupported(f"fusion '{name}' is no kernel", stage="gpu")
+        raise Unsupported(f"fusion '{name}' is not a kernel", stage="gpu")
     types = tuple(dtype_of(tensor_of(operand.type).element_type).name for operand in op.operands)
     return BufferFunction(
         op.instruction_name, types, len(op.outputs), function_of(op, call_beside(op)), library_function(op)

@@ -64,7 +64,7 @@ def measure_heat(program: DynamicProgram, inputs: Sequence[Array]) -> ProgramHea
         for _ in range(TIMED + 1):
             program.run(inputs)
     try:
-        kernels = program.road.loaded(STAGE).context.heat
+        kernels = program.lowering.loaded(STAGE).context.heat
         assert kernels is not None
         kernels.limits = replace(kernels.limits, calls=1)
         program.run(inputs, STAGE)

@@ -1,9 +1,9 @@
 """A program with unknown sizes on the CPU: fusions as machine code of this machine.
 
-    road = HostRoad(fused, options)              buffers and fusions, the module at the stage `fused`
-    road.run(arrays)                             host program in Python, kernels by LLVM
+    lowering = CpuLowering(fused, options)              buffers and fusions, the module at the stage `fused`
+    lowering.run(arrays)                         host program in Python, kernels by LLVM
 
-The passes are like those of `KernelRoad`; a block is one thread, and a call of a kernel runs a range of its blocks. All kernels are one
+The passes are like those of `GpuLowering`; a block is one thread, and a call of a kernel runs a range of its blocks. All kernels are one
 module.
 
 `XLA_EMITTERS_CPU` chooses how a program is computed: `llvm`, `numpy`, or `auto`, which is LLVM if llvmlite is installed and every fusion
@@ -53,56 +53,56 @@ from xla_emitters.runtime.ral.segment_code import Steps
 from xla_emitters.sizes import Sizes
 
 CPU = "XLA_EMITTERS_CPU"
-AUTO, LLVM, NUMPY = WAYS = ("auto", "llvm", "numpy")
+AUTO, LLVM, NUMPY = BACKENDS = ("auto", "llvm", "numpy")
 
 
 @dataclass(frozen=True)
-class CpuWay:
+class CpuBackend:
     """How a program is computed on the CPU.
 
-    name    "llvm" or "numpy"
-    reason  why
-    road    for "llvm"
+    name      "llvm" or "numpy"
+    reason    why
+    lowering  for "llvm"
     """
 
     name: str
     reason: str
-    road: HostRoad | None = field(default=None, repr=False, compare=False)
+    lowering: CpuLowering | None = field(default=None, repr=False, compare=False)
 
 
-def asked_way() -> str:
+def requested_backend() -> str:
     """The value of `XLA_EMITTERS_CPU`. raises UsageError for an unknown one"""
     asked = os.environ.get(CPU) or AUTO
-    if asked not in WAYS:
-        raise UsageError(f"{CPU} is '{asked}'", stage=STAGE, help=f"one of: {', '.join(WAYS)}")
+    if asked not in BACKENDS:
+        raise UsageError(f"{CPU} is '{asked}'", stage=STAGE, help=f"one of: {', '.join(BACKENDS)}")
     return asked
 
 
-def choose_way(name: str, fused: ModuleOp, options: CompileOptions, sizes: Sizes) -> CpuWay:
+def choose_backend(name: str, fused: ModuleOp, options: CompileOptions, sizes: Sizes) -> CpuBackend:
     """How the program is computed, decided from its module at the stage `fused`.
 
-    raises  UsageError like `asked_way`; if `llvm` is set, Unsupported or ToolError with the reason why LLVM cannot compute it
+    raises  UsageError like `requested_backend`; if `llvm` is set, Unsupported or ToolError with the reason why LLVM cannot compute it
     """
-    asked = asked_way()
+    asked = requested_backend()
     if asked == NUMPY:
-        return CpuWay(NUMPY, f"{CPU} says so")
+        return CpuBackend(NUMPY, f"{CPU} says so")
     if asked == AUTO and not is_installed():
-        return CpuWay(NUMPY, "llvmlite is not installed")
+        return CpuBackend(NUMPY, "llvmlite is not installed")
     try:
         if sizes.unresolved:
             why = "nothing proves that some of its sizes are equal, and kernels do not check it"
             raise Unsupported(f"{name} cannot be computed by LLVM: {why}", stage=STAGE, help=f"{CPU}=numpy")
-        road = HostRoad(name, fused, options)
+        lowering = CpuLowering(name, fused, options)
         if asked == AUTO:
-            _ = road.loaded  # NumPy computes what LLVM cannot compile for this machine
+            _ = lowering.loaded  # NumPy computes what LLVM cannot compile for this machine
     except (ToolError, Unsupported) as error:
         if asked == LLVM:
             raise
-        return CpuWay(NUMPY, error.message)
-    return CpuWay(LLVM, f"{CPU} says so" if asked == LLVM else "llvmlite is installed", road)
+        return CpuBackend(NUMPY, error.message)
+    return CpuBackend(LLVM, f"{CPU} says so" if asked == LLVM else "llvmlite is installed", lowering)
 
 
-class HostRoad:
+class CpuLowering:
     """A program on the CPU, compiled by LLVM; see the file's head.
 
     fused   the module at the stage `fused`, which is not changed

@@ -1,9 +1,9 @@
 """The kernels of a program with unknown sizes, and the host program that launches them; all are made on demand.
 
-    road = KernelRoad(fused, options)                  buffers and fusions, the module at the stage `fused`
-    road.at("loops"), road.at("host"), ...             each stage's module
-    road.run(arrays, "llvm-dialect")                   host program in Python, kernels on the CPU executor
-    road.kernels, road.ptx                             for a GPU
+    lowering = GpuLowering(fused, options)                  buffers and fusions, the module at the stage `fused`
+    lowering.at("loops"), lowering.at("host"), ...    each stage's module
+    lowering.run(arrays, "llvm-dialect")              host program in Python, kernels on the CPU executor
+    lowering.kernels, lowering.ptx                    for a GPU
 
 A kernel computes indices with 32 bits. Where the sizes of a launch need more (`kernels/index_bounds`), the host launches the same kernel
 with 64-bit indices, which is compiled when it is first needed. All kernels of one width are one PTX module.
@@ -70,12 +70,12 @@ class SizedKernel:
     parameters: tuple[str, ...]
     shared_bytes: int
     architecture: str
-    road: KernelRoad = field(repr=False, compare=False)
+    lowering: GpuLowering = field(repr=False, compare=False)
 
     @property
     def ptx(self) -> str:
-        """The PTX module with this and the program's other kernels. raises like `KernelRoad.ptx`"""
-        return self.road.ptx
+        """The PTX module with this and the program's other kernels. raises like `GpuLowering.ptx`"""
+        return self.lowering.ptx
 
     def __str__(self) -> str:
         return f"{self.name}: {self.schedule} schedule, blocks of {'x'.join(map(str, self.block))} threads, {self.architecture}"
@@ -92,7 +92,7 @@ class SizedKernel:
         }
 
 
-class KernelRoad:
+class GpuLowering:
     """A program's kernels and host program; see the file's head.
 
     fused    the module at the stage `fused`, which is not changed

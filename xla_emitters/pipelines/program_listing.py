@@ -1,7 +1,7 @@
 """Lists the ops of a program with unknown sizes that work on data: where each runs, and by what.
 
     ENTRY    dot_general.5   f32[b,s,64]   library function gemm
-    body.1   add.2           f32[b,32]     the op's definition, in NumPy; a kernel in `KernelRoad`
+    body.1   add.2           f32[b,32]     the op's definition, in NumPy; a kernel in `GpuLowering`
     94 more ops compute sizes and are not listed
 
 Source: docs/reference/4 2.1.

@@ -28,7 +28,7 @@ from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.fusion_listing import ListedFusion, list_fusions
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CpuWay
+from xla_emitters.pipelines.program_host import CpuBackend
 from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
 from xla_emitters.pipelines.program_listing import LIBRARY, ProgramListing, list_program, result_types
 from xla_emitters.pipelines.program_llvm import asked_host
@@ -48,7 +48,7 @@ class Compiled(Described, Protocol):
     @property
     def passes(self) -> Trace: ...
     @property
-    def cpu(self) -> CpuWay: ...
+    def cpu(self) -> CpuBackend: ...
     @property
     def donated(self) -> tuple[int, ...]: ...
     @property

@@ -8,7 +8,7 @@
     program.run([x], stage="kernels")                       fusions as kernels, on the CPU executor
 
 Compilation has two branches after the stage `fused`. For a call on the CPU by NumPy, a fusion is its ops, each executed by NumPy; this host
-program is made at once. In the other branch (`KernelRoad` of `program_kernels`) fusions are kernels; it runs when kernels are requested.
+program is made at once. In the other branch (`GpuLowering` of `program_kernels`) fusions are kernels; it runs when kernels are requested.
 
 The arguments are checked before anything is computed: number, ranks, types, JAX's assertions, sizes (`sizes.ProgramGuards`).
 
@@ -27,7 +27,7 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.buffers.buffer_uses import gives_away, writes
+from xla_emitters.buffers.buffer_uses import leaves_the_block, writes
 from xla_emitters.buffers.disc_legalize_to_lhlo import is_donated
 from xla_emitters.device import device
 from xla_emitters.dialects.collector import collector_at_rest
@@ -43,8 +43,8 @@ from xla_emitters.host.python_program import python_program
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.program_gpu import GpuProgram
-from xla_emitters.pipelines.program_host import CpuWay, choose_way
-from xla_emitters.pipelines.program_kernels import KernelRoad, SizedKernel
+from xla_emitters.pipelines.program_host import CpuBackend, choose_backend
+from xla_emitters.pipelines.program_kernels import GpuLowering, SizedKernel
 from xla_emitters.pipelines.program_llvm import PYTHON, LlvmHost, asked_host
 from xla_emitters.pipelines.program_passes import (
     CODE_STAGES,
@@ -123,7 +123,7 @@ class DynamicProgram:
     sizes    its sizes over the program's symbols, and the conditions that a call's arguments must satisfy
     results  shapes (an unknown size is UNBOUNDED) and element types of the results
     stage    the last stage of the compilation
-    module   the IR of that stage; for a stage of `KernelRoad`, the host program that calls NumPy
+    module   the IR of that stage; for a stage of `GpuLowering`, the host program that calls NumPy
     fused    buffers and fusions, before the two branches; None if compilation stopped before
     passes   what each pass up to `fused` did, with the IR of each stage
     options  of the compilation
@@ -162,7 +162,7 @@ class DynamicProgram:
     def on(self, platform: str) -> DynamicProgram | GpuProgram:
         """The program as a function of arrays on a platform: "cpu", or "gpu" through CuPy.
 
-        raises  UsageError for another platform; for "gpu" ToolError without CuPy or a device, and later errors like `road`
+        raises  UsageError for another platform; for "gpu" ToolError without CuPy or a device, and later errors like `lowering`
         """
         if platform not in ("cpu", "gpu"):
             raise UsageError(f"no platform '{platform}'", stage="program", help="cpu or gpu")
@@ -170,7 +170,7 @@ class DynamicProgram:
 
     @cached_property
     def _on_gpu(self) -> GpuProgram:
-        return GpuProgram(self, lambda: self.road)
+        return GpuProgram(self, lambda: self.lowering)
 
     @property
     def lines(self) -> dict[str, int]:
@@ -204,28 +204,28 @@ class DynamicProgram:
         return report(self, sizes)
 
     @cached_property
-    def road(self) -> KernelRoad:
+    def lowering(self) -> GpuLowering:
         """Compiles the fusions to kernels. raises UsageError if compilation stopped before, Unsupported for what no kernel computes"""
         if self.fused is None:
             raise UsageError(
                 f"{self.name} was compiled up to '{self.stage}' only", stage="program", help="compile without `stage`"
             )
-        return KernelRoad(self.name, self.fused, self.options)
+        return GpuLowering(self.name, self.fused, self.options)
 
     @property
     def kernels(self) -> tuple[SizedKernel, ...]:
-        """The program's kernels, in the order of first launches. raises like `road`"""
-        return self.road.kernels
+        """The program's kernels, in the order of first launches. raises like `lowering`"""
+        return self.lowering.kernels
 
     @property
     def ptx(self) -> str:
-        """All kernels as one PTX module. raises like `road`, ToolError like `lowering.compile_to_ptx`"""
-        return self.road.ptx
+        """All kernels as one PTX module. raises like `lowering`, ToolError like `lowering.compile_to_ptx`"""
+        return self.lowering.ptx
 
     @cached_property
     def code(self) -> str:
-        """The printed text of `stage`: IR, Python for "host", PTX, SASS. raises like `road` and `KernelRoad.listed`"""
-        return self.road.code(self.stage) if self.stage in ON_KERNELS else print_ir(self.module)
+        """The printed text of `stage`: IR, Python for "host", PTX, SASS. raises like `lowering` and `GpuLowering.listed`"""
+        return self.lowering.code(self.stage) if self.stage in ON_KERNELS else print_ir(self.module)
 
     @property
     def host_program(self) -> str:
@@ -234,10 +234,10 @@ class DynamicProgram:
 
     @property
     def trace(self) -> Trace:
-        """What each pass did, with the IR of each stage; includes `KernelRoad` if compilation goes that far. raises like `road`"""
+        """What each pass did, with the IR of each stage; includes `GpuLowering` if compilation goes that far. raises like `lowering`"""
         if self.stage not in ON_KERNELS:
             return self.passes
-        return Trace(self.passes.name, [*self.passes.steps, *self.road.trace.steps])
+        return Trace(self.passes.name, [*self.passes.steps, *self.lowering.trace.steps])
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as docs/json.md says; without the trace."""
@@ -273,11 +273,11 @@ class DynamicProgram:
     @property
     def traces(self) -> tuple[Trace, ...]:
         """The traces recorded so far; the same interface as of a program that XLA optimized."""
-        return (self.trace,) if "road" in self.__dict__ else (self.passes,)
+        return (self.trace,) if "lowering" in self.__dict__ else (self.passes,)
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The stages that `run` executes: those whose IR was recorded, and all of `KernelRoad`."""
+        """The stages that `run` executes: those whose IR was recorded, and all of `GpuLowering`."""
         recorded = tuple(step.stage for step in self.passes.steps if step.stage and step.ir)
         return (*recorded, *RUN_ON_KERNELS) if self.stage in ON_KERNELS else recorded
 
@@ -287,7 +287,7 @@ class DynamicProgram:
         stage   the stage to execute, by default that of the compilation; for "ptx" and "sass" the program as a call runs it on the CPU
         donate  allows the program to write into the arguments that the text declares donated, and to return them: the caller must not use
                 them afterwards. Otherwise the program gets copies of them
-        raises  DataError for arguments that do not fit the program, ExecutionError; like `road` for a stage of `KernelRoad`
+        raises  DataError for arguments that do not fit the program, ExecutionError; like `lowering` for a stage of `GpuLowering`
         """
         stage = stage or self.stage
         host = self.host if stage in CODE_STAGES else None
@@ -297,7 +297,7 @@ class DynamicProgram:
         if host is not None:
             return host.run(arrays)
         if stage in ON_KERNELS:
-            return self.road.run(arrays, stage)
+            return self.lowering.run(arrays, stage)
         return run_module(self.at(stage), arrays)
 
     def memory(self, inputs: Sequence[Any]) -> Memory:
@@ -341,7 +341,7 @@ class DynamicProgram:
         (function,) = (op for op in self.fused.ops if isinstance(op, func.FuncOp) and not op.is_declaration)
         arguments = [(number, function.args[number]) for number in self.donated]
         return tuple(
-            number for number, buffer in arguments if any(writes(use) or gives_away(use) for use in buffer.uses)
+            number for number, buffer in arguments if any(writes(use) or leaves_the_block(use) for use in buffer.uses)
         )
 
     def _owned(self, arrays: list[Array], *, donate: bool = False) -> list[Array]:
@@ -375,7 +375,7 @@ class DynamicProgram:
     def at(self, stage: str) -> ModuleOp:
         """The module at the end of a stage. raises UsageError for a stage that was not reached, or not recorded."""
         if stage in ON_KERNELS:
-            return self.road.at(stage)
+            return self.lowering.at(stage)
         if stage == self.stage:
             return self.module
         text = next((step.ir for step in self.passes.steps if step.stage == stage), None)
@@ -384,26 +384,26 @@ class DynamicProgram:
         return parse_ir(text, f"<{stage}>")
 
     @property
-    def cpu(self) -> CpuWay:
-        """How a call is computed: machine code by LLVM, or NumPy, and why. raises like `choose_way`"""
+    def cpu(self) -> CpuBackend:
+        """How a call is computed: machine code by LLVM, or NumPy, and why. raises like `choose_backend`"""
         return self._cpu
 
     @cached_property
-    def _cpu(self) -> CpuWay:
+    def _cpu(self) -> CpuBackend:
         if self.fused is None:
-            return CpuWay("numpy", f"compilation stopped at '{self.stage}'")
-        return choose_way(self.name, self.fused, self.options, self.sizes)
+            return CpuBackend("numpy", f"compilation stopped at '{self.stage}'")
+        return choose_backend(self.name, self.fused, self.options, self.sizes)
 
     @cached_property
     def loaded(self) -> LoadedProgram:
         """The host program with its context. raises UsageError at a stage on tensors, which has none; like `cpu`; ToolError from LLVM"""
         with _LOADING:
-            return self.__dict__.get("loaded") or (self.cpu.road.loaded if self.cpu.road else load(self.module))
+            return self.__dict__.get("loaded") or (self.cpu.lowering.loaded if self.cpu.lowering else load(self.module))
 
     @property
     def heat(self) -> Heat | None:
         """Counts which fusions were called at which sizes, and which were replaced; None if nothing is counted. raises like `cpu`"""
-        return self.loaded.context.heat if self.cpu.road is not None else None
+        return self.loaded.context.heat if self.cpu.lowering is not None else None
 
     @cached_property
     def host(self) -> LoadedProgram:
@@ -419,9 +419,11 @@ class DynamicProgram:
         """
         if self.fused is None:
             raise UsageError(f"{self.name} was compiled up to '{self.stage}' only", stage="program")
-        if (road := self.cpu.road) is None:
+        if (lowering := self.cpu.lowering) is None:
             return LlvmHost(self.name, self.module, ModuleOp([]), None, self.options, log=log)
-        return LlvmHost(self.name, road.host, road.module, road.loaded.context.kernels, self.options, log=log)
+        return LlvmHost(
+            self.name, lowering.host, lowering.module, lowering.loaded.context.kernels, self.options, log=log
+        )
 
     @property
     def counters(self) -> Counters:
@@ -492,7 +494,7 @@ def executable_stage(stage: str, where: str) -> str:
 
 
 def _count(stage: str) -> int:
-    """How many rows of the list "program" lead to a stage; for a stage of `KernelRoad` all."""
+    """How many rows of the list "program" lead to a stage; for a stage of `GpuLowering` all."""
     rows = rows_of("program")
     ends = [number for number, row in enumerate(rows, 1) if row.stage == stage]
     return ends[0] if ends else len(rows) if stage in ON_KERNELS else 0

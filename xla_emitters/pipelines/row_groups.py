@@ -35,7 +35,7 @@ from xla_emitters.dialects.hlo.types import dims_of, is_array, leaf_types, tuple
 from xla_emitters.fusions.entry import computation_of
 from xla_emitters.fusions.host import fusions_of
 from xla_emitters.fusions.view import view_of
-from xla_emitters.graph.fusion_parts import goes_inside, new_fusion, rename
+from xla_emitters.graph.fusion_parts import is_fusible_bitcast, new_fusion, rename
 from xla_emitters.graph.names import Names
 
 
@@ -156,7 +156,7 @@ def _size(ir_type: object) -> int:
 
 def _producer(value: SSAValue) -> FusionOp | None:
     op = value.owner
-    while isinstance(op, GetTupleElementOp) or goes_inside(op):
+    while isinstance(op, GetTupleElementOp) or is_fusible_bitcast(op):
         op = op.operands[0].owner
     return op if isinstance(op, FusionOp) else None
 
@@ -173,7 +173,7 @@ def _values(member: FusionOp) -> Iterator[SSAValue]:
 def _readers(value: SSAValue) -> Iterator[Operation]:
     """The ops that read an array, through elements of tuples and bitcasts."""
     for use in value.uses:
-        if isinstance(use.operation, GetTupleElementOp) or goes_inside(use.operation):
+        if isinstance(use.operation, GetTupleElementOp) or is_fusible_bitcast(use.operation):
             yield from _readers(use.operation.results[0])
         else:
             yield use.operation
@@ -192,7 +192,7 @@ def _elements(names: Names, made: FusionOp, before: FusionOp) -> Sequence[SSAVal
 def _erase_unread(value: SSAValue) -> None:
     """Erases the elements and bitcasts of a value that have no readers."""
     for user in [use.operation for use in value.uses]:
-        if isinstance(user, GetTupleElementOp) or goes_inside(user):
+        if isinstance(user, GetTupleElementOp) or is_fusible_bitcast(user):
             _erase_unread(user.results[0])
             if user.results[0].first_use is None:
                 Rewriter.erase_op(user)
@@ -228,7 +228,7 @@ class _Inside:
         if isinstance(op, GetTupleElementOp) and op.operands[0].owner in self.group.members:
             whole: SSAValue = op.operands[0]
             return [self.leaves(whole)[op.index.value.data]]
-        if isinstance(op, ConstantOp) or goes_inside(op):
+        if isinstance(op, ConstantOp) or is_fusible_bitcast(op):
             return [self.add(op, [self.leaves(operand)[0] for operand in op.operands])]
         self.given.append(value)
         return [self._insert(ParameterOp(len(self.given) - 1, value.type, op.instruction_name.data), op)]
@@ -288,7 +288,7 @@ class _Beside:
         op = value.owner
         assert isinstance(op, HloOp)
         is_of_member = _producer(value) in self.group.members
-        if is_of_member or isinstance(op, ConstantOp) or goes_inside(op):
+        if is_of_member or isinstance(op, ConstantOp) or is_fusible_bitcast(op):
             copy = op.clone()
             copy.operands = [self.value(operand) for operand in op.operands]
             return self.add(copy)

@@ -111,7 +111,7 @@ class RowChoice:
         return f"{self.way or PLAN}, by expected times. {'; '.join(rows)}"
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The choice, and the plan that it is cheaper than, as text."""
         return "; ".join(str(each) for each in self.options if each.way in (None, self.way))
 

@@ -31,7 +31,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import host_computations, host_fusions, is_one_kernel
 from xla_emitters.fusions.refusals import is_splittable_kind
 from xla_emitters.fusions.view import STITCHED, HloFusion, is_stitched, view_of
-from xla_emitters.graph.fusion_parts import Part, Parting, goes_inside, taken_inside
+from xla_emitters.graph.fusion_parts import Part, Parting, is_fusible_bitcast, taken_inside
 from xla_emitters.graph.names import Names
 from xla_emitters.loops.stitch_schedule import NOWHERE
 from xla_emitters.pipelines.options import CompileOptions
@@ -83,7 +83,7 @@ class StitchRowsPass(KernelPass):
         parting, part, given = Parting(names, fusion, view.computation), Part(view.computation), list[SSAValue]()
         for parameter, operand in zip(view.parameters, view.operands, strict=True):
             # Another pass inlines these, which changes the computation.
-            if isinstance(operand.owner, ConstantOp) or goes_inside(operand.owner):
+            if isinstance(operand.owner, ConstantOp) or is_fusible_bitcast(operand.owner):
                 part.taken[parameter.result] = taken_inside(part, operand, given)
         name = f"{view.computation.sym_name.data}.rows"
         made = parting.call(part, name, [part.take(view.computation.root)], given, "")
@@ -138,7 +138,7 @@ class StitchRowsPass(KernelPass):
                 if fits
                 else "one kernel; rows do not fit a block, and are read again"
             )
-            self.remark(op, f"%{view.name}: {once}; {choice.told}")
+            self.remark(op, f"%{view.name}: {once}; {choice.summary}")
         return choice.way
 
 

@@ -72,7 +72,7 @@ class HostValues:
         return last
 
     @property
-    def handed_on(self) -> frozenset[int]:
+    def unchanged_leaves(self) -> frozenset[int]:
         """For a loop's body: the numbers of the leaves of its parameter that it returns unchanged."""
         return frozenset(
             number
@@ -124,7 +124,7 @@ class ModuleValues:
             case _:
                 made = [(op, number) for number in range(len(leaf_types(op.result.type)))]
                 if op.opcode == "while":
-                    for number in self.of(called_by(op)[1], is_state=True).handed_on:
+                    for number in self.of(called_by(op)[1], is_state=True).unchanged_leaves:
                         made[number] = known[op.operands[0]][number]
                 return tuple(made)
 
@@ -136,7 +136,7 @@ class ModuleValues:
                 continue
             taken = set[Leaf]()
             for leaf in dict.fromkeys(leaf for leaf in values.leaves[op.result] if leaf[0] is op):
-                old, buffer = self._goes_on_with(leaf, values), leaf
+                old, buffer = self._memory_of(leaf, values), leaf
                 if old is not None:
                     shared = values.buffers[old]
                     is_own = is_state or not isinstance(shared[0], ParameterOp)
@@ -148,7 +148,7 @@ class ModuleValues:
                 values.buffers[leaf] = buffer
                 last[buffer] = max(last.get(buffer, place), values.reads.get(leaf, place))
 
-    def _goes_on_with(self, leaf: Leaf, values: HostValues) -> Leaf | None:
+    def _memory_of(self, leaf: Leaf, values: HostValues) -> Leaf | None:
         """The array whose memory a leaf should have: the updated operand, or a loop's initial value."""
         op, number = leaf
         if isinstance(op, FusionOp):

@@ -57,7 +57,7 @@ def condition(text: str) -> Condition:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError) as error:
-        raise UsageError(f"--fail-on '{text}' is no expression", stage="cost", help=_EXAMPLE) from error
+        raise UsageError(f"--fail-on '{text}' is not an expression", stage="cost", help=_EXAMPLE) from error
     kind = _kind(tree, text)
     if kind != "bool":
         raise UsageError(f"--fail-on '{text}' is a number or a text, not a condition", stage="cost", help=_EXAMPLE)

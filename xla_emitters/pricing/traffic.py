@@ -29,8 +29,8 @@ from xla_emitters.fusions.view import FusionView
 from xla_emitters.program import Argument, ArraySpec, Launch
 from xla_emitters.runtime.arrays import random_array, refuse_beyond_memory
 from xla_emitters.runtime.draws import Places
-from xla_emitters.runtime.inputs import places_said_by
-from xla_emitters.runtime.simt.access_counts import NOBODY, SECTOR, AccessCount, AccessCounter, by_warps, sectors_of
+from xla_emitters.runtime.inputs import allowed_starts
+from xla_emitters.runtime.simt.access_counts import NO_THREAD, SECTOR, AccessCount, AccessCounter, by_warps, sectors_of
 from xla_emitters.runtime.simt.execute import execute
 from xla_emitters.runtime.simt.memory import Access, Memory, Space, Watcher
 
@@ -142,7 +142,7 @@ class TrafficCounter(AccessCounter):
         if access.is_store:
             argument.writes.append(keys)
             argument.write_requests += found.size
-        lane_bytes = int((warps != NOBODY).sum()) * access.size
+        lane_bytes = int((warps != NO_THREAD).sum()) * access.size
         if access.is_store:
             argument.write_lines += _lines(rows, found)
         if is_read:
@@ -267,7 +267,7 @@ def arrays_for(view: FusionView, arguments: Sequence[Argument], *, repeat: bool 
     repeat  whether large arrays repeat a random one instead of being zero
     raises  DataError for arrays that do not fit into this machine's memory
     """
-    places = places_said_by(view.computation)
+    places = allowed_starts(view.computation)
     found: dict[int, Array] = {}
     arrays: list[Array] = []
     for number, argument in enumerate(arguments):

@@ -43,7 +43,7 @@ class RalName(NamedTuple):
             case [call, ins, outs]:
                 device = default_device
             case _:
-                raise UsageError(f"'{text}' is no name of a runtime function", stage="ral")
+                raise UsageError(f"'{text}' is not the name of a runtime function", stage="ral")
         return RalName(call, device, _codes(ins), _codes(outs))
 
 

@@ -33,7 +33,7 @@ from xla_emitters.rewrite.effects import (
     has_trait_type,
     is_commutative_type,
     is_dead,
-    is_innocent_type,
+    is_effect_free_type,
     may_write,
     memory_use,
 )
@@ -79,7 +79,7 @@ class _Kind(NamedTuple):
 def _kind_of(op_type: type[Operation]) -> _Kind:
     return _Kind(
         stays=has_trait_type(op_type, IsTerminator) or has_trait_type(op_type, SymbolOpInterface),
-        is_pure=is_innocent_type(op_type),
+        is_pure=is_effect_free_type(op_type),
         is_commutative=is_commutative_type(op_type),
     )
 

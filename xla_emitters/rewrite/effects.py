@@ -57,7 +57,7 @@ def is_commutative_type(op_type: type[Operation]) -> bool:
 
 
 @cache
-def is_innocent_type(op_type: type[Operation]) -> bool:
+def is_effect_free_type(op_type: type[Operation]) -> bool:
     """Whether ops of this type have no effects except those of the ops inside them, whatever their attributes."""
     effects = _effect_traits(op_type)
     return bool(effects) and all(type(trait) in (NoMemoryEffect, Pure, RecursiveMemoryEffect) for trait in effects)
@@ -98,7 +98,7 @@ def is_constant_type(op_type: type[Operation]) -> bool:
 
 def is_pure(op: Operation) -> bool:
     """Whether `op` and everything inside it neither reads nor writes memory."""
-    if is_innocent_type(type(op)):
+    if is_effect_free_type(type(op)):
         return not op.regions or all(is_pure(inner) or is_terminator(inner) for inner in _inner_ops(op))
     effects = _effects_of(op)
     return effects is not None and not effects
@@ -108,7 +108,7 @@ def may_write(op: Operation) -> bool:
     """Whether `op` may change memory. Terminators are taken to write nothing."""
     if is_terminator(op):
         return False
-    if is_innocent_type(type(op)):
+    if is_effect_free_type(type(op)):
         return bool(op.regions) and any(may_write(inner) for inner in _inner_ops(op))
     effects = _effects_of(op)
     return effects is None or any(effect.kind is not MemoryEffectKind.READ for effect in effects)
@@ -121,7 +121,7 @@ def is_read_only(op: Operation) -> bool:
 
 def memory_use(op: Operation) -> tuple[bool, bool]:
     """(`is_pure`, `may_write`) of an op that is no terminator, from one query of its effects."""
-    if is_innocent_type(type(op)):
+    if is_effect_free_type(type(op)):
         return is_pure(op), may_write(op)
     effects = _effects_of(op)
     if effects is None:

@@ -48,9 +48,9 @@ def check_fits(found: np.dtype[Any], shape: tuple[int, ...], spec: ArraySpec, wh
     """raises DataError if an array of type `found` and shape `shape` does not match `spec`; `what` names it in the message."""
     wanted = dtype(spec.dtype).numpy
     if found != wanted:
-        raise DataError(f"{what} is {found}, but {spec} is wanted ({wanted})", stage="arrays")
+        raise DataError(f"{what} is {found}, but {spec} is expected ({wanted})", stage="arrays")
     if shape != spec.shape:
-        raise DataError(f"{what} has shape {list(shape)}, but {spec} is wanted", stage="arrays")
+        raise DataError(f"{what} has shape {list(shape)}, but {spec} is expected", stage="arrays")
 
 
 def element_name(found: np.dtype[Any]) -> str:
@@ -181,7 +181,7 @@ def _given(archive: Archive, key: str) -> Array:
     is_pattern = f"{key}.dtype" in archive.members
     name = _dtype_name(archive, f"{key}.dtype") if is_pattern else element_name(header.dtype)
     if name not in _NAMES.values():
-        raise DataError(f"{what} is {name}, which is no type of HLO", stage="arrays")
+        raise DataError(f"{what} is {name}, which is not a type of HLO", stage="arrays")
     wanted = dtype(name).numpy
     if is_pattern and header.dtype != (pattern := np.dtype(f"u{wanted.itemsize}")):
         raise DataError(f"{what} holds {header.dtype}, but the bit pattern of {name} is {pattern}", stage="arrays")
@@ -201,7 +201,7 @@ def _checked_header(archive: Archive, key: str, spec: ArraySpec) -> Header:
     if f"{key}.dtype" in archive.members:
         named = _dtype_name(archive, f"{key}.dtype")
         if named != spec.dtype:
-            raise DataError(f"{what} is {named}, but {spec} is wanted", stage="arrays")
+            raise DataError(f"{what} is {named}, but {spec} is expected", stage="arrays")
         stored = np.dtype(f"u{wanted.itemsize}")
         if header.dtype != stored:
             raise DataError(
@@ -218,7 +218,7 @@ def _dtype_name(archive: Archive, key: str) -> str:
     header = archive.header(key)
     if header.dtype.kind != "U" or header.shape or header.data_size > LONGEST_DTYPE_NAME:
         raise DataError(
-            f"'{key}' in {archive.path} is {header.dtype}{list(header.shape)}, but the name of a type is wanted",
+            f"'{key}' in {archive.path} is {header.dtype}{list(header.shape)}, but the name of a type is expected",
             stage="arrays",
         )
     return str(archive.data(key, header))

@@ -104,7 +104,7 @@ def _parameter(cupy: Any, array: Any, spec: ArraySpec, number: int) -> Any:
     on_device = array if isinstance(array, cupy.ndarray) else cupy.from_dlpack(array)
     if tuple(on_device.shape) != spec.shape or on_device.dtype not in (wanted, numpy_type(spec.dtype)):
         raise DataError(
-            f"parameter {number} is {on_device.dtype}{list(on_device.shape)}, but {spec} is wanted ({wanted})",
+            f"parameter {number} is {on_device.dtype}{list(on_device.shape)}, but {spec} is expected ({wanted})",
             stage="launch",
         )
     buffer = cupy.ascontiguousarray(on_device.transpose(tuple(reversed(spec.minor_to_major)))).reshape(-1)

@@ -44,11 +44,11 @@ _DECIDES = _KEEPS_INDICES | {"and", "compare", "fusion", "not", "or"}
 
 def draw_inputs(computation: ComputationOp, specs: Sequence[ArraySpec], seed: int) -> list[Array]:
     """One array per parameter of `computation`, the same on every machine."""
-    places = places_said_by(computation)
+    places = allowed_starts(computation)
     return [random_array(spec, seed, number, places.get(number)) for number, spec in enumerate(specs)]
 
 
-def places_said_by(computation: ComputationOp) -> dict[int, Places]:
+def allowed_starts(computation: ComputationOp) -> dict[int, Places]:
     """Number of each parameter that holds starts of windows -> the allowed starts; where several ops use it, the smallest range."""
     found = dict[int, Places]()
 
@@ -63,7 +63,7 @@ def places_said_by(computation: ComputationOp) -> dict[int, Places]:
                 windows = [op.window_sizes[dim] for dim in op.mapped]
                 note(op.indices, Places(min(op.last_starts), max(windows), op.has_unique_indices))
             case FusionOp():
-                inside = places_said_by(find_computation(op, op.calls))
+                inside = allowed_starts(find_computation(op, op.calls))
                 for operand, places in inside.items():
                     note(op.operands[operand], places)
             case GatherOp() | DynamicOp():

@@ -131,7 +131,7 @@ class Plan:
         label = "" if argument is None else f"{self._label(argument)}: "
         given = " and ".join(f"{symbol} is {values[symbol]}" for symbol in symbols)
         source = f", as {fact.source} says" if fact.source else ""
-        raise self._error(f"{label}{given}; {fact} is wanted{source}", argument, shapes, values, symbols)
+        raise self._error(f"{label}{given}; {fact} is expected{source}", argument, shapes, values, symbols)
 
     def _label(self, argument: int) -> str:
         name = self.parameters[argument].name

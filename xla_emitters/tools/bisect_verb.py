@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         kernels = counted(search.kernels, "kernel")
         print(f"no pass is wrong: {kernels}, {counted(search.executed, 'execution')}, one after every pass among them")
     else:
-        print(*told(culprit), f"  since     git bisect start BAD GOOD, then: {recipe(options)}", sep="\n")
+        print(*culprit_lines(culprit), f"  since     git bisect start BAD GOOD, then: {recipe(options)}", sep="\n")
     if culprit is None:
         return 0
     if culprit.error is not None:
@@ -139,7 +139,7 @@ def recipe(options: argparse.Namespace) -> str:
     return f"git bisect run sh -c {shlex.quote(f'{checked}; case $? in 0) exit 0;; 3) exit 1;; *) exit 125;; esac')}"
 
 
-def told(culprit: Culprit) -> list[str]:
+def culprit_lines(culprit: Culprit) -> list[str]:
     """The culprit as lines of the report."""
     where = f"kernel {culprit.kernel}, stage {culprit.stage}" if culprit.kernel else f"stage {culprit.stage}"
     place = f"pass {culprit.number} of {culprit.passes}" if culprit.number else "before the first pass"

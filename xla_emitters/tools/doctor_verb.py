@@ -125,7 +125,7 @@ def plugins() -> Iterator[Finding]:
 
 def tools() -> Iterator[Finding]:
     from xla_emitters.lowering.tools import find_tools
-    from xla_emitters.lowering.ways import Way, asked_way, choose_way, tools_of
+    from xla_emitters.lowering.ways import Way, choose_way, requested_way, tools_of
 
     purpose = "PTX"
     try:
@@ -133,7 +133,7 @@ def tools() -> Iterator[Finding]:
         needed = (*tools_of(choice.way), "libdevice")
         yield Finding("tools", "way to PTX", "ok", f"{choice.way}: {choice.reason}", purpose)
     except ToolError as error:
-        needed = (*tools_of(asked_way() or Way.MLIR_OPT), "libdevice")
+        needed = (*tools_of(requested_way() or Way.MLIR_OPT), "libdevice")
         yield Finding("tools", "way to PTX", "absent", f"none: {error.message}", purpose)
     for name, tool in find_tools().items():
         if isinstance(tool, ToolError):
@@ -148,7 +148,7 @@ def tools() -> Iterator[Finding]:
 
 def cpu() -> Iterator[Finding]:
     from xla_emitters.lowering.host_code import describe_cpu, is_installed
-    from xla_emitters.pipelines.program_host import NUMPY, asked_way
+    from xla_emitters.pipelines.program_host import NUMPY, requested_backend
     from xla_emitters.pipelines.program_llvm import LLVM, asked_host
 
     host, without = asked_host(), not is_installed()
@@ -158,7 +158,7 @@ def cpu() -> Iterator[Finding]:
         "cpu", "host programs", state, f"{host}{': no llvmlite' * bool(remedy)}", "what launches and allocates", remedy
     )
     purpose = "fast programs on the CPU; NumPy computes them without it"
-    if (asked := asked_way()) == NUMPY or without:
+    if (asked := requested_backend()) == NUMPY or without:
         remedy = "" if asked == NUMPY else install_command(extras="llvm")
         state = "ok" if asked == NUMPY else "absent"
         yield Finding(

@@ -199,7 +199,7 @@ def compile_program(options: argparse.Namespace, text: str, name: str) -> int:
         except KeyError as error:
             raise UsageError(str(error.args[0]), stage="diff") from error
     elif options.annotate and program.kernels:
-        steps = [trace[program.stage] for trace in program.road.listed(program.stage)]
+        steps = [trace[program.stage] for trace in program.lowering.listed(program.stage)]
         printed = annotated(steps, stablehlo_definitions(text, program.lines))
     else:
         printed = program.code

@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"interrupted: the best of {counted(len(best.texts) - 1, 'step')} so far is written", file=sys.stderr)
         return INTERRUPTED
     write_file(options.output, found.text)
-    print(_told(found, question, options.json), file=sys.stderr)
+    print(_report(found, question, options.json), file=sys.stderr)
     return 0
 
 
@@ -137,7 +137,7 @@ class _Best:
             print(f"\r{counted(instructions, 'instruction')} left     ", end="", file=sys.stderr, flush=True)
 
 
-def _told(found: Reduced, question: _Question, as_json: bool) -> str:
+def _report(found: Reduced, question: _Question, as_json: bool) -> str:
     before, after = found.instructions
     sizes = question.sizes_in(found.text)
     if as_json:
@@ -194,7 +194,7 @@ def _question(options: argparse.Namespace, text: str) -> tuple[_Question, tuple[
 
     compiling = module_options(options)
     if options.keep is not None:
-        question = _Question(partial(says_yes, options.keep, timeout_seconds=options.timeout), options.timeout)
+        question = _Question(partial(is_interesting, options.keep, timeout_seconds=options.timeout), options.timeout)
         first, second = question(text), question(text)
         if question.too_long:
             raise UsageError(
@@ -236,7 +236,7 @@ def _wrong_in(options: argparse.Namespace, text: str, compiling: CompileOptions)
     return wrong_in(text, compiling, BLOCKS if options.blocks is None else options.blocks, options.seed)
 
 
-def says_yes(command: str, text: str, *, timeout_seconds: float) -> bool | None:
+def is_interesting(command: str, text: str, *, timeout_seconds: float) -> bool | None:
     """Whether a shell command exits with 0 for a file with the text: its path replaces `{}` or is the last word. None: it took too long."""
     from xla_emitters.stablehlo_text import is_stablehlo
 

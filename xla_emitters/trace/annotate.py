@@ -34,7 +34,7 @@ def annotated(steps: Sequence[Step], definitions: Mapping[str, str]) -> str:
     for step in steps:
         for row, names in zip(rows, step.sources, strict=False):
             row |= dict.fromkeys(names)
-    return "\n".join(_beside(line, _told(row, definitions)) for line, row in zip(text, rows, strict=True))
+    return "\n".join(_beside(line, _described(row, definitions)) for line, row in zip(text, rows, strict=True))
 
 
 def hlo_definitions(hlo: str) -> dict[str, str]:
@@ -59,7 +59,7 @@ def _is_row_major(layout: str) -> bool:
     return dimensions == sorted(dimensions, reverse=True)
 
 
-def _told(names: Iterable[str], instructions: Mapping[str, str]) -> str:
+def _described(names: Iterable[str], instructions: Mapping[str, str]) -> str:
     found = [instructions.get(name, f"%{name}") for name in names]
     return " | ".join(found if len(found) <= MOST_WHOLE else (each.partition(" = ")[0] for each in found))
 

@@ -79,10 +79,10 @@ from xla_emitters.kernels.accesses import (
     TensorAccess,
     accesses_in,
     accesses_of,
+    are_disjoint,
     argument_attribute,
     by_buffer,
     constant_of,
-    never_meet,
     root_of,
     subscript,
 )
@@ -132,7 +132,7 @@ class VectorizeLoadsStoresPass(DevicePass):
                 taken.append(access)
             else:
                 refused.append((access, reason))
-        if _goes_by_halves(taken, width, self.device):
+        if _is_split_in_two(taken, width, self.device):
             return self.vectorize(_halved(loop, width))
         for access, reason in refused:
             self.skip(access.op, reason)
@@ -289,7 +289,7 @@ def _order_refusal(access: TensorAccess, loop: scf.ForOp, sharing: Sequence[Tens
             continue
         if not access.is_write and not other.is_write:
             continue
-        if not never_meet(*((access, other) if access.is_write else (other, access)), within=loop):
+        if not are_disjoint(*((access, other) if access.is_write else (other, access)), within=loop):
             order = "after" if access.is_write else "before"
             return f"{other.op.name} in the same loop may access the same element of its buffer {order} it"
     return None
@@ -298,7 +298,7 @@ def _order_refusal(access: TensorAccess, loop: scf.ForOp, sharing: Sequence[Tens
 # --- two halves ------------------------------------------------------------------------------------------------------------------
 
 
-def _goes_by_halves(taken: Sequence[TensorAccess], width: int, chip: Device) -> bool:
+def _is_split_in_two(taken: Sequence[TensorAccess], width: int, chip: Device) -> bool:
     """Whether to split the loop in two: each access to `width` elements takes two instructions, and no read waits for a write."""
     return (
         chip.compute_capability < WIDE_ACCESSES_FROM

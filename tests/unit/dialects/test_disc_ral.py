@@ -54,5 +54,5 @@ def test_a_name_can_be_taken_apart_again() -> None:
 
 @pytest.mark.parametrize("text", ["ral_gemm", "a___b", "a___b___c___d___e"])
 def test_what_is_no_name(text: str) -> None:
-    with pytest.raises(UsageError, match="is no name of a runtime function"):
+    with pytest.raises(UsageError, match="is not the name of a runtime function"):
         RalName.parse(text)

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import NumbersDiffer, Unsupported, UsageError
-from xla_emitters.explore.check import Comparison, check, hands_on_over_several_variables
+from xla_emitters.explore.check import Comparison, check, depends_on_iteration_order
 from xla_emitters.graph import select_fusion, split_reductions
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.lowering import libdevice_calls
@@ -57,7 +57,7 @@ func.func @k(%in: tensor<64xf32>, %t: index, %out: tensor<64xf32>) -> tensor<64x
     ids=["sum over two", "sum over one", "copy over two", "copy over one"],
 )
 def test_peeling_may_change_bits_where_a_value_is_handed_on_over_several_variables(module: ModuleOp, expected: bool):
-    assert hands_on_over_several_variables(module) == expected
+    assert depends_on_iteration_order(module) == expected
 
 
 @pytest.mark.parametrize(

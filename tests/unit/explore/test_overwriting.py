@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xla_emitters.explore.overwriting import evaluate_overwriting, says_overwrites
+from xla_emitters.explore.overwriting import declares_overwrites, evaluate_overwriting
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.runtime.reference import evaluate
@@ -36,7 +36,7 @@ GIVEN = np.arange(4, dtype=np.float32)
 def test_what_is_written_over_is_gone(aliasing: str, results: str, signs: tuple[int, ...]) -> None:
     """a = -p and n = -a = p; where n is in the memory of a, so is all that shares it."""
     entry = entry_of(parse_hlo(TEXT.format(aliasing=aliasing, results=results)))
-    assert says_overwrites(entry) == bool(aliasing)
+    assert declares_overwrites(entry) == bool(aliasing)
     given = GIVEN.copy()
     found = evaluate_overwriting(entry, [given], most_iterations=10)
     assert [value.tolist() for value in found] == [(sign * GIVEN).tolist() for sign in signs]

@@ -59,5 +59,5 @@ def test_every_pass_of_a_recorded_pipeline_has_its_state(fusion: str) -> None:
 
 
 def test_another_text_is_refused() -> None:
-    with pytest.raises(ParseError, match=r"x\.log is no log of XLA's emitter passes"):
+    with pytest.raises(ParseError, match=r"x\.log is not a log of XLA's emitter passes"):
         parse_log("module {}\n", "x.log")

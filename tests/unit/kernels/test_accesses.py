@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
-from xla_emitters.kernels.accesses import TensorAccess, accesses_in, buffer_of, never_meet, subscript, trip_count
+from xla_emitters.kernels.accesses import TensorAccess, accesses_in, are_disjoint, buffer_of, subscript, trip_count
 
 
 def function_of(module: ModuleOp) -> func.FuncOp:
@@ -233,7 +233,7 @@ SHAPES = [
 
 
 def test_never_meet_is_a_proof():
-    """Whenever never_meet says so, no run of the later access touches what an earlier run of the other touched.
+    """Whenever are_disjoint says so, no run of the later access touches what an earlier run of the other touched.
 
     Every fifth shape, which gives each value of each part with each of any other.
     """
@@ -241,7 +241,7 @@ def test_never_meet_is_a_proof():
     for trips, one, other, where, length in SHAPES[::5]:
         a, b = two_accesses(trips, one, other, where, length)
         for number, (earlier, later) in enumerate(((a, b), (b, a))):
-            if never_meet(earlier, later):
+            if are_disjoint(earlier, later):
                 proved += 1
                 assert not meets(runs(trips, one, other, where), number, length), (trips, one, other, where, length)
     assert proved > 30
@@ -250,16 +250,16 @@ def test_never_meet_is_a_proof():
 def test_never_meet_proves_what_in_place_kernels_need():
     """Same index, read before write: later reads are of other elements. The other way round they are not."""
     a, b = two_accesses((3, 4), (20, 4, 1), (20, 4, 1), "inner", 1)
-    assert never_meet(b, a)
-    assert not never_meet(a, b)
+    assert are_disjoint(b, a)
+    assert not are_disjoint(a, b)
 
 
 def test_iterations_of_loops_around_do_not_count_within():
     """Each run of the inner loop touches every element once, the outer loop repeats it."""
     a, b = two_accesses((3, 4), (20, 0, 1), (20, 0, 1), "inner", 1)
     (_, inner) = (op for op in a.op.get_toplevel_object().walk() if isinstance(op, scf.ForOp))
-    assert never_meet(b, a, within=inner)
-    assert not never_meet(b, a)
+    assert are_disjoint(b, a, within=inner)
+    assert not are_disjoint(b, a)
 
 
 def test_accesses_without_one_index_may_be_anywhere():
@@ -271,7 +271,7 @@ def test_accesses_without_one_index_may_be_anywhere():
     (access,) = accesses_in(function_of(module))
     assert isinstance(access.op, tensor.ExtractOp)
     assert access.index is None
-    assert not never_meet(access, access)
+    assert not are_disjoint(access, access)
 
 
 def test_indices_of_which_nothing_is_known_may_be_equal():
@@ -286,5 +286,5 @@ def test_indices_of_which_nothing_is_known_may_be_equal():
           return %x, %y, %z : f32, f32, f32
         }""")
     x, y, z = accesses_in(function_of(module))
-    assert not never_meet(x, y)
-    assert never_meet(x, z)
+    assert not are_disjoint(x, y)
+    assert are_disjoint(x, z)

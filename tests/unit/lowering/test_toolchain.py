@@ -169,13 +169,13 @@ def test_every_kernel_has_its_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 @needs_steps
 @needs_nvidia
 @needs_nvdisasm
-@pytest.mark.parametrize("road", [compile_to_ptx, compile_to_ptx_by_steps])
-def test_several_entries(road: Callable[[ModuleOp, str], str]) -> None:
+@pytest.mark.parametrize("lowering", [compile_to_ptx, compile_to_ptx_by_steps])
+def test_several_entries(lowering: Callable[[ModuleOp, str], str]) -> None:
     """One text with three kernels, of which two share the functions that read ids: resources and instructions by kernel."""
     module = ready(PLAIN.format(name="f") + KERNEL + DIVIDED)
     shared = [op for op in module.body.ops if declared_by(op) is not None]
     assert [op.sym_name.data for op in shared] == ["sreg.tid.x.0.128", "sreg.ctaid.x.0.360"]
-    ptx = road(module, "sm_90")
+    ptx = lowering(module, "sm_90")
     assert len(re.findall(r"^\.version", ptx, re.M)) == 1
     assert re.findall(r"^\.visible \.entry (\w+)\(", ptx, re.M) == ["f", "tanh", "divided"]
     assembly = assemble(ptx, "sm_90")

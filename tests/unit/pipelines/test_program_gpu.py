@@ -35,7 +35,7 @@ def compiled(name: str) -> DynamicProgram:
 
 def loaded(program: DynamicProgram) -> GpuProgram:
     """On the fake of this test; `on` keeps the first."""
-    return GpuProgram(program, lambda: program.road)
+    return GpuProgram(program, lambda: program.lowering)
 
 
 @pytest.fixture

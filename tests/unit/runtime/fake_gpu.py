@@ -13,7 +13,7 @@ from unittest import mock
 import xla_emitters as xe
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.pipelines.compiler import compile
-from xla_emitters.pipelines.program_kernels import KernelRoad
+from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.program import Program
 from xla_emitters.runtime import cupy_platform
@@ -35,7 +35,7 @@ def fake_cupy() -> Iterator[ModuleType]:
     cupy_platform.load_module.cache_clear()
 
 
-class _FakeRoad(KernelRoad):
+class _FakeLowering(GpuLowering):
     """Its "PTX" is the LLVM dialect of all kernels."""
 
     def _ptx(self, *, is_wide: bool) -> str:
@@ -55,7 +55,7 @@ def program_for_fake(source: Path | str, heat: str = "") -> DynamicProgram:
     program = xe.compile(source, heat=heat)
     assert isinstance(program, DynamicProgram)
     assert program.fused is not None
-    program.__dict__["road"] = _FakeRoad(program.name, program.fused, program.options)
+    program.__dict__["lowering"] = _FakeLowering(program.name, program.fused, program.options)
     return program
 
 

@@ -104,10 +104,10 @@ def written(path: Path, **entries: np.ndarray) -> Path:
     ("entries", "message"),
     [
         ({"p1": np.zeros(3, np.float32)}, "has no 'p0' for f32\\[3\\]; it has: p1"),
-        ({"p0": np.zeros(3, np.float64)}, "'p0' in .* is float64, but f32\\[3\\] is wanted"),
-        ({"p0": np.zeros((3, 1), np.float32)}, "'p0' in .* has shape \\[3, 1\\], but f32\\[3\\] is wanted"),
+        ({"p0": np.zeros(3, np.float64)}, "'p0' in .* is float64, but f32\\[3\\] is expected"),
+        ({"p0": np.zeros((3, 1), np.float32)}, "'p0' in .* has shape \\[3, 1\\], but f32\\[3\\] is expected"),
         ({"p0": np.array([None, 1, 2])}, "is not an .npz file of plain arrays"),
-        ({"p0": np.zeros(3, np.uint32), "p0.dtype": np.array("s32")}, "'p0' in .* is s32, but f32\\[3\\] is wanted"),
+        ({"p0": np.zeros(3, np.uint32), "p0.dtype": np.array("s32")}, "'p0' in .* is s32, but f32\\[3\\] is expected"),
         ({"p0": np.zeros(3, np.uint8), "p0.dtype": np.array("f32")}, "holds uint8, but the bit pattern of f32 is u4"),
     ],
 )
@@ -147,7 +147,7 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
 def test_checked_names_what_it_was_given() -> None:
     array = np.zeros((2, 2), np.float32)
     assert checked(array, spec("f32", (2, 2)), "parameter 0") is array
-    with pytest.raises(DataError, match=r"parameter 1 is float32, but bf16\[2,2\] is wanted \(bfloat16\)"):
+    with pytest.raises(DataError, match=r"parameter 1 is float32, but bf16\[2,2\] is expected \(bfloat16\)"):
         checked(array, spec("bf16", (2, 2)), "parameter 1")
 
 

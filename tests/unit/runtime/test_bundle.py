@@ -27,7 +27,7 @@ from xla_emitters.program import ArraySpec, Kernel
 from xla_emitters.runtime import bundle_main
 from xla_emitters.runtime.arrays import random_arrays
 from xla_emitters.runtime.bundle import EDGE, FILES, POSITIONS, Case, positions_to_compare, write_bundle
-from xla_emitters.runtime.inputs import draw_inputs, places_said_by
+from xla_emitters.runtime.inputs import allowed_starts, draw_inputs
 from xla_emitters.runtime.tolerance import Bounds
 
 
@@ -131,7 +131,7 @@ def module_case(name: str, rivals: tuple[tuple[str, tuple[Kernel, ...]], ...] = 
     path = MODULES / f"{name}.hlo"
     entry, program = entry_of(read_module(path)), for_fake(path, "h200")
     inputs = draw_inputs(entry, program.parameters, 0)
-    return Case(name, program, program.hlo, 0, inputs, Reference(entry, inputs).bounds, rivals, places_said_by(entry))
+    return Case(name, program, program.hlo, 0, inputs, Reference(entry, inputs).bounds, rivals, allowed_starts(entry))
 
 
 @pytest.fixture(scope="module")
@@ -222,17 +222,17 @@ def test_what_the_machine_cannot_hold_or_stops_with(
     """Memory and the driver: one row each, no traceback."""
 
     def no_memory(*_: object, **__: object) -> None:
-        raise MemoryError("8 bytes are wanted")
+        raise MemoryError("8 bytes are expected")
 
     with monkeypatch.context() as patched:
         patched.setattr(cupy, "empty", no_memory)
         code, out, _ = run(bundle, "--repeat", "1")
-    assert (code, out.count("refused"), out.count("out of memory: 8 bytes are wanted")) == (4, *[len(PROGRAMS)] * 2)
+    assert (code, out.count("refused"), out.count("out of memory: 8 bytes are expected")) == (4, *[len(PROGRAMS)] * 2)
 
     with monkeypatch.context() as patched:
         patched.setattr(bundle_main, "by_events", no_memory)
         code, out, _ = run(bundle, "--repeat", "1")
-    assert (code, out.count("not timed, out of memory: 8 bytes are wanted")) == (0, len(PROGRAMS))
+    assert (code, out.count("not timed, out of memory: 8 bytes are expected")) == (0, len(PROGRAMS))
 
     def stops(*_: object) -> None:
         raise cupy.CUDADriverError("CUDA_ERROR_ILLEGAL_ADDRESS")
@@ -311,7 +311,7 @@ def test_numbers_that_say_where_a_scatter_writes_are_drawn_again(tmp_path: Path,
     entry, path = entry_of(read_module(SCATTER)), tmp_path / "scatter.zip"
     program = for_fake(SCATTER, TARGET)
     inputs = draw_inputs(entry, program.parameters, 0)
-    made = Case("s", program, SCATTER, 0, inputs, Reference(entry, inputs).bounds, places=places_said_by(entry))
+    made = Case("s", program, SCATTER, 0, inputs, Reference(entry, inputs).bounds, places=allowed_starts(entry))
     write_bundle(path, [made])
     assert run(path)[0] == 0
     (spec,) = (spec for spec in manifest_of(path)["cases"][0]["parameters"] if spec["places"])

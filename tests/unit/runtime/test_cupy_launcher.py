@@ -154,7 +154,7 @@ def test_a_result_in_the_place_of_a_parameter_leaves_the_callers_array(cupy: Mod
     ("arrays", "message"),
     [
         ([np.zeros(1003, np.uint8)], "parameter 0 is uint8, but s8"),
-        ([np.zeros((17, 59), np.int8)], r"parameter 0 has shape \[17, 59\], but s8\[1003\] is wanted"),
+        ([np.zeros((17, 59), np.int8)], r"parameter 0 has shape \[17, 59\], but s8\[1003\] is expected"),
         ([np.zeros(1003, np.int8), np.zeros(3)], "bytes takes 1 arrays, 2 were given"),
     ],
 )
@@ -168,7 +168,7 @@ def test_device_arrays_that_do_not_fit(cupy: ModuleType) -> None:
     """As wide is not enough: s32 for f32 would be read as floats."""
     program = for_fake(PROGRAMS["two_results"])
     for array in (np.zeros((8, 64), np.int32), np.zeros((64, 8), np.float32)):
-        with pytest.raises(DataError, match=r"parameter 0 is .*, but f32\[8,64\] is wanted \(float32\)"):
+        with pytest.raises(DataError, match=r"parameter 0 is .*, but f32\[8,64\] is expected \(float32\)"):
             launch_program(program, [cupy.asarray(array)])
 
 

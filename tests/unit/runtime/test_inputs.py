@@ -9,7 +9,7 @@ from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import random_arrays
 from xla_emitters.runtime.draws import Places
-from xla_emitters.runtime.inputs import TRIPS, draw_inputs, places_said_by
+from xla_emitters.runtime.inputs import TRIPS, allowed_starts, draw_inputs
 
 PROGRAM = """
 add {
@@ -50,7 +50,7 @@ SPECS = (
 
 def test_a_parameter_says_where_through_fusions_and_choices() -> None:
     entry = entry_of(parse_hlo(PROGRAM.replace("FLAGS", "")))
-    assert places_said_by(entry) == {0: Places(last=498, window=2, unique=False)}
+    assert allowed_starts(entry) == {0: Places(last=498, window=2, unique=False)}
 
 
 def test_most_places_are_there_and_some_are_not() -> None:
@@ -95,7 +95,7 @@ def test_starts_of_slices_and_gathers_are_places_too() -> None:
     """The window of 8 x 60 may begin in rows 0 to 492, and in columns 0 to 4; one that covers all begins anywhere."""
     computation = entry_of(parse_hlo(WINDOWS))
     wanted = {1: Places(492, 1, unique=False), 2: Places(4, 1, unique=False), 3: Places(499, 1, unique=False)}
-    assert places_said_by(computation) == wanted
+    assert allowed_starts(computation) == wanted
 
 
 LOOPS = """
@@ -158,7 +158,7 @@ ENTRY main {
 def test_what_loops_count_to_is_small() -> None:
     """Through the state of loops in loops, and the computation of a fused condition; what no loop reads is any number."""
     entry = entry_of(parse_hlo(LOOPS))
-    assert places_said_by(entry) == {number: TRIPS for number in (0, 1, 2)}
+    assert allowed_starts(entry) == {number: TRIPS for number in (0, 1, 2)}
     specs = [ArraySpec("f32" if number == 3 else "s32", (), ()) for number in range(5)]
     drawn = [[int(array) for array in draw_inputs(entry, specs, seed)] for seed in range(50)]
     counts = np.array(drawn)[:, :3]

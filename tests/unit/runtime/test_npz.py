@@ -56,8 +56,8 @@ def unpacked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize(
     ("descr", "shape", "message"),
     [
-        ("'<f8'", (1 << 23,), r"'p0' in .* is float64, but f32\[3\] is wanted \(float32\)"),
-        ("'<f4'", (1 << 24,), r"'p0' in .* has shape \[16777216\], but f32\[3\] is wanted"),
+        ("'<f8'", (1 << 23,), r"'p0' in .* is float64, but f32\[3\] is expected \(float32\)"),
+        ("'<f4'", (1 << 24,), r"'p0' in .* has shape \[16777216\], but f32\[3\] is expected"),
         ("'|O'", (1 << 23,), "'p0' holds Python objects"),
         ("[('a', '<f4'), ('b', '<f4')]", (1 << 23,), r"'p0' in .* is \[\('a', '<f4'\), \('b', '<f4'\)\], but f32\[3\]"),
     ],
@@ -79,7 +79,7 @@ def test_64_mb_of_the_wrong_kind_are_not_unpacked(
 def test_all_headers_are_compared_before_any_data_is_read(tmp_path: Path, unpacked: list[int]) -> None:
     good, bad = [header("'<f4'", (1 << 18,)), ZEROS], [header("'<f4'", (4,)), bytes(16)]
     path = archive(tmp_path / "in.npz", {"p0": good, "p1": bad})
-    with pytest.raises(DataError, match=r"'p1' in .* has shape \[4\], but f32\[3\] is wanted"):
+    with pytest.raises(DataError, match=r"'p1' in .* has shape \[4\], but f32\[3\] is expected"):
         load_arrays(path, "p", [ArraySpec("f32", (1 << 18,), (0,)), THREE])
     assert sum(unpacked) < 400
 
@@ -88,7 +88,7 @@ def test_all_headers_are_compared_before_any_data_is_read(tmp_path: Path, unpack
 @pytest.mark.parametrize("count", [10**12, 10**30])
 def test_a_header_of_very_many_elements(version: int, count: int, tmp_path: Path) -> None:
     path = archive(tmp_path / "in.npz", {"p0": [header("'<f4'", (count,), version), bytes(12)]})
-    with pytest.raises(DataError, match=rf"'p0' in .* has shape \[{count}\], but f32\[3\] is wanted"):
+    with pytest.raises(DataError, match=rf"'p0' in .* has shape \[{count}\], but f32\[3\] is expected"):
         load_arrays(path, "p", [THREE])
 
 
@@ -156,7 +156,7 @@ def test_headers_that_cannot_be_read(begin: bytes, reason: str, tmp_path: Path, 
 def test_the_name_of_a_type_is_short(tmp_path: Path, unpacked: list[int]) -> None:
     members = {"p0": [header("'<u2'", (3,)), bytes(6)], "p0.dtype": [header("'<U16777216'", ()), *[ZEROS] * 64]}
     path = archive(tmp_path / "in.npz", members)
-    with pytest.raises(DataError, match=r"'p0\.dtype' in .* is <U16777216\[\], but the name of a type is wanted"):
+    with pytest.raises(DataError, match=r"'p0\.dtype' in .* is <U16777216\[\], but the name of a type is expected"):
         load_arrays(path, "p", [ArraySpec("bf16", (3,), (0,))])
     assert sum(unpacked) < 400
 
@@ -195,7 +195,10 @@ def test_data_is_read_piece_by_piece(tmp_path: Path, unpacked: list[int]) -> Non
 
 @pytest.mark.parametrize(
     ("shape", "message"),
-    [((1 << 24,), "has shape [16777216], but f32[3] is wanted"), ((10**12,), "has shape [1000000000000], but f32[3]")],
+    [
+        ((1 << 24,), "has shape [16777216], but f32[3] is expected"),
+        ((10**12,), "has shape [1000000000000], but f32[3]"),
+    ],
 )
 def test_run_says_which_array_and_what_was_wanted(
     shape: tuple[int, ...], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path

@@ -75,8 +75,8 @@ def test_what_jax_cannot_solve_is_refused_before_any_run(shapes, unknown):
     [
         ([(2, 6, 5)], "argument 0 (p0) 'x': axis 2 is 5, but s + 1 is 4"),
         ([(2, 7, 4)], "argument 0 (p0) 'x': axis 1 is 7, but 2*s is 7 for no integer s"),
-        ([(0, 6, 4)], "argument 0 (p0) 'x': b is 0; b >= 1 is wanted, as jax.export says"),
-        ([(2, 0, 1)], "argument 0 (p0) 'x': s is 0; s >= 1 is wanted, as jax.export says"),
+        ([(0, 6, 4)], "argument 0 (p0) 'x': b is 0; b >= 1 is expected, as jax.export says"),
+        ([(2, 0, 1)], "argument 0 (p0) 'x': s is 0; s >= 1 is expected, as jax.export says"),
         ([(2, 6)], "argument 0 (p0) 'x': rank 2, expected 3"),
         ([(2, -6, 4)], "argument 0 (p0) 'x': a size is negative"),
         ([(2, 6, 4), (1,)], "2 arguments; the program takes 1"),
@@ -112,9 +112,9 @@ def test_facts_of_several_symbols_are_checked_last():
     facts = Facts().with_equal(a, 2 * b, "the constraint a == 2*b").with_divides(4, a, "the model")
     p, _ = make("a, b", facts=facts)
     assert p.solve([(4, 2)]) == {"a": 4, "b": 2}
-    with pytest.raises(DataError, match=r"a is 4 and b is 3; a == 2\*b is wanted, as the constraint a == 2\*b says"):
+    with pytest.raises(DataError, match=r"a is 4 and b is 3; a == 2\*b is expected, as the constraint a == 2\*b says"):
         p.solve([(4, 3)])
-    with pytest.raises(DataError, match=r"a is 6; mod\(a, 4\) == 0 is wanted, as the model says"):
+    with pytest.raises(DataError, match=r"a is 6; mod\(a, 4\) == 0 is expected, as the model says"):
         p.solve([(6, 3)])
 
 

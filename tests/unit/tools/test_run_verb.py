@@ -215,7 +215,7 @@ def test_wrong_numbers_end_with_three(capsys: pytest.CaptureFixture[str], monkey
         (
             [NEGATE, "--inputs", "wrong.npz"],
             1,
-            "error: [arrays] 'p0' in wrong.npz has shape [21], but f32[20] is wanted",
+            "error: [arrays] 'p0' in wrong.npz has shape [21], but f32[20] is expected",
         ),
         ([NEGATE, "--inputs", "empty.npz"], 1, "error: [arrays] empty.npz is not an .npz file"),
         ([NEGATE, "--outputs", "nowhere/out.npz"], 2, "error: [run] cannot write nowhere/out.npz: No such file"),

@@ -39,7 +39,7 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.library import call as call_library
 from xla_emitters.library.sort import top_key
 
-_TALKS = (
+_COMMUNICATION = (
     ({"all", "ragged", "collective", "partition", "replica"}, "it needs the other devices that a program runs on"),
     ({"infeed", "outfeed", "send", "recv"}, "it exchanges data with the host or another program"),
 )
@@ -129,7 +129,7 @@ def _found(op: HloOp, text_of: TextOf) -> tuple[str, Config]:
             return name, configured(op)
         case _:
             parts = set(op.opcode.split("-"))
-            why = next((f"{reason}; " for words, reason in _TALKS if words & parts), "")
+            why = next((f"{reason}; " for words, reason in _COMMUNICATION if words & parts), "")
             raise op.unsupported("no library function", help=f"{why}{TAKE_THE_REST}")
 
 

@@ -259,7 +259,7 @@ class SubgroupReduceOp(IRDLOperation):
         start = parser.pos
         kind, operand, uniform = _parse_reduction(parser)
         if kind is None:
-            parser.raise_error(f"one of {', '.join(AllReduceKind)} is wanted", start, parser.pos)
+            parser.raise_error(f"one of {', '.join(AllReduceKind)} is expected", start, parser.pos)
         size, stride = None, 1
         if parser.parse_optional_keyword("cluster") is not None:
             with parser.in_parens():

@@ -393,7 +393,7 @@ def _parse_dimensions(parser: Parser) -> _Dimensions:
     parser.parse_keyword("in")
     sizes = parser.parse_comma_separated_list(parser.Delimiter.PAREN, size)
     if len(ids) != 3 or len(sizes) != 3:
-        parser.raise_error("three ids and three sizes are wanted", start, parser.pos)
+        parser.raise_error("three ids and three sizes are expected", start, parser.pos)
     return ids, [extent for extent, _ in sizes], [value for _, value in sizes]
 
 

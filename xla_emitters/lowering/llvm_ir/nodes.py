@@ -61,10 +61,10 @@ def loop_text(annotation: Attribute | None, nodes: Nodes) -> str:
     unroll = annotation.get("unroll") if isinstance(annotation, NamedParametersAttr) else None
     if not isinstance(unroll, llvm.LoopUnrollAttr):
         return ""
-    wishes: list[str] = []
+    hints: list[str] = []
     for name, (if_true, if_false) in _SWITCHES.items():
         if isinstance(value := unroll.get(name), IntegerAttr) and (text := if_true if value.value.data else if_false):
-            wishes.append(text)
+            hints.append(text)
     if isinstance(count := unroll.get("count"), IntegerAttr):
-        wishes.append(f'!"llvm.loop.unroll.count", i32 {count.value.data}')
-    return f", !llvm.loop {nodes.distinct(*(nodes.defined(f'!{{{wish}}}') for wish in wishes))}" if wishes else ""
+        hints.append(f'!"llvm.loop.unroll.count", i32 {count.value.data}')
+    return f", !llvm.loop {nodes.distinct(*(nodes.defined(f'!{{{hint}}}') for hint in hints))}" if hints else ""

@@ -215,7 +215,7 @@ class Call:
         """Like `compute_by_library`."""
         compute_by_library(outputs, function, config, operands, names)
 
-    def carry_out(self, main: Callable[..., Any], *, takes_arguments: bool) -> list[Array]:
+    def run_host_program(self, main: Callable[..., Any], *, takes_arguments: bool) -> list[Array]:
         """The results of the host program `main`; a call that fails drops its buffers.
 
         takes_arguments  whether `main` takes and returns arrays; with a context in the IR it calls recv_input and send_output

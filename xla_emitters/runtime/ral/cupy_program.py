@@ -102,7 +102,7 @@ class CupyProgram:
         is_host = all(is_numpy(array) for array in inputs)
         arrays = [self._placed(array, at_device=number in self._on_device) for number, array in enumerate(inputs)]
         call = DeviceCall(self.context, arrays, self._donated, self._cupy, self.log)
-        made = call.carry_out(self._main, takes_arguments=self._main.__code__.co_argcount > 1)
+        made = call.run_host_program(self._main, takes_arguments=self._main.__code__.co_argcount > 1)
         self._cupy.cuda.Device().synchronize()
         return [
             to_numpy(self._cupy, array, name) if is_host else array

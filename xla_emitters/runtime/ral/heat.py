@@ -64,7 +64,7 @@ class HeatLimits:
             name, _, value = part.strip().partition("=")
             if name not in HeatLimits.__dataclass_fields__ or not value.isdecimal():
                 names = ", ".join(f"{name}=N" for name in HeatLimits.__dataclass_fields__)
-                raise UsageError(f"{HEAT}: '{part}' is no limit", stage="heat", help=f"off, on, or some of {names}")
+                raise UsageError(f"{HEAT}: '{part}' is not a limit", stage="heat", help=f"off, on, or some of {names}")
             found[name] = int(value)
         return HeatLimits(**found)
 
@@ -107,8 +107,8 @@ class Heat:
                 return True, None
         elif self._is_hot(spot, calls):
             if not self.is_timed:
-                return False, Recorded(spot, self._wish)
-            self._wish(spot)
+                return False, Recorded(spot, self._request)
+            self._request(spot)
         # A spot that was answered needs no watch.
         return False, Timed(spot) if self.is_timed and spot.state in ("counted", "asked") else None
 
@@ -126,7 +126,7 @@ class Heat:
             if spot.runs - times < TIMED <= spot.runs:
                 self._compare(spot)
         elif self._is_hot(spot, spot.calls):
-            self._wish(spot)
+            self._request(spot)
 
     def _is_hot(self, spot: Spot, calls: int) -> bool:
         """Whether a spot must be requested at this call."""
@@ -162,14 +162,14 @@ class Heat:
                 numbers = tuple(int(value) for value in key[1 + len(shapes) :])
                 found = self._spots[key] = Spot(key[0], shapes, numbers)
         if self._is_known(found):
-            self._wish(found)
+            self._request(found)
         return found
 
-    def look_again(self) -> None:
+    def request_known(self) -> None:
         """Requests the spots whose kernels were found on disk meanwhile."""
         for spot in self.spots:
             if spot.state == "counted" and self._is_known(spot):
-                self._wish(spot)
+                self._request(spot)
 
     def _forget(self) -> None:
         """Forgets the colder half of the spots without a kernel. Using a spot that was forgotten does no harm."""
@@ -187,7 +187,7 @@ class Heat:
             held = [spot.calls for spot in self._spots.values() if spot.kernel is not None]
         return len(held) < self.limits.kernels or min(held, default=calls) + self.limits.calls <= calls
 
-    def _wish(self, spot: Spot) -> None:
+    def _request(self, spot: Spot) -> None:
         with self._lock:
             if spot.state != "counted":
                 return

@@ -253,7 +253,7 @@ class LoadedProgram:
         return self._loaded(empty, functions, ral)
 
     def _run(self, call: Call, main: Callable[..., Any]) -> list[Array]:
-        return call.carry_out(main, takes_arguments=self._takes_arguments)
+        return call.run_host_program(main, takes_arguments=self._takes_arguments)
 
 
 def _function(op: BufferOp | FusionOp, kernels: Kernels | None) -> Callable[..., None]:

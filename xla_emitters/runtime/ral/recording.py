@@ -152,7 +152,7 @@ class Recording(Call):
         ]
         self._names = {id(self.inputs[number]): self.inputs[number] for number in donated}
 
-    def carry_out(self, main: Callable[..., Any], *, takes_arguments: bool) -> list[Array]:
+    def run_host_program(self, main: Callable[..., Any], *, takes_arguments: bool) -> list[Array]:
         try:
             for number in sorted(self._plan.deciding):
                 argument = self.inputs[number]
@@ -161,7 +161,7 @@ class Recording(Call):
         except Unplanned:
             self.drop_all()
             raise
-        return super().carry_out(main, takes_arguments=takes_arguments)
+        return super().run_host_program(main, takes_arguments=takes_arguments)
 
     def _view(self, array: Array, slot: Slot) -> RecordedBuffer:
         view = array.view(RecordedBuffer)

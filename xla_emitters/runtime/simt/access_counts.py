@@ -28,7 +28,7 @@ from xla_emitters.runtime.simt.gpu import WARP_SIZE
 from xla_emitters.runtime.simt.memory import Access, Memory, Space, Watcher
 
 BANKS, WORD, SECTOR = 32, 4, 32
-NOBODY = -1
+NO_THREAD = -1
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class AccessCounter(Watcher):
         key = (access.op, buffer.name, buffer.space, access.is_store, access.size)
         sums = self._sums.setdefault(key, _Sums())
         warps = by_warps(access, (len(memory.blocks), memory.launch.threads))
-        sums.requests += int((warps != NOBODY).any(axis=1).sum())
+        sums.requests += int((warps != NO_THREAD).any(axis=1).sum())
         if buffer.space is Space.SHARED:
             ways = bank_ways(warps, access.size)
             sums.parts += int((ways > 0).sum())
@@ -106,8 +106,10 @@ def by_warps(access: Access, shape: tuple[int, int]) -> Array:
     """
     blocks, threads = shape
     warps = -(-threads // WARP_SIZE)
-    offsets = np.full((blocks, warps * WARP_SIZE), NOBODY, np.int64)
-    offsets[:, :threads] = access.offsets if access.active is None else np.where(access.active, access.offsets, NOBODY)
+    offsets = np.full((blocks, warps * WARP_SIZE), NO_THREAD, np.int64)
+    offsets[:, :threads] = (
+        access.offsets if access.active is None else np.where(access.active, access.offsets, NO_THREAD)
+    )
     return offsets.reshape(-1, WARP_SIZE)
 
 
@@ -146,14 +148,14 @@ def sectors_of(warps: Array, size: int) -> tuple[Array, Array]:
 def _covered(offsets: Array, size: int, unit: int) -> Array:
     """The numbers of the units of `unit` bytes that each row's accesses touch, sorted, with repetitions; NOBODY first."""
     pieces = np.arange(0, size, min(size, unit))
-    touched = np.where(offsets[..., None] == NOBODY, NOBODY, (offsets[..., None] + pieces) // unit)
-    last = np.where(offsets == NOBODY, NOBODY, (offsets + size - 1) // unit)
+    touched = np.where(offsets[..., None] == NO_THREAD, NO_THREAD, (offsets[..., None] + pieces) // unit)
+    last = np.where(offsets == NO_THREAD, NO_THREAD, (offsets + size - 1) // unit)
     return np.sort(np.concatenate([touched.reshape(len(offsets), -1), last], axis=1), axis=1)
 
 
 def _is_new(numbers: Array) -> Array:
     """Mask of the first occurrence of each number in a sorted row, without NOBODY."""
-    new = numbers != NOBODY
+    new = numbers != NO_THREAD
     new[:, 1:] &= numbers[:, 1:] != numbers[:, :-1]
     return new
 

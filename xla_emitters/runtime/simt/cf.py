@@ -17,7 +17,7 @@ from xla_emitters.runtime.simt.scalars import form_of
 RULES = Rules()
 
 
-def everyone(machine: Machine) -> Parts:
+def all_lanes(machine: Machine) -> Parts:
     """All active lanes take the first branch."""
     return [(None, 0)]
 
@@ -49,7 +49,7 @@ def by_case(cases: Sequence[Array], machine: Machine, flag: Array) -> Parts:
 
 @RULES.branch(cf.BranchOp)
 def branch(op: cf.BranchOp) -> BranchRuleResult:
-    return (), everyone, [op.arguments]
+    return (), all_lanes, [op.arguments]
 
 
 @RULES.branch(cf.ConditionalBranchOp)

@@ -211,9 +211,9 @@ class Graph:
         """Runs until every active lane has returned; returns what they returned."""
         entered, checks_stamps = machine.active, machine.checks_stamps
         rounds, latest = Rounds(machine, self.nodes[0].branch.op), -1
-        everyone = np.ones((1, 1), bool) if entered is None else entered
-        # The lanes that wait to run each node: None is no lane; the object `everyone` itself is all lanes.
-        waiting: list[Array | None] = [everyone, *[None] * (len(self.nodes) - 1)]
+        all_lanes = np.ones((1, 1), bool) if entered is None else entered
+        # The lanes that wait to run each node: None is no lane; the object `all_lanes` itself is all lanes.
+        waiting: list[Array | None] = [all_lanes, *[None] * (len(self.nodes) - 1)]
         write(frame, self.nodes[0].body.arguments, arguments)
         returned: list[Value] | None = None
         try:
@@ -221,15 +221,15 @@ class Graph:
                 node, lanes = self.nodes[number], waiting[number]
                 assert lanes is not None
                 waiting[number] = None
-                machine.active = entered if lanes is everyone else lanes
+                machine.active = entered if lanes is all_lanes else lanes
                 if number <= latest:
                     rounds.begin([number, *[frame[slot] for slot in node.body.arguments], *frame], waiting)
                 latest = number
                 # While lanes run different blocks, one stamp per buffer cannot record which value each lane has seen.
-                machine.checks_stamps = checks_stamps and lanes is everyone
+                machine.checks_stamps = checks_stamps and lanes is all_lanes
                 before = [frame[slot] for slot in node.shared]
                 node.body.run_steps(machine, frame)
-                if lanes is not everyone:
+                if lanes is not all_lanes:
                     for slot, old in zip(node.shared, before, strict=True):
                         frame[slot] = merge(lanes, frame[slot], old)
                 for part, way in node.branch.choose(machine, frame):
@@ -240,10 +240,10 @@ class Graph:
                         returned = merged(going, values, returned)
                         continue
                     slots = self.nodes[target].body.arguments
-                    if going is not everyone:
+                    if going is not all_lanes:
                         values = merged(going, values, [frame[slot] for slot in slots])
                     write(frame, slots, values)
-                    waiting[target] = _together(going, waiting[target], everyone)
+                    waiting[target] = _together(going, waiting[target], all_lanes)
         finally:
             machine.active, machine.checks_stamps = entered, checks_stamps
         if returned is None:
@@ -258,10 +258,10 @@ def merged(lanes: Array, values: Sequence[Value], before: Sequence[Value | None]
     return [merge(lanes, new, old) for new, old in zip(values, before, strict=True)]
 
 
-def _together(going: Array, waiting: Array | None, everyone: Array) -> Array:
-    """The union of two masks; the object `everyone` itself when that is all lanes."""
+def _together(going: Array, waiting: Array | None, all_lanes: Array) -> Array:
+    """The union of two masks; the object `all_lanes` itself when that is all lanes."""
     both = going if waiting is None else going | waiting
-    return both if (everyone & ~both).any() else everyone
+    return both if (all_lanes & ~both).any() else all_lanes
 
 
 @dataclass

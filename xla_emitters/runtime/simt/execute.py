@@ -346,7 +346,7 @@ class Entry:
                 raise DataError(
                     f"{what} is {ir_type}, but the array is {array.dtype}{list(array.shape)}",
                     stage="simt",
-                    details=(f"{wanted} elements of {form.size} bytes are wanted",),
+                    details=(f"{wanted} elements of {form.size} bytes are expected",),
                 )
             return Argument(array, data, None, tensor_type, alignment, writable)
         if not isinstance(ir_type, LLVMPointerType):

@@ -40,12 +40,12 @@ def followed(rules: Rules, watchers: Sequence[Watcher]) -> Rules:
     if not (followers := [watcher for watcher in watchers if isinstance(watcher, Follower)]):
         return rules
     wrapped = Rules(rules)
-    wrapped.steps = {name: _telling(rule, followers) for name, rule in rules.steps.items()}
+    wrapped.steps = {name: _reporting(rule, followers) for name, rule in rules.steps.items()}
     return wrapped
 
 
-def _telling(rule: Callable[[Any, Scope], Step], followers: Sequence[Follower]) -> Callable[[Any, Scope], Step]:
-    def telling_rule(op: Any, scope: Scope) -> Step:
+def _reporting(rule: Callable[[Any, Scope], Step], followers: Sequence[Follower]) -> Callable[[Any, Scope], Step]:
+    def reporting_rule(op: Any, scope: Scope) -> Step:
         step, results = rule(op, scope), scope.slots(op.results)
 
         def run(machine: Machine, frame: Frame) -> None:
@@ -55,7 +55,7 @@ def _telling(rule: Callable[[Any, Scope], Step], followers: Sequence[Follower]) 
 
         return run
 
-    return telling_rule
+    return reporting_rule
 
 
 Number = float | int | complex

@@ -220,11 +220,11 @@ def subgroup_reduce(op: SubgroupReduceOp) -> Kernel:
     def run(machine: Machine, value: Any) -> Value:
         check_warps(machine, op, np.ones((1, 1), np.bool_))
         lane = lane_numbers(machine)
-        everyone = np.ones_like(lane, np.bool_)
+        all_lanes = np.ones_like(lane, np.bool_)
         step = stride
         while step < size * stride:
-            check_sources(machine, op, lane ^ step, everyone)
-            other: Any = exchanged(machine, form, value, lane ^ step, everyone)
+            check_sources(machine, op, lane ^ step, all_lanes)
+            other: Any = exchanged(machine, form, value, lane ^ step, all_lanes)
             value = tuple(map(one, value, other)) if is_vector else one(value, other)
             step *= 2
         return value

@@ -50,7 +50,7 @@ from xla_emitters.runtime.simt.arith import (
     integer_conversion,
     integer_to_float,
 )
-from xla_emitters.runtime.simt.cf import by_case, by_condition, everyone
+from xla_emitters.runtime.simt.cf import all_lanes, by_case, by_condition
 from xla_emitters.runtime.simt.code import Binary, BranchRuleResult, Kernel, Parts, Rules, Scope, Step
 from xla_emitters.runtime.simt.func import call_step
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
@@ -540,7 +540,7 @@ def _place(op: Operation) -> tuple[str, ...]:
 
 @RULES.branch(llvm.BrOp)
 def branch(op: llvm.BrOp) -> BranchRuleResult:
-    return (), everyone, [op.arguments]
+    return (), all_lanes, [op.arguments]
 
 
 @RULES.branch(llvm.CondBrOp)

@@ -28,7 +28,7 @@ UNWATCHED = 64
 
 State: TypeAlias = Value | int | None
 
-_EVERYONE = np.ones((1, 1), np.bool_)
+_ALL_LANES = np.ones((1, 1), np.bool_)
 
 
 class Rounds:
@@ -75,7 +75,7 @@ class Rounds:
             and all(_same(now, then, lanes) for now, then in zip(state, self._saved, strict=True))
         ):
             rounds = f"round {self.count} begins with the values of round {self._saved_at}"
-            machine.refuse(self.op, _EVERYONE, f"never ends: {rounds}, and nothing was written between them")
+            machine.refuse(self.op, _ALL_LANES, f"never ends: {rounds}, and nothing was written between them")
         if self.count & (self.count - 1) == 0:
             self._saved_at, self._saved, self._saved_lanes = self.count, list(state), places
             self._saved_changes = machine.memory.changes

@@ -17,8 +17,8 @@ reader and of its atomic updater.
     stamp = block 24 bits | epoch 16 bits | thread 11 bits | op 12 bits          epoch: barriers that the block has passed
 
 A stamp does not conflict with a lane if it is the lane's own, or from the lane's block in an earlier epoch, or 0 (no access yet). Several
-readers in one epoch are recorded as `SEVERAL`, readers in several blocks as `ANYONE`: any later writer conflicts with at least one of
-them. Writers need no such mark: a second writer is an error at once. So every race is found, and no false one is reported.
+readers in one epoch are recorded as `SEVERAL`, readers in several blocks as `SEVERAL_BLOCKS`: any later writer conflicts with at least one
+of them. Writers need no such mark: a second writer is an error at once. So every race is found, and no false one is reported.
 Lanes that conflict within one access are found by writing all stamps and reading them back: all but one read another lane's.
 
 Not modelled: `nvvm.bar.warp.sync` and fences order nothing here; an asynchronous copy is complete when it is issued.
@@ -49,7 +49,7 @@ BLOCK_SHIFT = EPOCH_SHIFT + EPOCH_BITS
 OTHER_OP = (1 << OP_BITS) - 1
 SEVERAL = ((1 << THREAD_BITS) - 1) << OP_BITS
 """In the thread bits of a stamp (threads count from 1): several threads of the block."""
-ANYONE = (1 << BLOCK_SHIFT + BLOCK_BITS) - 1
+SEVERAL_BLOCKS = (1 << BLOCK_SHIFT + BLOCK_BITS) - 1
 """The stamp for threads of several blocks: it conflicts with every lane."""
 
 
@@ -271,14 +271,14 @@ class Sanitizer(Watcher):
         lane, place = _first(self._stamps.shape, access, unit, apart)
         stamp = int(found.reshape(-1)[int(apart.argmax())])
         number = stamp & OTHER_OP
-        others = [op for op, known in self._ops.items() if known == number and stamp != ANYONE]
+        others = [op for op, known in self._ops.items() if known == number and stamp != SEVERAL_BLOCKS]
         details = [f"the other access: {_named(others[0])}"] if len(others) == 1 else []
         who = self._who(memory, stamp, lane)
         what = f"{touch.value} {place} of {access.buffer.name}, which {who} {earlier.past}: a race"
         memory.fail(access.op, lane, what, details)
 
     def _who(self, memory: Memory, stamp: int, lane: tuple[int, int]) -> str:
-        if stamp == ANYONE:
+        if stamp == SEVERAL_BLOCKS:
             return "threads of several blocks"
         block, thread = stamp >> BLOCK_SHIFT, (stamp & SEVERAL) >> OP_BITS
         name = "threads" if stamp & SEVERAL == SEVERAL else memory.thread_name(thread - 1)
@@ -301,7 +301,7 @@ def _join(stamps: Array, lanes: Lanes) -> None:
         return
     own = lanes.stamps >> BLOCK_SHIFT
     across = ((before != 0) & (before >> BLOCK_SHIFT != own)) | (winners >> BLOCK_SHIFT != own)
-    stamps[lanes.units[across]] = ANYONE
+    stamps[lanes.units[across]] = SEVERAL_BLOCKS
 
 
 def _is_atomic(op: Operation) -> bool:

@@ -497,8 +497,8 @@ def transfer_write(op: vector.TransferWriteOp) -> Kernel:
 
 def lanes_where(machine: Machine, conditions: Iterable[Array]) -> Array:
     """The active lanes for which all conditions hold."""
-    everyone = np.ones((1, 1), np.bool_) if machine.active is None else machine.active
-    return reduce(np.logical_and, conditions, everyone)
+    all_lanes = np.ones((1, 1), np.bool_) if machine.active is None else machine.active
+    return reduce(np.logical_and, conditions, all_lanes)
 
 
 def read_where(

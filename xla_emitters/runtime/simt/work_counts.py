@@ -94,14 +94,14 @@ class _Bytes(Watcher):
 
     def access(self, memory: Memory, access: Access) -> None:
         if access.buffer.space is Space.GLOBAL:
-            everyone = len(memory.blocks) * memory.launch.threads
-            self.work.bytes += access.size * _lanes(everyone, access.active, memory.launch.threads, len(memory.blocks))
+            all_lanes = len(memory.blocks) * memory.launch.threads
+            self.work.bytes += access.size * _lanes(all_lanes, access.active, memory.launch.threads, len(memory.blocks))
 
 
-def _lanes(everyone: int, active: Any, threads: int, blocks: int) -> int:
+def _lanes(all_lanes: int, active: Any, threads: int, blocks: int) -> int:
     """How many lanes a mask selects."""
     if active is None:
-        return everyone
+        return all_lanes
     rows, columns = active.shape
     return int(np.count_nonzero(active)) * (blocks // rows) * (threads // columns)
 

@@ -249,5 +249,5 @@ def test_the_variable_says_it_where_nothing_else_does(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("text", ["calls", "calls=x", "hot=3", "calls=-1"])
 def test_what_is_no_limit_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is no limit"):
+    with pytest.raises(UsageError, match="is not a limit"):
         HeatLimits.parse(text)

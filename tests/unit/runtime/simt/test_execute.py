@@ -79,7 +79,7 @@ def test_arrays_of_any_shape_are_flat_memory():
             lambda source, out: [source[:-1], out],
             r"argument 0 of @main is tensor<64xi32>, but the array is int32\[63\]",
         ),
-        (lambda source, out: [source.astype(np.int64), out], "elements of 4 bytes are wanted"),
+        (lambda source, out: [source.astype(np.int64), out], "elements of 4 bytes are expected"),
         (lambda source, out: [np.repeat(source, 2)[::2], out], "argument 0 of @main is not contiguous"),
         (lambda source, out: [source, np.broadcast_to(out[:1], 64).copy().view()], ""),
     ],

@@ -317,36 +317,36 @@ class NoAliasScopeDeclOp(IRDLOperation):
 # ---- loops ------------------------------------------------------------------------------------------------------------------------------
 
 
-def _wishes(name: str, *parameters: str) -> type[NamedParametersAttr]:
+def _loop_hints(name: str, *parameters: str) -> type[NamedParametersAttr]:
     return named_parameters(name, dict.fromkeys(parameters, ATTRIBUTE))
 
 
 LOOP_ANNOTATION = "loop_annotation"
 """The attribute of `scf.for`, `cf.br` and `llvm.br`: the name under which MLIR's passes hand it on from one to the next."""
 
-LoopVectorizeAttr = _wishes(
+LoopVectorizeAttr = _loop_hints(
     "llvm.loop_vectorize",
     *("disable", "predicateEnable", "scalableEnable", "width"),
     *("followupVectorized", "followupEpilogue", "followupAll"),
 )
-LoopInterleaveAttr = _wishes("llvm.loop_interleave", "count")
-LoopUnrollAttr = _wishes(
+LoopInterleaveAttr = _loop_hints("llvm.loop_interleave", "count")
+LoopUnrollAttr = _loop_hints(
     "llvm.loop_unroll",
     *("disable", "count", "runtimeDisable", "full", "followupUnrolled", "followupRemainder", "followupAll"),
 )
-LoopUnrollAndJamAttr = _wishes(
+LoopUnrollAndJamAttr = _loop_hints(
     "llvm.loop_unroll_and_jam",
     *("disable", "count", "followupOuter", "followupInner"),
     *("followupRemainderOuter", "followupRemainderInner", "followupAll"),
 )
-LoopLICMAttr = _wishes("llvm.loop_licm", "disable", "versioningDisable")
-LoopDistributeAttr = _wishes(
+LoopLICMAttr = _loop_hints("llvm.loop_licm", "disable", "versioningDisable")
+LoopDistributeAttr = _loop_hints(
     "llvm.loop_distribute",
     *("disable", "followupCoincident", "followupSequential", "followupFallback", "followupAll"),
 )
-LoopPipelineAttr = _wishes("llvm.loop_pipeline", "disable", "initiationinterval")
-LoopPeeledAttr = _wishes("llvm.loop_peeled", "count")
-LoopUnswitchAttr = _wishes("llvm.loop_unswitch", "partialDisable")
+LoopPipelineAttr = _loop_hints("llvm.loop_pipeline", "disable", "initiationinterval")
+LoopPeeledAttr = _loop_hints("llvm.loop_peeled", "count")
+LoopUnswitchAttr = _loop_hints("llvm.loop_unswitch", "partialDisable")
 LoopAnnotationAttr = named_parameters(
     "llvm.loop_annotation",
     dict(

@@ -27,15 +27,15 @@ from xla_emitters.dialects.hlo.types import AliasAttr, leaf_types, tuple_types
 from xla_emitters.fusions.overwrites import is_callers, is_last_use
 
 
-def said_aliases(call: FusionOp, parameters: Sequence[ParameterOp]) -> dict[int, SSAValue]:
+def declared_aliases(call: FusionOp, parameters: Sequence[ParameterOp]) -> dict[int, SSAValue]:
     """Number of a result of a fusion -> the operand whose buffer it is written to, as the module or the fusion states.
 
     parameters   of the computation that the fusion calls
     """
-    return _said_by_module(call, parameters) | _said_by_call(call)
+    return _declared_by_module(call, parameters) | _declared_by_call(call)
 
 
-def _said_by_module(call: FusionOp, parameters: Sequence[ParameterOp]) -> dict[int, SSAValue]:
+def _declared_by_module(call: FusionOp, parameters: Sequence[ParameterOp]) -> dict[int, SSAValue]:
     """The aliases of the fusion's results and operands by the module's `input_output_alias`."""
     module, entry = enclosing_module(call), call.parent_op()
     aliases = module and module.attributes.get("hlo.input_output_alias")
@@ -61,7 +61,7 @@ def _is_as_the_fusion_has_it(operand: SSAValue, call: FusionOp, parameters: Sequ
     return bool(types) and all(result_type == operand.type for result_type in types)
 
 
-def _said_by_call(call: FusionOp) -> dict[int, SSAValue]:
+def _declared_by_call(call: FusionOp) -> dict[int, SSAValue]:
     """The aliases stated by the fusion's own `output_to_operand_aliasing`."""
     if call.output_to_operand_aliasing is None:
         return {}
