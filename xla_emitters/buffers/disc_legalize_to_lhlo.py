@@ -43,7 +43,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from xla_emitters.buffers.buffer_sizes import SIZES, said_of, sizes_attribute
+from xla_emitters.buffers.buffer_sizes import SIZES, declared_sizes, sizes_attribute
 from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.buffers.result_sizes import result_sizes
 from xla_emitters.dialects import lmhlo
@@ -279,7 +279,7 @@ class _Body:
         """A copy that the block owns; its device is set later, by `disc-placement-fixer`."""
         held = tensor_of(buffer.type)
         sizes = [self.code.dim(buffer, dim) for dim in range(held.get_num_dims())]
-        made = self._allocate(ir_type, sizes, said_of(buffer))
+        made = self._allocate(ir_type, sizes, declared_sizes(buffer))
         made.name_hint = buffer.name_hint
         operand = Block(arg_types=[held]).args[0]
         copy = CopyOp([operand], held, f"{buffer.name_hint or 'buffer'}.copy")

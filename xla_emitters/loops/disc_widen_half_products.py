@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, f32
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from xla_emitters.buffers.buffer_sizes import SIZES, said_of
+from xla_emitters.buffers.buffer_sizes import SIZES, declared_sizes
 from xla_emitters.buffers.fusion_rules import LOOP
 from xla_emitters.buffers.index_code import IndexCode
 from xla_emitters.dialects.hlo.contractions import DotOp
@@ -80,7 +80,7 @@ def _allocated(buffer: SSAValue, builder: Builder, op: BufferOp) -> SSAValue:
     code, dims = IndexCode(builder, op.location), tensor_of(buffer.type).get_shape()
     unknown = [code.value(code.dim(buffer, dim)) for dim, size in enumerate(dims) if size < 0]
     made = memref.AllocOp(unknown, [], buffer_type(f32, dims, GPU))
-    if (said := said_of(buffer)) is not None:
+    if (said := declared_sizes(buffer)) is not None:
         made.attributes[SIZES] = said
     return code.insert(made)
 
