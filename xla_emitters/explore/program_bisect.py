@@ -145,7 +145,7 @@ class _Search:
         self._at: tuple[Sequence[Row], int] = ((), 0)
         self._copy: ModuleOp | None = None
 
-    # ------------------------------------------------------------------------------------------------------- the roads
+    # ------------------------------------------------------------------------------------------------------- the passes
 
     def compile(self) -> None:
         observe = self._observer(_whole_program())
