@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtime.stablehlo_programs import CORPUS
 from xdsl.context import Context
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import ModuleOp
@@ -22,6 +23,7 @@ from xla_emitters.explore import wrong_thread
 from xla_emitters.explore.bisect import Culprit, Search
 from xla_emitters.explore.program_bisect import bisect_program
 from xla_emitters.explore.programs import compile_text
+from xla_emitters.graph.shape_code import Number, ShapeCode
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import LISTS, rows_of
 from xla_emitters.pipelines.passes import Row
@@ -212,6 +214,21 @@ def test_the_thread_is_of_the_kernel_that_is_wrong() -> None:
     assert culprit.thread is not None
     assert (culprit.thread.block, culprit.thread.thread) == (0, 2)
     assert culprit.thread.writes == "element [8] of the kernel's argument 2"
+
+
+def test_a_pass_on_tensors_whose_result_cannot_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reshape to one element of an array with more."""
+
+    def wrong(self: ShapeCode, numbers: Sequence[Number]) -> Number:
+        return 1
+
+    monkeypatch.setattr(ShapeCode, "product", wrong)
+    program = compile_text((CORPUS / "narrow.mlir").read_text(), "narrow.mlir", CompileOptions(record="none"))
+    culprit = bisect_program(program, drawn_inputs(program, dict.fromkeys(program.symbols, 5), 0)).culprit
+    assert culprit is not None
+    assert (culprit.kind, culprit.name) == ("execution", "disc-canonicalize-reduction")
+    assert "reshape" in culprit.summary
+    assert culprit.blame.diff
 
 
 def test_what_only_the_host_does_has_no_thread() -> None:
