@@ -1,10 +1,10 @@
-"""Text of IR that was read before is not parsed again: lines with other names of values, types, dictionaries of attributes.
+"""Reads IR faster: lines, types and dictionaries of attributes that were read before are not parsed again. Lines may name other values.
 
     %5 = arith.addf %3, %4 : f32     kept under "arith.addf %, % : f32": AddfOp, its operands are the line's values 0 and 1,
                                      both f32, and it has one f32 result
     tensor<8xf32>                    kept under its text, as is {llvm.align = 256 : index}
 
-A line is kept if the parser used exactly that line, and made an op without regions and successors, whose operands are values of the line.
+A line is kept if the parser read exactly that line, and made an op without regions and successors, whose operands are the line's values.
 The types of values are compared each time. All else is left to the parser, errors included: strings, locations, labels of blocks, what is
 defined elsewhere (`#map`, resources), values that are used before they are defined, types that differ.
 """

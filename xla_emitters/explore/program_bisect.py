@@ -258,8 +258,8 @@ class _Search:
         except Exception as error:
             if isinstance(error, InternalError) and not state.modules:
                 raise  # of a pass: a call compiles the rest
-            is_said = isinstance(error, ExecutionError | InternalError)
-            summary = error.message if is_said else f"{type(error).__name__}: {error}"
+            has_message = isinstance(error, ExecutionError | InternalError)
+            summary = error.message if has_message else f"{type(error).__name__}: {error}"
             raise _Found(self._culprit(state, "execution", summary, failure=error)) from error
         changed = "" if self._is_free else changed_results(found, self._results)
         verdict = self.reference.compare(found)

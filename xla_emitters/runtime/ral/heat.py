@@ -98,7 +98,7 @@ class Heat:
     def run(self, fusion: str, values: Sequence[Any]) -> tuple[bool, Watch | None]:
         """Counts a call of a fusion on arrays and numbers, and runs its kernel for these sizes if there is one.
 
-        returns  whether it ran; if not, the watch that must be told of the launches that follow, or None
+        returns  whether it ran; if not, the watch that must record the launches that follow, or None
         """
         spot = self.spot(fusion, values)
         calls = spot.called()
