@@ -55,6 +55,12 @@ COMMANDS = [
     (page, line) for number, (page, line) in enumerate(LINES) if line not in [said for _, said in LINES[:number]]
 ]
 
+COUNTING = {
+    "xla-emitters check examples/negate_20.hlo --stages passes": "docs/users/compilers.md",
+    "xla-emitters bisect examples/transpose.hlo --blocks 16": "docs/miscompiles.md",
+}
+"""Command that counts the executions after passes -> the page that shows its output."""
+
 
 def environment(tmp_path: Path) -> dict[str, str]:
     """A user's: what one page compiled is in the cache for the next."""
@@ -118,6 +124,8 @@ def test_every_command_line_works(page: str, tmp_path: Path, monkeypatch: pytest
         code, text, messages = run_line(line, tmp_path)
         assert code == 0, f"{line}\n{messages.decode()}"
         assert text or messages or " -o " in line or "--print-ir-tree-dir" in line, line
+        if line in COUNTING:
+            assert text.decode() in (ROOT / COUNTING[line]).read_text(), line
 
 
 # Each is a process. Those of the other pages call what these call.
