@@ -27,7 +27,7 @@ from xla_emitters.stablehlo_text import parse_stablehlo
 pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
 
 Array = np.ndarray[Any, Any]
-SAMPLE = ("loop", "branches", "gather_rows")
+SAMPLE = ("loop", "branches", "gather_rows", "donated_to_a_loop")
 
 
 def compiled(text: str) -> DynamicProgram:

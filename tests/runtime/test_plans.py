@@ -135,6 +135,24 @@ def test_a_program_goes_on_beyond_what_is_kept(monkeypatch: pytest.MonkeyPatch) 
         np.testing.assert_array_equal(program(np.ones(size, np.float32)), np.full(size, 2, np.float32))
 
 
+PRODUCTS = """module @m { func.func public @main(%x: tensor<?x4xf32>, %w: tensor<4x4xf32>) -> tensor<?x4xf32> {
+  %y = stablehlo.dot %x, %w : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
+  %z = stablehlo.dot %y, %w : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
+  return %z : tensor<?x4xf32> } }"""
+
+
+def test_the_memory_of_plans_is_that_of_their_buffers() -> None:
+    """A temporary, and at most the result too, of 16 bytes a row each; the plan of a size is made by its second call."""
+    program, w, rows = compiled(PRODUCTS), np.eye(4, dtype=np.float32), 0
+    made = program.loaded.plans
+    assert made is not None
+    for size in (100, 1000):
+        for new in (0, size):
+            program(np.ones((size, 4), np.float32), w)
+            rows += new
+            assert 16 * rows <= made.bytes <= 32 * rows + 1024  # alignment
+
+
 @pytest.mark.parametrize("donate", [False, True])
 def test_a_donated_argument_is_returned_as_it_is(donate: bool) -> None:
     program = compiled(
@@ -337,7 +355,7 @@ def test_a_buffer_that_two_segments_write_is_written_in_each_call() -> None:
     """Both know what they write; the buffer was allocated before the first read of data."""
     other = compiled(DOUBLED).loaded
     assert other.plans is not None
-    kernels, steps = other.context.kernels, other.plans._steps
+    kernels, steps = other.context.kernels, other.plans._steps  # pyright: ignore[reportPrivateUsage]
     program = LoadedProgram(SOURCE, {}, {"s32": "s32"}, Constants({}), kernels, steps=steps)
     for sign in (1, 1, 1, -1, -1, 1, -1, 1):
         (found,) = program.run([np.array([sign, 0], np.float32)])

@@ -72,6 +72,11 @@ class Plans:
         self._known = OrderedDict[Key, Plan]()
         self._lock = Lock()
 
+    @property
+    def bytes(self) -> int:
+        """Memory of the buffers that plans keep."""
+        return sum(plan.bytes for plan in self._known.values() if plan.is_recorded)
+
     def run(self, inputs: Sequence[Any], context: Context, own: Owner | None = None) -> list[Array] | None:
         """The results of a call at known sizes; None: the host program must run. The inputs need not have been checked.
 
@@ -155,13 +160,11 @@ class Plans:
                 segment.code = SegmentCode(segment, inputs, self._kernels, self._steps)
                 segment.events.clear()
         plan.is_recorded = True
-        total = sum(other.bytes for other in self._known.values())
         for other, old in list(self._known.items()):
-            if total <= MOST_BYTES:
+            if self.bytes <= MOST_BYTES:
                 break
             if old is not plan:
                 del self._known[other]
-                total -= old.bytes
 
     def _replay(self, plan: Plan, inputs: Sequence[Array], context: Context) -> list[Array] | None:
         segment, replay, spots = plan.root, self._steps.replay, list[tuple[tuple[Spot, object], int]]()
