@@ -27,7 +27,7 @@ import xla_emitters as xe
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.explore.bisect import bisect
 from xla_emitters.pipelines.program_passes import ON_KERNELS
-from xla_emitters.tools.bisect_verb import told
+from xla_emitters.tools.bisect_verb import culprit_lines
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -186,7 +186,7 @@ def test_the_answers_of_bisect_in_the_pages_are_those_of_a_run(monkeypatch: pyte
     assert search.culprit is not None
     page = (ROOT / "docs/miscompiles.md").read_text()
     shown = page.split("$ xla-emitters bisect examples/gelu.hlo --blocks 16\n")[1].split("```")[0]
-    printed = told(search.culprit)
+    printed = culprit_lines(search.culprit)
     assert [line for line in shown.splitlines() if line != "..." and line not in printed] == []
 
     section = (ROOT / "docs/json.md").read_text().split("## bisect --json")[1]

@@ -305,18 +305,21 @@ class _Search:
             versions = difference.before, difference.after
             blame = blamed(*versions, difference.computed_before, difference.computed_after)
         else:
-            blame = self._blame(state, before)
+            blame = self._blame(state, before, failure)
         found_at = first.stage, first.name, number, passes, summary, (summary,), blame, element, thread
         return replace(Culprit(kind, kernel, *found_at), executed=self.executed, alternatives=tuple(others))
 
-    def _blame(self, state: _State, before: _State | None) -> Blame:
-        """What changed, where no launch says it."""
+    def _blame(self, state: _State, before: _State | None, failure: Exception | None) -> Blame:
+        """What changed, where no launch says it. Values say more than text, but a program that fails has none."""
         earlier: Mapping[str, ModuleOp] = {} if before is None else before.modules
         for name, module in state.modules.items():
             old = earlier.get(name, self.program.source if not name else None)
             if old is None or module.is_structurally_equivalent(old):
                 continue
-            if all(any(isinstance(op, ComputationOp) and op.is_entry for op in each.ops) for each in (old, module)):
+            is_hlo = all(
+                any(isinstance(op, ComputationOp) and op.is_entry for op in each.ops) for each in (old, module)
+            )
+            if is_hlo and failure is None:
                 return blamed_hlo(old, module, self.arrays, self._results, value_of)[0]
             return blamed(old, module, (), ())
         return Blame()
