@@ -73,7 +73,7 @@ test: install $(TESTS_STAMP)  ## everything: lint, types, unit, FileCheck and nu
 tiny: $(TESTS_STAMP)  ## one fast check of every part, under 3 s
 	@PYTHONDONTWRITEBYTECODE= PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(BIN)/python -m pytest -m tiny --assert=plain -p no:cacheprovider $$(grep -rl --include='test_*.py' 'mark\.tiny' tests)
 
-long: install $(TESTS_STAMP)  ## the rest of the lists of cases of which `make test` takes some
+long: install $(TESTS_STAMP)  ## the cases that `make test` leaves out
 	@$(PYTEST) -m long
 
 corpus: install $(TESTS_STAMP)  ## all 410 fusions of the corpus: numbers at every stage on whole grids, launches, PTX for four architectures

@@ -33,7 +33,7 @@ def _():
 @app.cell(hide_code=True)
 def _(mo):
     mo.md("""
-    ## The whole road
+    ## All passes
 
     `compile` takes HLO text and gives a *program*: one or more kernels, and a *trace* of how they came to be. On the left is the
     fusion, on the right the kernel at each stage; choose one above it. Put the mouse on an HLO instruction and see what became of

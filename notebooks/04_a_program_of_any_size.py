@@ -186,7 +186,7 @@ def _(mo, program):
 
 @app.cell
 def _(mo, program):
-    mo.plain_text(program.road.code("host"))
+    mo.plain_text(program.lowering.code("host"))
     return
 
 

@@ -14,7 +14,7 @@ pytest, xDSL and NumPy loaded but nothing of `xla_emitters`. Tests run in order 
     1  those that import the file, and those of the table `ELSEWHERE`
     2  those with the stem of a file that imports it
     3  the room's
-    4  `GENERAL`: every pass on small programs, whole roads, every emitter
+    4  `GENERAL`: every pass on small programs, whole pipelines, every emitter
 
 A test that computes for `--longest` seconds, a process that dies, and one that is silent for `SILENT_SECONDS` count as killed.
 At the end the files of the tests that killed run once without a mutant: a test that fails there proves nothing.
@@ -53,7 +53,7 @@ from runtime.source_mutants import KINDS, Identity, Mutant, is_python, mutants_o
 ROOMS = ("indexing", "fusions", "kernels", "rewrite", "graph", "emitters", "transforms", "lowering")
 GENERAL = (
     "tests/runtime/test_passes_keep_meaning.py",
-    "tests/filecheck/road",
+    "tests/filecheck/pipelines",
     "tests/unit/pipelines/test_compiler.py",
     "tests/filecheck/emitters",
 )

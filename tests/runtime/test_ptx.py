@@ -1,4 +1,4 @@
-"""The road's end: PTX that ptxas takes for every architecture, and for GELU no worse than XLA's own."""
+"""The last stage: PTX that ptxas takes for every architecture, and for GELU no worse than XLA's own."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_gelu_in_all_blocks(state):
     np.testing.assert_array_equal(out.view(np.uint16), wanted.view(np.uint16))
 
 
-def test_what_xla_emits_goes_down_our_road_too():
+def test_our_passes_keep_the_numbers_of_what_xla_emits():
     """XLA's first state, read into our spelling, through our passes; the bits after each."""
     x, wanted = gelu()
     blocks = [0, 1, 12345, 24575]

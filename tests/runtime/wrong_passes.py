@@ -440,7 +440,8 @@ def drawn(
     """`count` plants of a room that make something wrong."""
     files = sources(tree, [room])
     candidates = sample(tree, files, MOST_CANDIDATES, seed)
-    random.Random(seed).shuffle(candidates)
+    # The order depends on each change alone: one more candidate does not move the others.
+    candidates.sort(key=lambda mutant: random.Random(f"{seed} {mutant.identity} {mutant.text}").random())
     found = 0
     for mutant in candidates:
         reached = run.get((str(tree / mutant.file), mutant.line), [])

@@ -27,7 +27,7 @@ import xla_emitters as xe
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.explore.bisect import bisect
 from xla_emitters.pipelines.program_passes import ON_KERNELS
-from xla_emitters.tools.bisect_verb import told
+from xla_emitters.tools.bisect_verb import culprit_lines
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -54,6 +54,12 @@ LINES = [
 COMMANDS = [
     (page, line) for number, (page, line) in enumerate(LINES) if line not in [said for _, said in LINES[:number]]
 ]
+
+COUNTING = {
+    "xla-emitters check examples/negate_20.hlo --stages passes": "docs/users/compilers.md",
+    "xla-emitters bisect examples/transpose.hlo --blocks 16": "docs/miscompiles.md",
+}
+"""Command that counts the executions after passes -> the page that shows its output."""
 
 
 def environment(tmp_path: Path) -> dict[str, str]:
@@ -118,6 +124,8 @@ def test_every_command_line_works(page: str, tmp_path: Path, monkeypatch: pytest
         code, text, messages = run_line(line, tmp_path)
         assert code == 0, f"{line}\n{messages.decode()}"
         assert text or messages or " -o " in line or "--print-ir-tree-dir" in line, line
+        if line in COUNTING:
+            assert text.decode() in (ROOT / COUNTING[line]).read_text(), line
 
 
 # Each is a process. Those of the other pages call what these call.
@@ -186,7 +194,7 @@ def test_the_answers_of_bisect_in_the_pages_are_those_of_a_run(monkeypatch: pyte
     assert search.culprit is not None
     page = (ROOT / "docs/miscompiles.md").read_text()
     shown = page.split("$ xla-emitters bisect examples/gelu.hlo --blocks 16\n")[1].split("```")[0]
-    printed = told(search.culprit)
+    printed = culprit_lines(search.culprit)
     assert [line for line in shown.splitlines() if line != "..." and line not in printed] == []
 
     section = (ROOT / "docs/json.md").read_text().split("## bisect --json")[1]

@@ -88,7 +88,7 @@ WRONG = {
         BASE + "def register():\n    xe.register_pass(3, after='flat')  # here\n", "not callable"
     ),
     "a function that makes no pass": Wrong(
-        BASE + "def register():\n    xe.register_pass(lambda o: None, after='flat')  # here\n", "no pass"
+        BASE + "def register():\n    xe.register_pass(lambda o: None, after='flat')  # here\n", "not a pass"
     ),
     "a pass without a name": Wrong(
         BASE
@@ -310,7 +310,7 @@ OF_FUNCTIONS = {
     "a value that is no function": Wrong("MINE = 3\n", "not a RealFunction"),
     "names that lack": Wrong(ROW.format('"math.hypot", None, "hypot", operands=2'), "opcode, op, libdevice and numpy"),
     "an op of another dialect": Wrong(
-        ROW.format('"arith.hypot", "hypot", "hypot", operands=2'), "no op of the dialect"
+        ROW.format('"arith.hypot", "hypot", "hypot", operands=2'), "not an op of the dialect"
     ),
     "an op that is taken": Wrong(ROW.format('"math.tanh", "hypot", "hypot", operands=2'), "already"),
     "a function that NumPy lacks": Wrong(

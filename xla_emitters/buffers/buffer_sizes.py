@@ -77,7 +77,7 @@ class BufferSizes:
         return ",".join(str(size).replace(" ", "") if self.is_named(size) else UNKNOWN_SIZE for size in found)
 
     def is_named(self, size: Size) -> bool:
-        """Whether only sizes occur in it that `disc.sizes` says."""
+        """Whether it has only sizes that `disc.sizes` declares."""
         return not size.symbols & set[str]().union(*(unnamed.symbols for unnamed in self._unnamed.values()))
 
     def number(self, value: SSAValue) -> Size:
@@ -85,7 +85,7 @@ class BufferSizes:
         match value.owner:
             case arith.ConstantOp(value=IntegerAttr() as number):
                 return Size.constant(number.value.data)
-            case _ if self._from_allocations and (said := _said_of_number(value)) is not None:
+            case _ if self._from_allocations and (said := _declared_number(value)) is not None:
                 return _parsed(said)
             case arith.AddiOp() as op:
                 return self.number(op.lhs) + self.number(op.rhs)
@@ -149,7 +149,7 @@ def declared_sizes(buffer: SSAValue) -> ArrayAttr[StringAttr] | None:
     return said if isa(said, ArrayAttr[StringAttr]) and len(said) else None
 
 
-def _said_of_number(value: SSAValue) -> str | None:
+def _declared_number(value: SSAValue) -> str | None:
     """The text of the size that an SSA value has according to a buffer allocated with it; None if there is none."""
     for use in value.uses:
         op = use.operation

@@ -1,10 +1,10 @@
-"""Text of IR that was read before is not parsed again: lines with other names of values, types, dictionaries of attributes.
+"""Reads IR faster: lines, types and dictionaries of attributes that were read before are not parsed again. Lines may name other values.
 
     %5 = arith.addf %3, %4 : f32     kept under "arith.addf %, % : f32": AddfOp, its operands are the line's values 0 and 1,
                                      both f32, and it has one f32 result
     tensor<8xf32>                    kept under its text, as is {llvm.align = 256 : index}
 
-A line is kept if the parser used exactly that line, and made an op without regions and successors, whose operands are values of the line.
+A line is kept if the parser read exactly that line, and made an op without regions and successors, whose operands are the line's values.
 The types of values are compared each time. All else is left to the parser, errors included: strings, locations, labels of blocks, what is
 defined elsewhere (`#map`, resources), values that are used before they are defined, types that differ.
 """
@@ -19,10 +19,13 @@ from typing import TypeVar
 from xdsl.dialects.builtin import UNKNOWN_LOC
 from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
 
-_LINE = re.compile(r"""(?:%([\w$.-]+)[ ]=[ ])?(\w+\.[^\n"^/]*)\n[ ]*(?=[%}^]|(?!loc\b)[a-z_]+[.\ ])""", re.ASCII)
-"""A line with at most one name before its op, and the blanks of the next line. Groups: that name, and the op."""
+_LINE = re.compile(
+    r"""(?:%([\w$.-]+)[ ]=[ ])?(\w+\.[^\n"^/]*)\n[ ]*(?=%[\w$.,:% -]+=|[}^]|(?!loc\b)[a-z_]+[.\ ])""", re.ASCII
+)
+"""A line with at most one name before its op, and the blanks of the next line, which begins another op, or ends the block. Groups: that
+name, and the op."""
 _NAME = re.compile(r"%([\w$.-]+(?:#[0-9]+)?)", re.ASCII)
-_DEFINED_ELSEWHERE = re.compile(r"[#!]\w+(?![\w.$])|\b(?:distinct\[|dense_resource<)", re.ASCII)
+_DEFINED_ELSEWHERE = re.compile(r"[#!](?![\w$-]+\.)|\b(?:distinct\[|dense_resource<)", re.ASCII)
 TYPE = re.compile(r"(?:!\w+\.)?[a-z]\w*+(?:\.\w+)*+(?:<[^<>\"#!\n]*>)?+(?!\s*<)", re.ASCII)
 """`f32`, `!llvm.ptr<1>`, `tensor<8xf32>`; not a type with other types' brackets in its own."""
 DICTIONARY = re.compile(r"\{[^{}\"\n/]*\}")
@@ -98,7 +101,9 @@ class RepeatedText:
         values = [_value(name, defined) for name in line.names]
         operands = list(op.operands)
         is_clear = len(set(values)) == len(values) and set(values) == set(operands)
-        if op.regions or op.successors or not is_clear or op.location != UNKNOWN_LOC:
+        # Inside of LLVM's ops, `mlir.constant` is short for `llvm.mlir.constant`; elsewhere it is no op.
+        has_full_name = line.key.startswith(op.name)
+        if op.regions or op.successors or op.location != UNKNOWN_LOC or not (is_clear and has_full_name):
             return
         meaning = _Meaning(
             tuple(value.type for value in values if value is not None),

@@ -169,7 +169,7 @@ def bisect(
         except _Found as found:
             return Search(found.culprit, found.culprit.executed, search.kernels if search else 0)
         except InternalError as error:
-            culprit = search.crash(error) if search else _crash(error, "", 0, 0)
+            culprit = search.crash(error) if search else _crash(error, "", _number_in_graph(error.stage), len(GRAPH))
             return Search(culprit, culprit.executed, search.kernels if search else 0)
         executed, kernels = search.executed, search.kernels
     return Search(None, executed, kernels)
@@ -254,6 +254,12 @@ def _crash(error: InternalError, kernel: str, number: int, passes: int, executed
     stage = _stage_of(number) if kernel else "graph"
     name = error.stage or "emit"
     return Culprit("crash", kernel, stage, name, number, passes, error.message, details, executed=executed, error=error)
+
+
+def _number_in_graph(name: str) -> int:
+    """The row of GRAPH, from 1, of a pass; 0 if the name is not of a pass on HLO."""
+    names = [row.make(CompileOptions()).name for row in GRAPH]
+    return names.index(name) + 1 if name in names else 0
 
 
 def _stage_of(number: int) -> str:
@@ -458,7 +464,10 @@ def blamed_hlo(
 
 
 def _wrong_elements(results: Sequence[Array], wanted: Sequence[Array]) -> Any:
-    for number, (now, right) in enumerate(zip(results, wanted, strict=True)):
+    # A wrong pass may change the number of results, and their sizes: then there is no element to show.
+    for number, (now, right) in enumerate(zip(results, wanted, strict=False)):
+        if now.shape != right.shape:
+            continue
         different = differing(now, right)
         if different.any():
             index = tuple(map(int, np.argwhere(different)[0]))

@@ -177,7 +177,13 @@ class Reference:
         """
         exact = total = 0
         details: list[str] = []
+        if len(results) != len(self.values):
+            return Verdict(False, f"gives {len(results)} results, not {len(self.values)}")
         for number, result in enumerate(results):
+            name, wanted = names[number] if names else f"r{number}", self.values[number].shape
+            if result.shape != wanted:
+                details.append(f"{name} is of {list(result.shape)}, not of {list(wanted)}")
+                continue
             if written is None:
                 different = differing(result, self.values[number])
             else:
@@ -189,7 +195,7 @@ class Reference:
             total += count
             exact += count - int(np.count_nonzero(different))
             if wrong.any():
-                details += self._differences(names[number] if names else f"r{number}", number, result, wrong)
+                details += self._differences(name, number, result, wrong)
         if details:
             return Verdict(False, f"differs from the NumPy reference: {details[0]}", tuple(details))
         bounds = "the ops' bounds" if self.atol is None and self.rtol is None else "the given tolerance"

@@ -5,7 +5,7 @@
                                            loose    %1 = arith.mulf(%0, arith.constant() {value=2.0 : f32} : f32) {} : f32
 
 The loose form has no discardable attributes, no names of variables of maps, and constants and thread ids where they are used. A private
-function is called `@` and a digest of its own loose lines, so that two functions are told apart by what they do and not by their name.
+function is called `@` and a digest of its own loose lines, so that functions are compared by what they do, not by their names.
 """
 
 from __future__ import annotations

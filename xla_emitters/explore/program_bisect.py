@@ -145,7 +145,7 @@ class _Search:
         self._at: tuple[Sequence[Row], int] = ((), 0)
         self._copy: ModuleOp | None = None
 
-    # ------------------------------------------------------------------------------------------------------- the roads
+    # ------------------------------------------------------------------------------------------------------- the passes
 
     def compile(self) -> None:
         observe = self._observer(_whole_program())
@@ -258,8 +258,8 @@ class _Search:
         except Exception as error:
             if isinstance(error, InternalError) and not state.modules:
                 raise  # of a pass: a call compiles the rest
-            is_said = isinstance(error, ExecutionError | InternalError)
-            summary = error.message if is_said else f"{type(error).__name__}: {error}"
+            has_message = isinstance(error, ExecutionError | InternalError)
+            summary = error.message if has_message else f"{type(error).__name__}: {error}"
             raise _Found(self._culprit(state, "execution", summary, failure=error)) from error
         changed = "" if self._is_free else changed_results(found, self._results)
         verdict = self.reference.compare(found)
@@ -305,18 +305,21 @@ class _Search:
             versions = difference.before, difference.after
             blame = blamed(*versions, difference.computed_before, difference.computed_after)
         else:
-            blame = self._blame(state, before)
+            blame = self._blame(state, before, failure)
         found_at = first.stage, first.name, number, passes, summary, (summary,), blame, element, thread
         return replace(Culprit(kind, kernel, *found_at), executed=self.executed, alternatives=tuple(others))
 
-    def _blame(self, state: _State, before: _State | None) -> Blame:
-        """What changed, where no launch says it."""
+    def _blame(self, state: _State, before: _State | None, failure: Exception | None) -> Blame:
+        """What changed, where no launch says it. Values say more than text, but a program that fails has none."""
         earlier: Mapping[str, ModuleOp] = {} if before is None else before.modules
         for name, module in state.modules.items():
             old = earlier.get(name, self.program.source if not name else None)
             if old is None or module.is_structurally_equivalent(old):
                 continue
-            if all(any(isinstance(op, ComputationOp) and op.is_entry for op in each.ops) for each in (old, module)):
+            is_hlo = all(
+                any(isinstance(op, ComputationOp) and op.is_entry for op in each.ops) for each in (old, module)
+            )
+            if is_hlo and failure is None:
                 return blamed_hlo(old, module, self.arrays, self._results, value_of)[0]
             return blamed(old, module, (), ())
         return Blame()

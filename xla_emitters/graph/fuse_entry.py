@@ -43,7 +43,7 @@ class FuseEntryPass(KernelPass):
 
 
 def fuse_entry(module: ModuleOp, skip: Skip = skip_silently) -> None:
-    """See the file's head. An ENTRY that is one kernel stays as it is. `skip` is told which instructions stay, and why."""
+    """See the file's head. An ENTRY that is one kernel stays as it is. `skip` gets each instruction that stays, and the reason."""
     computations = host_computations(module)
     if is_one_kernel(computations[-1]):
         return

@@ -84,7 +84,7 @@ def parts_asked(texts: Sequence[str]) -> dict[str, int]:
 def needs_split(
     source: FusionOp | ComputationOp, skip: Skip = skip_silently, parts: int | None = None
 ) -> FusionReductions | None:
-    """The reductions of a future kernel, if they must be split and can be; `skip` is told why they cannot.
+    """The reductions of a future kernel, if they must be split and can be; `skip` gets the reason why they cannot.
 
     parts  number of parts to split into though one block could reduce them
     """
@@ -117,7 +117,7 @@ def _is_uniform(hero: ReduceOp) -> bool:
 def split_reductions(module: ModuleOp, skip: Skip = skip_silently, parts: Mapping[str, int] | None = None) -> None:
     """Splits the reductions of fusions, or of an ENTRY that is one kernel, until one block can reduce each.
 
-    skip   is told which reductions stay, and why
+    skip   gets each reduction that stays, and the reason
     parts  name of a fusion -> number of parts to split its reductions into, though one block could reduce them
     """
     entry, left = entry_of(module), dict(parts or {})

@@ -79,7 +79,7 @@ def _silently(op: Operation, text: str) -> None:
 
 
 def split_triton_fusions(module: ModuleOp, skip: AddRemark = _silently, remark: AddRemark = _silently) -> None:
-    """See the file's head. `skip` is told which of these fusions stay, and why; `remark` how the others were split."""
+    """See the file's head. `skip` gets each of these fusions that stays, and the reason; `remark` how the others were split."""
     instructions = [op for computation in host_computations(module) for op in computation.instructions]
     fusions = [op for op in instructions if isinstance(op, FusionOp) and _is_split(view_of(op))]
     if not fusions:

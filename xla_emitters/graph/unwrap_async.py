@@ -45,7 +45,7 @@ class UnwrapAsyncPass(KernelPass):
 
 
 def unwrap_async(module: ModuleOp, skip: Skip = skip_silently) -> None:
-    """See the file's head. `skip` is told which starts stay, and why."""
+    """See the file's head. `skip` gets each start that stays, and the reason."""
     wrapped = dict[ComputationOp, None]()
     for computation in host_computations(module):
         starts = [op for op in computation.instructions if op.opcode in _DONES]

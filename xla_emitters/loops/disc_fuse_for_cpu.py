@@ -5,7 +5,7 @@
                                                           lmhlo.terminator }) {disc.device = "gpu"}
 
 Those of `host_elements` and `host_schedules`. A sort of which only the first elements are read is marked with their number (`disc.first`).
-A GPU has other ways for them, so this is not on its road. What is not taken: scatters and windows with several results, computations that
+For a CPU only: a GPU computes them otherwise. What is not taken: scatters and windows with several results, computations that
 are not of scalars alone, results that are neither allocated here nor an array that the op updates in place.
 """
 

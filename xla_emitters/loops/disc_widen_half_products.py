@@ -6,7 +6,7 @@
                                                                 lmhlo.convert %yf -> %y            f32 -> bf16
 
 A CPU's machine code multiplies f32 and f64. Conversions of whole arrays are loops that LLVM vectorizes, and steps of plans like any kernel.
-An operand that is read twice is converted once. Products with an algorithm stay: it says what the sum is held in.
+An operand that is read twice is converted once. Products with an `algorithm` stay: it defines the type of the sum.
 
 Source: none; a GPU's library takes 16-bit floats as they are.
 """

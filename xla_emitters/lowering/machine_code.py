@@ -130,11 +130,11 @@ def is_instruction(line: str) -> bool:
 
 
 def _disassembled(cubin: bytes, options: tuple[str, ...], timeout_seconds: float) -> str:
-    return _said_by(find_tool("nvdisasm").path, cubin, options, timeout_seconds)
+    return _output_of(find_tool("nvdisasm").path, cubin, options, timeout_seconds)
 
 
 @lru_cache(maxsize=8)  # nvdisasm takes 0.4 s to start
-def _said_by(nvdisasm: str, cubin: bytes, options: tuple[str, ...], timeout_seconds: float) -> str:
+def _output_of(nvdisasm: str, cubin: bytes, options: tuple[str, ...], timeout_seconds: float) -> str:
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
         path = Path(directory) / "kernel.cubin"
         path.write_bytes(cubin)

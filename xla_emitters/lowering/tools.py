@@ -335,11 +335,11 @@ class ResidentTool:
         self._process_id = os.getpid()
         self._is_asked = False
         # A file, not a pipe: messages are read only after an answer, and a full pipe would block the tool.
-        self._said = tempfile.TemporaryFile()
+        self._messages = tempfile.TemporaryFile()
         self._read = 0
         try:
             pipe = subprocess.PIPE
-            self._process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=self._said)
+            self._process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=self._messages)
         except OSError as error:
             reason = f"{self.name} could not be started: {error.strerror}"
             raise ToolError(reason, stage=STAGE, details=(f"command: {shlex.join(command)}",)) from error
@@ -409,8 +409,8 @@ class ResidentTool:
 
     def _heard(self) -> str:
         """The messages since the last answer."""
-        self._said.seek(self._read)
-        data = self._said.read()
+        self._messages.seek(self._read)
+        data = self._messages.read()
         self._read += len(data)
         return data.decode(errors="replace")
 

@@ -1,1 +1,1 @@
-"""Compilations from end to end: the lists of passes (the map), what a compilation can be told, and the driver that walks down the lists."""
+"""Compilations from end to end: the lists of passes (the map), the options of a compilation, and the driver that runs the lists."""

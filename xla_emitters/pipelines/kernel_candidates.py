@@ -97,10 +97,10 @@ def cheapest_candidate(planned: PlannedKernel, options: CompileOptions, emitter:
             chosen = each
             break
         wrong[each.name] = why
-    told = "; ".join(f"{each}{', not taken: ' + wrong[each.name] if each.name in wrong else ''}" for each in known)
+    prices = "; ".join(f"{each}{', not taken: ' + wrong[each.name] if each.name in wrong else ''}" for each in known)
     decide(
         "tune",
-        f"{chosen.name}, by {_reason(chosen, by_rule)}{_order(chosen.way)}. {told}",
+        f"{chosen.name}, by {_reason(chosen, by_rule)}{_order(chosen.way)}. {prices}",
         chosen=chosen.name,
         candidates=[{**each.figures, "wrong": wrong.get(each.name)} for each in known],
     )

@@ -114,10 +114,10 @@ class Shares:
 
     @property
     def are_parts(self) -> bool:
-        """Whether each process may make PTX of its own: there are several, and nothing is to be told of the module as a whole."""
+        """Whether each process may make PTX of its own: there are several, and no option needs the module as a whole."""
         options = self._options
-        is_told = options.record != "none" or options.verify or options.line_info or options.pipeline is not None
-        return options.stage == "ptx" and not is_told and any(child.numbers for child in self._children)
+        needs_whole = options.record != "none" or options.verify or options.line_info or options.pipeline is not None
+        return options.stage == "ptx" and not needs_whole and any(child.numbers for child in self._children)
 
     def ptx(self, tool: PtxCompiler, renamed: Names, kernels: Sequence[str]) -> str | None:
         """PTX of all kernels, each process's by itself; None where they are no separate parts, or a child has none.

@@ -66,13 +66,13 @@ class GpuProgram:
         if cupy is None:
             raise ToolError(reason, stage="launch", help=HELP)
         self.program = program
-        self._road = lowering
+        self._lowering = lowering
         self._cupy = cupy
 
     @cached_property
     def loaded(self) -> CupyProgram:
         """The host program with its context."""
-        lowering = self._road()
+        lowering = self._lowering()
         made = python_program(lowering.at("host"))
         loaded = CupyProgram(
             self._cupy,
@@ -96,7 +96,7 @@ class GpuProgram:
     @cached_property
     def kernels(self) -> CupyKernels:
         """Its kernels on the device, and a record of the launches."""
-        lowering = self._road()
+        lowering = self._lowering()
         return CupyKernels(
             self._cupy,
             kernel_forms(lowering),

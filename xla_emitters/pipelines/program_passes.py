@@ -102,7 +102,7 @@ PROGRAM_GRAPH: tuple[Row, ...] = (
         DiscNumberRandomOpsPass, "calls are inlined: each op with a hidden state is there once, and none is removed yet"
     ),
     _row(DiscUnusedFunctionRemovalPass, "what was inlined everywhere; it checks that the entry alone is left", "hlo"),
-    _row(RemoveNoOpsPass, "sizes and loops are about what computes something; functions that it would repeat are gone"),
+    _row(RemoveNoOpsPass, "analyses of sizes and loops need not know ops that do nothing; unused functions are gone"),
     _row(DiscLoopInvariantPass, "sizes and weights leave loops while they are still tensors without buffers"),
     _row(DiscBroadcastSimplifierPass, "elementwise operands have one shape: what follows joins their sizes"),
     _row(DiscBaseGemmPass, "transposes go into dots before a transpose is given a place or a kernel"),
@@ -127,7 +127,7 @@ PROGRAM_FUSED: tuple[Row, ...] = (
     *PROGRAM_GRAPH,
     _row(DiscLegalizeToLhloPass, "every value gets a buffer; sizes of results become code"),
     _row(DiscPlacementFixerPass, "copies that legalising added have no device yet", "lmhlo"),
-    _row(DiscFreeInBranchesPass, "who owns a buffer is explicit, and nothing is an alias yet"),
+    _row(DiscFreeInBranchesPass, "the owner of a buffer is explicit, and nothing is an alias yet"),
     _row(
         DiscUpdateInPlacePass,
         "a branch may own what it updates by now; a fusion of an update is a loop over its window",
@@ -217,7 +217,9 @@ PROGRAM_KERNEL: tuple[Row, ...] = (
 # The same for a CPU, by LLVM: a block is one thread, and each call of a kernel runs a range of its blocks.
 CPU_LOOPS: tuple[Row, ...] = (
     _row(DiscFoldConvTransposesPass, "lifetimes are set; what it leaves of fusions gets loops"),
-    _row(DiscWidenHalfProductsPass, "which products and convolutions there are is final; its conversions get loops"),
+    _row(
+        DiscWidenHalfProductsPass, "no later pass adds or removes products and convolutions; its conversions get loops"
+    ),
     _row(DiscFuseForCpuPass, "which ops are left to the runtime is final; some are loops that a CPU runs well"),
     _row(DiscUnifySizesPass, "loops are written over sizes; what said that they are equal goes with dead buffers"),
     _row(lambda: DiscLhloLegalizeToLoopPass(target="cpu"), "which ops return something is final"),

@@ -171,7 +171,7 @@ def _fusions(program: Compiled) -> list[str]:
     found = _listed_fusions(program)
     kinds = Counter(fusion.kind for fusion in found)
     counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    end = [f"  {len(found)} fusions: {counted}"] if found else ["  none"]
+    end = [f"  {len(found)} fusion{'' if len(found) == 1 else 's'}: {counted}"] if found else ["  none"]
     return ["fusions", *(f"  {fusion}" for fusion in found), *end]
 
 

@@ -234,7 +234,7 @@ class DynamicProgram:
 
     @property
     def trace(self) -> Trace:
-        """What each pass did, with the IR of each stage; includes `GpuLowering` if compilation goes that far. raises like `lowering`"""
+        """What each pass did, with the IR of each stage, up to the last one that compilation reaches. raises like `lowering`"""
         if self.stage not in ON_KERNELS:
             return self.passes
         return Trace(self.passes.name, [*self.passes.steps, *self.lowering.trace.steps])

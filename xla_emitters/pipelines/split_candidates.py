@@ -63,8 +63,8 @@ def with_cheapest_splits(
                 continue
             fusion = fusions.get(planned.name)
             alone = graph if fusion is None else isolate_fusions(graph, [fusion])
-            chosen, told = _cheapest(planned.name, counts, alone, options, run_graph)
-            remarks.append(Remark("tune", f"%{planned.name}: {told}", str(planned.view.place or "")))
+            chosen, reason = _cheapest(planned.name, counts, alone, options, run_graph)
+            remarks.append(Remark("tune", f"%{planned.name}: {reason}", str(planned.view.place or "")))
             if chosen is not None:
                 splits.append(f"{planned.name}={chosen}")
     return replace(options, splits=tuple(splits)), remarks
@@ -119,7 +119,7 @@ def _cheapest(
     best = min(whole_priced, key=lambda each: each.cost.time)
     parts_priced = {count: [next(priced) for _ in parts] for count, parts in of_parts.items()}
     times = {count: sum(each.cost.time for each in parts) for count, parts in parts_priced.items()}
-    told = [
+    prices = [
         f"one kernel of {best.cost.blocks} blocks: {best.cost.time:.4g} us",
         *(
             f"{count} parts, {parts_priced[count][0].cost.blocks} blocks: {time:.4g} us"
@@ -133,9 +133,9 @@ def _cheapest(
         if (why := _disagreement(whole, by_rule, ways[count], parts_priced[count])) is None:
             chosen = count
             break
-        told.append(f"{count} parts not taken: {why}")
+        prices.append(f"{count} parts not taken: {why}")
     ending = f"by expected times{', with sums in another, fixed order' if chosen else ''}"
-    return chosen, f"{f'{chosen} parts' if chosen else 'one kernel'}, {ending}. {'; '.join(told)}"
+    return chosen, f"{f'{chosen} parts' if chosen else 'one kernel'}, {ending}. {'; '.join(prices)}"
 
 
 def _disagreement(

@@ -326,10 +326,10 @@ def rounds_of(view: FusionView) -> str:
             "reduces to": [op.outputs[0] for op in graph.reduced_in(number)],
             "writes": [op.outputs[0] for op in graph.written_in(number)],
         }
-        told = (
+        actions = (
             f"{verb} {', '.join(buffer.name_hint or '?' for buffer in found)}" for verb, found in parts.items() if found
         )
-        lines.append(f"  round {number}: {'; '.join(told)}")
+        lines.append(f"  round {number}: {'; '.join(actions)}")
     return "\n".join(lines)
 
 

@@ -24,11 +24,11 @@ class Notes:
 
     remarks: list[Remark] = field(default_factory=list[Remark])
     decisions: list[Decision] = field(default_factory=list[Decision])
-    _said: set[Remark] = field(default_factory=set[Remark], repr=False)
+    _added: set[Remark] = field(default_factory=set[Remark], repr=False)
 
     def add(self, remark: Remark) -> None:
-        if remark not in self._said:
-            self._said.add(remark)
+        if remark not in self._added:
+            self._added.add(remark)
             self.remarks.append(remark)
 
 

@@ -59,6 +59,7 @@ FILES = (
     "__init__.py",
     "errors.py",
     *sorted(f"{room}/{path.name}" for room in ("library", "shapes") for path in (PACKAGE / room).glob("*.py")),
+    *(f"texts/{stem}.py" for stem in ("__init__", "cursor", "expression_cursor", "source")),
     *(f"program/{stem}.py" for stem in ("arrays", "as_json", "ral_name", "steps")),
     *(
         f"runtime/{stem}.py"

@@ -233,7 +233,7 @@ def sizes_of(module: ModuleOp) -> Sizes:
     planned = plan(
         [Parameter(shape, _jax_name(op)) for shape, op in zip(shapes, parameters, strict=True)], second.facts
     )
-    guards = ProgramGuards(types, own, tuple(_said(first.assertions)), planned, _computed(second, axes))
+    guards = ProgramGuards(types, own, tuple(_asserted(first.assertions)), planned, _computed(second, axes))
     return Sizes(second, guards, tuple(first.assertions))
 
 
@@ -256,7 +256,7 @@ def _sizes_at_least_zero(axes: Sequence[Size]) -> Facts:
 _RELATIONS = {"EQ": EQUAL, "GE": AT_LEAST, "LE": AT_MOST}
 
 
-def _said(assertions: Sequence[Assertion]) -> Iterator[Guard]:
+def _asserted(assertions: Sequence[Assertion]) -> Iterator[Guard]:
     """The assertions that compare sizes, each with its message. An assertion that cannot hold fails every run."""
     for assertion in assertions:
         message = assertion.op.message.data

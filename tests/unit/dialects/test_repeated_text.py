@@ -105,6 +105,9 @@ def test_errors_are_those_of_the_parser(text: str, message: str):
         ("!t = {}", "func.func private @f(!t)"),
         ("#a = {} : i32", "func.func @f() {{\n  %0 = arith.constant #a\n  func.return\n}}"),
         ("#a = {} : i32", "func.func private @f(f32 {{test.a = #a}})"),
+        ("!t$1 = {}", "func.func @f() {{\n  %0 = arith.constant 1.0 : !t$1\n  func.return\n}}"),
+        ("#a$b = {} : i32", "func.func @f() {{\n  %0 = arith.constant #a$b\n  func.return\n}}"),
+        ("#$a = {} : i32", "func.func private @f(f32 {{test.a = #$a}})"),
     ],
 )
 def test_names_of_types_and_attributes_are_those_of_the_text(kind: str, use: str):
@@ -115,3 +118,17 @@ def test_names_of_types_and_attributes_are_those_of_the_text(kind: str, use: str
     assert alone[0] != alone[1]
     context = make_context()
     assert [print_ir(parse_ir(text, context=context)) for text in texts] == alone
+
+
+def test_operands_may_be_on_the_next_line():
+    """After the same op without operands was a whole line."""
+    text = "func.func @f(%a: f32) -> f32 {\n  func.return\n    %a : f32\n}\n"
+    after = read_after("func.func @f() {\n  func.return\n}\n", text)
+    assert print_ir(after) == print_ir(parse_ir(text, context=make_context()))
+
+
+def test_an_op_named_without_its_dialect_is_one_inside_of_that_dialects_ops_only():
+    before = "llvm.func @f() {\n  %0 = mlir.constant(1 : i32) : i32\n  llvm.return\n}\n"
+    assert [op.name for op in parse_ir(before).walk()][2] == "llvm.mlir.constant"
+    with pytest.raises(ParseError, match=r"no op 'mlir\.constant'"):
+        read_after(before, "func.func @f() {\n  %0 = mlir.constant(1 : i32) : i32\n  func.return\n}\n")

@@ -157,6 +157,17 @@ def test_a_pass_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(culprit.error, InternalError)
 
 
+def test_the_number_of_a_pass_on_hlo_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It already fails while the kernels are planned, before anything is compared."""
+
+    def fails(self: FuseEntryPass, ctx: Context, op: ModuleOp) -> None:
+        raise KeyError("no such instruction")
+
+    monkeypatch.setattr(FuseEntryPass, "apply", fails)
+    culprit = found(EVERY_PASS_ON_HLO)
+    assert (culprit.kind, culprit.stage, culprit.name, culprit.number) == ("crash", "graph", FuseEntryPass.name, 8)
+
+
 def test_the_kernel_of_an_emission_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first kernel's function returns nothing, so it does not verify."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,18 +10,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtime.stablehlo_programs import CORPUS
 from xdsl.context import Context
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.explore import wrong_thread
 from xla_emitters.explore.bisect import Culprit, Search
 from xla_emitters.explore.program_bisect import bisect_program
 from xla_emitters.explore.programs import compile_text
+from xla_emitters.graph.shape_code import Number, ShapeCode
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import LISTS, rows_of
 from xla_emitters.pipelines.passes import Row
@@ -212,6 +216,51 @@ def test_the_thread_is_of_the_kernel_that_is_wrong() -> None:
     assert culprit.thread is not None
     assert (culprit.thread.block, culprit.thread.thread) == (0, 2)
     assert culprit.thread.writes == "element [8] of the kernel's argument 2"
+
+
+def test_a_pass_on_tensors_whose_result_cannot_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reshape to one element of an array with more."""
+
+    def wrong(self: ShapeCode, numbers: Sequence[Number]) -> Number:
+        return 1
+
+    monkeypatch.setattr(ShapeCode, "product", wrong)
+    program = compile_text((CORPUS / "narrow.mlir").read_text(), "narrow.mlir", CompileOptions(record="none"))
+    culprit = bisect_program(program, drawn_inputs(program, dict.fromkeys(program.symbols, 5), 0)).culprit
+    assert culprit is not None
+    assert (culprit.kind, culprit.name) == ("execution", "disc-canonicalize-reduction")
+    assert "reshape" in culprit.summary
+    assert culprit.blame.diff
+
+
+@dataclass(frozen=True)
+class ReadsTheOtherParameter(KernelPass):
+    """The entry's root reads the second parameter."""
+
+    name = "reads-the-other-parameter"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        entry = next(each for each in op.ops if isinstance(each, ComputationOp) and each.is_entry)
+        root = entry.root.owner
+        assert isinstance(root, Operation)
+        root.operands[0] = entry.parameters[1].result
+
+
+def test_results_of_other_sizes_are_wrong() -> None:
+    """An array of 2 x 3 cannot be compared with one of 5 x 3 element by element."""
+    text = """
+module @m {
+  func.func public @main(%x: tensor<?x3xf32>, %y: tensor<?x3xf32>) -> tensor<?x3xf32> {
+    %a = stablehlo.negate %x : tensor<?x3xf32>
+    return %a : tensor<?x3xf32>
+  }
+}
+""".lstrip()
+    program = compile_text(text, "m.mlir", CompileOptions(record="none"))
+    with behind("disc-canonicalize-reduction", "program", ReadsTheOtherParameter):
+        culprit = bisect_program(program, (np.ones((5, 3), np.float32), np.ones((2, 3), np.float32))).culprit
+    assert culprit is not None
+    assert culprit.name == ReadsTheOtherParameter.name
 
 
 def test_what_only_the_host_does_has_no_thread() -> None:

@@ -1,4 +1,4 @@
-"""Proofs at full size: every launch and every simplification of the road; and that the prover refutes what is wrong."""
+"""Proofs at full size: every launch and every simplification of a compilation; and that the prover refutes what is wrong."""
 
 import math
 import sys
@@ -36,7 +36,7 @@ CORPUS = sorted((ROOT / "tests" / "corpus" / "loop").glob("*.hlo"))
 GRID = "domain: th_x in [0, 127], bl_x in [0, 24575], v in [0, 3]"
 
 
-# ---- The road
+# ---- Launches and maps
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def in_memory_order(visits, launch, unroll):
     return IndexingMap((offset,), visits.dims, visits.range_vars, constraints=visits.constraints)
 
 
-def test_every_launch_of_the_road_writes_every_element_once_and_in_memory_order(simplified):
+def test_every_launch_writes_every_element_once_and_in_memory_order(simplified):
     """At full size, for the fusions of real programs and the examples."""
     found = launches([*CORPUS, *EXAMPLES])
     assert len(found) > 50

@@ -182,6 +182,12 @@ def test_explain_says_symbols_guards_and_memory(capsys: pytest.CaptureFixture[st
     assert "memory" not in data
 
 
+@pytest.mark.parametrize(("path", "line"), [(HALVES, "2 fusions: 2 kLoop"), (LITERALS, "1 fusion: 1 kLoop")])
+def test_explain_counts_fusions(path: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", path]) == 0
+    assert f"  {line}\n" in capsys.readouterr().out
+
+
 def test_list_says_what_runs_by_a_library(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", str(CORPUS / "layer.mlir"), "--json"]) == 0
     data = json.loads(capsys.readouterr().out)

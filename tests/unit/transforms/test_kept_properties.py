@@ -85,8 +85,8 @@ LOWERINGS: tuple[KernelPass, ...] = (
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, -6), (-106, -6), (100, -100), (-6, 100), (3, 3), (0, 40)])
-def test_an_unsigned_loop_stays_one_down_the_road(low: int, high: int):
-    """After every pass, against Python's range of the unsigned numbers."""
+def test_an_unsigned_loop_stays_one_after_every_pass(low: int, high: int):
+    """Against Python's range of the unsigned numbers."""
     wanted = [sum(range(low % 256, high % 256, 50))] * 4
     text = loop(low, high)
     for count in range(len(TENSOR_PASSES + LOWERINGS) + 1):

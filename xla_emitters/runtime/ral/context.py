@@ -187,7 +187,7 @@ class Call:
 
     @property
     def is_watched(self) -> bool:
-        """Whether heat is to be told of launches."""
+        """Whether heat records launches."""
         return self._watch is not None
 
     def end_watch(self) -> None:

@@ -98,7 +98,7 @@ class Heat:
     def run(self, fusion: str, values: Sequence[Any]) -> tuple[bool, Watch | None]:
         """Counts a call of a fusion on arrays and numbers, and runs its kernel for these sizes if there is one.
 
-        returns  whether it ran; if not, the watch that must be told of the launches that follow, or None
+        returns  whether it ran; if not, the watch that must record the launches that follow, or None
         """
         spot = self.spot(fusion, values)
         calls = spot.called()
@@ -245,9 +245,8 @@ class Heat:
         spots = self.spots
         replaced = sum(spot.is_replaced for spot in spots)
         calls, runs = sum(spot.calls for spot in spots), sum(spot.runs for spot in spots)
-        lines = [
-            f"{len(spots)} fusions at sizes, {replaced} replaced: {runs} of {calls} runs took kernels for their sizes"
-        ]
+        found = f"{len(spots)} fusion{'' if len(spots) == 1 else 's'} at sizes"
+        lines = [f"{found}, {replaced} replaced: {runs} of {calls} runs took kernels for their sizes"]
         for spot in spots[:most]:
             lines.append(f"  {spot.fusion}  {spot.sizes}  {spot.calls} calls  {spot.state}")
             lines += [f"    {line}" for line in _gained(spot)]

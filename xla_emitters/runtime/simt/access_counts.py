@@ -100,7 +100,7 @@ class AccessCounter(Watcher):
 
 
 def by_warps(access: Access, shape: tuple[int, int]) -> Array:
-    """Byte offsets, int64 (warps, 32); NOBODY where a lane is inactive or does not exist.
+    """Byte offsets, int64 (warps, 32); NO_THREAD where a lane is inactive or does not exist.
 
     shape   (blocks, threads) of the chunk
     """
@@ -146,7 +146,7 @@ def sectors_of(warps: Array, size: int) -> tuple[Array, Array]:
 
 
 def _covered(offsets: Array, size: int, unit: int) -> Array:
-    """The numbers of the units of `unit` bytes that each row's accesses touch, sorted, with repetitions; NOBODY first."""
+    """The numbers of the units of `unit` bytes that each row's accesses touch, sorted, with repetitions; NO_THREAD first."""
     pieces = np.arange(0, size, min(size, unit))
     touched = np.where(offsets[..., None] == NO_THREAD, NO_THREAD, (offsets[..., None] + pieces) // unit)
     last = np.where(offsets == NO_THREAD, NO_THREAD, (offsets + size - 1) // unit)
@@ -154,7 +154,7 @@ def _covered(offsets: Array, size: int, unit: int) -> Array:
 
 
 def _is_new(numbers: Array) -> Array:
-    """Mask of the first occurrence of each number in a sorted row, without NOBODY."""
+    """Mask of the first occurrence of each number in a sorted row, without NO_THREAD."""
     new = numbers != NO_THREAD
     new[:, 1:] &= numbers[:, 1:] != numbers[:, :-1]
     return new

@@ -98,7 +98,7 @@ def execute(
     results       how many of the last arguments are results; by default as many as the entry returns or, where it returns
                   nothing, the last arguments that are not marked `xla.invariant`
     launch        overrides the module's own
-    watchers      told of each access to memory and of each barrier; the buffer of argument n has number n
+    watchers      called at each access to memory and at each barrier; the buffer of argument n has number n
     max_rounds    limit of the rounds of a loop without a known trip count (scf.while, branches back); by default there is none
     raises        DataError for arrays that do not fit the entry; Unsupported for an op or a type without a rule;
                   ExecutionError for an access out of bounds or misaligned, an undefined division, a stale tensor, a loop

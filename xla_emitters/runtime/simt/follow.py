@@ -28,7 +28,7 @@ MOST_VALUES = 200_000
 
 
 class Follower(Watcher):
-    """A watcher that is also told of the results of each op."""
+    """A watcher that also gets the results of each op."""
 
     @abstractmethod
     def follow(self, machine: Machine, op: Operation, values: Sequence[Any]) -> None:

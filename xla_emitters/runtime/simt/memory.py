@@ -12,7 +12,7 @@ A buffer has exactly the alignment that it promises (argument attribute `llvm.al
 assumes more is caught. Every access names its op; one outside its buffer raises ExecutionError with the op, the thread, the index
 and the size. The indices of inactive lanes are garbage and are never used.
 
-All reads and writes use `gather`, `scatter` and `accumulate`. Watchers are told of each access, barrier and exchange: enough to find
+All reads and writes use `gather`, `scatter` and `accumulate`. Watchers are called at each access, barrier and exchange: enough to find
 races (`sanitizer`), to count bank conflicts (`access_counts`), and to record what a sample of blocks wrote (`execute.written_elements`).
 """
 
@@ -91,7 +91,7 @@ class Access:
 
 
 class Watcher:
-    """Base class: is told of the accesses, barriers and exchanges of a chunk; its methods do nothing."""
+    """Base class: called at the accesses, barriers and exchanges of a chunk; its methods do nothing."""
 
     def begin(self, memory: Memory) -> None:
         """A chunk is about to run; its arguments are buffers 0, 1 ... of `memory`."""
@@ -112,7 +112,7 @@ class Memory:
 
     launch     grid and block, to name threads
     blocks     linear numbers of the blocks in the chunk, int64 (blocks,)
-    watchers   told of each access
+    watchers   called at each access
     changes    number of writes and barriers so far: while it is the same, memory is the same
     changeable_reads   number of reads so far of buffers that can be written
     launch_shared_bytes   dynamic shared memory of a block, set by the launch: the size of a shared global without elements

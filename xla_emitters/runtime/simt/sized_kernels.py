@@ -51,7 +51,7 @@ class SizedKernel:
     def of(module: ModuleOp, watchers: Sequence[Watcher] = ()) -> SizedKernel:
         """The one kernel of a module. raises VerifyError where there is not one, Unsupported for an op without a rule
 
-        watchers  followers among them are told what ops compute, in every launch
+        watchers  followers among them get the results of ops, in every launch
         """
         found = [op for op in module.walk() if isinstance(op, gpu.FuncOp) and op.kernel is not None]
         function = found[0] if len(found) == 1 else entry_of_kernel(module)

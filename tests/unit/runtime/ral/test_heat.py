@@ -219,7 +219,7 @@ def test_the_report_says_what_was_replaced_and_what_it_gained() -> None:
     heat.replace(asked[0], Kernel())
     heat.run("f", of_size(4))
     assert heat.report()[:2] == [
-        "1 fusions at sizes, 1 replaced: 1 of 2 runs took kernels for their sizes",
+        "1 fusion at sizes, 1 replaced: 1 of 2 runs took kernels for their sizes",
         "  f  [4] [4] n=4  2 calls  replaced",
     ]
     assert "    instructions 8 -> 4 (-50 %)" in heat.report()

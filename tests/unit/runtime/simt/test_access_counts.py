@@ -9,7 +9,7 @@ from unit.runtime.simt.watched_kernels import EXCHANGE, EXCHANGE_LLVM, pointers,
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.runtime.simt import execute
 from xla_emitters.runtime.simt.access_counts import (
-    NOBODY,
+    NO_THREAD,
     AccessCount,
     AccessCounter,
     access_table,
@@ -26,21 +26,21 @@ def counts(text: str, out: int = 128) -> tuple[AccessCount, ...]:
 
 def ways_of(offsets: list[int], size: int) -> int:
     """Of one part of a request: the definition, word by word."""
-    words = {(offset + byte) // 4 for offset in offsets if offset != NOBODY for byte in range(size)}
+    words = {(offset + byte) // 4 for offset in offsets if offset != NO_THREAD for byte in range(size)}
     banks = [word % 32 for word in words]
     return max((banks.count(bank) for bank in banks), default=0)
 
 
 def sectors_of(offsets: list[int], size: int) -> int:
-    return len({(offset + byte) // 32 for offset in offsets if offset != NOBODY for byte in range(size)})
+    return len({(offset + byte) // 32 for offset in offsets if offset != NO_THREAD for byte in range(size)})
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 6, 8, 12, 16, 32, 48])
 def test_requests_are_counted_as_defined(size):
     rng = np.random.default_rng(size)
     warps = rng.integers(0, 500 // size, (40, 32)) * size
-    warps[rng.random((40, 32)) < 0.2] = NOBODY
-    warps[7] = NOBODY
+    warps[rng.random((40, 32)) < 0.2] = NO_THREAD
+    warps[7] = NO_THREAD
     lanes = max(n for n in (1, 2, 4, 8, 16, 32) if n == 1 or n * size <= 128)
     parts = warps.reshape(-1, lanes).tolist()
     assert bank_ways(warps, size).tolist() == [ways_of(part, size) for part in parts]

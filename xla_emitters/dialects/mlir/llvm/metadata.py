@@ -140,7 +140,7 @@ class NamedParametersAttr(ParametrizedAttribute):
                 end = start + max(1, len(word))
                 parser.raise_error(f"#{cls.name} has no '{word}'; it has {', '.join(cls.PARAMETERS)}", start, end)
             if word in found:
-                parser.raise_error(f"'{word}' stands twice", start, start + len(word))
+                parser.raise_error(f"'{word}' is given twice", start, start + len(word))
             parser.parse_punctuation("=")
             found[word] = cls.PARAMETERS[word].parse(parser)
 

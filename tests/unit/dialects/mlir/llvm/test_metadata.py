@@ -56,7 +56,7 @@ def test_parameters_are_read():
     ("text", "message"),
     [
         ("#llvm.loop_unroll<often = true>", "#llvm.loop_unroll has no 'often'; it has disable, count"),
-        ("#llvm.loop_unroll<count = 4 : i32, count = 8 : i32>", "'count' stands twice"),
+        ("#llvm.loop_unroll<count = 4 : i32, count = 8 : i32>", "'count' is given twice"),
         ("#llvm.loop_annotation", "expected '<'|Expected '<'|'<' expected"),
         ("#llvm.loop_annotation<unroll = #llvm.loop_licm<disable = true>>", "expected #llvm.loop_unroll"),
         ("#llvm.alias_scope<id = distinct[0]<>>", "#llvm.alias_scope needs domain"),
