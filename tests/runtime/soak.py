@@ -1,13 +1,14 @@
 """One program under load: threads call it with random sizes for minutes; memory must not grow after the first, and no number may be wrong.
 
-    python -m runtime.soak                              8 threads for 600 seconds, 300 calls a second in all, kernels for hot sizes
+    python -m runtime.soak                              8 threads for 600 seconds, 600 calls a second in all, kernels for hot sizes
     python -m runtime.soak --seconds 5 --rate 400       exit code 1 for a wrong number, a buffer that is left, or memory that grows
 
 The program is the BERT-like layer of the corpus, at sizes that are drawn once, each with its expected values from the NumPy reference. Half
 of the calls are at a few of the sizes, which become hot. Every result is compared, within the program's tolerance. A row of the table is
 of one period: calls, buffers that are alive and the resident set while the threads call, the resident set after each of them has ended its
 call and the allocator has given back what it keeps of freed arrays (`malloc_trim`; growth is judged by it), of that the buffers of plans,
-kernels for hot sizes. A size gets its plan after 64 calls: at the default rate sizes that are called rarely have theirs after 20 seconds.
+kernels for hot sizes. A size gets its plan after 64 calls: at the default rate sizes that are called rarely have theirs after ten
+seconds, and after the first minute it is decided which sizes keep kernels of their own.
 """
 
 from __future__ import annotations
@@ -181,7 +182,7 @@ def _program(count: int) -> tuple[DynamicProgram, list[tuple[list[Any], list[Any
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600.0)
-    parser.add_argument("--rate", type=float, default=300.0, help="calls a second")
+    parser.add_argument("--rate", type=float, default=600.0, help="calls a second")
     parser.add_argument("--period", type=float, default=30.0, help="seconds between two rows")
     given = parser.parse_args()
     print(
