@@ -220,6 +220,7 @@ for words in json.load(sys.stdin):
 """
 
 
+@pytest.mark.long
 def test_nothing_takes_long_or_much(tmp_path: Path) -> None:
     """Absurd sizes, huge literals, deep nesting: an answer within 20 s and 2 GB."""
     commands: list[list[str]] = []

@@ -131,6 +131,7 @@ def test_kernels_are_put_in_while_threads_call_with_changing_sizes() -> None:
     assert all(spot.runs < spot.calls for spot in heat.spots)
 
 
+@pytest.mark.long
 def test_a_second_process_starts_with_what_the_first_compiled() -> None:
     code = f"""if True:
         import numpy
