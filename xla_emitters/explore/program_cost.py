@@ -26,7 +26,7 @@ from xla_emitters.pricing.occupancy import occupancy
 from xla_emitters.pricing.price import MachineCode, machine_code_of
 from xla_emitters.pricing.sass_thread import run_threads
 from xla_emitters.pricing.traffic import Traffic, count_traffic
-from xla_emitters.program import Launch
+from xla_emitters.program import Extents, Launch
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel
@@ -59,14 +59,7 @@ class RecordedKernels(Kernels):
         self.launches = list[LaunchAt]()
         self._then = then
 
-    def launch(
-        self,
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared_bytes: int,
-        arguments: Sequence[Any],
-    ) -> None:
+    def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> None:
         self.launches.append(LaunchAt(name, Launch(grid, block), tuple(arguments), shared_bytes))
         if self._then is not None:
             self._then.launch(name, grid, block, shared_bytes, arguments)

@@ -22,7 +22,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, ExecutionError
 from xla_emitters.explore.blame import Computed
-from xla_emitters.program import Launch
+from xla_emitters.program import Extents, Launch
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.simt.execute import PACKED_BITS
@@ -113,14 +113,7 @@ class _BothKernels(Kernels):
     found: Difference | None = None
     ready: dict[str, _Versions] = field(default_factory=dict[str, "_Versions"])
 
-    def launch(
-        self,
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared_bytes: int,
-        arguments: Sequence[Any],
-    ) -> None:
+    def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> None:
         if name not in self.ready:
             self.ready[name] = _Versions.of(self.before(name), self.after(name))
         versions, launch = self.ready[name], Launch(grid, block)

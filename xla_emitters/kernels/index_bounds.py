@@ -25,7 +25,7 @@ from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndex
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.mlir.gpu import FuncOp
 from xla_emitters.kernels.kernel_entry import DIMENSIONS
-from xla_emitters.program import Launch
+from xla_emitters.program import Extents, Launch
 
 Bounds: TypeAlias = tuple[int, int]
 """The least and the greatest value."""
@@ -50,7 +50,7 @@ class IndexBounds:
             answer = self._answers[key] = self._exceed(*key)
         return answer
 
-    def safe_up_to(self, block: tuple[int, int, int]) -> int:
+    def safe_up_to(self, block: Extents) -> int:
         """A number n: 32 bits are enough if all numbers, and the blocks along each dimension, are between 0 and n; 0 if none is found.
 
         Coarser than `exceed_32_bits`, which knows the launch; for callers without the kernel's IR. All rules are monotonic.

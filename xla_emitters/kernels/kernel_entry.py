@@ -47,7 +47,7 @@ from xla_emitters.dialects.xla_gpu.xla import WorkgroupIdOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import VerifyError
 from xla_emitters.kernels.id_functions import REGISTERS, declared_by
-from xla_emitters.program import Launch
+from xla_emitters.program import Extents, Launch
 
 ENTRY = "xla.entry"
 KERNEL = "nvvm.kernel"
@@ -70,8 +70,6 @@ _REGISTERS = {
 }
 """The op that reads an id -> (True for a block id, False for a thread id; its dimension)."""
 _IDS = frozenset((gpu.ThreadIdOp, gpu.BlockIdOp, WorkgroupIdOp, ForallOp, llvm.FuncOp, *_REGISTERS))
-
-Extents = tuple[int, int, int]
 
 
 def is_entry(op: Operation) -> bool:

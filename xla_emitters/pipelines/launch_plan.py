@@ -39,7 +39,7 @@ from xla_emitters.host.python_program import python_program
 from xla_emitters.kernels.index_bounds import IndexBounds
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import Row
-from xla_emitters.program import Launch
+from xla_emitters.program import Extents, Launch
 from xla_emitters.rewrite.data_layout import NARROW
 from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.arrays import element_name
@@ -60,14 +60,7 @@ class LaunchPlan(Kernels):
     kernels: list[ModuleOp] = field(default_factory=list[ModuleOp])
     seen: list[tuple[str, Any, Any, int, Sequence[Any]]] = field(default_factory=list[Any])
 
-    def launch(
-        self,
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared_bytes: int,
-        arguments: Sequence[Any],
-    ) -> None:
+    def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> None:
         self.seen.append((name, grid, block, shared_bytes, arguments))
 
     def to_json(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, TOOL_STAGES, line_info
 from xla_emitters.pipelines.program_passes import PROGRAM_HEAT, RUN_ON_KERNELS
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
-from xla_emitters.program import Launch
+from xla_emitters.program import Extents, Launch
 from xla_emitters.rewrite.data_layout import NARROW
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
@@ -66,7 +66,7 @@ class SizedKernel:
 
     name: str
     schedule: str
-    block: tuple[int, int, int]
+    block: Extents
     parameters: tuple[str, ...]
     shared_bytes: int
     architecture: str

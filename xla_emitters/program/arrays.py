@@ -9,16 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xla_emitters.shapes import Size
+
+Extents: TypeAlias = tuple[int, int, int]
+"""Of a grid in blocks, or of a block in threads: x, y, z."""
 
 
 @dataclass(frozen=True)
 class Launch:
     """Blocks of the grid and threads of a block, in x, y, z."""
 
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
+    grid: Extents
+    block: Extents
 
     @property
     def blocks(self) -> int:
@@ -54,7 +58,7 @@ class SizedLaunch:
     """A launch whose grid depends on sizes known at run time; the threads of a block are fixed in the code."""
 
     grid: tuple[Extent, Extent, Extent]
-    block: tuple[int, int, int]
+    block: Extents
 
     def at(self, sizes: Mapping[str, int]) -> Launch:
         """The launch for these values of symbols. raises DataError for a symbol without a value, and for a size that is undefined."""

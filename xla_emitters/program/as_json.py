@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from xla_emitters.program.arrays import Argument, ArraySpec, Extent, Launch, Scalar, SizedLaunch, Slot, SlotArray
+from xla_emitters.program.arrays import (
+    Argument,
+    ArraySpec,
+    Extent,
+    Extents,
+    Launch,
+    Scalar,
+    SizedLaunch,
+    Slot,
+    SlotArray,
+)
 from xla_emitters.program.steps import (
     Allocation,
     Branch,
@@ -125,13 +135,13 @@ def _extent(value: int | str) -> Extent:
     return value if isinstance(value, int) else parse_size(value)
 
 
-def _launch(grid: Sequence[int | str], block: tuple[int, int, int]) -> Launch | SizedLaunch:
+def _launch(grid: Sequence[int | str], block: Extents) -> Launch | SizedLaunch:
     x, y, z = map(_extent, grid)
     if isinstance(x, int) and isinstance(y, int) and isinstance(z, int):
         return Launch((x, y, z), block)
     return SizedLaunch((x, y, z), block)
 
 
-def _triple(values: list[int]) -> tuple[int, int, int]:
+def _triple(values: list[int]) -> Extents:
     x, y, z = values
     return x, y, z

@@ -21,9 +21,10 @@ import numpy as np
 
 from xla_emitters.errors import DataError, ExecutionError, XlaEmittersError
 from xla_emitters.library.arguments import Array, numpy_type
+from xla_emitters.program.arrays import Extents
 from xla_emitters.runtime.bundle_numbers import admitted, load_expected, redraw
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.cupy_kernels import CupyKernels, Extents, KernelForm
+from xla_emitters.runtime.ral.cupy_kernels import CupyKernels, KernelForm
 from xla_emitters.runtime.ral.cupy_program import CupyProgram, to_cupy
 from xla_emitters.runtime.ral.plain_ops import buffer_function
 

@@ -25,6 +25,7 @@ import numpy as np
 from xla_emitters.errors import DataError, InternalError
 from xla_emitters.library import call as call_library
 from xla_emitters.library.arguments import Array
+from xla_emitters.program.arrays import Extents
 from xla_emitters.runtime.memory_size import memory_bytes
 from xla_emitters.runtime.ral.kernels import Kernels
 
@@ -169,14 +170,7 @@ class Call:
 
     # -------------------------------------------------------------------------------------------------------- kernels
 
-    def launch(
-        self,
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared_bytes: int,
-        arguments: Sequence[Any],
-    ) -> None:
+    def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> None:
         """Launches the kernel of that name; does nothing for a grid without blocks."""
         if self.context.kernels is None:
             raise InternalError(f"no kernel '{name}': the program was loaded without kernels", stage=STAGE)

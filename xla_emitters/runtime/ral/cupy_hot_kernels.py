@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.library.arguments import pattern_type
+from xla_emitters.program.arrays import Extents
 from xla_emitters.runtime.cupy_platform import load_module
 from xla_emitters.runtime.ral.cupy_kernels import UNASKED_SHARED_BYTES
 from xla_emitters.runtime.ral.kernels import Kernels
@@ -57,14 +58,7 @@ class CupyHotKernels(Kernels):
             loaded = load_module.__wrapped__(ptx, tuple(entries.values()), architecture, memory.device)
         self._functions = {name: loaded[entry] for name, entry in entries.items()}
 
-    def launch(
-        self,
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared_bytes: int,
-        arguments: Sequence[Any],
-    ) -> None:
+    def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> None:
         function = self._functions[name]
         if shared_bytes > UNASKED_SHARED_BYTES:
             function.max_dynamic_shared_size_bytes = shared_bytes

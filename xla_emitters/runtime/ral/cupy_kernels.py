@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from xla_emitters.program.arrays import Extents
 from xla_emitters.runtime.cupy_platform import load_module
 from xla_emitters.runtime.ral.kernels import Kernels
 
-Extents: TypeAlias = tuple[int, int, int]
 Exceeds: TypeAlias = Callable[[str, Extents, Extents, Sequence[Any]], bool]
 """(kernel, blocks, threads, arguments) -> whether its indices may need 64 bits."""
 

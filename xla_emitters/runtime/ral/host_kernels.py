@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from xla_emitters.dtypes import Array
+from xla_emitters.program.arrays import Extents
 from xla_emitters.runtime.ral.kernels import Accesses, ConvolutionWork, Kernels, Matrices
 
 SHARED_WORK = 1 << 21
@@ -91,14 +92,7 @@ class HostKernels(Kernels):
         self._convolutions = dict[str, ConvolutionCode]()
         self._ready = dict[str, Callable[..., None]]()
 
-    def launch(
-        self,
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared_bytes: int,
-        arguments: Sequence[Any],
-    ) -> int:
+    def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> int:
         function = self._ready.get(name) or self._make(name)
         kept, values, total = list[Array](), list[Any](), 0
         for value in arguments:

@@ -15,10 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from xla_emitters.dtypes import Array, dtype
+from xla_emitters.program.arrays import Extents
 from xla_emitters.runtime.ral.hot_spots import Gain
 from xla_emitters.runtime.ral.kernels import Kernels
-
-Grid = tuple[int, int, int]
 
 
 class Memory(Protocol):
@@ -77,7 +76,7 @@ class PlannedLaunches:
     what: str
     bytes: int
     gain: Gain
-    launches: tuple[tuple[str, Grid, Grid, int, tuple[int, ...]], ...]
+    launches: tuple[tuple[str, Extents, Extents, int, tuple[int, ...]], ...]
     temporaries: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
     kernels: Kernels = field(repr=False)
     alignment: int = 0
@@ -123,7 +122,7 @@ def planned_launches(
     return PlannedLaunches(answer["what"], code_bytes, gain, launches, temporaries, kernels, alignment, memory)
 
 
-def _grid(numbers: Sequence[int]) -> Grid:
+def _grid(numbers: Sequence[int]) -> Extents:
     x, y, z = numbers
     return x, y, z
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
+from xla_emitters.program.arrays import Extents
 from xla_emitters.runtime.arrays import element_name
-
-Grid: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,7 @@ class Watch(Protocol):
     """Receives the launches of a fusion that did not run by a kernel of its own."""
 
     def launched(
-        self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any], nanoseconds: int
+        self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any], nanoseconds: int
     ) -> None:
         """A launch ended: of this fusion, if its name begins like that. Its code took so long, 0 where that is not measured."""
         ...
@@ -166,7 +165,7 @@ class Timed(Watch):
         self._nanoseconds = 0
 
     def launched(
-        self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any], nanoseconds: int
+        self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any], nanoseconds: int
     ) -> None:
         if self._spot.has_kernel(name):
             self._nanoseconds += nanoseconds
@@ -187,7 +186,7 @@ class Recorded(Watch):
         self._launches = list[dict[str, Any]]()
 
     def launched(
-        self, name: str, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[Any], nanoseconds: int
+        self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any], nanoseconds: int
     ) -> None:
         if self._spot.has_kernel(name):
             values = [

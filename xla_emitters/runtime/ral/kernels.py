@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from xla_emitters.library.arguments import Array
+from xla_emitters.program.arrays import Extents
 
 Accesses: TypeAlias = tuple[Sequence[int], Sequence[int]]
 """Which arguments of a kernel are read, and which are written."""
@@ -62,12 +63,7 @@ class Kernels(Protocol):
     """The kernels of a program, on a platform: found by name, made ready before the first launch."""
 
     def launch(
-        self,
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared_bytes: int,
-        arguments: Sequence[Any],
+        self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]
     ) -> int | None:
         """Launches a kernel on arrays and numbers. raises DataError, ExecutionError
 

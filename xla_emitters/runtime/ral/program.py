@@ -19,6 +19,7 @@ import numpy as np
 from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dtypes import Array, dtype
+from xla_emitters.program.arrays import Extents
 from xla_emitters.program.ral_name import RalName
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
@@ -60,14 +61,7 @@ class LimitedCall(Call):
         self._count()
         return super().alloc(shape, dtype)
 
-    def launch(
-        self,
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared_bytes: int,
-        arguments: Sequence[Any],
-    ) -> None:
+    def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> None:
         self._count()
         super().launch(name, grid, block, shared_bytes, arguments)
 

@@ -34,6 +34,7 @@ from typing import Any, cast
 import numpy as np
 
 from xla_emitters.dtypes import Array
+from xla_emitters.program.arrays import Extents
 from xla_emitters.runtime.ral.context import Call, Context
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.hot_kernels import PlannedLaunches
@@ -301,14 +302,7 @@ class Recording(Call):
         else:
             self.writes([target], Set(target.slot, source.slot), sources)
 
-    def launch(
-        self,
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared_bytes: int,
-        arguments: Sequence[Any],
-    ) -> None:
+    def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> None:
         if not all(grid):
             return
         kernels = self.context.kernels
@@ -320,7 +314,7 @@ class Recording(Call):
         self,
         kernels: HostKernels,
         name: str,
-        grid: tuple[int, int, int],
+        grid: Extents,
         shared_bytes: int,
         arguments: Sequence[Any],
     ) -> None:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from xla_emitters.dtypes import Array
+from xla_emitters.program.arrays import Extents
 from xla_emitters.runtime.ral.context import Context, compute_by_library
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.hot_spots import Spot
@@ -87,7 +88,7 @@ class Launch:
     """A launch of a kernel of the program, or of a kernel compiled for a fusion at its sizes."""
 
     name: str
-    grid: tuple[int, int, int]
+    grid: Extents
     shared_bytes: int
     arguments: tuple[Argument, ...]
     kernels: HostKernels

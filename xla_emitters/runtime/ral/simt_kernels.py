@@ -13,7 +13,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.program import Launch
+from xla_emitters.program import Extents, Launch
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel
@@ -42,14 +42,7 @@ class SimtKernels(Kernels):
         """The same kernels, with more watchers of their memory accesses."""
         return SimtKernels(self._module_of, self._needs_wide, (*self._watchers, *watchers))
 
-    def launch(
-        self,
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared_bytes: int,
-        arguments: Sequence[Any],
-    ) -> None:
+    def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> None:
         launch = Launch(grid, block)
         key = name, self._needs_wide is not None and self._needs_wide(name, launch, arguments)
         if (kernel := self._ready.get(key)) is None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from xla_emitters.program.arrays import Extents
 from xla_emitters.runtime.ral.hot_kernels import planned_launches
 from xla_emitters.runtime.ral.kernels import Kernels
 
@@ -27,14 +28,7 @@ class Seen(Kernels):
     def __init__(self) -> None:
         self.launches = list[tuple[Any, ...]]()
 
-    def launch(
-        self,
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        shared_bytes: int,
-        arguments: Sequence[Any],
-    ) -> int:
+    def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> int:
         self.launches.append((name, grid, block, shared_bytes, arguments))
         return 3
 
