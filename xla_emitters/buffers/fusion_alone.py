@@ -164,9 +164,9 @@ def _rank(buffer: SSAValue) -> int:
 
 def _slice_sizes(op: BufferOp, result: Sequence[str]) -> list[str]:
     """Sizes of a gather's slice: those of the result along the offset dimensions, 1 along collapsed dimensions."""
-    left_out = {*integers(op.properties["collapsed_slice_dims"])}  # pyright: ignore[reportArgumentType]
-    left_out |= {*integers(op.properties.get("operand_batching_dims"))}  # pyright: ignore[reportArgumentType]
-    kept = iter(integers(op.properties["offset_dims"]))  # pyright: ignore[reportArgumentType]
+    left_out = {*integers(op.properties["collapsed_slice_dims"])}
+    left_out |= {*integers(op.properties.get("operand_batching_dims"))}
+    kept = iter(integers(op.properties["offset_dims"]))
     return ["1" if dim in left_out else result[next(kept)] for dim in range(_rank(op.inputs[0]))]
 
 

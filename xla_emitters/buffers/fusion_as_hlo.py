@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from xla_emitters.buffers.fusion_rules import STITCH
@@ -34,6 +34,7 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, tuple_type
 from xla_emitters.dialects.lmhlo import SEGMENTS, BufferOp, tensor_of
+from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.locations import UNKNOWN
@@ -132,7 +133,7 @@ class _Writer:
         self, operand: SSAValue, shape: Sequence[int], properties: dict[str, Attribute], of: BufferOp
     ) -> tuple[list[SSAValue], dict[str, Attribute]]:
         """The operand of a broadcast without the dimensions of size 1 that it repeats: HLO's broadcast repeats none."""
-        dimensions, sizes = integers(properties["dimensions"]), dims_of(operand)  # pyright: ignore[reportArgumentType]
+        dimensions, sizes = integers(properties["dimensions"]), dims_of(operand)
         kept = [n for n, dim in enumerate(dimensions) if sizes[n] == shape[dim]]
         if len(kept) < len(sizes):
             ir_type = array_type(as_array(operand.type).element_type, [sizes[n] for n in kept])
@@ -162,9 +163,9 @@ def elements_of(buffer: SSAValue, of: Operation) -> Array:
 
 
 def _number(value: SSAValue) -> int:
-    assert isinstance(value.owner, arith.ConstantOp)
-    assert isinstance(value.owner.value, IntegerAttr)
-    return value.owner.value.value.data
+    known = constant_of(value)
+    assert known is not None
+    return known
 
 
 Change = Callable[[Sequence[Array]], dict[str, Attribute]]

@@ -98,13 +98,13 @@ class Part:
     def reduces(self) -> str | None:
         if self.opcode != "reduce":
             return None
-        reduced = integers(self.op.properties["dimensions"])  # pyright: ignore[reportArgumentType]
+        reduced = integers(self.op.properties["dimensions"])
         return COLUMN if reduced == (0,) and tensor_of(self.reads[0].type).get_num_dims() == 2 else ROW
 
     @property
     def dimensions(self) -> tuple[int, ...]:
         """The `dimensions` of a broadcast or a transpose."""
-        return integers(self.op.properties["dimensions"])  # pyright: ignore[reportArgumentType]
+        return integers(self.op.properties["dimensions"])
 
     @property
     def lead(self) -> SSAValue:
@@ -129,7 +129,7 @@ def why_not_fusible(op: BufferOp) -> str | None:
         return "it moves data between memories"
     if opcode == "reduce":
         rank = tensor_of(op.inputs[0].type).get_num_dims()
-        reduced = integers(op.properties["dimensions"])  # pyright: ignore[reportArgumentType]
+        reduced = integers(op.properties["dimensions"])
         is_matrix = rank == 2 and len(reduced) == 1
         return None if is_matrix or (rank, reduced) == (1, (0,)) else "it reduces neither rows nor columns of a matrix"
     made = op.as_hlo()

@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.dialects.hlo.backend_configs import shape_operands, target_of
-from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.base import HloOp, integer, integers
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicReduceWindowOp, DynamicReshapeOp
 from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp, ElementwiseOp
@@ -51,7 +51,7 @@ class Sizing:
 
     def numbers(self, name: str) -> tuple[int, ...]:
         """The property's list of numbers."""
-        return integers(self.op.properties.get(name))  # pyright: ignore[reportArgumentType]
+        return integers(self.op.properties.get(name))
 
     def sizes(self) -> list[Number]:
         """All sizes of the array. raises Unsupported naming the op."""
@@ -234,7 +234,7 @@ def _convolution(s: Sizing, dim: int) -> Number:
 
 def _gather(s: Sizing, dim: int) -> Number:
     """The dimensions of a slice at offset_dims, those of the indices at the others, in order."""
-    offsets, along = s.numbers("offset_dims"), s.op.properties["index_vector_dim"].value.data  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+    offsets, along = s.numbers("offset_dims"), integer(s.op.properties["index_vector_dim"])
     if dim in offsets:
         dropped = {*s.numbers("collapsed_slice_dims"), *s.numbers("operand_batching_dims")}
         kept = [i for i in range(len(dims_of(s.op.operands[0]))) if i not in dropped]

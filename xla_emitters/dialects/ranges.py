@@ -1,4 +1,4 @@
-"""Ranges of index values, as far as attributes and loop bounds state them: without looking at arithmetic.
+"""Ranges of index values, as far as constants, attributes and loop bounds state them: without looking at arithmetic.
 
     %thread_id_x = gpu.thread_id x {xla.range = [0 : index, 127 : index]}     ->   [0, 127]
 
@@ -43,6 +43,15 @@ def interval_of(attribute: Attribute | None) -> Interval | None:
     match attribute:
         case ArrayAttr(data=(IntegerAttr() as lower, IntegerAttr() as upper)):
             return Interval(lower.value.data, upper.value.data)
+        case _:
+            return None
+
+
+def constant_of(value: SSAValue) -> int | None:
+    """The value of an integer `arith.constant`; None for other values."""
+    match value:
+        case OpResult(op=arith.ConstantOp(value=IntegerAttr() as constant)):
+            return constant.value.data
         case _:
             return None
 

@@ -183,7 +183,7 @@ def _laid_out(code: ShapeCode, value: SSAValue, order: Order) -> SSAValue:
     properties["dimensions"] = integer_array(sorted(places))
     for name in ("known_expanding", "known_nonexpanding"):
         if name in properties:
-            listed = integers(properties[name])  # pyright: ignore[reportArgumentType]: a list of dimensions
+            listed = integers(properties[name])
             properties[name] = integer_array(sorted(ascending.index(number) for number in listed))
     sizes = [_reordered(code, one, order) for one in sizes]
     return code.add(op.opcode, [source, *sizes], _moved_type(value, order), properties)

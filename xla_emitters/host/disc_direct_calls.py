@@ -40,6 +40,7 @@ from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp, ConcatenateOp, SliceOp, rows
 from xla_emitters.dialects.lmhlo import DONATED, BufferOp, space_of
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.errors import Unsupported
 from xla_emitters.host.call_context import context_field, word_at
 from xla_emitters.host.contexts import context_of
@@ -267,11 +268,11 @@ def _sync(d: _Direct, op: DispatchOp) -> None:
 
 
 def _constant(d: _Direct, op: DispatchOp) -> str | None:
-    number = op.arguments[2].owner
-    if not isinstance(number, arith.ConstantOp) or not isinstance(number.value, IntegerAttr):
+    number = constant_of(op.arguments[2])
+    if number is None:
         return "its number is not known"
     ir_type = memref_type(op.res[0])
-    data = d.pointer(d.field("constants"), number.value.value.data)
+    data = d.pointer(d.field("constants"), number)
     sizes = [integer(d.builder, size) for size in ir_type.get_shape()]
     d.where(d.is_set(data), lambda builder: [row_major(builder, null(builder), data, sizes, ir_type)])
     return None
@@ -283,7 +284,7 @@ def _constant(d: _Direct, op: DispatchOp) -> str | None:
 def _launch(d: _Direct, op: DispatchOp) -> str | None:
     """A launch of a CPU kernel: it takes a range of its blocks, which are in one row, and memory for one of them."""
     _, _, blocks, *others, shared = op.arguments[:9]
-    if any(_number(value) != 1 for value in others):
+    if any(constant_of(value) != 1 for value in others):
         return "its blocks are in several dimensions"
     assert isinstance(op.config, StringAttr)
     name, arguments = op.config.data, list[SSAValue]()
@@ -298,7 +299,7 @@ def _launch(d: _Direct, op: DispatchOp) -> str | None:
     most = d.builder.insert(llvm.LoadOp(d.field("shared_work"), i64)).dereferenced_value
     holds = d.builder.insert(arith.CmpiOp(total, most, "slt")).result
     scratch = null(d.builder)
-    if has_scratch := _number(shared) != 0:
+    if has_scratch := constant_of(shared) != 0:
         wide = shared if isinstance(shared.type, IndexType) else d.builder.insert(arith.ExtUIOp(shared, i64)).result
         scratch = d.value("ral_scratch", as_i64(d.builder, wide))
         holds = d.builder.insert(arith.AndIOp(holds, d.is_set(scratch))).result
@@ -312,13 +313,6 @@ def _launch(d: _Direct, op: DispatchOp) -> str | None:
         # Freed behind the op on both paths.
         d.call(Builder(InsertPoint.after(op)), "ral_free", scratch)
     d.where(holds, launch)
-    return None
-
-
-def _number(value: SSAValue) -> int | None:
-    made = value.owner
-    if isinstance(made, arith.ConstantOp) and isinstance(made.value, IntegerAttr):
-        return made.value.value.data
     return None
 
 

@@ -28,6 +28,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects.disc_ral import ContextType, StreamOp, StreamType
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.host.memref_descriptors import (
     HEAD,
     POINTER,
@@ -126,10 +127,9 @@ Lowering = Callable[[Builder, Operation, Block], Sequence[SSAValue]]
 
 def _dim(builder: Builder, op: Operation, entry: Block) -> Sequence[SSAValue]:
     assert isinstance(op, memref.DimOp)
-    owner = op.index.owner
-    assert isinstance(owner, arith.ConstantOp)
-    assert isinstance(owner.value, IntegerAttr)
-    size = part(builder, op.source, HEAD + owner.value.value.data)
+    dimension = constant_of(op.index)
+    assert dimension is not None
+    size = part(builder, op.source, HEAD + dimension)
     return [builder.insert(arith.IndexCastOp(size, IndexType())).result]
 
 

@@ -30,7 +30,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects import xla_gpu
-from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.dialects.ranges import constant_of, range_of_value
 from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.indexing import Expr, ExprKind, Interval
 from xla_emitters.kernels.kernel_entry import SLICE_INDEX
@@ -356,15 +356,6 @@ def _range(term: Term) -> Interval:
 
 def _may_intersect(one: Interval, other: Interval) -> bool:
     return one.lower <= other.upper and other.lower <= one.upper
-
-
-def constant_of(value: SSAValue) -> int | None:
-    """The value of an integer `arith.constant`; None for other values."""
-    match value:
-        case OpResult(op=arith.ConstantOp(value=IntegerAttr() as constant)):
-            return constant.value.data
-        case _:
-            return None
 
 
 def trip_count(loop: scf.ForOp) -> int | None:

@@ -18,7 +18,7 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
 
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
-from xla_emitters.kernels.accesses import constant_of
+from xla_emitters.dialects.ranges import constant_of
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects import memref
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import is_side_effect_free
@@ -25,6 +24,7 @@ from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
+from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.shapes import Size
 
 
@@ -101,7 +101,7 @@ class BufferNumbers:
             return owner.dynamic_sizes[sum(size < 0 for size in tensor_of(buffer.type).get_shape()[:dim])]
         for use in buffer.uses:
             found = use.operation
-            if isinstance(found, memref.DimOp) and number_of(found.index) == dim and self._is_before(found):
+            if isinstance(found, memref.DimOp) and constant_of(found.index) == dim and self._is_before(found):
                 return found.result
         return self.code.dim(buffer, dim)
 
@@ -111,14 +111,6 @@ class BufferNumbers:
         while holder is not None and holder.parent is not op.parent:
             holder = holder.parent_op()
         return holder is not None and op.is_before_in_block(holder)
-
-
-def number_of(value: SSAValue) -> int | None:
-    """The value of a constant; None for other values."""
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return owner.value.value.data
-    return None
 
 
 def _constant_in(buffer: SSAValue) -> ConstantOp | None:

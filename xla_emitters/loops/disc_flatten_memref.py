@@ -21,12 +21,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, IntegerAttr, MemRefType, ModuleOp, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
@@ -108,7 +109,7 @@ class _Flattening:
         inner = self.inner_sizes(buffer)
         for use in [use for use in buffer.uses if self.fusion.is_ancestor(use.operation)]:
             op = use.operation
-            if not isinstance(op, ACCESSES) or op.operands[use.index] is not _accessed(op):
+            if not isinstance(op, Access) or op.operands[use.index] is not _accessed(op):
                 raise self.owner.refuse(op, f"'{op.name}' of a buffer of several dimensions in a loop")
             first = use.index + 1
             indices = op.operands[first : first + len(inner) + 1]
@@ -195,17 +196,17 @@ def _take_multiples(loop: scf.ParallelOp, captured: set[SSAValue]) -> None:
             op.lhs.replace_uses_with_if(op.result, lambda use, users=frozenset(users): use.operation in users)
 
 
-ACCESSES = (memref.LoadOp, memref.StoreOp, memref.AtomicRMWOp, vector.LoadOp, vector.StoreOp)
+Access: TypeAlias = memref.LoadOp | memref.StoreOp | memref.AtomicRMWOp | vector.LoadOp | vector.StoreOp
 
 
-def _accessed(op: Operation) -> SSAValue:
+def _accessed(op: Access) -> SSAValue:
     """The buffer that an access reads or writes."""
-    return op.base if isinstance(op, vector.LoadOp | vector.StoreOp) else op.memref  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+    return op.base if isinstance(op, vector.LoadOp | vector.StoreOp) else op.memref
 
 
-def _replace_indices(op: Operation, index: SSAValue) -> None:
+def _replace_indices(op: Access, index: SSAValue) -> None:
     """Replaces an access's indices, its last operands, by one."""
-    count = len(op.indices)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
+    count = len(op.indices)
     op.operands = [*op.operands[: len(op.operands) - count], index]
 
 

@@ -47,6 +47,7 @@ from xdsl.utils.hints import isa
 from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.dialects.mlir.gpu import FuncOp, LaunchOp, ReturnOp
 from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
+from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.kernels.captures import KERNEL_NAME, captured_by
 from xla_emitters.kernels.kernel_entry import DIMENSIONS, SHARED
@@ -78,7 +79,7 @@ class DiscGpuKernelOutliningPass(KernelPass):
     def outline(self, launch: LaunchOp, name: str) -> GpuModuleOp:
         """Replaces the launch body by a kernel; returns its module."""
         body = launch.body.block
-        sizes = [_constant(size) for size in (launch.blockSizeX, launch.blockSizeY, launch.blockSizeZ)]
+        sizes = [constant_of(size) for size in (launch.blockSizeX, launch.blockSizeY, launch.blockSizeZ)]
         threads = [size for size in sizes if size is not None]
         if len(threads) != len(sizes):
             raise self.refuse(launch, "a launch whose number of threads is not constant")
@@ -154,13 +155,6 @@ def _free(name: str, taken: set[str]) -> str:
         found, number = f"{name}_{number}", number + 1
     taken.add(found)
     return found
-
-
-def _constant(value: SSAValue) -> int | None:
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return owner.value.value.data
-    return None
 
 
 def _copy_constants(launch: LaunchOp) -> None:

@@ -39,6 +39,7 @@ from xdsl.traits import is_side_effect_free
 from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir.gpu import LaunchOp, TerminatorOp
+from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.kernels.captures import KERNEL_NAME, loops_of
 from xla_emitters.loops.schedule import SCHEDULE
 from xla_emitters.rewrite.kernel_pass import DevicePass
@@ -143,10 +144,8 @@ def _blocks(host: IndexCode, count: Number, span: Number) -> Number:
 
 def _number(value: SSAValue) -> Number:
     """A constant as a number; another value unchanged."""
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp):
-        return owner.value.value.data  # pyright: ignore[reportAttributeAccessIssue, reportReturnType, reportUnknownMemberType, reportUnknownVariableType]
-    return value
+    known = constant_of(value)
+    return value if known is None else known
 
 
 def _move(loop: scf.ParallelOp, target: Block, places: Sequence[SSAValue]) -> None:

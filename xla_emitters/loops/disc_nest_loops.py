@@ -28,6 +28,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp
+from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.kernels.index_sums import Sum, Sums
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -47,7 +48,7 @@ class DiscNestLoopsPass(KernelPass):
     def nest(self, fusion: FusionOp, loop: scf.ParallelOp) -> None:
         """Replaces a loop of one variable."""
         (element,) = loop.body.block.args
-        if not (_is(loop.step[0], 1) and _is(loop.lowerBound[0], 0)):
+        if (constant_of(loop.lowerBound[0]), constant_of(loop.step[0])) != (0, 1):
             self.skip(loop, "its step is not 1")
             return
         asked = [
@@ -114,8 +115,3 @@ def _delinearized(code: IndexCode, row: SSAValue, basis: list[Number]) -> list[S
     made = DelinearizeIndexOp(row, basis, len(basis))
     code.insert(made)
     return list(made.multi_index)
-
-
-def _is(value: SSAValue, number: int) -> bool:
-    owner = value.owner
-    return isinstance(owner, arith.ConstantOp) and owner.value.value.data == number  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]

@@ -22,13 +22,12 @@ from itertools import product
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, gpu, memref
+from xdsl.dialects import gpu, memref
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     FunctionType,
     IndexType,
-    IntegerAttr,
     MemRefType,
     ModuleOp,
     UnitAttr,
@@ -43,6 +42,7 @@ from xla_emitters.buffers.index_code import IndexCode
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.lmhlo import IncRefOp, space_of
 from xla_emitters.dialects.mlir.gpu import FuncOp
+from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.kernels.captures import written_buffer
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -95,7 +95,7 @@ class DiscReviseGpuKernelOutliningPass(KernelPass):
     def replace_load(self, op: object, found: dict[tuple[int, ...], BlockArgument]) -> None:
         """Replaces a load at constant indices by the argument for that element."""
         assert isinstance(op, memref.LoadOp | memref.StoreOp)
-        indices = [_constant(index) for index in op.indices]
+        indices = [constant_of(index) for index in op.indices]
         place = tuple(index for index in indices if index is not None)
         if isinstance(op, memref.StoreOp) or len(place) < len(indices) or place not in found:
             raise self.refuse(op, "a kernel reads a list of the host at an index that is not constant, or writes it")
@@ -171,10 +171,3 @@ def _root(value: SSAValue) -> SSAValue:
     while isinstance(value.owner, memref.CollapseShapeOp | IncRefOp):
         value = value.owner.operands[0]
     return value
-
-
-def _constant(value: SSAValue) -> int | None:
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return owner.value.value.data
-    return None

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects import memref, scf, vector
@@ -46,10 +46,10 @@ from xdsl.utils.hints import isa
 from xla_emitters.buffers.fusion_rules import VECTOR
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir.vector import FromElementsOp
+from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.kernels.captures import loops_of, written_buffer
 from xla_emitters.kernels.index_sums import Sum, Sums
-from xla_emitters.loops.buffer_numbers import number_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import locate
 from xla_emitters.rewrite.unrolling import unroll_fully
@@ -58,6 +58,7 @@ MOST_OPS = 4000
 """Limit of ops of a loop that is unrolled."""
 ACCESS_BYTES = 16
 Access: TypeAlias = memref.LoadOp | memref.StoreOp
+AccessT = TypeVar("AccessT", bound=Access)
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class DiscVectorizeAccessesPass(KernelPass):
 
     def vectorize(self, loop: scf.ForOp) -> None:
         """Unrolls the loop and combines its accesses."""
-        width = number_of(loop.ub) or 0
+        width = constant_of(loop.ub) or 0
         if width * sum(1 for _ in loop.body.walk()) > MOST_OPS:
             return self.skip(loop, f"{width} copies of it are more than {MOST_OPS} ops")
         before, after = loop.prev_op, loop.next_op
@@ -151,9 +152,9 @@ def _bits(element: Attribute) -> int:
     return dtype_of(element).bits
 
 
-def _rows(group: Sequence[Access], sums: Sums) -> Iterable[list[Access]]:
+def _rows(group: Sequence[AccessT], sums: Sums) -> Iterable[list[AccessT]]:
     """The accesses of one buffer, at indices with constant differences, in runs that become one access each."""
-    places = dict[int, Access]()
+    places = dict[int, AccessT]()
     for op in group:
         places.setdefault(sums.of(op.indices[0]).constant, op)
     divisor = sums.divisor(sums.of(group[0].indices[0]).rest)
@@ -169,10 +170,9 @@ def _rows(group: Sequence[Access], sums: Sums) -> Iterable[list[Access]]:
 def _load_together(group: Sequence[memref.LoadOp], sums: Sums) -> None:
     order = {op: number for number, op in enumerate(group)}
     for row in _rows(group, sums):
-        first = min(row, key=lambda op: order[op])  # pyright: ignore[reportArgumentType]
+        first = min(row, key=lambda op: order[op])
         if first is not row[0]:
             continue
-        assert isinstance(first, memref.LoadOp)
         element = first.res.type
         made = vector.LoadOp(first.memref, list(first.indices), VectorType(element, [len(row)]))
         _insert(made, first, InsertPoint.before(first), element, len(row))
@@ -191,11 +191,10 @@ def _store_together(group: Sequence[memref.StoreOp], sums: Sums) -> None:
     if len({sums.of(op.indices[0]).constant for op in group}) < len(group):
         return  # of two stores to one index, the later one counts
     for row in _rows(group, sums):
-        last = max(row, key=group.index)  # pyright: ignore[reportArgumentType]
+        last = max(row, key=group.index)
         first = row[0]
-        assert isinstance(first, memref.StoreOp)
         element = first.value.type
-        values = [op.value for op in row if isinstance(op, memref.StoreOp)]
+        values = [op.value for op in row]
         joined = FromElementsOp.create(operands=values, result_types=[VectorType(element, [len(row)])])
         locate(joined, last.location)
         Rewriter.insert_op(joined, InsertPoint.before(last))

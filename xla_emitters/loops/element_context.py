@@ -82,7 +82,7 @@ class BufferElement:
 
     def lists(self, name: str) -> tuple[int, ...]:
         """The list of numbers in the property `name`."""
-        return integers(self.hlo.properties.get(name))  # pyright: ignore[reportArgumentType]
+        return integers(self.hlo.properties.get(name))
 
     def held(self, i: int, *indices: int) -> Number:
         """An element of operand `i`, an integer list in the host's or the device's memory, as a number."""

@@ -85,7 +85,7 @@ def first_read(op: BufferOp) -> int | None:
         number: int = key["operand"]
         if element_of(operands[number]).kind in (Kind.FLOAT, Kind.COMPLEX) and key["order"] == "numeric":
             return None
-    (along,) = integers(op.properties.get("dimensions"))  # pyright: ignore[reportArgumentType]
+    (along,) = integers(op.properties.get("dimensions"))
     most = 0
     for buffer in op.outputs:
         for use in uses_of(buffer):
@@ -129,7 +129,7 @@ def _comparator(op: BufferOp) -> ComputationOp:
 def emit_sort(fusion: FusionLoops) -> None:
     """The loops of a fusion that is one sort."""
     (root,) = fusion.roots
-    (along,) = integers(root.properties.get("dimensions"))  # pyright: ignore[reportArgumentType]
+    (along,) = integers(root.properties.get("dimensions"))
     sizes = fusion.numbers.sizes(root.outputs[0])
     others = [size for dim, size in enumerate(sizes) if dim != along]
     comparator = _comparator(root)

@@ -36,8 +36,9 @@ from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, space_of, tensor_of
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
+from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import DType, Kind, dtype_of
-from xla_emitters.loops.buffer_numbers import BufferNumbers, number_of
+from xla_emitters.loops.buffer_numbers import BufferNumbers
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.locations import locate
 
@@ -118,7 +119,7 @@ class KernelIndex(IndexCode):
         A value that a 32-bit index may not hold is clamped before the conversion.
         """
         is_unsigned, is_wide = element.kind is Kind.UNSIGNED, element.bits > 32
-        if (known := number_of(value)) is not None:
+        if (known := constant_of(value)) is not None:
             known = known % (1 << element.bits) if is_unsigned else known
             if known <= 0 or isinstance(high, int):
                 return 0 if known <= 0 or not isinstance(high, int) else min(known, high)
@@ -267,7 +268,7 @@ class KernelCode:
     def _loaded(self, buffer: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
         if space_of(buffer.type) == HOST:
             dims = tensor_of(buffer.type).get_shape()
-            places = [0 if size == 1 else number_of(index) for index, size in zip(indices, dims, strict=True)]
+            places = [0 if size == 1 else constant_of(index) for index, size in zip(indices, dims, strict=True)]
             known = [place for place in places if place is not None]
             if len(known) < len(places):
                 why = f"a kernel reads {buffer.type}, a list of the host, at an index that is not constant"

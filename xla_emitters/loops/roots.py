@@ -49,4 +49,4 @@ def is_column_reduction(op: BufferOp) -> bool:
 
 
 def _reduced(op: BufferOp) -> Sequence[int]:
-    return integers(op.properties.get("dimensions"))  # pyright: ignore[reportArgumentType]
+    return integers(op.properties.get("dimensions"))

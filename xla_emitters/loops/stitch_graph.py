@@ -130,7 +130,7 @@ class StitchGraph:
             return False
         if op.HLO.name in BROADCASTS:
             source, result = self._sizes.of(op.inputs[0]), self._sizes.of(buffer)
-            places = integers(op.properties["dimensions"])  # pyright: ignore[reportArgumentType]
+            places = integers(op.properties["dimensions"])
             is_last = len(places) > 0 and places[-1] == len(result) - 1 and source[-1] == result[-1] == self.matrix[1]
             return is_last and product(source) == source[-1]
         inputs = [given for given in op.inputs if not self._is_one_number(given)]

@@ -29,6 +29,7 @@ Source: seed document, "Conversion to LLVM"; docs/reference/4 3.7 (arguments); d
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -49,7 +50,7 @@ from xdsl.dialects.builtin import (
     UnrealizedConversionCastOp,
     VectorType,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
@@ -67,7 +68,7 @@ from xla_emitters.rewrite.locations import located_builder
 ALIGNMENT = 16
 """The alignment of every buffer, in bytes."""
 NO_ALIAS = "llvm.noalias"
-COMBINED: dict[str, type[Operation]] = {
+COMBINED: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
     "addf": arith.AddfOp,
     "addi": arith.AddiOp,
     "andi": arith.AndIOp,
@@ -134,15 +135,15 @@ class LowerMemrefsPass(DevicePass):
                 raise self.refuse(op, f"'{op.name}' has no lowering")
         self.signature(function, attributes)
 
-    def pointer(self, block: Block, argument: SSAValue) -> SSAValue:
+    def pointer(self, block: Block, argument: BlockArgument) -> SSAValue:
         """The argument as a pointer: replaces it by an argument of pointer type."""
-        made = block.insert_arg(POINTER, argument.index)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
+        made = block.insert_arg(POINTER, argument.index)
         made.name_hint = argument.name_hint
         argument.replace_all_uses_with(made)
-        block.erase_arg(argument)  # pyright: ignore[reportArgumentType]
+        block.erase_arg(argument)
         return made
 
-    def shared(self, access: ElementAccess, block: Block, buffer: SSAValue) -> None:
+    def shared(self, access: ElementAccess, block: Block, buffer: BlockArgument) -> None:
         """Replaces a workgroup buffer by a variable in shared memory."""
         assert isa(buffer.type, MemRefType[Attribute])
         first = block.first_op
@@ -151,7 +152,7 @@ class LowerMemrefsPass(DevicePass):
         variable = access.shared_variable(first, signless(buffer.type.element_type), elements)
         variable.name_hint = buffer.name_hint
         buffer.replace_all_uses_with(variable)
-        block.erase_arg(buffer)  # pyright: ignore[reportArgumentType]
+        block.erase_arg(buffer)
 
     def private_memory(self, access: ElementAccess, function: FuncOp) -> None:
         """Lowers arrays of a thread: allocations of a known size in no memory space."""
@@ -224,7 +225,7 @@ class LowerMemrefsPass(DevicePass):
         body = Block(arg_types=[op.value.type])
         new = op.value
         if kind != "assign":
-            combined = COMBINED[kind](body.args[0], op.value)  # pyright: ignore[reportCallIssue]
+            combined = COMBINED[kind](body.args[0], op.value)
             body.add_op(combined)
             new = combined.results[0]
         body.add_op(YieldOp(new))

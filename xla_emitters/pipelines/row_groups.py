@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TupleType, i64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
@@ -150,8 +150,8 @@ def _reduces(op: FusionOp) -> bool:
     return any(isinstance(inner, ReduceOp) for inner in computation_of(op).instructions)
 
 
-def _size(ir_type: object) -> int:
-    return prod(dims_of(ir_type)) if is_array(ir_type) else 0  # pyright: ignore[reportArgumentType]
+def _size(ir_type: Attribute) -> int:
+    return prod(dims_of(ir_type)) if is_array(ir_type) else 0
 
 
 def _producer(value: SSAValue) -> FusionOp | None:

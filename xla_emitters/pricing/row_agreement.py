@@ -121,7 +121,7 @@ class _SomeRows:
                 return op.iota_dimension.value.data >= self.leading(op.result)
             case BroadcastOp() if not self.leading(op.operands[0]):
                 leading = self.leading(op.result)
-                return all(dim >= leading for dim in integers(op.properties["dimensions"]))  # pyright: ignore[reportArgumentType]
+                return all(dim >= leading for dim in integers(op.properties["dimensions"]))
             case TupleOp() | ParameterOp() | ReduceOp() | BroadcastOp() | ReshapeOp() | BitcastOp():
                 return True
             case _:
@@ -142,7 +142,7 @@ class _SomeRows:
         for user in (use.operation for use in value.uses):
             match user:
                 case BroadcastOp():
-                    if integers(user.properties["dimensions"])[-1:] == (len(dims_of(user.result)) - 1,):  # pyright: ignore[reportArgumentType]
+                    if integers(user.properties["dimensions"])[-1:] == (len(dims_of(user.result)) - 1,):
                         return True
                 case HloOp() if is_elementwise(user) and dims_of(user.result) == dims:
                     if self._is_of_columns(user.result):

@@ -16,7 +16,6 @@ from collections.abc import Set as AbstractSet
 from functools import cache
 
 from xdsl.dialects import arith, tensor, vector
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, OpTrait
 from xdsl.traits import (
     Commutative,
@@ -31,6 +30,8 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
     SymbolOpInterface,
 )
+
+from xla_emitters.dialects.ranges import constant_of
 
 UNSIGNED_DIVISIONS = (arith.DivUIOp, arith.RemUIOp, arith.CeilDivUIOp)
 SIGNED_DIVISIONS = (arith.DivSIOp, arith.RemSIOp, arith.CeilDivSIOp, arith.FloorDivSIOp)
@@ -148,21 +149,13 @@ def is_speculatable(op: Operation) -> bool:
     if not is_pure(op) or isinstance(op, ACCESSES) or op.name in CALLS:
         return False
     if isinstance(op, UNSIGNED_DIVISIONS):
-        return _constant(op) not in (None, 0)
+        return constant_of(op.operands[1]) not in (None, 0)
     if isinstance(op, SIGNED_DIVISIONS):
-        return _constant(op) not in (None, 0, -1)  # -1: the smallest integer divided by -1 overflows
+        return constant_of(op.operands[1]) not in (None, 0, -1)  # -1: the smallest integer divided by -1 overflows
     trait = op.get_trait(ConditionallySpeculatable)
     if trait is None or not trait.is_speculatable(op):
         return False
     return all(is_speculatable(inner) or is_terminator(inner) for inner in _inner_ops(op))
-
-
-def _constant(division: Operation) -> int | None:
-    """The divisor, if it is an integer constant."""
-    owner = division.operands[1].owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return owner.value.value.data
-    return None
 
 
 def _inner_ops(op: Operation) -> Iterator[Operation]:

@@ -144,7 +144,7 @@ class Sizes:
             return False
         if op.opcode == "dynamic-broadcast-in-dim":
             sizes, wanted = self.of(op.operands[0]), self.of(op.result)
-            dims = integers(op.properties["dimensions"])  # type: ignore[arg-type]
+            dims = integers(op.properties["dimensions"])
             return all(self._fits(size, wanted[dim]) for size, dim in zip(sizes, dims, strict=True))
         return True
 

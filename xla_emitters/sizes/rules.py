@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from xla_emitters.dialects.hlo.backend_configs import shape_operands
-from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.base import HloOp, integer, integers
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicGatherOp, DynamicReduceWindowOp
 from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp
@@ -121,7 +121,7 @@ def _broadcast(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Sh
     """A static broadcast: the type has the sizes; an axis of the operand is an axis of the result unless it has size 1."""
     result = dims_of(op.result)
     found: list[Entry] = [Size.constant(size) if size >= 0 else None for size in result]
-    for axis, dim in enumerate(integers(op.properties["dimensions"])):  # type: ignore[arg-type]
+    for axis, dim in enumerate(integers(op.properties["dimensions"])):
         if dims_of(op.operands[0])[axis] != 1 or result[dim] == 1:
             found[dim] = operands[0].axis(axis)
     return [found]
@@ -228,7 +228,7 @@ def _dynamic_reshape(op: HloOp, operands: Sequence[Leaf], known: Known) -> Seque
 def _dynamic_broadcast(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     """An axis of the operand is the result's if it is known not to be repeated: static and not 1, or known to be equal."""
     found: list[Entry] = list(operands[1].sizes_in(len(dims_of(op.result))))
-    for axis, dim in enumerate(integers(op.properties["dimensions"])):  # type: ignore[arg-type]
+    for axis, dim in enumerate(integers(op.properties["dimensions"])):
         size = known.size(operands[0].axis(axis))
         if found[dim] is None and size is not None and known.facts.at_least(size, 2):
             found[dim] = operands[0].axis(axis)
@@ -238,7 +238,7 @@ def _dynamic_broadcast(op: HloOp, operands: Sequence[Leaf], known: Known) -> Seq
 def _set_size(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     """The given size. One that depends on data is checked by the op itself, so without the op it is unknown."""
     found: list[Entry] = list(operands[0].axes)
-    (dim,), (size,) = integers(op.properties["dimensions"]), operands[1].sizes_in(1)  # type: ignore[arg-type]
+    (dim,), (size,) = integers(op.properties["dimensions"]), operands[1].sizes_in(1)
     found[dim] = None if size is None or is_data(size) else size
     if size is not None:
         known.inside(Size.constant(0), size, operands[0].axis(dim), op)
@@ -399,7 +399,7 @@ def _sort(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
 
 
 def _top_k(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
-    k = operands[1].sizes_in(1)[0] if len(operands) > 1 else Size.constant(op.properties["k"].value.data)  # type: ignore[attr-defined]
+    k = operands[1].sizes_in(1)[0] if len(operands) > 1 else Size.constant(integer(op.properties["k"]))
     known.fits(k, operands[0].axes[-1], op)
     return [[*operands[0].axes[:-1], k]] * 2
 
@@ -415,7 +415,7 @@ def _dynamic_rng(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[
 
 
 def _dynamic_slice(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
-    window = [Size.constant(size) for size in integers(op.properties["dynamic_slice_sizes"])]  # type: ignore[arg-type]
+    window = [Size.constant(size) for size in integers(op.properties["dynamic_slice_sizes"])]
     for axis, size in enumerate(window):
         known.fits(size, operands[0].axis(axis), op)
     return [window]

@@ -26,7 +26,7 @@ import numpy as np
 from xdsl.dialects.builtin import StringAttr, TupleType
 from xdsl.ir import Attribute, SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp, integers, written_at
+from xla_emitters.dialects.hlo.base import HloOp, integer, integers, written_at
 from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, FusionOp, ParameterOp, find_computation
 from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp, ShapeAssertionOp
@@ -141,7 +141,7 @@ class Walk:
             case "tuple":
                 return tuple(operands)
             case "get-tuple-element":
-                (parts,), index = operands, op.properties["index"].value.data  # type: ignore[attr-defined]
+                (parts,), index = operands, integer(op.properties["index"])
                 assert isinstance(parts, tuple)
                 return parts[index]
             case "call" | "fusion":

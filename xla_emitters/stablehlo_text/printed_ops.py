@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo.backend_configs import SHAPES, shape_operands
-from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.base import HloOp, integer, integers
 from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dialects.hlo.shape_ops import rows
 from xla_emitters.dialects.hlo.types import element_of
@@ -38,8 +38,7 @@ def is_kept_attribute(key: str) -> bool:
 
 
 def number_of(op: HloOp, key: str, default: int = 0) -> int:
-    found = op.properties.get(key)
-    return found.value.data if isinstance(found, IntegerAttr) else default
+    return integer(op.properties.get(key), default)
 
 
 def word_of(op: HloOp, key: str) -> str:
@@ -48,8 +47,7 @@ def word_of(op: HloOp, key: str) -> str:
 
 
 def _list(op: HloOp, key: str) -> tuple[int, ...]:
-    found = op.properties.get(key)
-    return integers(found) if isa(found, DenseArrayBase) else ()
+    return integers(op.properties.get(key))
 
 
 def _array(numbers: Iterable[int]) -> str:

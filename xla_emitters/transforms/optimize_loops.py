@@ -63,11 +63,11 @@ from xdsl.utils.hints import isa
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION, LoopAnnotationAttr, LoopUnrollAttr
+from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.functions import BY_OP, Size
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.expression import linear_terms, make_sum
-from xla_emitters.kernels.accesses import constant_of
 from xla_emitters.kernels.kernel_entry import UNROLL_FACTOR
 from xla_emitters.rewrite.effects import is_constant
 from xla_emitters.rewrite.folders import FIRST_UNSIGNED

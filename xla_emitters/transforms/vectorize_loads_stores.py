@@ -72,6 +72,7 @@ from xla_emitters.device import Device
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.mlir.ptx_atomics import addition_to
+from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import Kind, dtype_of
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
@@ -82,7 +83,6 @@ from xla_emitters.kernels.accesses import (
     are_disjoint,
     argument_attribute,
     by_buffer,
-    constant_of,
     root_of,
     subscript,
 )

@@ -22,10 +22,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar, cast
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import DenseArrayBase, FileLineColLoc, FunctionType, IntegerType, NameLoc, StringAttr, i64
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FileLineColLoc,
+    FunctionType,
+    IntegerAttr,
+    IntegerType,
+    NameLoc,
+    StringAttr,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, prop_def, result_def, traits_def, var_operand_def
 from xdsl.parser import Parser
@@ -322,9 +331,14 @@ def opcode_of(op: type[HloOp]) -> str:
     return op.name.removeprefix("hlo.").replace("_", "-")
 
 
-def integers(attribute: DenseArrayBase[Any] | None) -> tuple[int, ...]:
-    """The numbers of an integer array attribute; () for None."""
-    return () if attribute is None else tuple(int(number) for number in attribute.get_values())
+def integer(attribute: Attribute | None, default: int = 0) -> int:
+    """The number of an integer attribute (a truth value as 0 or 1), such as the property `index` of an op; `default` for others."""
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else default
+
+
+def integers(attribute: Attribute | None) -> tuple[int, ...]:
+    """The numbers of an integer array attribute, such as the property `dimensions` of an op; () for None."""
+    return () if attribute is None else tuple(map(int, cast("DenseArrayBase[IntegerType]", attribute).get_values()))
 
 
 def integer_array(numbers: Sequence[int]) -> DenseArrayBase[IntegerType]:

@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr, SymbolRefAttr, TupleType
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr, TupleType
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.hlo.base import Call, RuleBroken, integers
+from xla_emitters.dialects.hlo.base import Call, RuleBroken, integer, integers
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp
 from xla_emitters.dialects.hlo.types import (
     ArrayType,
@@ -91,13 +91,11 @@ class RuleOp(CallingOp):
 
     def number(self, name: str, default: int = 0) -> int:
         """The attribute's number (a truth value as 0 or 1), or `default`."""
-        found = self.properties.get(name)
-        return found.value.data if isinstance(found, IntegerAttr) else default
+        return integer(self.properties.get(name), default)
 
     def numbers(self, name: str) -> tuple[int, ...]:
         """The attribute's list of numbers; empty when it is absent."""
-        found = self.properties.get(name)
-        return integers(found) if isa(found, DenseArrayBase) else ()
+        return integers(self.properties.get(name))
 
     def word(self, name: str) -> str:
         """The attribute's text, or ""."""

@@ -23,10 +23,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.dialects.ranges import constant_of, range_of_value
 from xla_emitters.indexing import Expr, ExprKind, IndexingMap, Interval, Variable
 
 
@@ -76,17 +75,11 @@ def _merge_repeated_operands(it: Application) -> Application | None:
 
 
 def _fold_constants(it: Application) -> Application | None:
-    values = {n: value for n, operand in enumerate(it.operands) if (value := _constant(operand)) is not None}
+    values = {n: value for n, operand in enumerate(it.operands) if (value := constant_of(operand)) is not None}
     if not values:
         return None
     kept = tuple(operand for n, operand in enumerate(it.operands) if n not in values)
     return Application(it.map.with_dims_fixed(values), kept)
-
-
-def _constant(value: SSAValue) -> int | None:
-    if isinstance(value.owner, arith.ConstantOp) and isinstance(attribute := value.owner.value, IntegerAttr):
-        return attribute.value.data
-    return None
 
 
 def _fold_producers(it: Application) -> Application | None:
