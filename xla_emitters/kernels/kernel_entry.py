@@ -28,7 +28,6 @@ from xdsl.dialects import func, gpu
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     FixedBitwidthType,
-    IntegerAttr,
     IntegerType,
     MemRefType,
     ModuleOp,
@@ -140,15 +139,6 @@ def shared_bytes(module: ModuleOp) -> int:
                 assert isa(memory.type, MemRefType[Attribute])
                 total += dtype_of(memory.type.element_type).size_bytes(prod(memory.type.get_shape()))
     return total
-
-
-def argument_number(module: ModuleOp, number: int, name: str) -> int | None:
-    """The integer attribute `name` of the entry's argument, e.g. "xla.slice_index"; None if it has none."""
-    entry = entry_of_kernel(module)
-    if entry.arg_attrs is None or number >= len(entry.arg_attrs):
-        return None
-    value = entry.arg_attrs.data[number].data.get(name)
-    return value.value.data if isa(value, IntegerAttr) else None
 
 
 def _bytes_of(array_type: Attribute) -> int:

@@ -7,7 +7,7 @@ from runtime.small_programs import GELU, TARGET
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import VerifyError
-from xla_emitters.kernels.kernel_entry import argument_number, entry_of_kernel, launch_of, shared_bytes
+from xla_emitters.kernels.kernel_entry import entry_of_kernel, launch_of, shared_bytes
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.planning.host_steps import PlannedKernel
@@ -34,16 +34,6 @@ def test_entry_and_launch(text: str) -> None:
     module = parse_ir(text)
     assert entry_of_kernel(module).sym_name.data == "fusion"
     assert launch_of(module) == Launch((7, 1, 1), (64, 2, 1))
-
-
-def test_numbers_of_arguments() -> None:
-    module = parse_ir(TENSORS)
-    assert argument_number(module, 0, "xla.slice_index") == 3
-    assert argument_number(module, 0, "llvm.align") == 16
-    assert argument_number(module, 1, "llvm.align") is None
-    assert argument_number(module, 7, "llvm.align") is None
-    bare = parse_ir(TENSORS.replace("{llvm.align = 16 : index, xla.slice_index = 3 : index}", ""))
-    assert argument_number(bare, 0, "llvm.align") is None
 
 
 @pytest.mark.parametrize(

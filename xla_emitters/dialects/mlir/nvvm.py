@@ -13,7 +13,6 @@ Source: MLIR 22, nvvm dialect, as `mlir-opt` reads and prints it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from enum import auto
 from typing import Any, ClassVar
@@ -21,11 +20,9 @@ from typing import Any, ClassVar
 from xdsl.dialects.builtin import (
     I1,
     I32,
-    ArrayAttr,
     BoolAttr,
     IntegerAttr,
     IntegerType,
-    StringAttr,
     UnitAttr,
     f32,
     i1,
@@ -444,21 +441,6 @@ class TargetAttr(NamedParametersAttr):
         **dict.fromkeys(("triple", "chip", "features", "flags", "link", "verifyTarget"), ATTRIBUTE),
     }
     IS_OPTIONAL: ClassVar = True
-
-    @classmethod
-    def for_chip(
-        cls, chip: str, *, features: str = "", opt_level: int | None = None, link: Sequence[str] = ()
-    ) -> TargetAttr:
-        """A target with the given parameters, the others at MLIR's defaults (O = 2, +ptx60)."""
-        found: dict[str, Attribute] = {}
-        if opt_level is not None:
-            found["O"] = IntegerAttr(opt_level, 32)
-        found["chip"] = StringAttr(chip)
-        if features:
-            found["features"] = StringAttr(features)
-        if link:
-            found["link"] = ArrayAttr([StringAttr(path) for path in link])
-        return cls.of(**found)
 
 
 NVVM = Dialect(

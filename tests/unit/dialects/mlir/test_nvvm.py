@@ -101,11 +101,6 @@ def test_a_register_is_built_with_its_range():
     assert print_ir(op) == "%0 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32"
 
 
-def test_a_target_is_built_from_its_parts():
-    target = nvvm.TargetAttr.for_chip("sm_90", features="+ptx86", opt_level=3, link=["libdevice.10.bc"])
-    assert str(target) == '#nvvm.target<O = 3, chip = "sm_90", features = "+ptx86", link = ["libdevice.10.bc"]>'
-
-
 def test_a_target_has_no_other_parameters():
     with pytest.raises(ParseError, match=r"#nvvm\.target has no 'arch'"):
         parse_ir('module attributes {target = #nvvm.target<arch = "sm_90">} {}')

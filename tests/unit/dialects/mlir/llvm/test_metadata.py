@@ -26,7 +26,7 @@ def test_attributes_are_equal_when_their_parameters_are():
     assert domain.of(id=x) != domain.of(id=y)
     assert domain.of(id=x, description=y) == domain.of(description=y, id=x)
     assert hash(domain.of(id=x, description=y)) == hash(domain.of(description=y, id=x))
-    assert TargetAttr.for_chip("sm_80") != TargetAttr.for_chip("sm_90")
+    assert TargetAttr.of(chip=x) != TargetAttr.of(chip=y)
     assert MemScopeAttr.of("cta") != MemScopeAttr.of("gpu")
     assert MemScopeAttr.of("cta") == MemScopeAttr.of("cta")
 
