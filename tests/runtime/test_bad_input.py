@@ -30,7 +30,7 @@ from xla_emitters.lowering.toolchain import start_compile
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import KERNEL
-from xla_emitters.tools.common import decoded
+from xla_emitters.tools.input_output import decoded
 from xla_emitters.tools.main import main
 
 ROOT = Path(__file__).parents[2]

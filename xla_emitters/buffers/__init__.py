@@ -1,12 +1,11 @@
-"""Programs on buffers: `hlo` on tensors becomes `lmhlo` on memrefs; then buffers are removed, and their lifetimes shortened.
+"""Programs on buffers: `hlo` on tensors becomes `lmhlo` on memrefs, buffers get short lives, and ops become fusions.
 
-disc_legalize_to_lhlo         values become buffers, each allocated with the sizes that its op's rule computes
-disc_placement_fixer          ops added after the placer get a device
-disc_lower_to_buffer_alias    a copy or a reshape becomes a second name of a buffer
-disc_localize_small_cpu_buffer  lists of sizes are moved to the stack
-disc_buffer_optimization      buffers are allocated as late, and freed as early, as possible
-disc_remove_dead_buffer       buffers without uses
-disc_dead_temp_buffer_removal buffers that are never read
+disc_legalize_to_lhlo       values become buffers, each allocated with the sizes that its op's rule computes
+disc_..._buffer..., ...     buffers that are not needed are removed, the others allocated late and freed early
+disc_fuse_on_buffer         chooses the ops of each kernel; disc_specialize_... adds variants of a fusion for some sizes
 
-index_code, result_sizes      sizes as code: the size of a result along each dimension
+index_code, result_sizes    sizes as code: the size of a result along each dimension
+buffer_sizes, buffer_uses   which buffers have one shape; which op reads or writes one
+fusion_rules, stitch_rules  which ops can be one kernel; fusion_graph: without making a cycle
+fusion_alone, fusion_as_hlo a fusion as a program of its own, to compile it for fixed sizes
 """

@@ -1,1 +1,1 @@
-"""Views of a compilation: checks against the reference, comparison with the real XLA."""
+"""What users do with a compilation: `check`, `bisect`, `reduce`, `cost`, `compare`, `list`, `from_jax`; proofs and pictures of maps."""

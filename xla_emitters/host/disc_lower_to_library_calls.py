@@ -1,4 +1,4 @@
-"""Lowers dots, convolutions, copies and similar ops to calls of the runtime's functions, and so `inc_ref`.
+"""Lowers dots, convolutions, copies, `inc_ref` and similar ops to calls of the runtime's functions.
 
     lmhlo.dot %a, %b -> %o                       disc_ral.dispatch "ral_gemm" on "gpu"(%ctx, %stream, %a, %b, %o, %ta, %tb, %const)
     lmhlo.dynamic_conv %x, %w, %p -> %o          disc_ral.dispatch "ral_conv" on "gpu"(..., %x, %w, %p, %o) config array<i64: ...>

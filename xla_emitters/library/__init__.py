@@ -3,8 +3,9 @@
     call("sort", {"types": ["f32"], "dimension": 0, "keys": [...]}, [x], [("f32", (8,))])        xp=numpy
     call("sort", ..., xp=cupy)
 
-A function is pure: arrays and a configuration of plain data in, arrays out. Where NumPy and CuPy agree it is written once, over their
-module `xp`. Only NumPy, ml_dtypes and the package's errors are imported: a bundle carries these files to machines without anything else.
+A function is pure: arrays and a configuration of plain data in, arrays out. `runtime/ral` calls it for a host program, by name, on buffers.
+Where NumPy and CuPy agree it is written once, over their module `xp`. Only NumPy, ml_dtypes and the package's errors are imported: a
+bundle carries these files to machines without anything else.
 
     arguments       a call's arguments; types                gemm, cublas    matrix products
     functions       the table of functions, and `call`     convolution     sliding products

@@ -1,4 +1,4 @@
-"""The result of a compilation as plain values: a `Program`, which is a list of steps; a `Kernel` is one kind of step.
+"""The result of a compilation as plain values: a `Program`, which is a list of steps (`planning` makes it); a `Kernel` is one kind of step.
 
     Program "gelu"                          parameters  p0 bf16[6,512,4096]          results  r0 bf16[6,512,4096]
       Kernel "fusion"  grid 24576x1x1  block 128x1x1  shared 0 bytes

@@ -1,6 +1,6 @@
 """Runs compiled programs: arrays at the boundary, CuPy, the CPU executor in `simt`, and the functions that execute a `Program`.
 
-Importing this package makes programs callable: it registers each platform's launcher with `program.py`, which imports none.
+Importing this package makes programs callable: it registers each platform's launcher with `program`, which imports none.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     facts = Facts.of_symbols(("b", "s"), 1, "jax.export")
     facts.simplify((b * s + s) // s)   ->   b + 1
 
-Plain values: nothing here knows the compiler's IR, or arrays.
+Plain values: nothing here knows the compiler's IR, or arrays; `sizes` finds these values for a program in the `hlo` dialect.
     size     polynomials over symbols in normal form      text     jax.export's notation: parser and printer
     bounds   intervals and remainders                     facts    equalities, limits, divisors, and their consequences
     axes     which axes have the same size                guards   conditions that a run checks

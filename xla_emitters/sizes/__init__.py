@@ -1,4 +1,4 @@
-"""The sizes of a program: every dimension of every value, in terms of the program's symbols, before it runs.
+"""The sizes of a program: every dimension of every value as a `Size` of `shapes` over the program's symbols, before it runs.
 
 sizes = sizes_of(module)                      of a module of the `hlo` dialect
 sizes.of(value)         ->  (b, s, 32)        None for a size that depends on data

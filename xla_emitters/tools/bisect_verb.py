@@ -24,17 +24,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import NumbersDiffer
-from xla_emitters.tools.common import (
+from xla_emitters.tools.input_output import arrays_source, counted, read_source, refuse_second_reader
+from xla_emitters.tools.options import (
     add_arrays,
     add_compilation,
     add_input,
     add_max_iterations,
-    arrays_source,
-    counted,
     max_iterations,
     pipeline_asked,
-    read_source,
-    refuse_second_reader,
     tune_asked,
 )
 from xla_emitters.tools.program_verbs import add_sizes, bisect_program, program_text, refuse_sizes

@@ -13,16 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.tools.common import (
-    add_compilation,
-    add_input,
-    add_keep_going,
-    compile_options,
-    counted,
-    print_left_out,
-    read_source,
-    refuse_second_reader,
-)
+from xla_emitters.tools.input_output import counted, print_left_out, read_source, refuse_second_reader
+from xla_emitters.tools.options import add_compilation, add_input, add_keep_going, compile_options
 from xla_emitters.tools.program_verbs import program_text, sizes_given
 from xla_emitters.tools.terminal import progress
 

@@ -7,7 +7,7 @@ import json
 
 from xla_emitters.runtime.program_cache import LIMIT_BYTES, ProgramCache, cache_directory, is_disabled
 from xla_emitters.runtime.ral.hot_compiler import hot_entries
-from xla_emitters.tools.common import counted
+from xla_emitters.tools.input_output import counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

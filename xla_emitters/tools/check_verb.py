@@ -24,23 +24,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import NumbersDiffer, UsageError
-from xla_emitters.tools.common import (
-    add_arrays,
-    add_compilation,
-    add_input,
-    add_keep_going,
-    add_max_iterations,
+from xla_emitters.tools.crashes import reduced_crash
+from xla_emitters.tools.failures import INTERRUPTED, reported
+from xla_emitters.tools.input_output import (
     arrays_source,
-    compile_options,
     counted,
-    max_iterations,
     print_left_out,
     print_warnings,
     read_source,
     refuse_second_reader,
 )
-from xla_emitters.tools.crashes import reduced_crash
-from xla_emitters.tools.failures import INTERRUPTED, reported
+from xla_emitters.tools.options import (
+    add_arrays,
+    add_compilation,
+    add_input,
+    add_keep_going,
+    add_max_iterations,
+    compile_options,
+    max_iterations,
+)
 from xla_emitters.tools.program_verbs import (
     add_mixed_precision,
     add_sizes,

@@ -11,21 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import UsageError
-from xla_emitters.tools.common import (
+from xla_emitters.tools.input_output import print_dumps, print_left_out, print_warnings, read_source, write_file
+from xla_emitters.tools.kernel_files import is_directory, write_kernel_files
+from xla_emitters.tools.options import (
     add_compilation,
     add_dumps,
     add_input,
     add_keep_going,
     compile_options,
-    print_dumps,
-    print_left_out,
-    print_warnings,
     prints_anything,
-    read_source,
     record_wanted,
-    write_file,
 )
-from xla_emitters.tools.kernel_files import is_directory, write_kernel_files
 from xla_emitters.tools.program_verbs import add_mixed_precision, compile_program, program_text, refuse_mixed_precision
 from xla_emitters.tools.terminal import coloured, progress
 from xla_emitters.trace.annotate import annotated, hlo_definitions

@@ -8,7 +8,8 @@ import sys
 from typing import Any
 
 from xla_emitters.errors import NumbersDiffer, UsageError
-from xla_emitters.tools.common import add_compilation, add_input, pipeline_asked, read_source, tune_asked
+from xla_emitters.tools.input_output import read_source
+from xla_emitters.tools.options import add_compilation, add_input, pipeline_asked, tune_asked
 from xla_emitters.tools.program_verbs import add_sizes, program_text, refuse, refuse_sizes, sizes_given
 from xla_emitters.tools.terminal import progress
 

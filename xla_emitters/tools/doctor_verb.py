@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass
 
 from xla_emitters.errors import PluginError, ToolError
 from xla_emitters.extras import install_command
-from xla_emitters.tools.common import counted
 from xla_emitters.tools.environment import VARIABLES
+from xla_emitters.tools.input_output import counted
 
 # Distribution -> (extra that installs it, its purpose). A distribution without an extra is always needed.
 PACKAGES = {

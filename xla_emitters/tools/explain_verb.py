@@ -7,7 +7,8 @@ import json
 from dataclasses import replace
 
 from xla_emitters.errors import UsageError
-from xla_emitters.tools.common import add_compilation, add_input, compile_options, read_source
+from xla_emitters.tools.input_output import read_source
+from xla_emitters.tools.options import add_compilation, add_input, compile_options
 from xla_emitters.tools.program_verbs import (
     add_mixed_precision,
     add_sizes,

@@ -24,8 +24,8 @@ from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ToolError
 from xla_emitters.extras import install_command
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.tools.common import decoded
 from xla_emitters.tools.failures import reported
+from xla_emitters.tools.input_output import decoded
 from xla_emitters.tools.pass_list import parse_passes, passes_of
 from xla_emitters.universe import all_passes
 

@@ -6,7 +6,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from xla_emitters.tools.common import add_compilation, add_file, compile_options, counted, read_source
+from xla_emitters.tools.input_output import counted, read_source
+from xla_emitters.tools.options import add_compilation, add_file, compile_options
 from xla_emitters.tools.program_verbs import list_program, program_text
 from xla_emitters.tools.terminal import progress
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from xla_emitters.tools.common import add_input, read_source
+from xla_emitters.tools.input_output import read_source
+from xla_emitters.tools.options import add_input
 from xla_emitters.tools.program_verbs import refuse_programs
 
 

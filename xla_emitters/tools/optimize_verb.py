@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from xla_emitters.device import DEFAULT_DEVICE
-from xla_emitters.tools.common import read_source, write_file
+from xla_emitters.tools.input_output import read_source, write_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -21,16 +21,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from xla_emitters.errors import NumbersDiffer, ToolError, Unsupported, UsageError
-from xla_emitters.tools.common import (
-    arrays_source,
-    counted,
-    max_iterations,
-    print_dumps,
-    print_warnings,
-    record_wanted,
-    write_file,
-)
+from xla_emitters.tools.input_output import arrays_source, counted, print_dumps, print_warnings, write_file
 from xla_emitters.tools.kernel_files import is_directory, make_directory
+from xla_emitters.tools.options import max_iterations, record_wanted
 from xla_emitters.tools.terminal import coloured, progress
 from xla_emitters.trace.annotate import annotated, stablehlo_definitions
 from xla_emitters.trace.text import stage_table

@@ -30,15 +30,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import UsageError
-from xla_emitters.tools.common import (
-    add_compilation,
-    add_file,
-    counted,
-    module_options,
-    read_source,
-    write_file,
-)
 from xla_emitters.tools.failures import INTERRUPTED
+from xla_emitters.tools.input_output import counted, read_source, write_file
+from xla_emitters.tools.options import add_compilation, add_file, module_options
 from xla_emitters.tools.program_verbs import add_sizes, program_text, refuse, refuse_sizes, sizes_given
 from xla_emitters.tools.workers import isolated
 

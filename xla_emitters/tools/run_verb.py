@@ -12,20 +12,22 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from xla_emitters.errors import NumbersDiffer, ToolError, UsageError
-from xla_emitters.tools.common import (
+from xla_emitters.tools.input_output import (
+    arrays_source,
+    print_dumps,
+    print_warnings,
+    read_source,
+    refuse_second_reader,
+)
+from xla_emitters.tools.options import (
     add_arrays,
     add_compilation,
     add_dumps,
     add_input,
     add_max_iterations,
-    arrays_source,
     compile_options,
     max_iterations,
-    print_dumps,
-    print_warnings,
-    read_source,
     record_wanted,
-    refuse_second_reader,
     tune_asked,
 )
 from xla_emitters.tools.program_verbs import (
@@ -43,8 +45,9 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from xla_emitters.planning.host_steps import PlannedKernel
-    from xla_emitters.program import Kernel
+    from xla_emitters.program import Kernel, Program
     from xla_emitters.rewrite.recorder import Observer
+    from xla_emitters.runtime.simt.access_counts import AccessCounter
     from xla_emitters.runtime.simt.memory import Watcher
 
 
@@ -115,41 +118,130 @@ def run(options: argparse.Namespace) -> int:
 def run_and_report(options: argparse.Namespace, source: str | Path, outputs: str | IO[bytes] | None) -> int:
     """Runs the program, prints what was run, and writes the results to `outputs`, a file's name or a stream."""
     from xla_emitters.explore.check import drawn_for, reference_for
-    from xla_emitters.lowering.ways import ptx_reason_missing
-    from xla_emitters.pipelines.compiler import compile_module, read_module
-    from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+    from xla_emitters.pipelines.compiler import read_module
     from xla_emitters.runtime.arrays import load_arrays, save_arrays
     from xla_emitters.runtime.cpu_launcher import run_program
-    from xla_emitters.runtime.cupy_launcher import HELP, cuda_reason_missing, device_architecture, launch_program
+    from xla_emitters.runtime.cupy_launcher import launch_program
     from xla_emitters.runtime.inputs import draw_inputs
-    from xla_emitters.runtime.simt.access_counts import AccessCounter, access_table
-    from xla_emitters.runtime.simt.sanitizer import Sanitizer
 
     limit = max_iterations(options, "run")
+    on_gpu, stage = _runs_on_gpu(options), _executed_stage(options)
+    module = read_module(source)
+    watch = _Watch(options, stage)
+    program = _compiled(options, module, stage, watch, on_gpu=on_gpu)
+    program.refuse_left_out()
+    given = arrays_source(options.inputs)
+    inputs = (
+        draw_inputs(drawn_for(module, options.fusion), program.parameters, options.seed)
+        if given is None
+        else load_arrays(given, "p", program.parameters)
+    )
+    start = time.perf_counter()
+    with progress(f"running {options.file}"):
+        if on_gpu:
+            results = launch_program(program, inputs, most_iterations=limit)
+        else:
+            results = run_program(program, inputs, stage, watch.watchers, watch.kept, most_iterations=limit)
+    seconds = time.perf_counter() - start
+    where = f"the GPU ({program.kernels[0].architecture})" if on_gpu else f"the CPU at stage {stage}"
+    for number, spec in enumerate(program.results):
+        print(f"r{number} = {spec}")
+    print(f"ran on {where} in {seconds:.3f} s")
+    watch.report()
+    if outputs:
+        try:
+            save_arrays(outputs, "r", results, program.results)
+        except OSError as error:
+            raise UsageError(f"cannot write {options.outputs}: {error.strerror}", stage="run") from error
+        print(f"results: {options.outputs}")
+    if not options.no_reference:
+        with progress("evaluating the reference"):
+            tune = tune_asked(options)
+            reference = reference_for(module, inputs, options.fusion, most_iterations=limit, tune=tune)
+            verdict = reference.compare(results)
+        if not verdict.ok:
+            raise NumbersDiffer(f"{Path(options.file).name}: {verdict.summary}", stage="run", details=verdict.details)
+        print(verdict.summary)
+    sys.stdout.flush()
+    return 0
+
+
+def _runs_on_gpu(options: argparse.Namespace) -> bool:
+    """Whether the options and this machine say so. raises UsageError for options that contradict each other, ToolError without a GPU"""
+    from xla_emitters.runtime.cupy_launcher import HELP, cuda_reason_missing
+
+    watched = _watched_by(options)
     if options.platform == "cuda" and options.stage:
         raise UsageError("--stage runs on the CPU: a GPU runs PTX only", stage="run", help="leave out --stage")
-    watched = ("--sanitize" if options.sanitize else "") or ("--access-report" if options.access_report else "")
     if options.platform == "cuda" and watched:
         raise UsageError(f"{watched} works only on the CPU", stage="run", help="--platform cpu")
     reason = "a stage was asked for" if options.stage or watched else cuda_reason_missing()
     if options.platform == "cuda" and reason:
         raise ToolError(f"--platform cuda: {reason}", stage="run", help=HELP)
-    on_gpu = options.platform != "cpu" and reason is None
+    return options.platform != "cpu" and reason is None
+
+
+def _executed_stage(options: argparse.Namespace) -> str:
+    """The stage that the CPU executes. raises UsageError for one that it cannot execute, or not as the options say"""
+    from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+
     stage = options.stage or "llvm-dialect"
     if stage not in EXECUTABLE_STAGES:
         raise UsageError(
             f"stage '{stage}' cannot be executed", stage="run", help=f"one of: {', '.join(EXECUTABLE_STAGES)}"
         )
-    if watched and stage in ("hlo", "graph"):
+    if (watched := _watched_by(options)) and stage in ("hlo", "graph"):
         raise UsageError(
             f"{watched} needs threads, and stage {stage} has none", stage="run", help="choose a later --stage"
         )
-    module = read_module(source)
-    kept: list[ModuleOp] = []
+    return stage
 
-    def keep(planned: PlannedKernel) -> Observer:
-        """Records the compiler's module of `stage`, whose ops have their source locations; the trace has only text, without them."""
-        return lambda name, at, kernel: kept.append(kernel.clone()) if at == stage else None
+
+def _watched_by(options: argparse.Namespace) -> str:
+    """The option that watches the threads' accesses; "" without one."""
+    return ("--sanitize" if options.sanitize else "") or ("--access-report" if options.access_report else "")
+
+
+class _Watch:
+    """What `--sanitize` and `--access-report` observe.
+
+    kept  the compiler's modules of the stage, whose ops have their source locations; the trace has only text, without them
+    """
+
+    def __init__(self, options: argparse.Namespace, stage: str) -> None:
+        self.kept = list[ModuleOp]()
+        self._options, self._stage = options, stage
+        self._counters = list[tuple[str, AccessCounter]]()
+
+    def observer(self, planned: PlannedKernel) -> Observer:
+        """Keeps the module of the stage."""
+        return lambda name, at, kernel: self.kept.append(kernel.clone()) if at == self._stage else None
+
+    def watchers(self, kernel: Kernel) -> list[Watcher]:
+        """The watchers of a kernel's accesses."""
+        from xla_emitters.runtime.simt.access_counts import AccessCounter
+        from xla_emitters.runtime.simt.sanitizer import Sanitizer
+
+        found: list[Watcher] = [Sanitizer()] if self._options.sanitize else []
+        if self._options.access_report:
+            self._counters.append((kernel.name, AccessCounter()))
+            found.append(self._counters[-1][1])
+        return found
+
+    def report(self) -> None:
+        """Prints the accesses that were counted."""
+        from xla_emitters.runtime.simt.access_counts import access_table
+
+        for name, counter in self._counters:
+            print(f"kernel {name}:\n{access_table(counter.counts())}")
+
+
+def _compiled(options: argparse.Namespace, module: ModuleOp, stage: str, watch: _Watch, *, on_gpu: bool) -> Program:
+    """Compiles as far as is run or shown, and prints what was asked for."""
+    from xla_emitters.lowering.ways import ptx_reason_missing
+    from xla_emitters.pipelines.compiler import compile_module
+    from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+    from xla_emitters.runtime.cupy_launcher import device_architecture
 
     # A table or a folder shows all stages, up to PTX where it can be made; else compilation stops at the stage to run.
     wanted = stage
@@ -167,7 +259,7 @@ def run_and_report(options: argparse.Namespace, source: str | Path, outputs: str
                 stage=wanted,
                 record=record_wanted(options, "stages"),
             ),
-            observers=keep if watched else None,
+            observers=watch.observer if _watched_by(options) else None,
         )
     if options.show_stages:
         for trace in program.traces:
@@ -178,50 +270,4 @@ def run_and_report(options: argparse.Namespace, source: str | Path, outputs: str
     print_warnings(program)
     if options.print_ir_tree_dir:
         print(f"IR of every pass{' and the PTX' if wanted == 'ptx' else ''}: {options.print_ir_tree_dir}")
-    program.refuse_left_out()
-    given = arrays_source(options.inputs)
-    inputs = (
-        draw_inputs(drawn_for(module, options.fusion), program.parameters, options.seed)
-        if given is None
-        else load_arrays(given, "p", program.parameters)
-    )
-    counters: list[tuple[str, AccessCounter]] = []
-
-    def watchers(kernel: Kernel) -> list[Watcher]:
-        found: list[Watcher] = []
-        if options.sanitize:
-            found.append(Sanitizer())
-        if options.access_report:
-            counters.append((kernel.name, AccessCounter()))
-            found.append(counters[-1][1])
-        return found
-
-    start = time.perf_counter()
-    with progress(f"running {options.file}"):
-        if on_gpu:
-            results = launch_program(program, inputs, most_iterations=limit)
-        else:
-            results = run_program(program, inputs, stage, watchers, kept, most_iterations=limit)
-    seconds = time.perf_counter() - start
-    where = f"the GPU ({program.kernels[0].architecture})" if on_gpu else f"the CPU at stage {stage}"
-    for number, spec in enumerate(program.results):
-        print(f"r{number} = {spec}")
-    print(f"ran on {where} in {seconds:.3f} s")
-    for name, counter in counters:
-        print(f"kernel {name}:\n{access_table(counter.counts())}")
-    if outputs:
-        try:
-            save_arrays(outputs, "r", results, program.results)
-        except OSError as error:
-            raise UsageError(f"cannot write {options.outputs}: {error.strerror}", stage="run") from error
-        print(f"results: {options.outputs}")
-    if not options.no_reference:
-        with progress("evaluating the reference"):
-            tune = tune_asked(options)
-            reference = reference_for(module, inputs, options.fusion, most_iterations=limit, tune=tune)
-            verdict = reference.compare(results)
-        if not verdict.ok:
-            raise NumbersDiffer(f"{Path(options.file).name}: {verdict.summary}", stage="run", details=verdict.details)
-        print(verdict.summary)
-    sys.stdout.flush()
-    return 0
+    return program

@@ -7,15 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import ToolError
-from xla_emitters.tools.common import (
-    add_compilation,
-    add_input,
-    add_keep_going,
-    compile_options,
-    print_left_out,
-    read_source,
-    write_file,
-)
+from xla_emitters.tools.input_output import print_left_out, read_source, write_file
+from xla_emitters.tools.options import add_compilation, add_input, add_keep_going, compile_options
 from xla_emitters.tools.program_verbs import (
     add_sizes,
     compiled,

@@ -51,9 +51,9 @@ def room(modules: frozenset[str], name: str) -> list[str]:
 AT_MOST: Mapping[tuple[str, ...], int] = {
     ("--help",): 12,
     ("cache", "info"): 41,
-    ("explain", GELU): 307,
-    ("compile", GELU, "--stage", "llvm-dialect"): 307,
-    ("cost", "--help"): 21,
+    ("explain", GELU): 308,
+    ("compile", GELU, "--stage", "llvm-dialect"): 308,
+    ("cost", "--help"): 22,
 }
 
 
@@ -77,7 +77,7 @@ def test_what_was_compiled_before_is_found_without_the_compiler(tmp_path: Path) 
     again = of_command(*words, cache_directory=tmp_path)
     assert {"numpy", "xdsl.ir", "ml_dtypes"}.isdisjoint(again)
     assert len(room(again, "pipelines")) <= 3
-    assert len([name for name in again if name.partition(".")[0] == "xla_emitters"]) <= 51
+    assert len([name for name in again if name.partition(".")[0] == "xla_emitters"]) <= 52
 
 
 def test_the_api_finds_what_was_compiled_before_without_the_compiler(tmp_path: Path) -> None:

@@ -1,26 +1,18 @@
-"""Arguments and output that several verbs share."""
+"""Options that several verbs take, and what the compiler is asked to do by them."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xla_emitters.device import DEFAULT_DEVICE
-from xla_emitters.errors import ParseError, UsageError
-from xla_emitters.trace.text import dumps, stage_table, write_tree
+from xla_emitters.tools.input_output import decoded
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
-    from xla_emitters.explore.listing import LeftOut
     from xla_emitters.pipelines.options import CompileOptions
-    from xla_emitters.pipelines.programs import DynamicProgram
-    from xla_emitters.program import Program
-    from xla_emitters.runtime.arrays import StandardInput
 
 
 def add_file(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
@@ -135,13 +127,6 @@ def max_iterations(options: argparse.Namespace, stage: str) -> int:
     return limit
 
 
-def print_left_out(left_out: Sequence[LeftOut]) -> int:
-    """Prints what was not compiled to standard error; returns the exit code: 1 if there is any."""
-    for each in left_out:
-        print(each, file=sys.stderr)
-    return 1 if left_out else 0
-
-
 def add_arrays(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     """Adds the options that choose the parameters' arrays; see `arrays_source`."""
     parser.add_argument(
@@ -179,46 +164,6 @@ def add_dumps(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--remarks", action="store_true", help="print to stderr what passes declined, and why")
 
 
-def read_source(name: str) -> str | Path:
-    """A file argument as `compile` takes it: a path, or for '-' the text of standard input. raises ParseError if that is not UTF-8."""
-    if name != "-":
-        return Path(name)
-    text = decoded(standard_input(), "standard input")
-    return text if "\n" in text else text + "\n"
-
-
-def arrays_source(name: str | None) -> str | StandardInput | None:
-    """The value of `--inputs` as `load_arrays` takes it; None where it was not given."""
-    if name != "-":
-        return name
-    from xla_emitters.runtime.arrays import StandardInput
-
-    return StandardInput(standard_input())
-
-
-def standard_input() -> bytes:
-    """All bytes of standard input. raises UsageError where it is closed."""
-    if sys.stdin is None:
-        raise UsageError("standard input is closed", stage="read")
-    return sys.stdin.buffer.read()
-
-
-def refuse_second_reader(stage: str, *names: str | None) -> None:
-    """raises UsageError where more than one of the names is '-'."""
-    if names.count("-") > 1:
-        raise UsageError("'-' is given more than once, but standard input can be read only once", stage=stage)
-
-
-def decoded(data: bytes, name: str) -> str:
-    """`data` as UTF-8 text. raises ParseError naming the first bad byte."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise ParseError(
-            f"{name} is not text: byte {error.start} is 0x{data[error.start]:02x}", stage="read"
-        ) from error
-
-
 def record_wanted(options: argparse.Namespace, otherwise: str) -> str:
     """How much IR the trace must record: all passes if a dump of the IR was asked for, else `otherwise`."""
     dumps_wanted = (
@@ -233,65 +178,3 @@ def record_wanted(options: argparse.Namespace, otherwise: str) -> str:
 def prints_anything(options: argparse.Namespace) -> bool:
     """Whether a dump was asked for. The program is then compiled without the cache, so that the dump is of this run."""
     return record_wanted(options, "") != "" or options.time_passes or options.remarks
-
-
-def print_dumps(options: argparse.Namespace, program: Program | DynamicProgram) -> None:
-    """Prints and writes the dumps of `add_dumps`: first the passes on HLO, if they changed anything, then each kernel.
-
-    Remarks are printed last: those of all passes on HLO, then kernel by kernel. Files of passes on HLO are written to the directory itself,
-    a kernel's files to a subdirectory with its name, or to the directory itself if there is only one trace.
-    raises UsageError where the directory cannot be made.
-    """
-    graph = [program.graph] if sum(program.graph.changed()) > 1 else []
-    traces = (*graph, *program.traces)
-    for trace in traces:
-        if options.print_ir_after_all or options.print_ir_after_change:
-            for dump in dumps(trace, changed_only=not options.print_ir_after_all):
-                print(dump, file=sys.stderr)
-        if options.print_ir_tree_dir:
-            is_of_graph = trace is program.graph
-            folder = "" if is_of_graph or len(traces) == 1 else trace.name
-            write_tree(trace, Path(options.print_ir_tree_dir) / folder, suffix="hlo" if is_of_graph else "mlir")
-        if options.time_passes:
-            print(stage_table(trace, every_pass=True), file=sys.stderr)
-    if options.remarks:
-        for trace in (program.graph, *program.traces):
-            for remark in trace.remarks:
-                if not remark.help:  # a remark with help is a warning: `print_warnings` always prints it
-                    print(remark, file=sys.stderr)
-    if options.trace:
-        write_file(options.trace, json.dumps([trace.to_json() for trace in traces]) + "\n")
-
-
-def print_warnings(program: Program | DynamicProgram) -> None:
-    """Prints the warnings of the passes, and what the HLO text left out, to standard error."""
-    if program.left_out:
-        names = ", ".join(program.left_out)
-        print(
-            f"warning: the text leaves out the data of {names}; the code has zeros for it, and does not run",
-            file=sys.stderr,
-        )
-    for remark in program.graph.remarks:
-        if remark.help:
-            place = f" at {remark.place}" if remark.place else ""
-            print(f"warning: {remark.text}{place}\n  help: {remark.help}", file=sys.stderr)
-
-
-def counted(number: int, noun: str) -> str:
-    """The number with its noun, in the plural unless the number is 1.
-
-    >>> counted(1, "kernel"), counted(2, "kernel")
-    ('1 kernel', '2 kernels')
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def write_file(path: str, text: str) -> None:
-    """Writes `text` to a file, or for '-' to standard output. raises UsageError where it cannot be written."""
-    if path == "-":
-        sys.stdout.write(text)
-        return
-    try:
-        Path(path).write_text(text, "utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}", stage="output") from error
