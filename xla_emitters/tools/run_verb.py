@@ -209,9 +209,9 @@ class _Watch:
     """
 
     def __init__(self, options: argparse.Namespace, stage: str) -> None:
-        self.kept = list[ModuleOp]()
+        self.kept: list[ModuleOp] = []
         self._options, self._stage = options, stage
-        self._counters = list[tuple[str, AccessCounter]]()
+        self._counters: list[tuple[str, AccessCounter]] = []
 
     def observer(self, planned: PlannedKernel) -> Observer:
         """Keeps the module of the stage."""
