@@ -91,13 +91,13 @@ def _bounds_of_loops(computation: ComputationOp) -> Iterator[SSAValue]:
         if op.opcode == "while":
             condition, body = (find_computation(op, callee.symbol) for callee in op.callees())
             for inside in (condition.root, *_bounds_of_loops(body)):
-                for number, element in _leaves(inside, _DECIDES):
-                    yield from _passed(op.operands[number], element)
+                for parameter, element in _leaves(inside, _DECIDES):
+                    yield from _passed(op.operands[parameter.number.value.data], element)
         elif op.opcode in ("call", "fusion"):
             (called,) = (find_computation(op, callee.symbol) for callee in op.callees())
             for inside in _bounds_of_loops(called):
-                for number, element in _leaves(inside, _KEEPS_INDICES):
-                    yield from _passed(op.operands[number], element)
+                for parameter, element in _leaves(inside, _KEEPS_INDICES):
+                    yield from _passed(op.operands[parameter.number.value.data], element)
         elif op.opcode == "conditional":
             for branch, callee in enumerate(op.callees()):
                 for inside in _bounds_of_loops(find_computation(op, callee.symbol)):
@@ -105,8 +105,8 @@ def _bounds_of_loops(computation: ComputationOp) -> Iterator[SSAValue]:
                         yield from _passed(op.operands[1 + branch], element)
 
 
-def _leaves(value: SSAValue, through: frozenset[str]) -> Iterator[tuple[int, int | None]]:
-    """The parameters from which ops of the opcodes `through` compute `value`: number, and element index for a tuple."""
+def _leaves(value: SSAValue, through: frozenset[str]) -> Iterator[tuple[ParameterOp, int | None]]:
+    """The parameters from which ops of the opcodes `through` compute `value`, with the index of the element for a tuple."""
     pending, seen = [value], set[SSAValue]()
     while pending:
         current = pending.pop()
@@ -115,9 +115,9 @@ def _leaves(value: SSAValue, through: frozenset[str]) -> Iterator[tuple[int, int
             continue
         seen.add(current)
         if isinstance(op, ParameterOp):
-            yield op.number.value.data, None
+            yield op, None
         elif isinstance(op, GetTupleElementOp) and isinstance(op.operands[0].owner, ParameterOp):
-            yield op.operands[0].owner.number.value.data, op.index.value.data
+            yield op.operands[0].owner, op.index.value.data
         elif op.opcode in through:
             pending += op.operands[1:] if op.opcode == "select" else op.operands
 
@@ -132,17 +132,8 @@ def _passed(value: SSAValue, element: int | None) -> Iterator[SSAValue]:
 
 def _parameters_behind(value: SSAValue) -> list[int]:
     """Numbers of the integer parameters from which ops of `_KEEPS_INDICES` compute `value`."""
-    found = list[int]()
-    pending, seen = [value], set[SSAValue]()
-    while pending:
-        current = pending.pop()
-        op = current.owner
-        if current in seen or not isinstance(op, HloOp):
-            continue
-        seen.add(current)
-        if isinstance(op, ParameterOp):
-            if is_array(op.result.type) and element_of(op.result).is_integer:
-                found.append(op.number.value.data)
-        elif op.opcode in _KEEPS_INDICES:
-            pending += op.operands[1:] if op.opcode == "select" else op.operands
-    return found
+    return [
+        parameter.number.value.data
+        for parameter, element in _leaves(value, _KEEPS_INDICES)
+        if element is None and is_array(parameter.result.type) and element_of(parameter.result).is_integer
+    ]

@@ -27,7 +27,14 @@ from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.stablehlo_text.literals import literal_text
-from xla_emitters.stablehlo_text.rules import API_VERSIONS, CHLO_OPCODES, ELEMENTWISE, GENERATORS
+from xla_emitters.stablehlo_text.rules import (
+    API_VERSIONS,
+    CHLO_OPCODES,
+    ELEMENTWISE,
+    GATHER_LISTS,
+    GENERATORS,
+    SCATTER_LISTS,
+)
 
 LAYOUTS = ("operand_layouts", "result_layouts", "output_operand_aliases")
 
@@ -202,25 +209,9 @@ def _struct(op: HloOp, kind: str, names: Sequence[str]) -> str:
     return f"#stablehlo.{kind}<{', '.join(parts)}>"
 
 
-_GATHER = (
-    "offset_dims",
-    "collapsed_slice_dims",
-    "operand_batching_dims",
-    "start_indices_batching_dims",
-    "start_index_map",
-)
-_SCATTER = (
-    "update_window_dims",
-    "inserted_window_dims",
-    "input_batching_dims",
-    "scatter_indices_batching_dims",
-    "scatter_dims_to_operand_dims",
-)
-
-
 def _dynamic_gather(op: HloOp) -> dict[str, str]:
     return {
-        "dimension_numbers": _struct(op, "gather", _GATHER),
+        "dimension_numbers": _struct(op, "gather", GATHER_LISTS),
         "indices_are_sorted": _flag(op, "indices_are_sorted"),
     }
 
@@ -231,7 +222,7 @@ def _gather(op: HloOp) -> dict[str, str]:
 
 def _scatter(op: HloOp) -> dict[str, str]:
     return {
-        "scatter_dimension_numbers": _struct(op, "scatter", _SCATTER),
+        "scatter_dimension_numbers": _struct(op, "scatter", SCATTER_LISTS),
         "indices_are_sorted": _flag(op, "indices_are_sorted"),
         "unique_indices": _flag(op, "unique_indices"),
     }

@@ -25,6 +25,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.stablehlo_text.computations import Conversion, Rule
 from xla_emitters.stablehlo_text.rules import (
     ELEMENTWISE,
+    SCATTER_LISTS,
     Results,
     flag,
     numbers_of,
@@ -90,21 +91,12 @@ def _select_and_scatter(c: Conversion) -> Results:
     )
 
 
-_SCATTER = (
-    "update_window_dims",
-    "inserted_window_dims",
-    "input_batching_dims",
-    "scatter_indices_batching_dims",
-    "scatter_dims_to_operand_dims",
-)
-
-
 def _scatter(c: Conversion) -> Results:
     (region,) = c.expect_regions(1)
     numbers = numbers_of(
         c,
         "scatter_dimension_numbers",
-        _SCATTER,
+        SCATTER_LISTS,
         always=("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims"),
     )
     found = c.add(

@@ -359,18 +359,27 @@ def numbers_of(
     return found
 
 
-_GATHER = (
+GATHER_LISTS = (
     "offset_dims",
     "collapsed_slice_dims",
     "operand_batching_dims",
     "start_indices_batching_dims",
     "start_index_map",
 )
+"""The lists in `#stablehlo.gather`; `hlo.gather` has them under the same names."""
+SCATTER_LISTS = (
+    "update_window_dims",
+    "inserted_window_dims",
+    "input_batching_dims",
+    "scatter_indices_batching_dims",
+    "scatter_dims_to_operand_dims",
+)
+"""The lists in `#stablehlo.scatter`; `hlo.scatter` has them under the same names."""
 
 
 def _gathering(c: Conversion) -> dict[str, Attribute | None]:
     found = numbers_of(
-        c, "dimension_numbers", _GATHER, always=("offset_dims", "collapsed_slice_dims", "start_index_map")
+        c, "dimension_numbers", GATHER_LISTS, always=("offset_dims", "collapsed_slice_dims", "start_index_map")
     )
     return found | {"indices_are_sorted": flag(c, "indices_are_sorted")}
 

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from xla_emitters.device import DEFAULT_DEVICE
 from xla_emitters.tools.input_output import read_source, write_file
+from xla_emitters.tools.options import add_target
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", help="HLO before optimization, or StableHLO with static sizes; '-' is standard input"
     )
-    parser.add_argument(
-        "--target",
-        default=DEFAULT_DEVICE,
-        metavar="DEVICE",
-        help=f"device (h200, a6000 ...), architecture (sm_90), or a file with XLA's description of a GPU; default {DEFAULT_DEVICE}",
-    )
+    add_target(parser)
     parser.add_argument(
         "--flag",
         action="append",

@@ -29,14 +29,18 @@ def add_input(parser: argparse.ArgumentParser, *, several: bool = False) -> None
     parser.add_argument("--fusion", metavar="NAME", help="use only the fusion instruction of this name")
 
 
-def add_compilation(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that choose the device and the rules by which a fusion gets its emitter."""
+def add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         default=DEFAULT_DEVICE,
         metavar="DEVICE",
         help=f"device (h200, a6000 ...), architecture (sm_90), or a file with XLA's description of a GPU; default {DEFAULT_DEVICE}",
     )
+
+
+def add_compilation(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that choose the device and the rules by which a fusion gets its emitter."""
+    add_target(parser)
     parser.add_argument(
         "--hero-rules",
         default="current",
