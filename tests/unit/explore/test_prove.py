@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
+from repeatable import repeatable
 from unit.indexing.enumeration import answers
-from unit.indexing.random_maps import batches, repeatable
+from unit.indexing.random_maps import batches
 
 from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import FusionOp

@@ -2,7 +2,6 @@
 
 import itertools
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
@@ -80,14 +79,3 @@ def batches(count, *shapes):
 
     size = count * BYTES * max(len(shapes), 1)
     return st.binary(min_size=size, max_size=size).map(drawn)
-
-
-def repeatable(examples):
-    """Settings: the same examples every time, whatever the machine."""
-    return settings(
-        max_examples=examples,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-    )

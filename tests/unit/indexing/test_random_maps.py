@@ -4,8 +4,9 @@ import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
+from repeatable import repeatable
 from unit.indexing.enumeration import answers, is_same_function
-from unit.indexing.random_maps import batches, repeatable
+from unit.indexing.random_maps import batches
 
 from xla_emitters.indexing import Expr, IndexingMap, Interval
 

@@ -1,7 +1,5 @@
 """Random expressions over sizes as trees of our own, with the Python arithmetic that says what they are worth."""
 
-from hypothesis import HealthCheck, settings
-
 from xla_emitters.shapes import Size, ceildiv, floordiv, maximum, minimum, mod
 
 NAMES = ("a", "b", "c")
@@ -57,14 +55,3 @@ def value(tree, values):
         return tree
     kind, left, right = tree
     return BINARY[kind][1](value(left, values), value(right, values))
-
-
-def repeatable(examples):
-    """Settings: the same examples every time, whatever the machine."""
-    return settings(
-        max_examples=examples,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-    )

@@ -5,7 +5,8 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.shapes.random_sizes import NAMES, Tape, build, repeatable, value
+from repeatable import repeatable
+from unit.shapes.random_sizes import NAMES, Tape, build, value
 
 from xla_emitters.errors import Place, VerifyError
 from xla_emitters.shapes import Bounds, Facts, Size, maximum, minimum, parse_size

@@ -5,7 +5,8 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.shapes.random_sizes import NAMES, Tape, build, repeatable
+from repeatable import repeatable
+from unit.shapes.random_sizes import NAMES, Tape, build
 
 from xla_emitters.errors import DataError
 from xla_emitters.shapes import Facts, Guard, Size, needed, product_fits

@@ -11,7 +11,8 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.shapes.random_sizes import NAMES, Tape, build, repeatable, value
+from repeatable import repeatable
+from unit.shapes.random_sizes import NAMES, Tape, build, value
 
 from xla_emitters.errors import DataError, VerifyError
 from xla_emitters.shapes import Bounds, Size, TooLarge, ceildiv, floordiv, maximum, minimum, mod, parse_size

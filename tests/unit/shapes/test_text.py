@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.shapes.random_sizes import repeatable
+from repeatable import repeatable
 
 from xla_emitters.errors import ParseError
 from xla_emitters.shapes import Size, parse_shape, parse_size, print_shape

@@ -1,0 +1,16 @@
+"""Settings for tests of random examples."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+
+def repeatable(examples: int) -> settings:
+    """The same examples every time, whatever the machine."""
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+    )
