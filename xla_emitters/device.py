@@ -218,7 +218,7 @@ _ADDED: dict[str, Device] = {}
 def register_device(added: Device) -> None:
     """Makes a GPU from outside the package known by its name.
 
-    raises  UsageError if it is no device, for numbers or an architecture that no GPU has, and for a name that is taken
+    raises  UsageError if it is not a device, for numbers or an architecture that no GPU has, and for a name that is taken
     """
     if not isinstance(added, Device):  # pyright: ignore[reportUnnecessaryIsInstance]  (from outside)
         raise UsageError(f"{added!r} is not a Device", stage="plugins", help='replace(device("h200"), name=...)')

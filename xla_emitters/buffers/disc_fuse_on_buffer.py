@@ -160,7 +160,7 @@ class _FunctionFusion:
                 self.splats[op.outputs[0]] = op
 
     def _finish_splat(self, op: BufferOp) -> None:
-        """Erases an op without readers; one that remains and is no constant gets a kernel."""
+        """Erases an op without readers; one that remains and is not a constant gets a kernel."""
         (buffer,) = op.outputs
         if not [use for use in uses_of_elements(buffer) if use.operation is not op]:
             for user in [use.operation for use in uses_of(buffer)]:

@@ -7,8 +7,8 @@
 depends on: sizes of arrays inside of the fusion that equal none of theirs, and elements of host lists that are not the shape of a result.
 Together with the shapes they are the key: equal keys, equal code. `fusion_alone` builds the program that the kernel is compiled from.
 
-Not changed: a fusion that reads a host number that is no integer, and one that writes into memory that another operand of it aliases (its
-kernel would assume no aliasing).
+Not changed: a fusion that reads a host number other than an integer, and one that writes into memory that another of its operands aliases
+(its kernel would assume that nothing aliases).
 Source: docs/reference/4 5 ("Specialise on heat").
 """
 

@@ -172,7 +172,7 @@ def parse_ir(
 
     name     the name of the text in messages, such as its file
     context  by default that of the thread, or a new one with `allow_unregistered`
-    raises   ParseError if the text is no IR, VerifyError if it breaks a rule of its ops; both have the place
+    raises   ParseError if the text is not IR, VerifyError if it breaks a rule of its ops; both have the place
     """
     if isinstance(text, bytes):
         try:

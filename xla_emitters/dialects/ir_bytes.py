@@ -4,7 +4,7 @@
     module = ir_from_bytes(data)      here: equal to it, with locations and names of values
 
 Text would work, but takes many times as long to read. Ops become plain tuples with the numbers of their operands; types and attributes are
-pickled, each once however often it is used. Only for one process and its children: this is no storage format, and unpickling
+pickled, each once however often it is used. Only for one process and its children: this is not a storage format, and unpickling
 can run any code, so bytes from elsewhere must not be read.
 Raises ValueError if the class of an op cannot be found by its name (a plugin's), or an attribute cannot be pickled.
 """

@@ -101,7 +101,7 @@ class RepeatedText:
         values = [_value(name, defined) for name in line.names]
         operands = list(op.operands)
         is_clear = len(set(values)) == len(values) and set(values) == set(operands)
-        # Inside of LLVM's ops, `mlir.constant` is short for `llvm.mlir.constant`; elsewhere it is no op.
+        # Inside of LLVM's ops, `mlir.constant` is short for `llvm.mlir.constant`; elsewhere it is not an op.
         has_full_name = line.key.startswith(op.name)
         if op.regions or op.successors or op.location != UNKNOWN_LOC or not (is_clear and has_full_name):
             return

@@ -155,7 +155,7 @@ class _Search:
         try:
             self._kernels(GpuLowering(compiled.name, compiled.fused, self.options, observe))
         except Unsupported:
-            # An op without a kernel is no wrong number: calls run such a program by NumPy.
+            # An op without a kernel is not a wrong number: calls run such a program by NumPy.
             self._skipped = []
         self._right, self._results, self._copy = before
         self._is_free = False

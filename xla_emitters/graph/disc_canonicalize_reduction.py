@@ -5,7 +5,7 @@
     c) reduce(x[a,b,c], dims {0,1,2})     x' = reshape(x, [a*b*c, 1]); r = reduce(x', dims {0}); reshape(r, [])
     d) reduce(x[a,b,c], dims {1})         t = transpose(x, {0,2,1}), and then as b
     e) reduce(x[a,1], dims {1}) by add    add(broadcast(init), reshape(x, [a])): there is one element to combine, as in JAX's gradients
-    f) reduce(x[a,b], dims {}) by add     add(broadcast(init), x); by a computation that is no single op as a, of one row
+    f) reduce(x[a,b], dims {}) by add     add(broadcast(init), x); by a computation that is not a single op as a, of one row
 
 Sizes that are not known are read and multiplied in 64 bits. A matrix whose rows or columns are reduced already and an array of rank 1
 are left. All arrays of a reduction of several (argmax) are reshaped alike.

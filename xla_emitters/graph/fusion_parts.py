@@ -132,7 +132,7 @@ class Parting:
         return self.names.add(op, self.fusion)
 
     def elements(self, value: SSAValue) -> list[SSAValue]:
-        """The elements of a tuple; [value] if it is no tuple."""
+        """The elements of a tuple; [value] if it is not a tuple."""
         if not isinstance(value.type, TupleType):
             return [value]
         owner = value.owner

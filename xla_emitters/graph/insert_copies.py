@@ -1,4 +1,4 @@
-"""Inserts copies that HLO leaves implicit: of results that are no array of their own, and of updated arrays that are still needed. On HLO.
+"""Inserts copies that HLO leaves implicit: of results without an array of their own, and of updated arrays that are still needed. On HLO.
 
     ROOT all = tuple(f, p, f)               p and the second f are replaced by results of fusions that copy
     u = fusion(p, ...), an update of p      fusion(c, ...), output_to_operand_aliasing={{}: (0, {})}; c is a fusion that copies p
@@ -110,7 +110,7 @@ def _results_of_others(entry: ComputationOp) -> Iterator[tuple[Operation, int]]:
 
 
 def _updates_elsewhere(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> tuple[int, ...]:
-    """Per result, the number of the parameter that it updates; () if all are in place, or some are no updates."""
+    """Per result, the number of the parameter that it updates; () if all are in place, or some are not updates."""
     updates = find_in_place_updates(view)
     if isinstance(updates, str):
         return ()

@@ -6,7 +6,7 @@
       help: `xla-emitters optimize FILE` lets XLA choose the fusions; a program in StableHLO is divided into kernels here
 
 HLO before optimization is correct, but slow as one kernel: a reduction under a broadcast computes a whole row for each element.
-A step is an element that is computed or combined (`fusions/recomputation.py`). The result is the same, so this is no error. Fusions
+A step is an element that is computed or combined (`fusions/recomputation.py`). The result is the same, so this is not an error. Fusions
 in the HLO are XLA's own choice, and are not checked.
 """
 

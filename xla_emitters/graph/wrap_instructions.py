@@ -5,7 +5,7 @@
 
 So each step of a program is either one kernel, or not a kernel at all. Not wrapped: instructions that run other computations or a library;
 `dot` and `convolution`, which a library computes unless they are all of ENTRY or in a fusion; parameters, tuples, constants and
-bitcasts, which are no steps; copies, which `fuse_entry` handles, as it does constants and bitcasts. An ENTRY that is one kernel as a
+bitcasts, which are not steps; copies, which `fuse_entry` handles, as it does constants and bitcasts. An ENTRY that is one kernel as a
 whole is not changed. XLA fuses before it wraps: HLO before optimization makes a kernel for each instruction here.
 Source: XLA fusion_wrapper.cc.
 """

@@ -115,7 +115,7 @@ def _eliminated(matrix: Array, pivots: Array) -> int:
 
 
 def permutation_of_pivots(arguments: LibraryArguments) -> list[Array]:
-    """The permutation of rows after all exchanges. A pivot that is no row exchanges nothing."""
+    """The permutation of rows after all exchanges. A pivot that is not a row exchanges nothing."""
     pivots, xp = arguments.operands[0], arguments.xp
     batch, count = pivots.shape[:-1], arguments.results[0][1][-1]
     host = pivots if xp is np else xp.asnumpy(pivots)

@@ -2,7 +2,7 @@
 
     lmhlo.fusion {                                     %grid = (%n - %lb + 256 * %step - 1) udiv (256 * %step)
       scf.parallel (%i) = (%lb) to (%n) step (%step)   %some = arith.cmpi ne, %grid, %c0
-    }                                                  scf.if %some {                            a grid of no blocks is no launch
+    }                                                  scf.if %some {                            a grid of no blocks is not a launch
                                                   ->     gpu.launch blocks(%b ...) in (%grid, 1, 1) threads(%t ...) in (256, 1, 1) {
                                                            %i = (%b * 256 + %t) * %step + %lb
                                                            scf.if %i < %n { ... }

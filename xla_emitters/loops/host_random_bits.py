@@ -6,7 +6,7 @@
       parallel of one:                    the last elements, fewer than the words of a counter
 
 `library/random_bits` defines the words and their order, and computes the same bits. A state is two u64, for Philox also
-three; other states are left to the runtime, as are elements that are no integers.
+three; other states are left to the runtime, as are elements that are not integers.
 Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011); StableHLO specification, "rng_bit_generator".
 """
 

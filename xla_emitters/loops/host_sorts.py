@@ -21,7 +21,7 @@ If all readers use the first k elements alone, k at most MOST_FIRST, and the com
           if place < k or @before(%x[place], %y[k - 1]):
             shift the elements of %y that come after %x[place];  %y, %j [there] = %x, %i [place]
 
-The sort is stable: a right element is taken first only if it is strictly before the left one. With a comparator that is no order the
+The sort is stable: a right element is taken first only if it is strictly before the left one. With a comparator that is not an order the
 result is still a permutation: each element is taken once. A row is all elements along the sorted dimension.
 Source: D. E. Knuth, "The Art of Computer Programming" vol. 3, 5.2.4 (merge sort from the bottom up); StableHLO specification, "sort".
 """
@@ -73,9 +73,9 @@ def has_sort_schedule(op: BufferOp) -> bool:
 
 
 def first_read(op: BufferOp) -> int | None:
-    """An upper bound of the first elements of a sort that are read; None: unknown, more than MOST_FIRST, or the comparator is no order.
+    """An upper bound of the first elements of a sort that are read; None: unknown, more than MOST_FIRST, or the comparator is not an order.
 
-    With a comparator that is no order for some values, such as `<` for NaN, the first elements may differ from those of the whole sort.
+    With a comparator that is not an order for some values, such as `<` for NaN, the first elements may differ from those of the whole sort.
     """
     keys = keys_of(_comparator(op))
     if keys is None:

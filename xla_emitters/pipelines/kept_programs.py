@@ -60,7 +60,7 @@ def look_up(source: str | Path, options: CompileOptions, *, cache: bool = True) 
 
 
 def read_text(source: str | Path) -> tuple[str, str]:
-    """HLO text, and the name of its source for messages. raises ParseError for bytes that are no text, OSError."""
+    """HLO text, and the name of its source for messages. raises ParseError for bytes that are not text, OSError."""
     if isinstance(source, str) and "\n" in source:
         return source, "<hlo>"
     path = Path(source)

@@ -120,7 +120,7 @@ class Shares:
         return options.stage == "ptx" and not needs_whole and any(child.numbers for child in self._children)
 
     def ptx(self, tool: PtxCompiler, renamed: Names, kernels: Sequence[str]) -> str | None:
-        """PTX of all kernels, each process's by itself; None where they are no separate parts, or a child has none.
+        """PTX of all kernels, each process's by itself; None where they are not separate parts, or a child has none.
 
         tool     for the part of this process
         kernels  their entries, in order

@@ -42,7 +42,7 @@ def drawn_inputs(program: Described, values: Mapping[str, int], seed: int, *, in
 
     values   symbol -> size
     instead  the caller's alternative to sizes, for the message: "--inputs IN.npz"
-    raises   DataError for a symbol without a value, a name that is no symbol, and sizes that the program refuses
+    raises   DataError for a symbol without a value, a name that is not a symbol, and sizes that the program refuses
     """
     symbols = program.symbols
     if unknown := [name for name in values if name not in symbols]:

@@ -199,7 +199,7 @@ class DynamicProgram:
     def explain(self, **sizes: int) -> str:
         """Symbols and their sources, what a run checks, where and how each op runs; with sizes also the memory of a run.
 
-        raises  DataError for names that are no symbols, or sizes that the program refuses
+        raises  DataError for names that are not symbols, or sizes that the program refuses
         """
         return report(self, sizes)
 

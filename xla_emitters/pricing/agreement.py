@@ -6,7 +6,7 @@
 
 The blocks of the other kernel that write the same elements are either given, or both kernels visit the first result in memory order,
 so that an element's index tells which blocks may write it. Parameters are random; an array of more than 2^20 elements repeats random
-data, with a period that is no divisor of a power of two. Bits are compared. If a kernel adds in another order, values are compared,
+data, with a period that is not a divisor of a power of two. Bits are compared. If a kernel adds in another order, values are compared,
 and random floats are positive: then a sum's rounding errors are small relative to the sum, since no terms cancel.
 """
 

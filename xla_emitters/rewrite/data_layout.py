@@ -17,7 +17,7 @@ NARROW = DataLayoutSpecAttr(ArrayAttr([DataLayoutEntryAttr(IndexType(), IntegerA
 def index_width(op: Operation) -> int:
     """Bits of `index` in the outermost module around `op`: 32 with `dlti.dl_spec = #dlti.dl_spec<index = 32 : i32>`, 64 without.
 
-    raises Unsupported for any other number of bits, and for a value that is no integer
+    raises Unsupported for any other number of bits, and for a value that is not an integer
     """
     outermost = op
     while (parent := outermost.parent_op()) is not None:

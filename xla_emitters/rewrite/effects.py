@@ -121,7 +121,7 @@ def is_read_only(op: Operation) -> bool:
 
 
 def memory_use(op: Operation) -> tuple[bool, bool]:
-    """(`is_pure`, `may_write`) of an op that is no terminator, from one query of its effects."""
+    """(`is_pure`, `may_write`) of an op that is not a terminator, from one query of its effects."""
     if is_effect_free_type(type(op)):
         return is_pure(op), may_write(op)
     effects = _effects_of(op)

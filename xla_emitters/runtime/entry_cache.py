@@ -6,7 +6,7 @@
 
 An entry is written to a temporary file and renamed, so that a reader sees all of it or none; processes may share the directory.
 An entry whose hash differs (cut short, changed) is a miss and is deleted. Beyond `limit` bytes the entries unused for longest are deleted
-first. A directory that cannot be written is no error: nothing is kept then.
+first. A directory that cannot be written is not an error: nothing is kept then.
 """
 
 from __future__ import annotations

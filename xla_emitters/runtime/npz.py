@@ -69,7 +69,7 @@ class Archive:
         return list(self.members)
 
     def header(self, key: str) -> Header:
-        """The header of the member `key`. raises DataError for a member that is no `.npy` file, or holds Python objects."""
+        """The header of the member `key`. raises DataError for a member that is not a `.npy` file, or holds Python objects."""
         info = self.members[key]
         try:
             with self.zip.open(info) as stream:
@@ -112,7 +112,7 @@ class Archive:
 
 @contextmanager
 def opened(path: str | Path | BytesIO) -> Generator[Archive]:
-    """The `.npz` file at `path`, or in a stream. raises OSError where it cannot be opened, DataError where it is no `.npz` file."""
+    """The `.npz` file at `path`, or in a stream. raises OSError where it cannot be opened, DataError where it is not an `.npz` file."""
     with Path(path).open("rb") if isinstance(path, str | Path) else path as stream:
         if stream.read(npy.MAGIC_LEN - 2) == npy.MAGIC_PREFIX:
             raise DataError(f"{path} is a single array, not an .npz file", stage="arrays")

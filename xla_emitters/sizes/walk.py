@@ -227,7 +227,7 @@ class Walk:
         self._is_certain = False
 
     def _remember(self, key: _Key, found: Value, others: int) -> Value:
-        """The result to use for `key`: the first one found, unless ops that are no functions ran since `others` was their count."""
+        """The result to use for `key`: the first one found, unless ops that are not functions ran since `others` was their count."""
         return self._results.setdefault(key, found) if self._others == others else found
 
     def _merged(self, values: Sequence[Value], ir_type: Attribute) -> Value:

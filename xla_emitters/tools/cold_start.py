@@ -5,7 +5,7 @@
 - Code of dataclasses. `@dataclass` writes `__init__`, `__eq__` ... as text and compiles it each time a class is made: 3,000 texts for
   the 500 dataclasses of xDSL and this package, a fifth of the time to load the compiler. The compiled code is cached beside this file's
   bytecode, under the same rules: each Python version has its own file, `PYTHONDONTWRITEBYTECODE` writes none, and a directory that cannot
-  be written is no error. The key is the whole text, so a class that changes is compiled anew and no entry is ever wrong.
+  be written is not an error. The key is the whole text, so a class that changes is compiled anew and no entry is ever wrong.
 - The garbage collector. Loading the compiler makes half a million objects that live until the end, and a compilation leaves almost no
   cyclic garbage: a collection every 700 objects costs a fifth of the time. At exit Python would scan all objects once more, which takes as
   long as compiling a small kernel; it does not scan frozen objects, and the system frees their memory.

@@ -45,7 +45,7 @@ def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda dir
         print(f"error: [verify] {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # The reader (`head`, a pager) closed the pipe, which is no error. Python would report it again when it flushes stdout at exit.
+        # The reader (`head`, a pager) closed the pipe, which is not an error. Python would report it again when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:

@@ -98,7 +98,7 @@ def pipeline_asked(options: argparse.Namespace) -> tuple[ModulePass, ...] | None
     from xla_emitters.tools.pass_list import pipeline_of
 
     text = options.pipeline
-    # A text this long is no file name; asking the system about it would raise an error.
+    # A text this long is not a file name; asking the system about it would raise an error.
     if len(text) < 256 and Path(text).is_file():
         text = decoded(Path(text).read_bytes(), text)
     return pipeline_of(text)

@@ -58,7 +58,7 @@ def add_mixed_precision(parser: argparse.ArgumentParser) -> None:
 
 
 def program_text(source: str | Path) -> tuple[str, str] | None:
-    """A program's text and name; None for a file that is no StableHLO or no text, which the verb reports itself.
+    """A program's text and name; None for a file that is not StableHLO or not text, which the verb reports itself.
 
     raises  FileNotFoundError, so that the message is about the missing file and not about options of programs
     """
@@ -120,7 +120,7 @@ def options_file(options: argparse.Namespace) -> str:
 
 
 def sizes_given(text: str | None) -> dict[str, int]:
-    """The value of --sizes. raises UsageError for text that is no list of NAME=NUMBER, and for a name that is given twice."""
+    """The value of --sizes. raises UsageError for text that is not a list of NAME=NUMBER, and for a name that is given twice."""
     if text is None:
         return {}
     found: dict[str, int] = {}

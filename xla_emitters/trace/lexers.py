@@ -1,6 +1,6 @@
 """Colours for HLO and MLIR text, as Pygments lexers: `pygmentize -l hlo gelu.hlo`, ```` ```mlir ```` in the documentation.
 
-Text that is no HLO or MLIR is shown without colours; the lexers never fail.
+Text that is not HLO or MLIR is shown without colours; the lexers never fail.
 """
 
 from __future__ import annotations

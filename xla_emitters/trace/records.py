@@ -28,7 +28,7 @@ class Remark:
     """Something a pass declined, and why (`skipped ...`), or did and a user should know; or a warning, which is always printed.
 
     place  the HLO instruction or source position that the remark is about
-    help   for a warning: what to do; "" for a remark that is no warning
+    help   for a warning: what to do; "" for a remark that is not a warning
     """
 
     pass_name: str

@@ -88,7 +88,7 @@ def reciprocal_sqrt(z: Array) -> Array:
 
 
 def arc_tangent_of_quotient(y: Array, x: Array) -> Array:
-    """-i log((x + i y) / sqrt(x^2 + y^2)). Both are divided by their largest part first, for their squares may overflow."""
+    """-i log((x + i y) / sqrt(x^2 + y^2)). Both are divided by their largest part first, since their squares may overflow."""
     y, x = over_largest_part(*np.broadcast_arrays(y, x))
     turned = from_parts(np.real(x) - np.imag(y), np.imag(x) + np.real(y))
     value = np.log(turned / np.sqrt(x * x + y * y))

@@ -55,7 +55,7 @@ def name_of(computation: ComputationOp) -> str:
 
 
 def is_library_call(op: HloOp) -> bool:
-    """Whether libraries compute `op`: by its opcode, or a custom call that is no marker."""
+    """Whether libraries compute `op`: by its opcode, or a custom call that is not a marker."""
     if op.opcode == "custom-call":
         return not is_marker(op)
     return isinstance(op, DotOp | ConvolutionOp) or op.opcode in _BY_OPCODE

@@ -294,7 +294,7 @@ class Call:
         return view
 
     def dealloc(self, buffer: Array) -> None:
-        """Ends a view of a buffer; the last one frees it. raises InternalError if it is no buffer of this call."""
+        """Ends a view of a buffer; the last one frees it. raises InternalError if it is not a buffer of this call."""
         if self.end_name(buffer):
             self.freed(buffer)
 

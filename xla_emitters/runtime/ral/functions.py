@@ -183,7 +183,7 @@ def function_named(text: str, constants: Constants, makers: Mapping[str, Maker] 
 
     constants  of the program
     makers     of the platform
-    raises     Unsupported for a name that the runtime does not have, UsageError for text that is no name
+    raises     Unsupported for a name that the runtime does not have, UsageError for text that is not a name
     """
     name = RalName.parse(text)
     maker = makers.get(name.call)

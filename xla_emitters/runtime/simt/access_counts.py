@@ -7,7 +7,7 @@
     request   one access of one warp: the active ones of its 32 threads
     sector    32 bytes of global memory, which are fetched together: 32 contiguous words are 4 sectors, 32 scattered words up to 32
     bank      shared memory's words of 4 bytes are dealt to 32 banks; a bank serves one word at a time. The `ways` of a request are the
-              most different words that it accesses in one bank: 1 is no conflict. Accesses of 8 and 16 bytes are served in two and
+              most different words that it accesses in one bank: 1 is not a conflict. Accesses of 8 and 16 bytes are served in two and
               four parts, of half a warp and of a quarter each.
 
 Every buffer is taken to start at a sector and at bank 0, as allocations do.

@@ -212,7 +212,7 @@ class Graph:
         entered, checks_stamps = machine.active, machine.checks_stamps
         rounds, latest = Rounds(machine, self.nodes[0].branch.op), -1
         all_lanes = np.ones((1, 1), bool) if entered is None else entered
-        # The lanes that wait to run each node: None is no lane; the object `all_lanes` itself is all lanes.
+        # The lanes that wait to run each node: None is not a lane; the object `all_lanes` itself is all lanes.
         waiting: list[Array | None] = [all_lanes, *[None] * (len(self.nodes) - 1)]
         write(frame, self.nodes[0].body.arguments, arguments)
         returned: list[Value] | None = None

@@ -114,7 +114,7 @@ def constant(op: complex.ConstantOp) -> Callable[[Machine], Array]:
 
 
 def constant_lanes(parts: Attribute, ir_type: Attribute) -> Array:
-    """`[real, imaginary]` as lanes of shape (1, 1). raises Unsupported for parts that are no floats."""
+    """`[real, imaginary]` as lanes of shape (1, 1). raises Unsupported for parts that are not floats."""
     if not isa(parts, ArrayAttr[FloatAttr]) or not isa(ir_type, ComplexType[AnyFloat]):
         raise Unsupported(f"constant {parts} of type {ir_type}", stage="simt")
     part = form_of(ir_type.element_type)
