@@ -1,4 +1,4 @@
-"""Listings that are kept whole: `make bless` writes them anew, and the change is read like any other.
+"""Whole listings in tests: `make bless` writes them anew; the change is reviewed like any other.
 
     // RUN: xla-emitters compile --stage flat %s | filecheck %s --check-prefix FLAT
     // BLESSED FLAT

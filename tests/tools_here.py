@@ -1,4 +1,4 @@
-"""Marks for tests that need external tools: skipped, with what is missing, where they are not. And scripts in a tool's place."""
+"""Marks for tests that need external tools: skipped where a tool is missing, with its name. And scripts that stand in for a tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random fusions by the thousand: numbers at every stage, PTX, and what ptxas says of it.
+"""Thousands of random fusions: numbers at every stage, and PTX that ptxas accepts.
 
     make fuzz                                               2,000 cases, seeds from 0 on
     PYTHONPATH=tests python -m runtime.fuzz --first 5000 --cases 100 --kinds scatter,reduction

@@ -1,4 +1,5 @@
-"""Whatever a file holds, a command ends with an exit code of docs/reference/contracts and a message that says where: never a traceback.
+"""For any contents of a file, a command ends with an exit code of docs/reference/contracts and a message that says where:
+never a traceback.
 
 Damaged texts by the thousand (`damage.py`, a seed each) go through the front, through all passes, through `xla-emitters-opt` and the
 commands. A failure names the seed; `damaged(text, seed)` makes the text again. `XLA_EMITTERS_TEST_CASES=20000` runs that many (`seeds.py`).

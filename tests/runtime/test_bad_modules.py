@@ -1,4 +1,4 @@
-"""Whole modules made wrong, and modules larger than any that XLA makes: a message that says where, or an answer within the limits.
+"""Damaged whole modules, and modules larger than any that XLA makes: a message with a place, or a result within the limits.
 
 Damaged texts of `tests/corpus/modules` (`damage.py`, a seed each), custom-calls with unusual configurations, and 20,000
 instructions in the shapes that are hardest for passes over modules.

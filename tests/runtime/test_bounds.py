@@ -1,4 +1,4 @@
-"""Bounds of random chains (`bounds.py`): they hold what honest kernels give, and catch faults; `make bounds` runs 1,000 of them."""
+"""Bounds of random chains (`bounds.py`): they admit the results of correct kernels, and catch faults; `make bounds` runs 1,000 of them."""
 
 from __future__ import annotations
 

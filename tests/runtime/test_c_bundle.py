@@ -1,4 +1,4 @@
-"""Programs with unknown sizes called from C: the numbers of Python's run, and its refusals."""
+"""Programs with unknown sizes called from C: the same numbers and refusals as when run from Python."""
 
 from __future__ import annotations
 

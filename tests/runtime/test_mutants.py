@@ -1,4 +1,4 @@
-"""Mutants of source text: what is changed, what is left alone, what is run, and a list of equivalents that is up to date."""
+"""Mutants of source text: what is mutated, what is not, which tests run, and that the list of equivalent mutants is up to date."""
 
 from __future__ import annotations
 

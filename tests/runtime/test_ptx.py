@@ -1,4 +1,4 @@
-"""The last stage: PTX that ptxas takes for every architecture, and for GELU no worse than XLA's own."""
+"""The last stage: PTX that ptxas accepts for every architecture, and that is no worse than XLA's for GELU."""
 
 from __future__ import annotations
 

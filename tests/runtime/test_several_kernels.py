@@ -1,4 +1,6 @@
-"""Modules of several kernels as one text: at every stage it is read back, goes on to the same entries, and is one PTX module at the end."""
+"""Modules of several kernels as one text:
+at every stage it can be read back and lowered to the same entries, and the result is one PTX module.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Triton's fusions of the real XLA (`tests/corpus/triton`): their parts, the values of these, and two of them against NumPy's formulas."""
+"""Fusions that the real XLA gives to Triton (`tests/corpus/triton`):
+the parts that they are split into, their values, and two of them against NumPy's formulas.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the ways to PTX give the same? Each file of the corpus is compiled by mlir-opt, by LLVM's library and by llvmlite.
+"""Do all ways of making PTX give the same text? Each file of the corpus is compiled by mlir-opt, by LLVM's library and by llvmlite.
 
     make toolchains                     every file; writes benchmarks/results/2026-11-23-toolchains.txt
     PYTHONPATH=tests python -m runtime.toolchains loop/tr_

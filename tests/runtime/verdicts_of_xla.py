@@ -1,4 +1,4 @@
-"""Which damaged texts do we and the real XLA judge differently? A command, for whoever changes what is read or verified.
+"""Which damaged texts do we and the real XLA judge differently? A command to run after changing what is read or verified.
 
     PYTHONPATH=tests python -m runtime.verdicts_of_xla --cases 2000 --first 0
 

@@ -1,4 +1,4 @@
-"""Blessing writes what was printed, and FileCheck takes it; what is written by hand stays."""
+"""`make bless` writes the printed listings in a form that FileCheck accepts, and does not change handwritten ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comments cite can be read by whoever has only this repository."""
+"""Everything that comments cite is in this repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors: how a place is shown, what a message holds, which exit code each kind has."""
+"""Errors: how a place is shown, the parts of a message, and the exit code of each kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line that installs an extra is one that pip takes, for the interpreter that runs."""
+"""The line that installs an extra is accepted by pip, and is for the running interpreter."""
 
 from __future__ import annotations
 

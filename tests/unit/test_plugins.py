@@ -1,4 +1,6 @@
-"""Plugins: what each call adds, whose fault a failure is, what the cache knows; a package with entry points, made of the page's code."""
+"""Plugins: what each call adds, how failures are attributed, what is part of the cache's keys;
+a package with entry points, made of the code in docs/plugins.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong in a plugin is told as the plugin's fault: its file and line, exit code 1, no traceback and no report of a bug of ours.
+"""Faults of a plugin are reported as the plugin's: its file and line, exit code 1, no traceback and no report of a bug of ours.
 
 Each row is the module of a plugin whose package names `wrong_plugin:register`; `# here` ends the line that the message must name.
 """

@@ -1,4 +1,4 @@
-"""Fusions of programs: how many arrays a kernel takes, and how many kernels real programs are."""
+"""Fusions of programs: how many arrays a kernel may take, and how many kernels real programs have."""
 
 from __future__ import annotations
 

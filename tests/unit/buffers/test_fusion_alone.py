@@ -1,4 +1,4 @@
-"""A fusion as a program of its own, at sizes and as HLO: the same numbers as the program it is from."""
+"""A fusion as a program of its own, at sizes and as HLO: the same numbers as in the original program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters of ops: they can be joined exactly where no cycle comes of it, and their order is one in which they can run."""
+"""Clusters of ops: they can be joined exactly if that makes no cycle, and can run in their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text through MLIR's own `mlir-opt` 22: what it takes our text to mean."""
+"""Runs text through `mlir-opt` 22, to compare how MLIR reads it."""
 
 from __future__ import annotations
 

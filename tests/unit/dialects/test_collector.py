@@ -1,4 +1,4 @@
-"""The collector's threshold is raised while something is compiled, and is what it was afterwards."""
+"""The garbage collector's threshold is raised during a compilation, and restored afterwards."""
 
 from __future__ import annotations
 

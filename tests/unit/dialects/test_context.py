@@ -1,4 +1,4 @@
-"""Reading IR: every dialect is known, and every failure says where."""
+"""Reading IR: every dialect is known, and every failure has a place."""
 
 from __future__ import annotations
 

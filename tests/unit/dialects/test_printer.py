@@ -1,4 +1,4 @@
-"""Our text of IR: aliases, short names, names of values; and that it is MLIR's."""
+"""Our text of IR: aliases, short names, names of values; and that MLIR reads it."""
 
 from __future__ import annotations
 

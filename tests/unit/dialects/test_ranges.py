@@ -1,4 +1,4 @@
-"""What values an index can have, as IR says."""
+"""The ranges of index values that IR states."""
 
 from __future__ import annotations
 

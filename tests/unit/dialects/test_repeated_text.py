@@ -1,4 +1,6 @@
-"""Text that was read before means the same when it is read again: as xDSL's parser reads it, in any order of texts, errors included."""
+"""Lines that were read before give the same ops when they are read again:
+those of xDSL's parser, in any order of texts, errors included.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The code of elements: it computes what the op means (run on the CPU executor), shares what can be shared, and is located."""
+"""The code of elements: it computes what the op means (run on the CPU executor), is not duplicated, and has locations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way into emission: who takes a fusion, and what is said when nobody does."""
+"""The entry point of emission: which emitter takes a fusion, and the error if none does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partial results of a reduction: how many numbers each has, and what combines two of them."""
+"""Partial results of a reduction: how many numbers each has, and how two of them are combined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transpose emitter: what it takes, what it says, and how its two loops are built."""
+"""The transpose emitter: what it accepts, its refusals, and how its two loops are built."""
 
 from __future__ import annotations
 

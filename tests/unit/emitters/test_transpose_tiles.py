@@ -1,4 +1,4 @@
-"""Tiles of a transpose, by enumeration: every element is read once, written once, and is the same in between."""
+"""Tiles of a transpose, by enumeration: every element is read once, written once, and keeps its place in the tile in between."""
 
 from __future__ import annotations
 

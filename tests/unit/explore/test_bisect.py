@@ -1,4 +1,4 @@
-"""Which pass, element, thread and op are named; that a right compiler is not blamed; what is hidden from the ends of stages."""
+"""Which pass, element, thread and op are named; that a right compiler is not blamed; faults that the ends of stages do not show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HLO as lines: printed back it is the same module, and what ENTRY does not need is taken out, calls and numbers of parameters with it."""
+"""HLO as lines: printed back it is the same module; what ENTRY does not need is removed, with calls and parameter numbers adjusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XLA's optimized module of a text: what goes in, what comes out, and what is said when XLA does not take it."""
+"""XLA's optimized module of a text: inputs, outputs, and errors for text that XLA refuses."""
 
 from __future__ import annotations
 

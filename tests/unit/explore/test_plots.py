@@ -1,4 +1,4 @@
-"""Who touches which element, bank or lane: against the plain meaning of the maps and of shuffles."""
+"""Which thread or lane touches which element or bank: against the definitions of maps and shuffles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What `reduce` leaves of programs with unknown sizes: verified StableHLO with what the question needs, and of planted faults."""
+"""What `reduce` leaves of programs with unknown sizes, for given commands and for planted faults:
+verified StableHLO that still answers them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each kernel of a program has a verdict of its own, and a wrong one is named, whatever the ones after it make of its results."""
+"""Each kernel of a program has a verdict of its own, and a wrong one is named, even if later kernels hide its effect."""
 
 from __future__ import annotations
 

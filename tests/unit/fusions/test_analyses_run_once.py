@@ -1,4 +1,4 @@
-"""A fusion is viewed once in each pass on HLO that asks, and once by the plan; what analyses find is kept on the view."""
+"""Each pass on HLO, and the plan, makes one view of a fusion; results of analyses are cached on the view."""
 
 from __future__ import annotations
 

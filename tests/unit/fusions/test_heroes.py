@@ -1,4 +1,4 @@
-"""Which instruction decides: XLA's choice for real fusions, and each rule by itself."""
+"""Which instruction is the hero: XLA's choice for real fusions, and each rule by itself."""
 
 from __future__ import annotations
 

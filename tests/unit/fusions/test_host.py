@@ -1,4 +1,4 @@
-"""What runs on the host, which of it is one kernel, and fusions by name wherever they are."""
+"""Which computations run on the host, which of them are one kernel, and fusions found by name in any computation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The maps of a fusion say exactly which elements matter to which: found out by changing one element after the other."""
+"""The maps of a fusion say exactly which elements depend on which: checked by changing one element after another."""
 
 from __future__ import annotations
 

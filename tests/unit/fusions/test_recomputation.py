@@ -1,4 +1,4 @@
-"""How many steps one kernel does: by hand, and as often as the executor sees what is below being loaded."""
+"""How many steps one kernel does: counted by hand, and by the loads that the executor sees."""
 
 from __future__ import annotations
 

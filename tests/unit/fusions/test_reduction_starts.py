@@ -1,4 +1,4 @@
-"""What partial results begin with: the initial values where counting them twice shows nowhere, else what leaves the body's other side."""
+"""What partial results begin with: the initial value if counting it twice changes nothing, else the identity of the body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused before any emitter is asked, and left alone by passes on HLO."""
+"""Which fusions are refused before any emitter is asked, and not changed by passes on HLO."""
 
 from __future__ import annotations
 

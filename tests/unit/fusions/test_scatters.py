@@ -1,4 +1,4 @@
-"""Scatters: what can be updated in place, and who takes which updates."""
+"""Scatters: which arrays can be updated in place, and which threads take which updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transposes, normalised and judged: expected values are computed by hand from the rules, or are XLA's for real fusions."""
+"""Transposes, normalised and classified: expected values are computed by hand from the rules, or are XLA's for real fusions."""
 
 from __future__ import annotations
 

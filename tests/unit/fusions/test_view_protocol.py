@@ -1,4 +1,4 @@
-"""Analyses and emitters read nothing of a fusion but what `FusionView` says: another form of fusion needs no more."""
+"""Analyses and emitters use only what `FusionView` declares, so another form of fusion needs to provide nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in ENTRY beside fusions: constants and bitcasts go into the fusions that use them, copies become fusions."""
+"""Instructions of ENTRY beside fusions: constants and bitcasts move into the fusions that use them, copies become fusions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Calls become what they call: names stay apart, layouts fit, what nothing calls any more is gone, and no value changes."""
+"""Calls are replaced by the instructions that they call:
+names stay unique, layouts fit, uncalled computations are removed, and no value changes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is updated in place but wanted elsewhere, and results that are no arrays of their own, become copies."""
+"""Copies of arrays that are updated in place but needed elsewhere, and of results without an array of their own."""
 
 from __future__ import annotations
 

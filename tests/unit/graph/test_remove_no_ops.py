@@ -1,4 +1,6 @@
-"""Instructions that compute nothing give what they are given; what waits for others, or knows a size only later, stays."""
+"""Instructions that compute nothing are replaced by their operand;
+those with control dependencies, or with sizes known only at run time, stay.
+"""
 
 from __future__ import annotations
 

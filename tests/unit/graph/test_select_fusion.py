@@ -1,4 +1,4 @@
-"""One fusion of ENTRY alone: a parameter for each operand, the same values, and nothing that spoke of the old parameters."""
+"""One fusion of ENTRY alone: a parameter for each operand, the same values, and no reference to the old parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions in several kernels: lengths as XLA splits them, meaning kept, and what is left alone."""
+"""Reductions in several kernels: the lengths that XLA chooses, unchanged values, and what is not split."""
 
 from __future__ import annotations
 

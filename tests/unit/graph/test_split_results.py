@@ -1,4 +1,4 @@
-"""Fusions whose results no one kernel makes: which results stay together, meaning kept, and what is left alone."""
+"""Fusions whose results no one kernel makes: which results stay together, unchanged values, and what is not split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scatters that cannot update in place: two fusions, of which the second goes on where the first has written."""
+"""Scatters that cannot update in place: two fusions, of which the second updates what the first has written."""
 
 from __future__ import annotations
 

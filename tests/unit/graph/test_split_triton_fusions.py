@@ -1,4 +1,4 @@
-"""Fusions of Triton and cuDNN: their parts compute what they compute, in all host computations; what has no code stays, and says why."""
+"""Fusions of Triton and cuDNN: their parts compute the same, in all host computations; what has no code is not split, with a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is started and awaited is the plain instruction at the place of the start, however the text spells it."""
+"""Asynchronous instructions become plain ones where they start, in every spelling of the text."""
 
 from __future__ import annotations
 

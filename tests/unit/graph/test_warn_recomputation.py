@@ -1,4 +1,4 @@
-"""A warning where ENTRY alone is a kernel that computes much again; none for what XLA fused, and none for little."""
+"""A warning if ENTRY is one kernel that recomputes much; none for XLA's fusions, and none for little recomputation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Beside fusions, and in what only the host runs, each instruction is a fusion of its own; what no kernel is for stays."""
+"""Instructions beside fusions, and in host computations, become fusions of their own; those that no kernel computes stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All of HLO text, held against the real XLA's verdicts: what it reads and what it refuses, checked in as files.
+"""All of HLO text against the real XLA's verdicts: texts that it reads and texts that it refuses, checked in as files.
 
 tests/corpus/hlo_text            read by XLA, and by us; what we print reads back as the same module
 tests/corpus/hlo_text_rejected   refused by XLA, and by us with a message that has a place, exit code 1

@@ -1,4 +1,4 @@
-"""The module's attributes and tables, and what is said when they do not fit the entry."""
+"""The module's attributes and tables, and the errors if they do not fit the entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens: their kinds, their texts, and where they stand."""
+"""Tokens: their kinds, texts and positions."""
 
 from __future__ import annotations
 

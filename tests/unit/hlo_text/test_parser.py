@@ -1,4 +1,4 @@
-"""The grammar of modules, computations and instructions; locations; and what is said of wrong input."""
+"""The grammar of modules, computations and instructions; locations; and the errors for wrong input."""
 
 from __future__ import annotations
 

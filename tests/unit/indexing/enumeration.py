@@ -1,4 +1,4 @@
-"""What a small map is, point by point: the answers that the tests of maps and of the prover compare with."""
+"""Small maps evaluated point by point: the expected values for the tests of maps and of the prover."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""The package as a whole: its public names, and what importing it does not bring in."""
+"""The package as a whole: its public names, and what importing it must not import."""
 
 import subprocess
 import sys

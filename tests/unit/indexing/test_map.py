@@ -1,4 +1,4 @@
-"""Maps as values, and every operation on them against the points it is about."""
+"""Maps as values, and every operation on them against enumeration of the points."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Maps of shapes against NumPy: where an element lies is what ravel, reshape, transpose and strides say."""
+"""Maps of shapes against NumPy: the positions of elements are those of ravel, reshape, transpose and strides."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Buffers, subscripts and meeting accesses, against enumeration."""
+"""Buffers, subscripts and overlapping accesses, against enumeration."""
 
 import itertools
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a function that reads an id is, as a value, as a declaration and as a definition."""
+"""Functions that read an id: as values, declarations and definitions."""
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp, UnknownLoc

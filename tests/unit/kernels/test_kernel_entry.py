@@ -1,4 +1,4 @@
-"""What a kernel module says about itself: its entry, its launch, its arguments, at every stage."""
+"""What a kernel module states: its entry, its launch, its shared memory, at every stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy under another name: what runs with it runs the code for CuPy, on bit patterns, without a GPU."""
+"""NumPy under another name, so that library functions run their code for CuPy, on bit patterns, without a GPU."""
 
 from __future__ import annotations
 

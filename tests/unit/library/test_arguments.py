@@ -1,4 +1,4 @@
-"""Narrow types: as bit patterns, which a GPU's arrays hold, they are what `ml_dtypes` says."""
+"""Narrow types: as bit patterns, the form in a GPU's arrays, they have the values of `ml_dtypes`."""
 
 from __future__ import annotations
 

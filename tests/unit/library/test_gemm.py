@@ -1,4 +1,4 @@
-"""Matrix products with what cuBLASLt does before and after, against formulas in float64."""
+"""Matrix products with cuBLASLt's prologues and epilogues, against formulas in float64."""
 
 from __future__ import annotations
 

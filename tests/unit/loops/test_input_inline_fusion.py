@@ -1,4 +1,4 @@
-"""What the two passes emit, counted: nothing twice, and not more than the ops ask for."""
+"""The ops that the two passes emit, counted: none twice, and none that is not needed."""
 
 from __future__ import annotations
 

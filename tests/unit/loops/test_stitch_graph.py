@@ -1,4 +1,4 @@
-"""What a stitched fusion computes when, and which sources it keeps."""
+"""In which round a stitched fusion computes each op, and which rows it keeps."""
 
 from __future__ import annotations
 

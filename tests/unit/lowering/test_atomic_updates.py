@@ -1,4 +1,4 @@
-"""Elements changed in one step: numbers that ordinary draws do not have, before and after tensors become memory."""
+"""Atomic updates of elements: values that random inputs rarely have, before and after tensors become memory."""
 
 from __future__ import annotations
 

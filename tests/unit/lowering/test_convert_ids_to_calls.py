@@ -1,4 +1,4 @@
-"""Ids that become calls: what they compute, where they are from, and that MLIR reads them."""
+"""Ids that become calls: their values, their locations, and that MLIR reads them."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""Calls keep what they had."""
+"""Calls keep their attributes."""
 
 import pytest
 from xdsl.dialects import func

@@ -1,4 +1,6 @@
-"""LLVM as a library in a process of its own: what is linked, what is kept, that it stays, and that it takes no caller down."""
+"""LLVM as a library in a process of its own:
+what is linked, what is cached, that it keeps running, and that its crash does not end the caller.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ptxas and nvdisasm say is read: resources of each kernel, and instructions that count."""
+"""Reading the output of ptxas and nvdisasm: resources of each kernel, and counts of instructions."""
 
 import pytest
 from tools_here import needs

@@ -1,4 +1,4 @@
-"""Merging pointers: what cannot be seen in text."""
+"""Merging pointers: what the FileCheck cases do not show."""
 
 import pytest
 

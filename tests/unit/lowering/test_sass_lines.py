@@ -1,4 +1,4 @@
-"""SASS by the lines of PTX: what ptxas says, and what it leaves out where it packs two halves into one instruction."""
+"""SASS by the lines of PTX: what ptxas records, and what it omits where it packs two halves into one instruction."""
 
 from __future__ import annotations
 

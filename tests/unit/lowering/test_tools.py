@@ -1,4 +1,4 @@
-"""Where tools are looked for, which versions are taken, and what is said where one is missing."""
+"""Where tools are looked for, which versions are accepted, and the errors if one is missing."""
 
 import os
 from pathlib import Path

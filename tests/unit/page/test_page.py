@@ -1,4 +1,6 @@
-"""The page's data: every step, text and line is there; accesses are those of the launch. In a browser: a click lights the kin."""
+"""The page's data: every step, text and line is there; accesses are those of the launch.
+In a browser: a click highlights the related lines.
+"""
 
 from __future__ import annotations
 

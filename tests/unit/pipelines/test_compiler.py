@@ -1,4 +1,4 @@
-"""The compiler: what it makes of a module, what it records, and what it says when a pass fails."""
+"""The compiler: its result for a module, its trace, and its errors when a pass fails."""
 
 from __future__ import annotations
 

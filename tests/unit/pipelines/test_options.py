@@ -1,4 +1,4 @@
-"""What a compilation can be told: the keywords of `compile` are the fields of `CompileOptions`; unknown names are refused."""
+"""Options of a compilation: the keywords of `compile` are the fields of `CompileOptions`; unknown names are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The map: which passes run in which order, that each says why it is there and can be named, and that each depends on the IR alone."""
+"""The map: which passes run in which order, that each has a reason and a name, and that each depends on the IR alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs with unknown sizes through CuPy: on the fake one, whose device is the CPU executor."""
+"""Programs with unknown sizes through CuPy: on a fake CuPy, whose device is the CPU executor."""
 
 from __future__ import annotations
 

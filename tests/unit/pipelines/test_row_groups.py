@@ -1,4 +1,4 @@
-"""Which fusions of a module become one before its rows are read once, and that the module's values stay."""
+"""Which fusions of a module are merged so that rows are read once, and that the module's values do not change."""
 
 from __future__ import annotations
 

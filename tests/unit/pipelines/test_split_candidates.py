@@ -1,4 +1,4 @@
-"""Skinny reductions in parts, by price: taken where two kernels are faster, and only if they make what one makes."""
+"""Skinny reductions in parts, by price: chosen where two kernels are faster, and only if their results are those of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which fusions become kernels that read rows once: by rule all that can, by price those that gain; what stays says why."""
+"""Which fusions become kernels that read rows once: by rule all that can, by price those that gain; the others have a reason."""
 
 from __future__ import annotations
 

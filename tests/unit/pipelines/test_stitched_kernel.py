@@ -1,4 +1,4 @@
-"""What of a fusion is computed row by row, in which ways, and what its kernel looks like from outside."""
+"""Which part of a fusion is computed row by row, in which ways, and the interface of its kernel."""
 
 from __future__ import annotations
 

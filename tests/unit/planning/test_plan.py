@@ -1,4 +1,4 @@
-"""Plans: which kernels, in which order, on which arrays; and what stands in the way of one."""
+"""Plans: which kernels, in which order, on which arrays; and what cannot be planned."""
 
 from __future__ import annotations
 

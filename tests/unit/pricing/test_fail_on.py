@@ -1,4 +1,4 @@
-"""Conditions of `--fail-on`: what holds, and that everything but comparisons of fields is a usage error."""
+"""Conditions of `--fail-on`: which hold, and that anything but comparisons of fields is a usage error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One warp's way through a listing, with latencies that are easy to add: cycles and loads in flight worked out by hand."""
+"""The time of one warp in a listing, with simple latencies: cycles and loads in flight worked out by hand."""
 
 from __future__ import annotations
 

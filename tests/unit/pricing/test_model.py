@@ -1,4 +1,4 @@
-"""The model: each bound from figures that are given, worked out by hand; its order where the answer is known."""
+"""The model: each bound from given figures, worked out by hand; the order of kernels where it is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Costs as text: short, aligned, and with the figures."""
+"""Costs as text: short, aligned, complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a module says about its machine."""
+"""The data layout of a module."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What may be erased, merged and hoisted."""
+"""Which ops may be erased, merged and hoisted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remarks: what a pass declined, for whoever asks. Passes that read the GPU: it is a name on the command line."""
+"""Remarks: what a pass declined. Passes that depend on the GPU: its name is an option on the command line."""
 
 from __future__ import annotations
 

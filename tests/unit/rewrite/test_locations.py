@@ -1,4 +1,4 @@
-"""Locations: fused without repeats, told in words, given to what has none."""
+"""Locations: fused without repeats, printed in words, and given to ops without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several modules as one: every symbol is defined once, what referred to a renamed one refers to it still, nothing is shared by mistake."""
+"""Several modules as one: every symbol is defined once, references follow renamed symbols, and nothing is shared by mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes: taken by whoever asks, made by nobody else."""
+"""Notes reach the caller that asked for them, and are not made otherwise."""
 
 from __future__ import annotations
 

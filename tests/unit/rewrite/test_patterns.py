@@ -1,4 +1,4 @@
-"""The greedy driver: locations of what it makes, folding, an end, and time that grows with the number of ops."""
+"""The greedy driver: locations of new ops, folding, termination, and time linear in the number of ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ranges decide, against enumeration of all values in them."""
+"""Folds by ranges, against enumeration of all values in them."""
 
 from __future__ import annotations
 

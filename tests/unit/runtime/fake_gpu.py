@@ -1,4 +1,4 @@
-"""Programs for the fake CuPy, and the fake in the place of the real one."""
+"""Programs for the fake CuPy, and a fixture that installs it in place of the real one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays at the boundary: memory order, bit patterns, `.npz` files, and what does not fit."""
+"""Arrays at the boundary: memory order, bit patterns, `.npz` files, and errors for arrays that do not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawn inputs: the same on every machine, and of the whole range of their type."""
+"""Drawn inputs: the same on every machine, and over the whole range of their type."""
 
 from __future__ import annotations
 

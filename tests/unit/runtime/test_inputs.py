@@ -1,4 +1,4 @@
-"""Inputs that are drawn: numbers that say where a window begins are places that there are, most of them."""
+"""Inputs that are drawn: numbers that are starts of windows are mostly valid indices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays in files are judged by their headers: what does not fit is refused before its data is unpacked."""
+"""Arrays in files are checked by their headers: an array that does not fit is refused before its data is unpacked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements that share a byte: the first lies in its lowest bits."""
+"""Elements that share a byte: the first is in its lowest bits."""
 
 from __future__ import annotations
 

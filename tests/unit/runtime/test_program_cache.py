@@ -1,4 +1,4 @@
-"""The cache: what it gives back, what it does not, and that nothing on disk can hurt it."""
+"""The cache: which programs it returns, which it does not, and that damaged files on disk are only misses."""
 
 from __future__ import annotations
 

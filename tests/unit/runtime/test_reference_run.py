@@ -1,4 +1,4 @@
-"""What is known of a computation is taken for the same text and the same bits, and for nothing else."""
+"""Known results of a computation are reused only for the same text and the same bits."""
 
 from __future__ import annotations
 

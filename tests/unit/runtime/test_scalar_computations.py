@@ -1,4 +1,4 @@
-"""Comparators that go to a library as text."""
+"""Comparators that are passed to a library as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the steps of a program do on the CPU and on the fake GPU: loops, branches, copies, memory, and functions that there are not.
+"""What the steps of a program do on the CPU and on the fake GPU: loops, branches, copies, memory, and unknown functions.
 
 Kernels are compiled from one module of small fusions and given the slots of programs that are written down here.
 """

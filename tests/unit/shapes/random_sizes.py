@@ -1,4 +1,4 @@
-"""Random expressions over sizes as trees of our own, with the Python arithmetic that says what they are worth."""
+"""Random expressions over sizes as trees, and their values by Python's arithmetic."""
 
 from xla_emitters.shapes import Size, ceildiv, floordiv, maximum, minimum, mod
 

@@ -1,4 +1,4 @@
-"""Arithmetic on sizes: what is said twice is computed once, unless more is known the second time."""
+"""Arithmetic on sizes: repeated expressions are computed once, unless more is known the second time."""
 
 from __future__ import annotations
 

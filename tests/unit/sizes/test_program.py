@@ -1,4 +1,4 @@
-"""Sizes of programs: names from JAX's text, every dimension known, guards that speak before anything is computed."""
+"""Sizes of programs: names from JAX's text, every dimension known, guards that are checked before anything is computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grammar of StableHLO text: pretty and generic forms say the same; what is said of wrong input, and where."""
+"""The grammar of StableHLO text: pretty and generic forms mean the same; errors for wrong input, with their places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StableHLO text that we print: read back it is the same, and what StableHLO has not is refused by name."""
+"""StableHLO text that we print: read back it is the same module, and what StableHLO lacks is refused by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`xla-emitters cache`: what is kept, for people and for programs, and letting go of it."""
+"""`xla-emitters cache`: what is stored, as text and as JSON, and clearing it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`xla-emitters check`: a row a file, stages of one's choice, sampled blocks, exit codes."""
+"""`xla-emitters check`: a row per file, chosen stages, sampled blocks, exit codes."""
 
 from __future__ import annotations
 

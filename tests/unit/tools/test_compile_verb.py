@@ -1,4 +1,4 @@
-"""`xla-emitters compile`: stages, targets, JSON, dumps, and what it says of inputs that it cannot take."""
+"""`xla-emitters compile`: stages, targets, JSON, dumps, and the errors for inputs that it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`xla-emitters-gui`: what its two text areas and its tree of passes hold at the start; without a terminal."""
+"""`xla-emitters-gui`: what its two text areas and its tree of passes contain at the start; without a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The console script: its verbs, its help, and that it is there as installed."""
+"""The console script: its verbs, its help, and that it is installed."""
 
 from __future__ import annotations
 

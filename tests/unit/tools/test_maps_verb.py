@@ -1,4 +1,4 @@
-"""`maps`: indexing maps of a fusion, as text and as JSON; wrong questions are answered with a message."""
+"""`maps`: indexing maps of a fusion, as text and as JSON; errors for wrong arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`xla-emitters-opt`: our passes by our and by MLIR's names, options, printing, and faults with exit codes."""
+"""`xla-emitters-opt`: our passes by our and by MLIR's names, options, printing, and errors with exit codes."""
 
 from __future__ import annotations
 

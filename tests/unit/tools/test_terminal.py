@@ -1,4 +1,4 @@
-"""Colours and progress: for a terminal, and for nothing else."""
+"""Colours and progress are shown on terminals only."""
 
 from __future__ import annotations
 

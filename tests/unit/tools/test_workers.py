@@ -1,4 +1,4 @@
-"""Jobs in processes: results in order, those that die or take too long are told apart, none is left running."""
+"""Jobs in processes: results in order, jobs that die and jobs that take too long are distinguished, none is left running."""
 
 from __future__ import annotations
 

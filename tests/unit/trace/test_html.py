@@ -1,4 +1,4 @@
-"""The page of a trace: every line is there, and says where it comes from."""
+"""The page of a trace: every line is there, with its source."""
 
 from __future__ import annotations
 

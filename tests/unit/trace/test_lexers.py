@@ -1,4 +1,4 @@
-"""Colours: what is what, that nothing is lost, and that nothing makes them slow."""
+"""Lexers: kinds of tokens, no text is lost, and no input makes them slow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The passes of dependent launches are not in the list; where a pipeline has them, in XLA's places, PTX waits and the numbers stay."""
+"""The passes of dependent launches are not in the list;
+in a pipeline that has them in XLA's places, PTX waits and the numbers do not change.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an op says about itself besides its operands stays, or is honoured, whichever pass rebuilds the op.
+"""Properties and attributes of an op are kept, or taken into account, by every pass that rebuilds the op.
 
 An unsigned loop, a conversion that rounds otherwise than to nearest even, a division that is exact, a branch's weights: where a pass
 drops one of the first two, numbers change.

@@ -1,4 +1,4 @@
-"""Vectorising changes no number, and every new op says where it comes from."""
+"""Vectorising changes no number, and every new op has a location."""
 
 import itertools
 

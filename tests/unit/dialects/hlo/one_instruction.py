@@ -1,4 +1,4 @@
-"""A module around one instruction: whether it verifies, and what it gives."""
+"""A module around one instruction: whether it verifies, and its value."""
 
 from __future__ import annotations
 

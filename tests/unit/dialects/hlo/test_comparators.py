@@ -1,4 +1,4 @@
-"""Comparators as keys: those that JAX and XLA write, and ones that are no keys."""
+"""Comparators as keys: those that JAX and XLA write, and comparators that are not comparisons of keys."""
 
 from __future__ import annotations
 

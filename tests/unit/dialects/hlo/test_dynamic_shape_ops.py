@@ -1,4 +1,4 @@
-"""Ops whose sizes are values: their values against NumPy, and what is said where there is none."""
+"""Ops whose sizes are values: their values against NumPy, and the errors where there is no value."""
 
 from __future__ import annotations
 

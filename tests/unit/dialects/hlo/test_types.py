@@ -1,4 +1,4 @@
-"""Arrays, tuples and layouts: what counts as the same, and how IR text spells them."""
+"""Arrays, tuples and layouts: which are equal, and their spelling in IR text."""
 
 from __future__ import annotations
 

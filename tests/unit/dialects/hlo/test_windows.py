@@ -1,4 +1,4 @@
-"""Windows: how many places they have, against enumeration, and their text."""
+"""Windows: their number of positions, against enumeration, and their text."""
 
 from __future__ import annotations
 

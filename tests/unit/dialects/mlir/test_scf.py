@@ -1,4 +1,4 @@
-"""`scf.forall` and `tensor.parallel_insert_slice`, which stand in what today's XLA prints first."""
+"""`scf.forall` and `tensor.parallel_insert_slice`, which are in the first IR that today's XLA prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the `vector` dialect has besides xDSL's ops, and what vector ops on tensors do besides computing: nothing."""
+"""What the `vector` dialect has besides xDSL's ops, and that vector ops on tensors have no side effects."""
 
 from __future__ import annotations
 

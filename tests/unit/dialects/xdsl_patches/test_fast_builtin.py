@@ -1,4 +1,4 @@
-"""What is computed once for a builtin attribute is what xDSL computes each time; a hash that is kept stays in its process."""
+"""Values cached for a builtin attribute equal those that xDSL computes each time; a cached hash is not shared between processes."""
 
 from __future__ import annotations
 

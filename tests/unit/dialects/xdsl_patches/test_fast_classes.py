@@ -1,4 +1,4 @@
-"""isinstance, hashes and equality of IR are what they were."""
+"""isinstance, hashes and equality of IR are those of unpatched xDSL."""
 
 from __future__ import annotations
 

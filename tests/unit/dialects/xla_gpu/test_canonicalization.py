@@ -1,4 +1,4 @@
-"""Canonicalization of apply_indexing and loop: what comes out, and that it computes the same as what went in."""
+"""Canonicalization of apply_indexing and loop: the results, and that they compute the same."""
 
 from __future__ import annotations
 

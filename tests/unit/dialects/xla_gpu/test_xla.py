@@ -1,4 +1,4 @@
-"""Today's XLA's spelling is read into our ops; what the real XLA prints for GELU is read whole."""
+"""Today's XLA's spelling is read into our ops; all that the real XLA prints for GELU can be read."""
 
 from __future__ import annotations
 

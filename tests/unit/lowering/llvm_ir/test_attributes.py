@@ -1,4 +1,4 @@
-"""What functions and parameters promise, in LLVM IR's words; `test_printer.py` compares whole functions with mlir-translate."""
+"""Attributes of functions and parameters in LLVM IR; `test_printer.py` compares whole functions with mlir-translate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds of complex numbers: rectangles, discs around them, and what functions are off by themselves."""
+"""Bounds of complex numbers: rectangles, discs around them, and the errors of the functions themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds of what is read or written at places that are not certain."""
+"""Bounds of elements that are read or written at uncertain indices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds of reductions in any order: what threads give lies inside, what misses an element does not."""
+"""Bounds of reductions in any order: they admit the results of threads, and reject sums that miss an element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two operands have to do with each other, though each may be anything: softmax of scores that are not known."""
+"""Relations between two operands of which each alone is unbounded: softmax of unknown scores."""
 
 from __future__ import annotations
 

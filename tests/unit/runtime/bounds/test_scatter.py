@@ -1,4 +1,4 @@
-"""Bounds of scatters: whatever order updates come in lies within, and what no order gives does not."""
+"""Bounds of scatters: they admit updates in any order, and reject what no order gives."""
 
 from __future__ import annotations
 

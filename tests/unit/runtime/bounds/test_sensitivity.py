@@ -1,4 +1,4 @@
-"""Bounds by derivatives: these lie in their intervals, and what cancels is known better than by intervals alone."""
+"""Bounds by derivatives: derivatives are within their intervals, and cancellation gives tighter bounds than intervals alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions as straight lines: derivatives are in their intervals, and what is left is no larger than said."""
+"""Functions as straight lines: derivatives are in their intervals, and the remainder is within its bound."""
 
 from __future__ import annotations
 

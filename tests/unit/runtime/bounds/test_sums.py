@@ -1,4 +1,4 @@
-"""Sums by the spacing of numbers: what any terms within their intervals sum to, and no more than that says."""
+"""Sums by the spacing of numbers: they admit the sum of any terms within their intervals, and no others."""
 
 from __future__ import annotations
 

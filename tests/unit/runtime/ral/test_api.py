@@ -1,4 +1,4 @@
-"""Functions of the runtime behind their interface of C."""
+"""Functions of the runtime, called through their C interface."""
 
 from __future__ import annotations
 

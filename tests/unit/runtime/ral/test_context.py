@@ -1,4 +1,4 @@
-"""Buffers of a call: names and references, what is the caller's, what is left when a call fails."""
+"""Buffers of a call: names and references, ownership, and what remains when a call fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of fusions at sizes, what is asked for, what is put in, and the limits: with kernels that only write down that they ran."""
+"""Counts of fusions at sizes, which kernels are requested and installed, and the limits: with kernels that only record that they ran."""
 
 from __future__ import annotations
 

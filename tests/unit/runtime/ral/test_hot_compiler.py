@@ -1,4 +1,6 @@
-"""The background process: asking returns at once, and whatever becomes of the process ends in an answer. With processes of a few lines."""
+"""The background process: a request returns at once, and gets an answer whatever happens to the process.
+Tested with processes of a few lines.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bank conflicts and sectors, against what the definition says, one request after the other."""
+"""Bank conflicts and sectors, against their definition, one request after another."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Branches: threads part and meet again, whatever the shape of the graph."""
+"""Branches: threads diverge and reconverge in a graph of any shape."""
 
 import numpy as np
 import pytest

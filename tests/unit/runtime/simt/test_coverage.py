@@ -1,4 +1,4 @@
-"""Every op that kernels are made of has a meaning, is structure that other ops read, or is listed here with why it has none."""
+"""Every op that kernels are made of has a meaning, is structure that other ops read, or is listed here with the reason."""
 
 from __future__ import annotations
 

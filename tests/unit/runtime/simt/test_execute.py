@@ -1,4 +1,4 @@
-"""The entry: what is run, with which arrays, how much of it."""
+"""Execution of the entry: its arrays, and which blocks run."""
 
 import ml_dtypes
 import numpy as np

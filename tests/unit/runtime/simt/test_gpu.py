@@ -1,4 +1,4 @@
-"""Where threads stand, barriers, shuffles; the same through nvvm."""
+"""Thread and block ids, barriers, shuffles; the same ops in nvvm."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Buffers, addresses and checked access, without any kernel around them."""
+"""Buffers, addresses and checked access, without a kernel."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What the lanes of a warp tell each other, barriers with an answer, copies that run beside the threads: against Python."""
+"""Exchange between the lanes of a warp, barriers with a result, asynchronous copies: against Python."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Structured control flow: threads that take different ways, or the same way a different number of times."""
+"""Structured control flow: threads that take different branches, or run a loop a different number of times."""
 
 import numpy as np
 import pytest

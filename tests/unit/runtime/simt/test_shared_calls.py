@@ -1,4 +1,4 @@
-"""Equal calls are computed once: no kernel takes more calls than it has different ones, and no lane gets another's result.
+"""Equal calls are computed once: each different call runs once, and no lane gets the result of another.
 
 What runs is counted by the reads of a watched buffer: a function that reads one element a call says so how often it ran, and for whom.
 """

@@ -1,4 +1,4 @@
-"""Tensors: where elements lie, what happens out of bounds, and that only the newest value of a buffer can be used."""
+"""Tensors: positions of elements, what happens out of bounds, and that only the newest value of a buffer can be used."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Guarded elements, shared memory and waiting."""
+"""Predicated accesses, shared memory and barriers."""
 
 import numpy as np
 import pytest

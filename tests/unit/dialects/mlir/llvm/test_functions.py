@@ -1,4 +1,4 @@
-"""Functions, calls and globals: seen from outside unless said otherwise, called as they are."""
+"""Functions, calls and globals: public unless marked otherwise, and called with the types that they are declared with."""
 
 from __future__ import annotations
 

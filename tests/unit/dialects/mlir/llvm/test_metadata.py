@@ -1,4 +1,4 @@
-"""Metadata: attributes that are told apart by their parameters, and refused where MLIR refuses them."""
+"""Metadata: attributes differ by their parameters, and are refused where MLIR refuses them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constants fold; comparisons know their predicates by name; casts and truncations say what they cannot do."""
+"""Constants fold; comparisons know their predicates by name; errors of casts and truncations."""
 
 from __future__ import annotations
 
