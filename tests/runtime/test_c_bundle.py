@@ -260,6 +260,38 @@ def test_arguments_that_do_not_fit_are_refused_with_a_message(attention: tuple[D
     assert five == "argument 0 (p0): axis 2 is 5, expected 8"
 
 
+NO_DATA = r"""
+#include "attention.h"
+#include <stdio.h>
+int main(void) {
+  static float w[64];
+  ral_array inputs[2] = {{NULL, {2, 3, 8}}, {w, {8, 8}}}, outputs[1];
+  char message[100] = "";
+  ral_program *program = attention_open("attention.bin", message, sizeof message);
+  int failed = attention_run(program, inputs, outputs, message, sizeof message);
+  printf("%d %s\n", failed, message);
+  inputs[0] = (ral_array){w, {1LL << 39, 1LL << 39, 8}};
+  failed = attention_run(program, inputs, outputs, message, sizeof message);
+  printf("%d %s\n", failed, message);
+  ral_close(program);
+  return 0;
+}
+"""
+
+
+@needs_compiler
+def test_an_argument_without_data_or_larger_than_memory_is_refused(attention: tuple[DynamicProgram, Path]) -> None:
+    directory = attention[1].parent
+    (directory / "main.c").write_text(NO_DATA)
+    command = [COMPILER, *FLAGS, "main.c", "attention.c", "ral.o", "attention.o", "-o", "no_data", "-lm"]
+    subprocess.run(command, cwd=directory, check=True, timeout=60)
+    answer = subprocess.run(["./no_data"], cwd=directory, capture_output=True, text=True, timeout=60, check=True)
+    assert answer.stdout.splitlines() == [
+        "1 argument 0 (p0): data is NULL",
+        "1 argument 0 (p0): its sizes are larger than memory",
+    ]
+
+
 DIVIDED = """module @m { func.func public @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
   %e = stablehlo.constant dense<1.0> : tensor<1xf32>
   %c = stablehlo.concatenate %y, %e, dim = 0 : (tensor<?xf32>, tensor<1xf32>) -> tensor<?xf32>

@@ -39,6 +39,24 @@ def test_it_has_the_values_that_jax_gave(name: str) -> None:
     assert found.cpu.name == "llvm"
 
 
+# ----------------------------------------------------------------------------------------------------- rows with branches
+
+PADDED = """module @m { func.func public @main(%x: tensor<?x3x?x?xf32>) -> tensor<?x3x?x?xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %y = stablehlo.pad %x, %zero, low = [0, 0, -1, 1], high = [0, 0, 2, -1], interior = [0, 0, 0, 0]
+    : (tensor<?x3x?x?xf32>, tensor<f32>) -> tensor<?x3x?x?xf32>
+  return %y : tensor<?x3x?x?xf32> } }"""
+
+
+@pytest.mark.parametrize("columns", [1, 4, 7, 33])
+def test_a_row_whose_first_element_is_padding_reads_its_own_row(columns: int) -> None:
+    # The row of the argument is a quotient that is only needed in the branch that reads.
+    x = np.random.default_rng(0).standard_normal((2, 3, 5, columns)).astype(np.float32)
+    wanted = np.zeros((2, 3, 6, columns), np.float32)
+    wanted[:, :, :4, 1:] = x[:, :, 1:, :-1]
+    np.testing.assert_array_equal(compiled(PADDED)(x), wanted)
+
+
 # ------------------------------------------------------------------------------------------------------------ reductions
 
 REDUCE = """module @m {{ func.func public @main(%x: tensor<?x?x{t}>) -> tensor<?x{t}> {{

@@ -70,6 +70,7 @@ from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
 from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
+from xla_emitters.lowering.hoist_divisions import HoistDivisionsPass
 from xla_emitters.lowering.host_entry import HostEntryPass
 from xla_emitters.lowering.lower_affine import LowerAffinePass
 from xla_emitters.lowering.lower_linear_indices import LowerLinearIndicesPass
@@ -245,6 +246,7 @@ CPU_KERNEL: tuple[Row, ...] = (
     _row(CanonicalizePass, "casts of indices, parts of numbers just made"),
     _row(CsePass, "addresses shared by loads and stores"),
     _row(LowerAffinePass, "what schedules wrote as maps"),
+    _row(HoistDivisionsPass, "all divisions are there, and branches are still regions"),
     _row(ConvertIndexTypePass, "index arithmetic in 64 bits"),
     _row(ExpandFloatOpsPass, "integers for narrow floats, f32 tanh and erf as polynomials"),
     _row(ConvertMathToLibdevicePass, "the rest of `math` becomes calls, which `lowering/host_functions` has for a CPU"),

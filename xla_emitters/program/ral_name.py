@@ -37,8 +37,8 @@ class RalName(NamedTuple):
         >>> RalName.parse("ral_gemm___pvoid_m2df32_i1___void").device
         'gpu'
         """
-        match text.split("___"):
-            case [call, device, ins, outs]:
+        match text.rsplit("___", 3):  # a call may end with an underscore
+            case [call, device, ins, outs] if "___" not in call.rstrip("_"):
                 pass
             case [call, ins, outs]:
                 device = default_device

@@ -595,6 +595,17 @@ ral_program *ral_open(const ral_description *description, const char *constants,
   return NULL;
 }
 
+/* Why an argument cannot be read, or NULL; `bytes` of an element. */
+static const char *unreadable(const ral_array *given, int rank, int64_t bytes) {
+  int is_too_large = 0;
+  for (int dim = 0; dim < rank; ++dim) {
+    if (given->sizes[dim] == 0) return NULL;
+    is_too_large |= __builtin_mul_overflow(bytes, given->sizes[dim], &bytes);
+  }
+  if (is_too_large) return "argument {0} (p{0}): its sizes are larger than memory";
+  return given->data ? NULL : "argument {0} (p{0}): data is NULL";
+}
+
 /* A copy where an argument is not aligned as kernels expect it, else the argument; `bytes` of an element. */
 static int place(const ral_array *given, int rank, int bytes, ral_array *copy, const void **placed) {
   int64_t total = bytes;
@@ -612,6 +623,10 @@ int ral_run(const ral_program *program, const ral_array *inputs, ral_array *outp
   const ral_description *is = program->is;
   struct call call = {program, {message, message ? size : 0}};
   if (is->check(inputs, &call.error)) return 1;
+  for (int64_t number = 0; number < is->inputs; ++number) {
+    const char *why = unreadable(&inputs[number], is->input_ranks[number], is->input_bytes[number]);
+    if (why) return ral_fail(&call.error, why, 1, &number);
+  }
   const void **given = malloc(sizeof(void *) * (size_t)(is->inputs + 1));
   ral_array *copies = calloc((size_t)is->inputs + 1, sizeof *copies);
   void **results = malloc(sizeof(void *) * (size_t)(is->outputs + 1));
