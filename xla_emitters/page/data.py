@@ -20,7 +20,7 @@ from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import gpu
-from xla_emitters.dtypes import dtype_of
+from xla_emitters.dtypes import dtype, dtype_of
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check import Verdict
 from xla_emitters.explore.cost import CostReport
@@ -121,6 +121,7 @@ def dynamic_data(
         trace = program.lowering.kernel_trace(kernel.name, stage)
         unit = unit_data(trace, chunks, None) | {"cost": (costs or {}).get(kernel.name)}
         own = [launch for launch in launches if launch.name == kernel.name]
+        unit["idle"] = bool(launches) and not own
         units.append(unit | (_launch_data(kernel, own, trace, chunks) if own else {}))
     return {
         "title": program.name,
@@ -166,8 +167,9 @@ def _kernel_data(kernel: Kernel, trace: Trace, chunks: Chunks) -> dict[str, Any]
             "name": f"argument {number}",
             "what": f"{a.kind} {a.index}",
             "type": str(a.array),
-            "dtype": a.array.dtype,
-            "shape": list(a.array.shape),
+            "bits": dtype(a.array.dtype).bits,
+            "shape": a.array.shape,
+            "order": a.array.minor_to_major,
         }
         for number, a in enumerate(kernel.arguments)
     ]
@@ -192,13 +194,14 @@ def _launch_data(kernel: SizedKernel, launches: Sequence[LaunchAt], trace: Trace
             "name": f"argument {number}",
             "what": f"%{given.name_hint}",
             "type": str(value),
-            "dtype": "",
+            "bits": 0,
             "shape": [],
+            "order": [],
         }
         if isinstance(value, np.ndarray):
             assert isa(given.type, MemRefType[Attribute])
-            element = dtype_of(given.type.element_type).name
-            row |= {"type": f"{element}[{value.size}]", "dtype": element, "shape": [value.size]}
+            element = dtype_of(given.type.element_type)
+            row |= {"type": f"{element.name}[{value.size}]", "bits": element.bits, "shape": [value.size], "order": [0]}
         arguments.append(row)
     launch = {"grid": at.launch.grid, "block": at.launch.block, "shared": shared, "launches": len(launches)}
     return {"launch": launch, "arguments": arguments, "threads": None if found is None else chunks.add_json(found)}

@@ -122,7 +122,7 @@ function frame() {
     const select = el("select");
     select.title = "kernel";
     select.id = "units";
-    index.units.forEach((each, n) => select.append(new Option(each.name, n, false, each === unit)));
+    index.units.forEach((each, n) => select.append(new Option(each.idle ? `${each.name} (does not run)` : each.name, n, false, each === unit)));
     select.onchange = () => open(Number(select.value));
     bar.append(select);
   }
@@ -406,7 +406,7 @@ async function drawThreads() {
   host.textContent = "";
   if (unit.launch) host.append(launchDrawing());
   if (unit.threads === null || unit.threads === undefined) {
-    const why = unit.launch ? "The executor cannot run this kernel." : "Accesses are recorded of kernels that are launched: those of a program at the sizes that --sizes gives.";
+    const why = unit.launch ? "The executor cannot run this kernel." : "No accesses of this. They are recorded for kernels; a kernel of a program must run at the sizes that --sizes gives.";
     return void host.append(el("p", "none", why));
   }
   const found = JSON.parse(await chunk(unit.threads));
@@ -441,7 +441,7 @@ function drawAccess(found, tools, body) {
   const row = found.accesses[thread.access], run = tools.querySelector(".run");
   const own = row ? row.runs.filter((each) => each[0] === thread.block) : [];
   run.textContent = "";
-  own.forEach((each, n) => run.append(new Option(`time ${each[1] + 1}`, n, false, n === thread.run)));
+  own.forEach((each, n) => run.append(new Option(`execution ${each[1] + 1}`, n, false, n === thread.run)));
   run.hidden = own.length < 2;
   body.textContent = "";
   const now = own[Math.min(thread.run, own.length - 1)];
@@ -460,7 +460,7 @@ function drawAccess(found, tools, body) {
     : `${requests.length} requests of a warp, ${sectors} sectors of 32 bytes, ${least} needed`;
   cost.classList.toggle("warn", isShared ? worst > 1 : sectors > least);
   const { unit: cell, rows } = memoryRows(offsets, row.bytes), side = 20, left = 92;
-  const perRow = ROW_BYTES / cell, shown = rows.slice(0, CELL_ROWS), parts = [];
+  const perRow = ROW_BYTES / cell, shown = rows.slice(0, CELL_ROWS), parts = [], tips = [];
   const heads = isShared ? 32 : ROW_BYTES / SECTOR;
   for (let n = 0; n < heads; n++)
     parts.push(`<text class="small" x="${left + ((n + 0.5) * perRow * side) / heads}" y="12" text-anchor="middle">${isShared ? n : `sector ${n}`}</text>`);
@@ -474,14 +474,13 @@ function drawAccess(found, tools, body) {
         continue;
       }
       const one = threads[0], at = number * ROW_BYTES + n * cell;
-      const size = argument ? elementBytes(argument, row) : cell;
-      const element = Math.floor(at / size);
       const tip = [
         `thread ${threads.length > 4 ? `${threads[0]} to ${threads.at(-1)}` : threads.join(", ")}: warp ${Math.floor(one / WARP)}, lane ${one % WARP}`,
-        argument ? `element ${element} ${indexText(element, argument.shape)}` : `byte ${at}`,
+        argument ? elementsText(argument, at, cell) : `byte ${at}`,
         isShared ? `bank ${Math.floor(at / WORD) % 32}` : `byte ${at}, sector ${Math.floor(at / SECTOR)}`,
       ].join("\n");
       const isLit = thread.lane >= 0 && threads.includes(thread.lane);
+      if (isLit) tips.push(tip);
       parts.push(
         `<g class="cell ${isLit ? "lit" : ""}" data-thread="${one}"><title>${escaped(tip)}</title>` +
           `<rect x="${left + n * side}" y="${y}" width="${side - 1}" height="${side - 1}" style="fill:hsl(${(one * 47) % 360} 55% var(--cell))"/>` +
@@ -499,19 +498,17 @@ function drawAccess(found, tools, body) {
     ? "Shared memory: a column is one of the 32 banks, a row 128 bytes; the number is the thread."
     : "Memory in order: a row is 128 bytes, four sectors; the number is the thread.";
   const more = rows.length > shown.length ? ` ${rows.length - shown.length} more rows are not drawn.` : "";
-  body.append(el("p", "soft", caption + more));
+  body.append(el("p", "soft", caption + more), el("p", "tip", tips.length ? tips[0] : "Point at a square, or choose one, for its thread and element."));
   const drawing = el("div", "scroll");
   drawing.innerHTML = `<svg width="${width}" height="${height}">${parts.join("")}</svg>`;
   body.append(drawing);
   drawing.onclick = (event) => {
     const cell = event.target.closest(".cell");
-    if (cell) litThread(Number(cell.dataset.thread), found, tools, body);
+    if (!cell) return;
+    litThread(Number(cell.dataset.thread), found, tools, body);
+    // A thread may have several squares.
+    if (thread.lane >= 0) body.querySelector(".tip").textContent = cell.querySelector("title").textContent;
   };
-}
-
-function elementBytes(argument, row) {
-  const bits = /^(?:[a-z]+?)(\d+)/.exec(argument.dtype);
-  return bits ? Math.max(1, Number(bits[1]) / 8) : argument.dtype === "pred" ? 1 : Math.min(row.bytes, WORD);
 }
 
 function litThread(number, found, tools, body) {
@@ -525,8 +522,9 @@ function launchDrawing() {
   const { grid, block, shared, launches } = unit.launch, blocks = grid[0] * grid[1] * grid[2], threads = block[0] * block[1] * block[2];
   const box = el("div", "launch"), squares = Math.min(blocks, 256), side = 9;
   const text = el("p", "", `grid ${grid.join("×")} (${blocks.toLocaleString("en")} blocks) · block ${block.join("×")} (${threads} threads, ${Math.ceil(threads / WARP)} warps) · ${shared} bytes of shared memory${launches > 1 ? ` · the first of ${launches} launches` : ""}`);
+  const each = blocks === squares ? "a block" : `${blocks % squares ? "about " : ""}${Math.round(blocks / squares)} blocks`;
   const parts = [];
-  for (let n = 0; n < squares; n++) parts.push(`<rect class="block" x="${(n % 64) * side}" y="${Math.floor(n / 64) * side}" width="${side - 1}" height="${side - 1}"><title>${blocks > squares ? `about ${Math.round(blocks / squares)} blocks` : `block ${n}`}</title></rect>`);
+  for (let n = 0; n < squares; n++) parts.push(`<rect class="block" x="${(n % 64) * side}" y="${Math.floor(n / 64) * side}" width="${side - 1}" height="${side - 1}"><title>${blocks > squares ? each : `block ${n}`}</title></rect>`);
   const top = Math.ceil(squares / 64) * side + 8;
   for (let n = 0; n < threads; n++)
     parts.push(`<rect class="lane" data-thread="${n}" x="${(n % WARP) * side}" y="${top + Math.floor(n / WARP) * side}" width="${side - 1}" height="${side - 1}"><title>thread ${n}: warp ${Math.floor(n / WARP)}, lane ${n % WARP}</title></rect>`);
@@ -538,12 +536,13 @@ function launchDrawing() {
     thread.lane = Number(lane.dataset.thread);
     show("threads");
   };
-  const each = blocks > squares ? `about ${Math.round(blocks / squares)} blocks` : "a block";
   box.append(text, el("p", "soft", `Above: a square is ${each}. Below: one block, a row is a warp, a square a thread.`), drawing);
   return box;
 }
 
 // ---- notes and cost -------------------------------------------------------------------------------------------------------------------
+
+const MOST_PLACES = 4;
 
 function drawNotes() {
   const host = document.getElementById("view"), box = el("div", "notes");
@@ -559,9 +558,14 @@ function drawNotes() {
     box.append(made);
   };
   const all = (key) => unit.steps.flatMap((step) => step[key].map((each) => ({ ...each, step: step.name })));
-  if (unit.verdict) table("Numbers", [[unit.verdict.ok ? "ok" : "differ", unit.verdict.summary], ...unit.verdict.details.map((line) => ["", line])]);
+  if (unit.verdict) table(`Numbers: ${unit.verdict.ok ? "ok" : "wrong"}`, [unit.verdict.summary.replace(/^ok +/, ""), ...unit.verdict.details].map((line) => [line]));
   table("Decisions", all("decisions").map((each) => [each.topic, each.text]));
-  table("Remarks", all("remarks").map((each) => [each.pass_name, each.text, each.place]));
+  const places = new Map(); // of remarks that say the same
+  for (const each of all("remarks")) {
+    const key = JSON.stringify([each.pass_name, each.text]);
+    places.set(key, [...(places.get(key) || []), each.place]);
+  }
+  table("Remarks", [...places].map(([key, at]) => [...JSON.parse(key), at.length > MOST_PLACES ? `${at.slice(0, MOST_PLACES).join(", ")} and ${at.length - MOST_PLACES} more` : at.join(", ")]));
   if (unit.arguments) table("Arguments", unit.arguments.map((each) => [each.name, each.what, each.type]));
   const total = unit.steps.reduce((sum, step) => sum + step.ms, 0);
   table("Time", [...unit.steps].sort((a, b) => b.ms - a.ms).slice(0, 12).map((step) => [label(step), `${step.ms.toFixed(1)} ms`, `${Math.round((100 * step.ms) / total)} %`]));
@@ -571,7 +575,7 @@ function drawNotes() {
 
 function drawCost() {
   const host = document.getElementById("view");
-  if (!unit.cost) return void host.append(el("p", "none", "This page was made without a cost report."));
+  if (!unit.cost) return void host.append(el("p", "none", "No cost report of this. It needs ptxas and nvdisasm; a kernel of a program must run at the sizes that --sizes gives."));
   const box = el("div", "notes"), made = el("table", "cost");
   for (const [what, value] of unit.cost) {
     const row = el("tr", what.startsWith(" ") ? "part" : "");

@@ -52,14 +52,22 @@ function requestsOf(offsets, bytes, isShared) {
   return found;
 }
 
-// The index of an element of a row-major array.
-function indexText(element, shape) {
+// The index of the element at this place in memory; order: HLO's layout, the fastest varying dimension first.
+function indexText(place, { shape, order }) {
   const index = [];
-  for (let d = shape.length - 1; d >= 0; d--) {
-    index.unshift(element % shape[d]);
-    element = Math.floor(element / shape[d]);
+  for (const d of order) {
+    index[d] = place % shape[d];
+    place = Math.floor(place / shape[d]);
   }
   return `[${index.join(", ")}]`;
 }
 
-if (typeof module !== "undefined") module.exports = { memoryRows, requestsOf, indexText };
+// The elements of an array that `bytes` bytes from byte `at` on are part of. Types of 1 to 4 bits share bytes.
+function elementsText(array, at, bytes) {
+  const count = array.shape.reduce((product, extent) => product * extent, 1);
+  const first = Math.floor((at * 8) / array.bits), last = Math.min(count, Math.ceil(((at + bytes) * 8) / array.bits)) - 1;
+  const text = (place) => `${place} ${indexText(place, array)}`;
+  return first < last ? `elements ${text(first)} to ${text(last)}` : `element ${text(first)}`;
+}
+
+if (typeof module !== "undefined") module.exports = { memoryRows, requestsOf, indexText, elementsText };

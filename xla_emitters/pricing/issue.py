@@ -47,6 +47,7 @@ CLASSES = (
     OpcodeClass("f64", "fp64", "DSETP DMNMX DSET"),
     OpcodeClass("special", "special", "MUFU", 1),
     OpcodeClass("convert", "special", "F2F F2I I2F FRND"),
+    OpcodeClass("convert", "fp16", "HADD2_CONVERT"),
     OpcodeClass("convert", "alu", "F2FP I2FP I2I I2IP F2IP"),
     OpcodeClass(
         "integer", "alu", "IADD IADD3 IMAD IMUL LEA SHF SHL SHR LOP3 ISETP SEL PRMT IMNMX IMNMX3 VIADD VIADDMNMX"
@@ -61,6 +62,7 @@ CLASSES = (
     OpcodeClass("local", "load_store", "LDL STL LD ST"),
     OpcodeClass("exchange", "load_store", "SHFL MATCH REDUX VOTE VOTEU"),
     OpcodeClass("control", "", "BRA BRX JMP EXIT CALL RET BSSY BSYNC BREAK BMOV WARPSYNC YIELD NANOSLEEP KILL"),
+    OpcodeClass("other", "fp16", "HFMA2_MOVE"),
     OpcodeClass("barrier", "", "BAR MEMBAR ERRBAR DEPBAR CCTL FENCE"),
 )
 """In the order of the report. Opcodes that are not listed (moves, constants, the uniform datapath) are "other".

@@ -75,7 +75,7 @@ class KernelCost:
     unknown_loops      loops whose trip count depends on data; each is counted as one trip
     operations         floating-point operations, of the whole grid
     bytes_needed       that must move: see `footprint`
-    bytes_needed_exact False if bytes_needed is an upper bound
+    bytes_needed_exact False if bytes_needed is a bound, or is of the run's data, in whole sectors
     bytes_moved        between memory and the second-level cache, in sectors of 32 bytes
     bytes_ratio        bytes_moved / bytes_needed
     l2_bytes           between the second-level cache and the multiprocessors

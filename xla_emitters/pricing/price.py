@@ -71,7 +71,7 @@ def price_kernel(
 
 
 def needed_by(kernel: Kernel, view: FusionView, traffic: Traffic) -> Needed:
-    """The bytes that must move. For an array that is updated in place, the bytes that the kernel touched in the run."""
+    """The bytes that must move; where data decides which, and for arrays that are updated in place, those that the run touched."""
     read, written, is_exact = 0.0, 0.0, True
     by_maps = needed_of_parameters(view)
     for number, argument in enumerate(kernel.arguments):
@@ -81,6 +81,7 @@ def needed_by(kernel: Kernel, view: FusionView, traffic: Traffic) -> Needed:
             # Counted once: accesses to an array are recorded for its first argument.
             read += min(argument.bytes, seen.read_waves) if is_shared else 0
             written += min(argument.bytes, seen.write_waves) if is_shared else argument.bytes
+            is_exact = is_exact and not is_shared
         elif (of_map := by_maps[number]) is None:
             read += min(argument.bytes, seen.read_waves)
             is_exact = False

@@ -78,7 +78,7 @@ def _banks(cost: KernelCost) -> str:
 
 
 def _needed(cost: KernelCost) -> str:
-    return f"{'' if cost.bytes_needed_exact else 'at most '}{bytes_text(cost.bytes_needed)}"
+    return f"{'' if cost.bytes_needed_exact else 'about '}{bytes_text(cost.bytes_needed)}"
 
 
 _ROWS: tuple[tuple[str, Callable[[KernelCost], str]], ...] = (
@@ -136,7 +136,7 @@ def program_text(name: str, kernels: Sequence[KernelCost], library_calls: Sequen
                 str(kernel.registers),
                 str(kernel.spills),
                 f"{kernel.occupancy:.0%}",
-                bytes_text(kernel.bytes_needed),
+                _needed(kernel),
                 f"{kernel.bytes_ratio:.2f}",
                 f"{kernel.waves:.1f}",
             )

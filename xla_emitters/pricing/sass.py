@@ -44,6 +44,15 @@ class Instruction:
         return self.opcode.partition(".")[0]
 
     @property
+    def counted_as(self) -> str:
+        """The opcode, or what it stands for: ptxas writes a conversion of f16 as an addition of -0, a constant as 0 * 0 + constant."""
+        if self.name == "HFMA2" and self.operands[1:3] == ("-RZ", "RZ"):
+            return "HFMA2_MOVE"
+        if self.opcode == "HADD2.F32" and any(operand.startswith("-RZ") for operand in self.operands):
+            return "HADD2_CONVERT"
+        return self.opcode
+
+    @property
     def label(self) -> str | None:
         """The target of a branch or a call."""
         found = re.search(r"`\(([^)]+)\)", " ".join(self.operands))
@@ -95,7 +104,7 @@ def executed(sass: str) -> Executed:
             times = calls[function.name] * function.trips_at(instruction)
             if instruction.name in NOT_COUNTED or instruction.label in function.labels_at(instruction.address):
                 continue
-            opcodes[instruction.opcode] += times
+            opcodes[instruction.counted_as] += times
             for kind, names in ACCESSES.items():
                 if instruction.name in names:
                     accesses[kind][instruction.access_bytes] += times

@@ -73,7 +73,7 @@ def run_threads(
             count = times[function.name, instruction.address]
             if not count or instruction.name in NOT_COUNTED:
                 continue
-            opcodes[instruction.opcode] += count
+            opcodes[instruction.counted_as] += count
             for kind, names in ACCESSES.items():
                 if instruction.name in names:
                     accesses[kind][instruction.access_bytes] += count

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
 def run(script: str, expression: str, values: Any) -> Any:
     """The value of a JavaScript expression over `values`, with what `script` exports in scope."""
-    names = "{ diffRows, folded, paired, placed, requestsOf, memoryRows, indexText }"
+    names = "{ diffRows, folded, paired, placed, requestsOf, memoryRows, elementsText }"
     code = f"const {names} = require({json.dumps(str(ROOM / script))}); const values = {json.dumps(values)};"
     done = subprocess.run(
         [NODE or "node", "-e", f"{code} console.log(JSON.stringify({expression}))"], capture_output=True, text=True
@@ -127,7 +127,25 @@ def test_an_instruction_is_below_all_that_it_reads() -> None:
     assert len({tuple(place) for place in at}) == len(nodes)
 
 
-def test_index_of_an_element() -> None:
+@pytest.mark.parametrize("order", [[2, 1, 0], [0, 2, 1]])
+def test_index_of_an_element(order: list[int]) -> None:
+    """The element at a place in memory, by the layout whose fastest varying dimension is first; NumPy gives the places."""
     shape = (5, 3, 7)
-    texts = run("threads.js", "values[1].map((n) => indexText(n, values[0]))", [shape, list(range(105))])
-    assert texts == [str(list(map(int, np.unravel_index(n, shape)))) for n in range(105)]
+    at = np.arange(105).reshape([shape[d] for d in reversed(order)]).transpose(np.argsort(order[::-1]))
+    texts = run(
+        "threads.js",
+        "values[1].map((n) => elementsText(values[0], n * 4, 4))",
+        [{"bits": 32, "shape": shape, "order": order}, list(range(105))],
+    )
+    assert texts == [f"element {n} {[int(each[0]) for each in np.nonzero(at == n)]}" for n in range(105)]
+
+
+def test_elements_that_share_bytes() -> None:
+    """Of s4 two are in a byte, of bf16 two in four bytes; the last byte of an odd number of s4 is one element."""
+    calls = "[elementsText(values[0], 1, 1), elementsText(values[0], 4, 1), elementsText(values[1], 8, 4)]"
+    nibbles, halves = ({"bits": bits, "shape": [3, 3], "order": [1, 0]} for bits in (4, 16))
+    assert run("threads.js", calls, [nibbles, halves]) == [
+        "elements 2 [0, 2] to 3 [1, 0]",
+        "element 8 [2, 2]",
+        "elements 4 [1, 1] to 5 [1, 2]",
+    ]

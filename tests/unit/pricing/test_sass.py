@@ -9,6 +9,7 @@ from tools_here import SASS, needs
 from unit.pricing.sass_listing import listing
 
 from xla_emitters.lowering.machine_code import assemble, disassemble
+from xla_emitters.pricing.issue import by_class, operations
 from xla_emitters.pricing.sass import executed, kernels_of, parse
 
 
@@ -33,6 +34,23 @@ def test_straight_line_counts_once_without_what_computes_nothing() -> None:
     assert (found.loads, found.stores, found.atomics) == (Counter({8: 1, 2: 1}), Counter({16: 1}), Counter({4: 1}))
     assert (found.shared, found.local) == (Counter({4: 1}), Counter({8: 1}))
     assert found.unknown_loops == 0
+
+
+def test_conversions_and_constants_are_no_operations() -> None:
+    """ptxas converts f16 to f32 by adding -0, in either order, and writes constants as 0 * 0 + two halves; the others compute."""
+    found = executed(
+        listing("""
+            HADD2.F32 R2, -RZ, R2.H0_H0
+            HADD2.F32 R3, R3.H1_H1, -RZ.H0_H0
+            HFMA2.MMA R4, -RZ, RZ, 1.875, 0
+            HFMA2 R5, -RZ, RZ, 0, 9.5367431640625e-07
+            HADD2 R6, R2, R3
+            HFMA2 R7, R2, R3, -RZ
+            EXIT
+        """)
+    )
+    assert by_class(found.opcodes) == {"f16": 2, "convert": 2, "control": 1, "other": 2}
+    assert operations(found.opcodes) == 2 + 4
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,21 @@ def test_a_column_of_a_row_major_array_wastes_sectors(tmp_path: Path) -> None:
     assert kernel.bytes_moved == 4_194_304 + 33_554_432
 
 
+def test_bytes_that_data_decides_are_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An update in place at drawn starts: sectors of a run, which are neither exact nor a bound. The copy before it is exact."""
+    path = tmp_path / "update.hlo"
+    parameters = "  a = f32[64,100] parameter(0)\n  u = f32[3,50] parameter(1)\n  i = s32[] parameter(2)\n  j = s32[] parameter(3)\n"
+    path.write_text(
+        f"HloModule update\nf {{\n{parameters}  ROOT d = f32[64,100] dynamic-update-slice(a, u, i, j)\n}}\n"
+        f"ENTRY e {{\n{parameters}  ROOT fusion = f32[64,100] fusion(a, u, i, j), kind=kLoop, calls=f\n}}\n"
+    )
+    exact = {kernel.name: kernel.bytes_needed_exact for kernel in xe.cost(path).kernels}
+    assert exact == {"fusion": False, "fusion_copy": True}
+    assert main(["cost", str(path)]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert [("about" in row) for row in rows if row.startswith(("fusion ", "fusion_copy "))] == [True, False]
+
+
 def test_a_module_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     """loop.hlo runs a body five times, and sorts."""
     assert main(["cost", str(EXAMPLES / "modules" / "loop.hlo")]) == 0
