@@ -204,7 +204,7 @@ def _class_of(hlo: type[HloOp]) -> type[BufferOp]:
     }
     for name, definition in hlo.get_irdl_definition().properties.items():
         make = opt_prop_def if isinstance(definition, OptPropertyDef) else prop_def
-        fields[f"{name}_property"] = make(Attribute, prop_name=name)
+        fields[f"{name}_property"] = make(definition.constr, prop_name=name)
     return irdl_op_definition(type(hlo.__name__, (BufferOp,), fields))
 
 

@@ -38,3 +38,9 @@ def test_a_broken_rule_is_an_error(what: str) -> None:
     line, a, b = RULES[what]
     with pytest.raises(VerifyError):
         parse_ir(f"func.func @main(%a: {a}, %b: {b}) {{\n  {line}\n  return\n}}")
+
+
+def test_attributes_are_of_the_kinds_that_hlo_has() -> None:
+    line = 'lmhlo.transpose %a -> %a {dimensions = "1, 0", name = "t"} : (memref<4x4xf32>) -> memref<4x4xf32>'
+    with pytest.raises(VerifyError, match="should be of base attribute array"):
+        parse_ir(f"func.func @main(%a: memref<4x4xf32>) {{\n  {line}\n  return\n}}")

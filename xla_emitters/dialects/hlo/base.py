@@ -25,7 +25,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import DenseArrayBase, FileLineColLoc, FunctionType, IntegerType, NameLoc, StringAttr, i64
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FileLineColLoc,
+    FunctionType,
+    IntegerType,
+    NameLoc,
+    StringAttr,
+    TensorType,
+    TupleType,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, prop_def, result_def, traits_def, var_operand_def
 from xdsl.parser import Parser
@@ -33,7 +43,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.hlo.types import dims_of, same_dims, same_shape, type_text
+from xla_emitters.dialects.hlo.types import BufferType, OpaqueType, TokenType, dims_of, same_dims, same_shape, type_text
 from xla_emitters.errors import DataError, Place, Unsupported
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.inverse import inverse_map
@@ -125,7 +135,7 @@ class HloOp(IRDLOperation):
     """One HLO instruction; every class of the dialect that is an instruction derives from it."""
 
     inputs = var_operand_def()
-    result = result_def()
+    result = result_def(TensorType | TupleType | TokenType | OpaqueType | BufferType)
     instruction_name = prop_def(StringAttr, prop_name="name")
     traits = traits_def(Pure())
 
