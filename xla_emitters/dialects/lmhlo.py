@@ -149,6 +149,14 @@ class BufferOp(IRDLOperation):
         made.parent = self.parent
         return made
 
+    def verify(self, verify_nested_ops: bool = True) -> None:
+        if SEGMENTS not in self.properties:
+            raise VerifyException(
+                "it does not say which buffers it reads and which it writes: "
+                f'{self.name} %x, %y -> %z {{name = "z"}}, or {SEGMENTS} in the generic form'
+            )
+        super().verify(verify_nested_ops)
+
     def verify_(self) -> None:
         made = self.as_hlo()
         made.verify_rule()
