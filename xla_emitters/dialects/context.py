@@ -26,6 +26,7 @@ from xdsl.utils import exceptions as xdsl_errors
 
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.repeated_text import DICTIONARY, TYPE, Line, RepeatedText, keep, line_at
+from xla_emitters.dialects.unknown_ops import help_for
 from xla_emitters.dialects.verification import ESCAPING_ERRORS, verify_ir
 from xla_emitters.errors import ParseError, Place, VerifyError
 
@@ -131,6 +132,15 @@ class _PlacedParser(Parser):
     def parse_optional_dictionary_attr_dict(self) -> dict[str, Attribute]:
         return dict(self._once(DICTIONARY, self._read.dictionaries, super().parse_optional_dictionary_attr_dict))
 
+    def undefined(self) -> tuple[str, tuple[int, int]] | None:
+        """A value that was used and never defined, and where its use is in the text; None if there is none."""
+        for name, references in self.forward_ssa_references.items():
+            for use in (use for value in references.values() for use in value.uses):
+                written = re.compile(rf"%{re.escape(name)}(?![\w$.-])")
+                if (found := written.search(self._text, self.starts.get(use.operation, 0))) is not None:
+                    return found[0], found.span()
+        return None
+
     def _repeated(self, line: Line) -> Operation | None:
         """The op of a line that was read before; goes on to the next line."""
         if (op := self._read.op(line, self.ssa_values)) is None:
@@ -187,13 +197,18 @@ def parse_ir(
         parser = _PlacedParser(context, text, name)
         module = parser.parse_module()
     except xdsl_errors.ParseError as error:
-        message, place = error.msg.strip(), _place(text, name, error.span.start, error.span.end)
+        message, place, help = error.msg.strip(), _place(text, name, error.span.start, error.span.end), ""
         if message.startswith("in "):
             message = f"unexpected text {message}"
         elif (unknown := _UNKNOWN_OP.match(message)) and parser:
             # xDSL's position is behind the name.
             message, place = f"there is no op '{unknown[1]}'", _place_of_op(text, name, parser.start)
-        raise ParseError(message, stage="ir.parse", place=place) from error
+            help = help_for(unknown[1], DIALECTS)
+        elif parser and _UNDEFINED.match(message) and (undefined := parser.undefined()):
+            # xDSL's position is the end of the text.
+            value, (start, end) = undefined
+            message, place = f"{value} is used but not defined", _place(text, name, start, end)
+        raise ParseError(message, stage="ir.parse", place=place, help=help) from error
     except RecursionError:
         place = _place(text, name, parser.pos, parser.pos) if parser else None
         raise ParseError("nested too deeply to be read", stage="ir.parse", place=place) from None
@@ -222,6 +237,7 @@ def _place(text: str, name: str, start: int, end: int) -> Place:
     return Place(name, text.count("\n", 0, start) + 1, column, end_column, line.rstrip("\r"))
 
 
+_UNDEFINED = re.compile(r"values used but not defined: \[")
 _UNKNOWN_OP = re.compile(r"Operation (\S+) is not registered")
 _OP_NAME = re.compile(r'(?:%[^=]*=\s*)?("?[\w.$]+"?)')
 

@@ -149,6 +149,14 @@ class BufferOp(IRDLOperation):
         made.parent = self.parent
         return made
 
+    def verify(self, verify_nested_ops: bool = True) -> None:
+        if SEGMENTS not in self.properties:
+            raise VerifyException(
+                "it does not say which buffers it reads and which it writes: "
+                f'{self.name} %x, %y -> %z {{name = "z"}}, or {SEGMENTS} in the generic form'
+            )
+        super().verify(verify_nested_ops)
+
     def verify_(self) -> None:
         made = self.as_hlo()
         made.verify_rule()
@@ -204,7 +212,7 @@ def _class_of(hlo: type[HloOp]) -> type[BufferOp]:
     }
     for name, definition in hlo.get_irdl_definition().properties.items():
         make = opt_prop_def if isinstance(definition, OptPropertyDef) else prop_def
-        fields[f"{name}_property"] = make(Attribute, prop_name=name)
+        fields[f"{name}_property"] = make(definition.constr, prop_name=name)
     return irdl_op_definition(type(hlo.__name__, (BufferOp,), fields))
 
 

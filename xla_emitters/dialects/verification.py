@@ -64,10 +64,27 @@ def verify_ir(op: Operation, place_of: PlaceOf | None = None) -> None:
         # xDSL's memref.load and memref.store raise a plain Exception.
         if not isinstance(error, ESCAPING_ERRORS) and type(error) is not Exception:
             raise
+        if not isinstance(error, xdsl_errors.DiagnosticException):
+            current, error = _fault_behind(op, current, error)
         reason = str(error).removeprefix("Operation does not verify: ").strip() or type(error).__name__
         message = reason if reason.startswith(f"{current.name}: ") else f"{current.name}: {reason}"
         first, *more = message.splitlines()
         raise VerifyError(first, stage="ir.verify", place=place_of(current), details=tuple(more)) from error
+
+
+def _fault_behind(root: Operation, stumbled: Operation, error: Exception) -> tuple[Operation, Exception]:
+    """The first op in `root` whose own check names a fault, and that; else the op whose check failed over what it did not expect.
+
+    A check that looks at other ops, as a call at its function, may come before theirs.
+    """
+    for op in root.walk():
+        try:
+            op.verify(verify_nested_ops=False)
+        except xdsl_errors.DiagnosticException as found:
+            return op, found
+        except Exception:
+            continue
+    return stumbled, error
 
 
 # Dialects with ops that can be verified one by one, unless a trait looks at the surroundings.

@@ -38,7 +38,10 @@ def runs_at_least_once(loop: Operation, region: Region) -> bool:
     if not isinstance(loop, scf.ForOp):
         return False
     lower, upper = range_of_value(loop.lb), range_of_value(loop.ub)
-    return lower is not None and upper is not None and lower.upper < upper.lower
+    if lower is None or upper is None or lower.upper >= upper.lower:
+        return False
+    # An unsigned comparison has another order if signs differ.
+    return "unsignedCmp" not in loop.properties or lower.lower >= 0 or upper.upper < 0
 
 
 def _hoist(loop: Operation, region: Region, runs: bool) -> bool:

@@ -11,21 +11,24 @@ xDSL's other passes keep their names. Exit code 1, with a located message, for a
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from typing import IO, Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
 from xdsl.universe import Universe
+from xdsl.utils.exceptions import DiagnosticException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import ParseError, Unsupported, UsageError, VerifyError
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import take_notes
@@ -34,9 +37,14 @@ from xla_emitters.tools.input_output import decoded
 from xla_emitters.tools.pass_list import MLIR_NAMES, NOTHING_TO_DO, PIPELINES, parse_passes, pass_flags, passes_of
 from xla_emitters.universe import PASSES, all_passes
 
+_HLO = re.compile(rb"(?:\s+|//[^\n]*)*HloModule\b")
+
 _ALIASES = {
     "passes": ("--pass-pipeline", "-pass-pipeline"),
-    "print_between_passes": ("--mlir-print-ir-after-all", "-mlir-print-ir-after-all"),
+    "print_between_passes": (
+        *("--mlir-print-ir-after-all", "-mlir-print-ir-after-all"),
+        *("--print-ir-after-all", "-print-ir-after-all"),
+    ),
     "print_op_generic": ("--mlir-print-op-generic", "-mlir-print-op-generic"),
     "print_debuginfo": ("--mlir-print-debuginfo", "-mlir-print-debuginfo"),
 }
@@ -76,10 +84,37 @@ class OptMain(xDSLOptMain):
 
         self.available_frontends = {"mlir": mlir, "hlo": hlo}
 
+    def get_input_stream(self) -> tuple[IO[bytes], str]:
+        """As xDSL's; a text whose name does not say what it is (standard input, XLA's dumps `*.txt`) is HLO if it begins so, else MLIR."""
+        stream, extension = super().get_input_stream()
+        if self.args.frontend or (self.args.input_file and extension in self.available_frontends):
+            return stream, extension
+        text = stream.read()
+        if self.args.input_file:
+            stream.close()
+        return BytesIO(text), "hlo" if _HLO.match(text) else "mlir"
+
     def parse_chunk(self, chunk: IO[bytes], file_extension: str, start_offset: int = 0) -> ModuleOp | None:
         """`chunk` begins `start_offset` lines into the input; as many empty lines before it let messages give the file's line."""
         text = BytesIO(b"\n" * start_offset + chunk.read()) if start_offset else chunk
-        return super().parse_chunk(text, file_extension)
+        try:
+            with self._as_diagnostics():
+                return super().parse_chunk(text, file_extension)
+        except ParseError as error:
+            if not self.args.parsing_diagnostics:
+                raise
+            print(error.render())
+            return None
+
+    @contextmanager
+    def _as_diagnostics(self) -> Generator[None]:
+        """Under `--verify-diagnostics` our errors become xDSL's, which its driver then prints instead of failing."""
+        try:
+            yield
+        except (VerifyError, Unsupported) as error:
+            if not self.args.verify_diagnostics:
+                raise
+            raise DiagnosticException(error.render()) from error
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         super().register_all_arguments(arg_parser)
@@ -114,7 +149,7 @@ class OptMain(xDSLOptMain):
     def apply_passes(self, prog: ModuleOp) -> None:
         """xDSL's driver prints times and IR between passes to standard output; this prints them to stderr, apart from the result."""
         passes = self.pipeline.passes
-        with take_notes() as notes:
+        with take_notes() as notes, self._as_diagnostics():
             for number, module_pass in enumerate(passes, 1):
                 start = time.perf_counter()
                 run_pass(module_pass, self.ctx, prog, verify=not self.args.disable_verify)
@@ -134,7 +169,11 @@ class OptMain(xDSLOptMain):
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
         if self.args.target != "mlir" or self.args.print_no_properties or self.args.syntax_highlight:
-            return super().output_resulting_program(prog)
+            try:
+                return super().output_resulting_program(prog)
+            except Exception as error:
+                why = f"xDSL's target '{self.args.target}' does not take this IR: {error}"
+                raise Unsupported(why, stage="output") from error
         text = print_ir(
             prog,
             locations=bool(self.args.print_debuginfo),

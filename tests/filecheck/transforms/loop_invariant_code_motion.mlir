@@ -119,3 +119,29 @@ func.func @while(%x: f32, %t: tensor<8xf32>, %k: index, %j: index) -> f32 {
   }
   return %0 : f32
 }
+
+// -----
+
+// An unsigned loop from -1, the largest number, never runs; from -8 to -1 it does.
+// CHECK-LABEL: func.func @unsigned
+// CHECK:         scf.for unsigned
+// CHECK-NEXT:      tensor.extract %t[%k]
+// CHECK:         tensor.extract %t[%j]
+// CHECK-NEXT:    scf.for unsigned
+func.func @unsigned(%x: f32, %t: tensor<8xf32>, %k: index, %j: index) -> (f32, f32) {
+  %m1 = arith.constant -1 : index
+  %m8 = arith.constant -8 : index
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  %0 = scf.for unsigned %i = %m1 to %c5 step %c1 iter_args(%a = %x) -> (f32) {
+    %1 = tensor.extract %t[%k] : tensor<8xf32>
+    %2 = arith.addf %a, %1 : f32
+    scf.yield %2 : f32
+  }
+  %3 = scf.for unsigned %i = %m8 to %m1 step %c1 iter_args(%a = %x) -> (f32) {
+    %4 = tensor.extract %t[%j] : tensor<8xf32>
+    %5 = arith.addf %a, %4 : f32
+    scf.yield %5 : f32
+  }
+  return %0, %3 : f32, f32
+}

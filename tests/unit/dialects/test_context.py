@@ -79,7 +79,7 @@ def test_ops_without_a_module_get_one():
             "k.mlir:2",
             "",
         ),
-        ("func.func @f() {\n  %0 = arith.addi %1, %1 : i32\n  return\n}", "k.mlir", "values used but not defined"),
+        ("func.func @f() {\n  %0 = arith.addi %1, %1 : i32\n  return\n}", "k.mlir:2:19", "%1 is used but not defined"),
     ],
 )
 def test_what_is_no_ir_is_a_located_parse_error(text: str, place: str, message: str):
@@ -98,6 +98,34 @@ def test_the_excerpt_points_at_the_op():
         "      %0 = arith.nope %1",
         "           ^~~~~~~~~~",
     ]
+
+
+@pytest.mark.parametrize(
+    ("op", "help"),
+    [
+        ('"mhlo.add"() : () -> ()', "ops of 'hlo' with a name"),
+        ("stablehlo.abs %x : f32", "compile FILE --stage hlo"),
+        ('"lmhlo_disc.h2d"() : () -> ()', "lmhlo.NAME %x, %y -> %z"),
+        ('"disc_shape.SymbolicDim"() : () -> ()', "disc.sizes"),
+        ("arith.adf %x", "did you mean 'arith.addf'?"),
+        ("arit.addf %x", "did you mean 'arith'?"),
+        ("func @f()", "did you mean 'func.func'?"),
+        ('"tt.func"() : () -> ()', "--allow-unregistered-dialect"),
+        ('"arith.nope"() : () -> ()', ""),
+    ],
+)
+def test_an_op_of_another_project_or_a_slip_has_a_way_out(op: str, help: str):
+    with pytest.raises(ParseError, match="there is no op '") as caught:
+        parse_ir(op)
+    assert help in caught.value.help if help else not caught.value.help
+
+
+def test_a_value_without_a_definition_is_shown_where_it_is_used():
+    """Also where another function, and a longer name, have that text."""
+    text = "func.func @f(%c: i1) { return }\nfunc.func @g(%c1: i1) {\n  %0 = arith.andi %c1, %c : i1\n  return\n}"
+    with pytest.raises(ParseError, match="%c is used but not defined") as caught:
+        parse_ir(text)
+    assert str(caught.value.place) == "<ir>:3:24"
 
 
 @pytest.mark.parametrize("depth", [200, 20000])

@@ -38,3 +38,19 @@ def test_a_broken_rule_is_an_error(what: str) -> None:
     line, a, b = RULES[what]
     with pytest.raises(VerifyError):
         parse_ir(f"func.func @main(%a: {a}, %b: {b}) {{\n  {line}\n  return\n}}")
+
+
+def test_attributes_are_of_the_kinds_that_hlo_has() -> None:
+    line = 'lmhlo.transpose %a -> %a {dimensions = "1, 0", name = "t"} : (memref<4x4xf32>) -> memref<4x4xf32>'
+    with pytest.raises(VerifyError, match="should be of base attribute array"):
+        parse_ir(f"func.func @main(%a: memref<4x4xf32>) {{\n  {line}\n  return\n}}")
+
+
+def test_buffers_that_are_read_and_written_are_told_apart() -> None:
+    """MLIR-HLO writes the result as the last operand; here the arrow says it."""
+    with pytest.raises(VerifyError, match=r"lmhlo\.abs %x, %y -> %z"):
+        parse_ir(
+            '"lmhlo.abs"(%a, %a) {name = "x"} : (memref<4xf32>, memref<4xf32>) -> ()'.join(
+                ("func.func @main(%a: memref<4xf32>) {\n  ", "\n  return\n}")
+            )
+        )

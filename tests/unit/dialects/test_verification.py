@@ -182,3 +182,28 @@ def test_immediate_dominators_are_those_of_the_definition(seed: int):
         strict = dominators[block] - {block}
         assert found[block] in strict
         assert all(other in dominators[found[block]] for other in strict)
+
+
+BEHIND = {
+    "a parameter without its number": (
+        'hlo.computation @f entry {\n  %x = "hlo.parameter"() <{name = "x"}> : () -> tensor<4xf32>\n  hlo.return %x : tensor<4xf32>\n}',
+        "hlo.parameter: property 'number' expected",
+    ),
+    "a function without its type": (
+        'func.func @f() {\n  func.call @g() : () -> ()\n  return\n}\n"func.func"() <{sym_name = "g"}> ({}) : () -> ()',
+        "func.func: property 'function_type' expected",
+    ),
+    "a parameter that is no array": (
+        'hlo.computation @f entry {\n  %x = hlo.parameter 0 {name = "x"} : index\n  hlo.return %x : index\n}',
+        "hlo.parameter: result 'result'",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BEHIND)
+def test_the_op_at_fault_is_named_not_one_that_stumbles_over_it(what: str):
+    text, message = BEHIND[what]
+    with pytest.raises(VerifyError, match=message) as caught:
+        parse_ir(text, "f.mlir")
+    assert caught.value.place is not None
+    assert caught.value.place.text.strip().startswith(("%x = ", '"func.func"'))

@@ -31,6 +31,7 @@ func.func @f(%x: index {xla.range = [0 : index, 7 : index]}, %t: tensor<4xf32>) 
   return %4 : f32
 }
 """
+HLO = "HloModule n\n\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT n = f32[4] negate(x)\n}\n"
 
 
 @pytest.fixture
@@ -148,6 +149,44 @@ def test_hlo_is_an_input_format(
     assert run(capsys) == (0, out, "")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(out.encode())))
     assert run(capsys, "-", "-o", "-") == (0, out, "")
+
+
+@pytest.mark.parametrize("name", ["k.txt", "k", "k.before_canonicalize"])
+def test_a_name_that_does_not_say_the_format(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HLO begins with HloModule, as XLA's dumps do; all else is MLIR. Standard input too."""
+    path = tmp_path / name
+    for text, wanted in ((KERNEL, "tensor.extract"), (f"// dump\n{HLO}", "hlo.negate")):
+        path.write_text(text)
+        code, out, err = run(capsys, path)
+        assert (code, err) == (0, "")
+        assert wanted in out
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+        assert run(capsys) == (0, out, "")
+
+
+def test_diagnostics_are_printed_not_failures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """xDSL's options: a part that is wrong is reported on standard output, and the next part is read."""
+    path = tmp_path / "k.mlir"
+    broken = 'func.func @g() {\n  %0 = "arith.constant"() : () -> i32\n  return\n}\n'
+    path.write_text(f"{broken}// -----\nfunc.func @h() {{\n  arith.nope\n}}\n// -----\n{KERNEL}")
+    words = (path, "--split-input-file", "-p", "xla-propagate-slice-indices", "--verify-diagnostics")
+    code, out, err = run(capsys, *words, "--parsing-diagnostics")
+    assert (code, err) == (0, "")
+    assert "k.mlir:2:8: error: [ir.verify] arith.constant: property 'value' expected" in out
+    assert "k.mlir:7:3: error: [ir.parse] there is no op 'arith.nope'" in out
+    assert "error: [xla-propagate-slice-indices] no function has the attribute xla.entry" in out
+    assert "tensor.extract" not in out
+    code, _, err = run(capsys, *words)
+    assert code == 1
+    assert "there is no op 'arith.nope'" in err
+
+
+def test_what_xdsls_targets_do_not_take_is_no_bug(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, kernel, "-t", "llvm")
+    assert (code, out) == (1, "")
+    assert err.startswith("error: [output] xDSL's target 'llvm' does not take this IR: ")
 
 
 def test_a_device_is_an_option_of_a_pass(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:

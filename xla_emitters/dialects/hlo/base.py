@@ -33,6 +33,8 @@ from xdsl.dialects.builtin import (
     IntegerType,
     NameLoc,
     StringAttr,
+    TensorType,
+    TupleType,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -42,7 +44,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.hlo.types import dims_of, same_dims, same_shape, type_text
+from xla_emitters.dialects.hlo.types import BufferType, OpaqueType, TokenType, dims_of, same_dims, same_shape, type_text
 from xla_emitters.errors import DataError, Place, Unsupported
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.inverse import inverse_map
@@ -134,7 +136,7 @@ class HloOp(IRDLOperation):
     """One HLO instruction; every class of the dialect that is an instruction derives from it."""
 
     inputs = var_operand_def()
-    result = result_def()
+    result = result_def(TensorType | TupleType | TokenType | OpaqueType | BufferType)
     instruction_name = prop_def(StringAttr, prop_name="name")
     traits = traits_def(Pure())
 

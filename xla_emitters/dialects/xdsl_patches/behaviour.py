@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.dialects.dlti import DataLayoutEntryAttr, DLTIEntryMap
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Block, Operation
 from xdsl.irdl import AttrConstraint
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -51,6 +51,7 @@ from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 from xla_emitters.dialects.xdsl_patches import function_syntax
 from xla_emitters.dialects.xdsl_patches.distinct import DistinctAttr
 from xla_emitters.dialects.xdsl_patches.patch import Member, Trait
+from xla_emitters.dialects.xdsl_patches.syntax import ATOMIC_KINDS
 
 _READS = frozenset((EffectInstance(MemoryEffectKind.READ),))
 _WRITES = frozenset((EffectInstance(MemoryEffectKind.WRITE),))
@@ -214,6 +215,62 @@ def _converting(own: Callable[[Any], None], source: str, target: str, direction:
     return verify_
 
 
+def _comparing(own: Callable[[Any], None]) -> Callable[[Any], None]:
+    """xDSL's verifier, and checks that both sides have one type, that the result has its shape, and that there is such a predicate."""
+
+    def verify_(self: arith.CmpiOp | arith.CmpfOp) -> None:
+        own(self)
+        if self.lhs.type != self.rhs.type or not have_compatible_shape(self.lhs.type, self.result.type):
+            raise VerifyException(f"compares {self.lhs.type} with {self.rhs.type} to {self.result.type}")
+        words = arith.CMPI_COMPARISON_OPERATIONS if isinstance(self, arith.CmpiOp) else arith.CMPF_COMPARISON_OPERATIONS
+        _verify_number("predicate", self.predicate, words)
+
+    return verify_
+
+
+def _updating(own: Callable[[Any], None]) -> Callable[[Any], None]:
+    """xDSL's verifier, and a check that there is such a kind of update."""
+
+    def verify_(self: memref.AtomicRMWOp) -> None:
+        own(self)
+        _verify_number("kind", self.kind, ATOMIC_KINDS)
+
+    return verify_
+
+
+def _verify_number(what: str, attribute: IntegerAttr, words: Sequence[str]) -> None:
+    if not 0 <= (number := attribute.value.data) < len(words):
+        raise VerifyException(f"there is no {what} {number}: they are 0 ({words[0]}) to {len(words) - 1} ({words[-1]})")
+
+
+def _stepping(own: Callable[[Any], None]) -> Callable[[Any], None]:
+    """xDSL's verifier, and a check that a constant step is positive."""
+
+    def verify_(self: scf.ParallelOp) -> None:
+        own(self)
+        for value in self.step:
+            step = ConstantLike.get_constant_value(value)
+            if isinstance(step, IntegerAttr) and step.value.data < 1:
+                raise VerifyException(f"its step is {step.value.data}, but a step is at least 1")
+
+    return verify_
+
+
+def _describing_arguments(own: Callable[[Any], None]) -> Callable[[Any], None]:
+    """xDSL's verifier, and checks of the visibility, and that there is a dictionary for each argument and each result, or none."""
+
+    def verify_(self: func.FuncOp) -> None:
+        own(self)
+        if (word := self.sym_visibility) is not None and word.data not in ("public", "private", "nested"):
+            raise VerifyException(f"its visibility is '{word.data}', but must be public, private or nested")
+        types = self.function_type
+        for what, found, wanted in (("arg", self.arg_attrs, types.inputs), ("res", self.res_attrs, types.outputs)):
+            if found is not None and len(found) != len(wanted):
+                raise VerifyException(f"{what}_attrs has {len(found)} dictionaries for {len(wanted)} values")
+
+    return verify_
+
+
 def _verifier(op: type[Operation], why: str, wrapper: Callable[[Any], Any]) -> Member:
     return Member(op, "verify_", why, wrapper)
 
@@ -233,6 +290,10 @@ VERIFIERS: tuple[Member, ...] = (
         _verifier(op, "regions may yield other values than the op needs", _handing_on)
         for op in (scf.IfOp, scf.ExecuteRegionOp, scf.WhileOp)
     ),
+    *(_verifier(op, "compares values of two types, by any number", _comparing) for op in (arith.CmpiOp, arith.CmpfOp)),
+    _verifier(memref.AtomicRMWOp, "takes any number for its kind", _updating),
+    _verifier(scf.ParallelOp, "takes a step of 0", _stepping),
+    _verifier(func.FuncOp, "counts no dictionaries, and takes any visibility", _describing_arguments),
     _conversion(llvm.FPExtOp, "float", "float", 1),
     _conversion(llvm.FPTruncOp, "float", "float", -1),
     _conversion(llvm.SIToFPOp, "integer", "float", 0),
@@ -285,6 +346,15 @@ def _reading_distinct(own: Callable[[AttrParser], Attribute | None]) -> Callable
         return DistinctAttr.parse_body(self) if self.parse_optional_keyword("distinct") is not None else own(self)
 
     return parse_optional_builtin_attribute
+
+
+def _without_numbers(own: Callable[[str], bool]) -> Callable[[str], bool]:
+    """Whether a block of that name is printed by its place: `bb1`, and `1`, which is no name for xDSL."""
+
+    def is_default_block_name(name: str) -> bool:
+        return name.isdigit() or own(name)
+
+    return staticmethod(is_default_block_name)
 
 
 def _print_linkage(self: llvm.LinkageAttr, printer: Printer) -> None:
@@ -349,6 +419,7 @@ FUNCTIONS: tuple[Member, ...] = (
         "drops the dictionaries of a declaration",
         lambda _: function_syntax.print_func_op_like,
     ),
+    Member(Block, "is_default_block_name", "reads no ^0, though it reads a branch to it", _without_numbers),
     Member(llvm.LinkageAttr, "print_parameters", "writes the word in quotes", lambda _: _print_linkage),
     Member(
         _Number,

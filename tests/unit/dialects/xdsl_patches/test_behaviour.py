@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from unit.dialects.mlir_opt import mlir_reads
-from xdsl.dialects import arith, llvm, scf, tensor
+from xdsl.dialects import arith, func, llvm, memref, scf, tensor
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerAttr, TensorType, f32
 from xdsl.ir import Block, Operation, Region
 from xdsl.traits import ConditionallySpeculatable, MemoryEffect, Pure, is_speculatable
@@ -71,6 +71,64 @@ def test_what_a_region_hands_on_fits(what: str):
         inner for inner in parse_ir(text, verify=False).walk() if inner.name.startswith("scf.") and inner.results
     ]
     found.get_irdl_definition().verify(found)
+
+
+UNCHECKED = {
+    "two types compared": (
+        '%r = "arith.cmpi"(%i, %n) <{predicate = 2 : i64}> : (i32, index) -> i1',
+        "compares i32 with index",
+    ),
+    "a vector compared to one bit": (
+        '%r = "arith.cmpf"(%v, %v) <{predicate = 2 : i64}> : (vector<4xf32>, vector<4xf32>) -> i1',
+        "compares",
+    ),
+    "a comparison that is none": (
+        '%r = "arith.cmpi"(%i, %i) <{predicate = 10 : i64}> : (i32, i32) -> i1',
+        r"no predicate 10: they are 0 \(eq\) to 9 \(uge\)",
+    ),
+    "an update that is none": (
+        '%r = "memref.atomic_rmw"(%x, %m, %n) <{kind = 99 : i64}> : (f32, memref<4xf32>, index) -> f32',
+        r"no kind 99: they are 0 \(addf\)",
+    ),
+    "a loop that stands still": (
+        "%c0 = arith.constant 0 : index\n  scf.parallel (%k) = (%n) to (%n) step (%c0) {\n }",
+        "its step is 0",
+    ),
+    "too few dictionaries": (
+        '"func.func"() <{sym_name = "g", function_type = (i32) -> (), arg_attrs = []}> ({}) : () -> ()',
+        "arg_attrs has 0 dictionaries for 1 values",
+    ),
+    "a visibility that is none": (
+        '"func.func"() <{sym_name = "g", function_type = (i32) -> (), sym_visibility = "gpu"}> ({}) : () -> ()',
+        "its visibility is 'gpu'",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNCHECKED)
+def test_what_xdsl_does_not_check(what: str):
+    """As mlir-opt says too. When the last line fails, xDSL has caught up: the verifier here can go."""
+    line, message = UNCHECKED[what]
+    arguments = "%i: i32, %n: index, %v: vector<4xf32>, %x: f32, %m: memref<4xf32>"
+    text = f"module {{\n  func.func @f({arguments}) {{ return }}\n  {line}\n}}"
+    if not line.startswith('"func'):
+        text = f"func.func @f({arguments}) {{\n  {line}\n  return\n}}"
+    with pytest.raises(VerifyError, match=message):
+        parse_ir(text)
+    assert not mlir_reads(text)
+    checked = (arith.CmpiOp, arith.CmpfOp, memref.AtomicRMWOp, scf.ParallelOp, func.FuncOp)
+    *_, op = [op for op in parse_ir(text, verify=False).walk() if isinstance(op, checked)]
+    op.get_irdl_definition().verify(op)
+
+
+def test_blocks_are_named_by_numbers_too():
+    """As in MLIR; xDSL's own `is_default_block_name` makes xDSL refuse the label."""
+    text = "func.func @f(%c: i1) {\n  cf.cond_br %c, ^1, ^0\n^0:\n  return\n^1:\n  cf.br ^0\n}"
+    assert mlir_reads(text)
+    printed = print_ir(parse_ir(text))
+    assert "cf.cond_br %c, ^bb2, ^bb1" in printed
+    assert print_ir(parse_ir(printed)) == printed
+    assert not XDSLS_OWN[Block, "is_default_block_name"].__func__("0")
 
 
 MINUS_INFINITIES = "module attributes {c = dense<0xFF800000> : vector<2xf32>} {}"
