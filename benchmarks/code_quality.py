@@ -14,7 +14,8 @@ shared bytes and threads of a block. One text stands for both sides where they a
 than XLA's, narrower ones, fewer warps, or spills where XLA has none. XLA's PTX and all machine code are kept in `build/code_quality`.
 
 `--tune price` uses our kernels as the cost model chooses them. A thread then does more or less work than one of XLA's, so the ratio is
-that of all threads' instructions: of our launches, and of the launches that we make by XLA's choice, which are XLA's.
+that of all threads' instructions: of our launches, and of the launches that we make by XLA's choice, which are XLA's. Files whose
+ratio is above 1.02 get the quotient of the expected times too: more instructions on idle multiprocessors may take less time.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.table import header, print_table
 from xla_emitters.device import device
 from xla_emitters.errors import XlaEmittersError
+from xla_emitters.explore.cost import cost
 from xla_emitters.explore.xla import XlaGpu, description
 from xla_emitters.lowering.machine_code import assemble, disassemble
 from xla_emitters.lowering.tools import find_tool
@@ -51,6 +53,8 @@ CORPUS = Path("tests/corpus")
 KEPT = Path("build/code_quality")
 TARGET = "h200"
 ARCHITECTURE = "sm_90a"
+WITHOUT_A_REASON = 1.02
+"""Ratio of instructions above which docs/decisions/19-kernels-by-price.md gives a reason."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +70,17 @@ class Code:
 
 @dataclass(frozen=True)
 class Row:
-    """One file: `ours` and `theirs` count what one thread executes; `of_all_threads` is the quotient for whole grids, if they differ."""
+    """One file: `ours` and `theirs` count what one thread executes.
+
+    of_all_threads  the quotient for whole grids, if they differ
+    of_times        the quotient of expected times, of files with more instructions than XLA's
+    """
 
     file: str
     ours: Code
     theirs: Code
     of_all_threads: float | None = None
+    of_times: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -97,6 +106,11 @@ class Row:
         if self.ours.warps < self.theirs.warps:
             found.append("fewer warps")
         return found
+
+    @property
+    def remarks(self) -> list[str]:
+        times = [] if self.of_times is None else [f"expected time {self.of_times:.2f}"]
+        return [*times, *(f"! {fault}" for fault in self.faults)]
 
 
 def machine_code(texts: Sequence[str]) -> Code:
@@ -207,12 +221,19 @@ def measure(file: str, tune: str = "xla") -> Row | str:
             return f"{file}: {len(theirs)} kernels of XLA's, {len(as_xla.kernels)} are made here by its choice"
         by_name = kernels_of(str(_assembled(program.code)["sass"]))
         ours = of_all_threads(program.kernels, [by_name[kernel.name] for kernel in program.kernels])
-        return replace(
-            row,
-            of_all_threads=ours / of_all_threads(as_xla.kernels, [str(_assembled(text)["sass"]) for text in theirs]),
-        )
+        quotient = ours / of_all_threads(as_xla.kernels, [str(_assembled(text)["sass"]) for text in theirs])
+        return replace(row, of_all_threads=quotient, of_times=_expected(path) if quotient > WITHOUT_A_REASON else None)
     except XlaEmittersError as error:
         return f"{file}: {error.message}"
+
+
+def _expected(path: Path) -> float:
+    """The expected time of the kernels by price, relative to that of XLA's choice."""
+    by_rule, by_price = (
+        sum(kernel.time for kernel in cost(path, targets=(TARGET,), tune=tune).costs[0].kernels)
+        for tune in ("xla", "price")
+    )
+    return by_price / by_rule
 
 
 def files(beginnings: Sequence[str]) -> list[str]:
@@ -265,7 +286,7 @@ def cells(row: Row) -> list[str]:
         _both(str(ours.shared_bytes), str(theirs.shared_bytes)),
         _both(str(ours.spill_bytes), str(theirs.spill_bytes)),
         _both(str(ours.warps), str(theirs.warps)),
-        "".join(f"! {fault} " for fault in row.faults).rstrip(),
+        " ".join(row.remarks),
     ]
 
 

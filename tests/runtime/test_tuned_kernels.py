@@ -12,10 +12,11 @@ from runtime.corpus import CORPUS
 from tools_here import SASS, needs
 
 from xla_emitters import device as devices
+from xla_emitters.emitters.scatter import ScatterEmitter
 from xla_emitters.emitters.ways import Emitter, TunableEmitter
 from xla_emitters.explore.check import check
 from xla_emitters.pipelines import kernel_candidates
-from xla_emitters.pipelines.compiler import compile
+from xla_emitters.pipelines.compiler import compile, plan_module, read_module
 from xla_emitters.pipelines.kernel_candidates import Candidate
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.planning.host_steps import PlannedKernel
@@ -97,7 +98,10 @@ IN_PLACE = "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }\n"
 
 
 def summed(kind: str, shape: str, result: str, dims: str) -> str:
-    body = f"z = {kind}[] constant(0)\nROOT r = {kind}[{result}] reduce(p0, z), dimensions={{{dims}}}, to_apply=add"
+    zero = "(0, 0)" if kind == "c64" else "0"
+    body = (
+        f"z = {kind}[] constant({zero})\nROOT r = {kind}[{result}] reduce(p0, z), dimensions={{{dims}}}, to_apply=add"
+    )
     return ADD.replace("KIND", kind) + fused(f"{kind}[{result}]", body, f"{kind}[{shape}]")
 
 
@@ -115,6 +119,7 @@ OTHER_EMITTERS = {
     "short rows": summed("f32", "700,32", "700", "1"),
     "rows of three vectors": summed("f32", "700,96", "700", "1"),
     "rows of several warps": summed("bf16", "20,2056", "20", "1"),
+    "rows of complex numbers": summed("c64", "200,33", "200", "1"),
     "columns": summed("f32", "3,40,260", "3,260", "1"),
     "transpose": fused("f32[130,5,66]", "ROOT t = f32[130,5,66] transpose(p0), dimensions={2,1,0}", "f32[66,5,130]"),
     "packed transpose": fused("bf16[72,136]", "ROOT t = bf16[72,136] transpose(p0), dimensions={1,0}", "bf16[136,72]"),
@@ -168,9 +173,18 @@ def test_every_candidate_agrees_with_xlas_choice(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(kernel_candidates, "in_order_of_choice", others_first)
     monkeypatch.setattr(kernel_candidates, "disagreement", compare)
-    for name in ("short rows", "transpose", "scatter of bf16"):
+    for name in ("short rows", "rows of complex numbers", "transpose", "scatter of bf16"):
         tried.clear()
         program = compile(OTHER_EMITTERS[name], tune="price", splits=(), target="small", stage="xla_gpu", cache=False)
         (tuned,) = [each for each in program.traces[0].decisions if each.topic == "tune"]
         assert len(tried) == len(tuned.data["candidates"]) - 1 > 0, name
         assert tried == [None] * len(tried), name
+
+
+def test_a_scatter_that_does_not_fill_the_gpu_has_candidates() -> None:
+    """Fewer threads with more updates each compute less, and words of two need half of the atomic updates."""
+    h200 = devices.device("h200")
+    for kind, last in (("f32", "4 updates a thread"), ("bf16", "8 updates a thread, words of two")):
+        (planned,) = plan_module(read_module(scattered(kind)), CompileOptions()).kernels
+        names = [way.name for way in ScatterEmitter().candidates(planned.view, h200)]
+        assert (names[0], names[-1]) == ("1 updates a thread", last)

@@ -107,13 +107,13 @@ class ScatterEmitter:
         own = distribution_of(view, scatter, device)
         if not isinstance(own, DistributedUpdates):
             return [Way(str(own), self)]
-        bits, total = element_of(scatter.updates[0]).bits, math.prod(dims_of(scatter.updates[0]))
+        bits = element_of(scatter.updates[0]).bits
         found = [Way(f"{own.elements_per_thread} updates a thread", self)]
         # Before sm_90 the widest atomic add is a word of two elements. Fewer updates per thread than XLA's choice need more instructions.
         counts = [count for count in (2, 4, 8) if count >= own.elements_per_thread and count * bits <= VECTOR_BITS]
         for count in counts:
             wide = distribution_of(view, scatter, device, count)
-            if wide != DistributedUpdates(count) or -(-total // count) < device.threads_max:
+            if wide != DistributedUpdates(count):
                 continue
             launches = [_launch(view, scatter, each, device) for each in (wide, own)]
             works = [ThreadWork(each.elements_per_thread) for each in (wide, own)]

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.dtypes import Array, Kind, dtype
+from xla_emitters.dtypes import Array, dtype
 from xla_emitters.emitters.emit import emitter_for
 from xla_emitters.emitters.reduction_plans import plan_for
 from xla_emitters.emitters.ways import TunableEmitter, Way
@@ -31,7 +31,7 @@ from xla_emitters.pipelines.kernel_candidates import LEAST_GAIN, Candidate, pric
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.planning.plan import plan_program
-from xla_emitters.pricing.agreement import are_near
+from xla_emitters.pricing.agreement import are_near, is_rounded, positive
 from xla_emitters.pricing.model import least_time
 from xla_emitters.pricing.traffic import arrays_for
 from xla_emitters.program import Slot
@@ -151,8 +151,7 @@ def _disagreement(
     slots = (*whole.operands, *whole.results)
     arrays = arrays_for(whole.view, whole.arguments, repeat=True)
     for slot, argument, array in zip(slots, whole.arguments, arrays, strict=True):
-        is_sum = tolerance and dtype(argument.array.dtype).kind is Kind.FLOAT
-        drawn[slot] = np.abs(array) if is_sum else array
+        drawn[slot] = positive(array) if tolerance and is_rounded(argument) else array
     wanted = _run([whole], [one], drawn)
     made = _run(parts, candidates, drawn)
     for number, slot in enumerate(whole.results):

@@ -7,7 +7,8 @@
 The blocks of the other kernel that write the same elements are either given, or both kernels visit the first result in memory order,
 so that an element's index tells which blocks may write it. Parameters are random; an array of more than 2^20 elements repeats random
 data, with a period that is not a divisor of a power of two. Bits are compared. If a kernel adds in another order, values are compared,
-and random floats are positive: then a sum's rounding errors are small relative to the sum, since no terms cancel.
+and random numbers are positive, of complex numbers both parts: then a sum's rounding errors are small relative to the sum, since no
+terms cancel.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def disagreement(
     """
     drawn = arrays_for(view, arguments, repeat=True)
     if tolerance:
-        drawn = [np.abs(array) if _is_float(a) else array for a, array in zip(arguments, drawn, strict=True)]
+        drawn = [positive(array) if is_rounded(a) else array for a, array in zip(arguments, drawn, strict=True)]
     blocks = launch_of(candidate).blocks
     chosen = sorted({0, blocks // 2, *range(max(0, blocks - LAST_BLOCKS), blocks)})
     made, masks = _run(candidate, drawn, arguments, chosen)
@@ -66,7 +67,7 @@ def disagreement(
             return f"argument {number}: the other kernel's blocks write other elements"
         found, right = made[number][mask], wanted[number][mask]
         differ = (found.view(np.uint8) != right.view(np.uint8)).reshape(-1, found.itemsize).any(axis=1)
-        if tolerance and _is_float(arguments[number]) and differ.any():
+        if tolerance and is_rounded(arguments[number]) and differ.any():
             differ &= ~are_near(found, right, tolerance)
         wrong = np.flatnonzero(differ)
         if wrong.size:
@@ -75,15 +76,27 @@ def disagreement(
     return None
 
 
-def _is_float(argument: Argument) -> bool:
-    return dtype(argument.array.dtype).kind is Kind.FLOAT
+def is_rounded(argument: Argument) -> bool:
+    """Whether additions of such numbers are rounded, so that their order matters."""
+    return dtype(argument.array.dtype).kind in (Kind.FLOAT, Kind.COMPLEX)
+
+
+def positive(array: Array) -> Array:
+    """The numbers without their signs; both parts of complex ones."""
+    if np.iscomplexobj(array):
+        return np.abs(np.real(array)) + np.abs(np.imag(array)) * array.dtype.type(1j)
+    return np.abs(array)
 
 
 def are_near(found: Array, right: Array, tolerance: float) -> Array:
-    """Per element: whether it is within the tolerance plus one rounding to its type, or NaN on both sides."""
-    one, other = found.astype(np.float64), right.astype(np.float64)
-    # The distance to the next representable value is the size of a rounding.
-    rounding = np.abs(np.nextafter(right, found).astype(np.float64) - other)
+    """Per element: whether it is within the tolerance plus one rounding to its type, or NaN on both sides. Complex: of the modulus."""
+    if np.iscomplexobj(found):
+        one, other = found.astype(np.complex128), right.astype(np.complex128)
+        rounding = np.spacing(np.abs(right)).astype(np.float64)
+    else:
+        one, other = found.astype(np.float64), right.astype(np.float64)
+        # The distance to the next representable value is the size of a rounding.
+        rounding = np.abs(np.nextafter(right, found).astype(np.float64) - other)
     with np.errstate(invalid="ignore"):
         return (np.abs(one - other) <= np.abs(other) * tolerance + rounding) | (np.isnan(one) & np.isnan(other))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
@@ -14,7 +15,7 @@ from xla_emitters.fusions.thread_work import ThreadWork
 from xla_emitters.pipelines.compiler import compile, plan_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.planning.host_steps import PlannedKernel
-from xla_emitters.pricing.agreement import disagreement
+from xla_emitters.pricing.agreement import are_near, disagreement, positive
 
 SIZE = 1_050_004  # more than what is drawn, and 1025 blocks of which the last is not full
 
@@ -85,3 +86,10 @@ def test_an_element_that_is_not_written_is_found() -> None:
     kernel = planned(NEGATE)
     found = disagreement(parse_ir(ir), parse_ir(half), kernel.view, kernel.arguments)
     assert found == "argument 1: the other kernel's blocks write other elements"
+
+
+def test_complex_sums_are_near_by_their_modulus() -> None:
+    right = np.array([3 + 4j, 1e-3 + 1j, 2 + 1j], np.complex64)
+    found = right * np.array([1 + 4e-7, 1 + 4e-7j, 1 + 4e-6], np.complex64)
+    assert are_near(found, right, 1e-6).tolist() == [True, True, False]
+    assert positive(np.array([-3 + 4j, 3 - 4j], np.complex64)).tolist() == [3 + 4j, 3 + 4j]
