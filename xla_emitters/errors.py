@@ -6,7 +6,7 @@
         operand 1 is f32[4096]; 'add' needs f32[64,4096]
         help: %b = f32[64,4096] broadcast(%bias), dimensions={1}
 
-The class tells the cause: `ParseError` and `VerifyError` an error in the input, `Unsupported` something that we do not
+The class names the cause: `ParseError` and `VerifyError` an error in the input, `Unsupported` something that we do not
 support yet, `ToolError` a missing or broken tool, `PluginError` a fault of a plugin, `InternalError` a bug, where one stage
 broke a promise to another. The exception has the parts of the message as fields, so that a test or a tool need not parse the text.
 """

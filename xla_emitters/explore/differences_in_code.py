@@ -1,9 +1,10 @@
-"""How our code is written otherwise than XLA's, on purpose: rewrites that take back what docs/decisions says of vectors and addresses.
+"""Intended differences between the forms of our code and XLA's: rewrites that undo what docs/decisions says of vectors and addresses.
 
     vector.insert %a, %v[%c0]; vector.insert %b, ...[%c1]   ->   vector.from_elements %a, %b
     llvm.getelementptr %p[0, %i] of an array of f32         ->   llvm.getelementptr %p[%i] of f32
 
-Each rewrite is right on any module, whoever made it. It is made on both sides; what was different and then is equal was this difference.
+Each rewrite keeps the meaning of any module, and is applied to both sides. If two modules are equal after a rewrite and were not before,
+this difference was all that they differed by.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from xla_emitters.rewrite.folders import constant_integer, constant_op, constant
 
 @dataclass(frozen=True)
 class Rewrite:
-    """What is taken back: a file of docs/decisions, words for it, and the function that says whether it changed the module."""
+    """A difference that is undone: its file in docs/decisions, its name, and the function, which returns whether it changed the module."""
 
     decision: str
     what: str
@@ -171,7 +172,7 @@ def _elements_of_built_vectors(module: ModuleOp) -> bool:
 
 
 def _elements_at_once(module: ModuleOp) -> bool:
-    """Insertions at every position of a vector, one behind the other and each used by the next alone -> `vector.from_elements`."""
+    """Insertions at every position of a vector, each used by the next one only -> `vector.from_elements`."""
     changed = False
     for last in tuple(module.walk()):
         if not isinstance(last, InsertOp) or not isa(last.result.type, VectorType):
@@ -195,7 +196,7 @@ def _elements_at_once(module: ModuleOp) -> bool:
 
 
 def _elements_at_once_of_llvm(module: ModuleOp) -> bool:
-    """`llvm.insertelement` at every position of a vector, likewise -> the same behind all of the elements, into poison."""
+    """`llvm.insertelement` at every position of a vector, likewise -> the same after all of the elements, into poison."""
     changed = False
     for last in tuple(module.walk()):
         if not isinstance(last, InsertElementOp) or not isa(vector := last.results[0].type, VectorType):

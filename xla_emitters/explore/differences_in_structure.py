@@ -1,4 +1,4 @@
-"""How our code is divided otherwise than XLA's: what is a function, what a loop carries, and which index is computed where.
+"""Intended differences in structure between our code and XLA's: what is a function, what a loop carries, where an index is computed.
 
     xla_gpu.loop (%t)[%r, %v] -> (%a, %b) in "(t)[r, v] -> (t * 2 + v, 0), domain: ..., r in [0, 0], v in [0, 1]" iter_args(%o = %out)
         ... %r ... %a ... %b ...; xla_gpu.yield %o
@@ -6,8 +6,9 @@
     xla_gpu.loop (%t)[%v] -> () in "(t)[v] -> (), domain: ..., v in [0, 1]"
         %a = apply_indexing (t, v) -> (t * 2 + v); ... 0 ... %a ... 0 ...; xla_gpu.yield            (%o is %out, and so is the result)
 
-Each rewrite is right on any module, whoever made it. It is made on both sides; what was different and then is equal was this difference.
-`inline_everything` puts each function's body where it is called: after it, what functions take and return does not count.
+Each rewrite keeps the meaning of any module, and is applied to both sides. If two modules are equal after a rewrite and were not before,
+this difference was all that they differed by.
+`inline_everything` puts each function's body where it is called; after it, signatures of functions do not matter.
 Source: docs/decisions/20-what-is-the-same-but-for.md.
 """
 
@@ -52,7 +53,7 @@ def _without_uncalled_functions(module: ModuleOp) -> bool:
 
 
 def _without_unchanged_values(module: ModuleOp) -> bool:
-    """A value that each iteration of an `xla_gpu.loop` hands on as it is -> the value before the loop."""
+    """A value that each iteration of an `xla_gpu.loop` passes on unchanged -> the value before the loop."""
     changed = False
     for loop in tuple(op for op in module.walk() if isinstance(op, LoopOp)):
         end = loop.body.block.last_op
@@ -111,7 +112,7 @@ def _is_below(known: Interval, bound: Expr) -> bool:
 
 
 def _range_on_domain(it: IndexingMap, e: Expr) -> Interval:
-    """The range of `e`, also where it is a positive multiple of what a constraint bounds, and some more, floor-divided or not."""
+    """The range of `e`, also for a positive multiple of a constrained expression plus other terms, floor-divided or not."""
     if e.kind is ExprKind.FLOORDIV and e.rhs.kind is ExprKind.CONSTANT and e.rhs.value > 0:
         return _range_on_domain(it, e.lhs) // Interval(e.rhs.value, e.rhs.value)
     found = it.range_of(e)
@@ -262,7 +263,7 @@ def _without_guards_of_warps(module: ModuleOp) -> bool:
 
 
 def _runs_anywhere(op: Operation) -> bool:
-    """Whether threads may run it that did not: no effect, no call, no read that may be out of bounds."""
+    """Whether additional threads may run it: no effect, no call, no read that may be out of bounds."""
     if isinstance(op, tensor.ExtractOp):
         shape = op.tensor.type
         assert isa(shape, TensorType)
@@ -287,7 +288,7 @@ def _sums_as_maps(module: ModuleOp) -> bool:
 
 
 def _maps_of_maps(module: ModuleOp) -> bool:
-    """A map of the result of a map that others read too -> a map of a copy, which folding makes one map."""
+    """A map of the result of a map that other ops read too -> a map of a copy of it, so that folding merges the two maps."""
     changed = False
     pending = [op for op in module.walk() if isinstance(op, ApplyIndexingOp)]
     while pending:
@@ -316,7 +317,7 @@ def _bounds_that_remainders_imply(module: ModuleOp) -> bool:
 
 
 def _domains_as_wide_as_known(module: ModuleOp) -> bool:
-    """A dim of `apply_indexing` that is promised to be in fewer values than are known of the operand -> those that are known."""
+    """A dim of `apply_indexing` whose domain is narrower than the operand's known range -> that range."""
     changed = False
     for op in tuple(op for op in module.walk() if isinstance(op, ApplyIndexingOp)):
         simple = op.map.simplify()

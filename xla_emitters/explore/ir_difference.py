@@ -1,15 +1,15 @@
-"""How far two kernel modules are the same: the IR that a pass of XLA's left against what ours left.
+"""How far two kernel modules are the same: the IR after a pass of XLA's against that after ours.
 
     same           equal once values are renumbered
     renamed        equal but for spelling: scf.forall for thread ids, discardable attributes, names of variables of maps, names and
                    order of functions, places of constants and ids
-    same but for   equal once differences that docs/decisions knows are taken back; `decisions` has them
-    differs        else: with the ops of which one side has more, both in the last form
+    same but for   equal once differences that docs/decisions describes are undone; `decisions` names them
+    differs        else: with the ops that one side has more often, both in the last form
 
-A difference is taken back by the same rewrite on both sides, which is right on any module. So what is left is a difference, and what is
-gone was this difference alone. The forms, each made of the one before, until the two sides are equal:
+A difference is undone by the same rewrite on both sides, which keeps the meaning of any module. So it never hides another difference. The
+forms that are compared, each made from the one before, until the two sides are equal:
 
-    taken back   `IN_CODE` and `IN_STRUCTURE`; cited where a rewrite changes one side and not the other
+    undone       `IN_CODE` and `IN_STRUCTURE`; cited if a rewrite changes one side and not the other
     folded       our xla-simplify-arith, xla-canonicalize and xla-cse, twice
     inlined      each function's code where it is called, then folded again
     reordered    of the folded or the inlined form: the same ops of the same values in the same regions, in another order
@@ -46,8 +46,8 @@ REORDERED = DECISION, "the order of ops"
 @dataclass(frozen=True)
 class Difference:
     """verdict    one of VERDICTS
-    ops        op -> (how many ours, how many XLA's), in the last form, where they differ; of a verdict other than "differs" empty
-    decisions  (file of docs/decisions, what it says): of "same but for" the whole difference, of "differs" a part of it
+    ops        op -> (how many ours, how many XLA's), in the last form, where they differ; empty for verdicts other than "differs"
+    decisions  (file of docs/decisions, what it says): for "same but for" the whole difference, for "differs" a part of it
     """
 
     verdict: str
@@ -121,12 +121,12 @@ class Form:
 
     @cached_property
     def skeleton(self) -> Counter[str]:
-        """Everything but by which formulas elements are computed."""
+        """Everything but the formulas of elements."""
         return values_of(self.module, keeps_formulas=False)
 
 
 def difference(ours: KernelIr, theirs: KernelIr) -> Difference:
-    """What is between the two."""
+    """The difference between the two sides."""
     if ours.exact == theirs.exact:
         return Difference("same", {})
     if ours.loose == theirs.loose:
@@ -165,7 +165,7 @@ def _fold(module: ModuleOp) -> None:
 
 
 def _run_if_it_can(each: SimplifyArithPass | CanonicalizePass | CsePass, context: Context, module: ModuleOp) -> None:
-    """Runs a pass that folds; IR that it does not take, as that of a pass from elsewhere, is left as it is."""
+    """Runs a pass that folds; IR that it refuses, such as that of a foreign pass, does not change."""
     try:
         run_pass(each, context, module)
     except XlaEmittersError:

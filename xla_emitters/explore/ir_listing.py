@@ -28,7 +28,7 @@ from xla_emitters.rewrite.effects import is_commutative_type, is_pure, is_termin
 from xla_emitters.rewrite.folders import constant_integer
 from xla_emitters.rewrite.symbols import symbol_name, symbols_in
 
-# Values that are written where they are used, so that their places do not count.
+# Values that are written where they are used, so that their places do not matter.
 INLINED = frozenset(
     (
         "arith.constant",
@@ -61,7 +61,7 @@ _ARITHMETIC = re.compile(
 _PAIR = re.compile(r"!llvm\.struct<\((f\d+), \1\)>|vector<2xf\d+>|complex<f\d+>")
 # Of these ops of any dialect the first two operands commute.
 _PRODUCT_AND_SUM = (".fma", ".fmuladd")
-# What all threads of a warp or a block do together.
+# Ops that all threads of a warp or a block execute together.
 _TOGETHER = frozenset(
     ("xla_gpu.shuffle_reduce", "xla_gpu.sync_threads", "gpu.shuffle", "gpu.barrier", "nvvm.shfl.sync", "nvvm.barrier0")
 )
@@ -91,7 +91,7 @@ def listing(module: ModuleOp, *, keeps_spelling: bool) -> list[str]:
 
 
 def _names(functions: list[Operation]) -> dict[str, str]:
-    """Names of functions that have a body -> `@` and a digest of what they do. One that calls itself, in whatever way, keeps its name."""
+    """Names of functions that have a body -> `@` and a digest of their code. A recursive function keeps its name."""
     bodies = {name: op for op in functions if (name := symbol_name(op)) and any(region.blocks for region in op.regions)}
     found: dict[str, str] = {}
     open_names = set[str]()
@@ -172,7 +172,7 @@ class _Lines:
         return f"{name}({operands}){successors} {{{attributes}}} : {types}"
 
     def _value(self, op: Operation, number: int) -> str:
-        """An operand, as it counts."""
+        """An operand, as the form shows it."""
         operand = op.operands[number]
         if not self.keeps:
             if isinstance(op, TransferReadOp) and operand is op.padding and _is_in_bounds(op):
@@ -215,7 +215,7 @@ def _is_in_bounds(op: TransferReadOp) -> bool:
 def values_of(module: ModuleOp, *, keeps_formulas: bool = True) -> Counter[str]:
     """A multiset of the functions, each as what it computes: the order and the place of an op without effects do not count.
 
-    keeps_formulas  else what arithmetic computes is known only by what it is computed from, but for addresses
+    keeps_formulas  else a result of arithmetic is known only by its inputs, except in addresses
 
     Such an op is known by what it is computed from. Ops that write are in order, a read counts the writes before it, and what all threads
     of a warp or a block do together (shuffles, barriers) is in its block.
@@ -295,6 +295,6 @@ def _digest(*texts: str) -> str:
 
 
 def count_ops(module: ModuleOp) -> Counter[str]:
-    """Ops by name, those that are written where they are used left out."""
+    """Counts of ops by name, without those that are written where they are used."""
     names = (op.name for op in module.walk() if op.name not in INLINED and op is not module)
     return Counter(_OTHER_NAMES.get(name, name) for name in names)

@@ -1,17 +1,17 @@
-"""XLA's passes and ours as rows, with what is between the IR of the two sides after each, and why.
+"""XLA's passes and ours as rows, with the difference between the IR of the two sides after each, and its causes.
 
 Passes are aligned as two sequences of names (XLA's `cse` is our `xla-cse`). A pass that only one side has is a row of its own, in which
-its state is compared with the newest of the other side.
+its state is compared with the latest one of the other side.
 
 Where states differ, the cause is looked for in the pass itself: our pass is run on the state that XLA's pass was given.
 
-    XLA   X0 -pass-> X1      our pass gives X1 of X0      both passes do the same: what is between O1 and X1 was between O0 and X0
-    ours  O0 -pass-> O1      it gives X1 but for [02]     this pass adds what decision 02 says to what was there before
-                             it gives something else      this pass adds a difference that nothing explains
+    XLA   X0 -pass-> X1      our pass makes X1 of X0      both passes do the same: O1 and X1 differ as O0 and X0 did
+    ours  O0 -pass-> O1      it makes X1 but for [02]     this pass adds the difference of decision 02 to the earlier ones
+                             it makes something else      this pass adds a difference that nothing explains
 
-So causes are carried from row to row, until a row is equal again, or equal but for what decisions know. A row is explained if all of its
-causes are. `WAYS` are passes that our list runs in another way than XLA, with the decision; `FORMULAS` those that compute elements by other
-ops; `PLACES` those that run at another place, or on one side alone.
+So causes are carried from row to row, until the two sides are equal again, or differ by decisions only. A row is explained if all of its
+causes are. `WAYS` are passes that our list runs with other options than XLA, with the decision; `FORMULAS` are passes that compute elements
+by other ops; `PLACES` are passes that run at another place, or on one side only.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Citation = tuple[str, str]
 
 @dataclass(frozen=True)
 class UnrollByPass(OptimizeLoopsPass):
-    """As the pass without options, but where a part of the iterations is unrolled it is so many."""
+    """The pass without options, except that a loop that is unrolled in part is unrolled this many times."""
 
     name = "xla-gpu-optimize-loops"
     copies: int = 8
@@ -86,7 +86,7 @@ WAYS: dict[str, tuple[tuple[ModulePass, Citation], ...]] = {
 
 @dataclass(frozen=True)
 class Formulas:
-    """Elements that a pass of ours computes by another formula than XLA's, with the decision that says why; `are_in`: of a module."""
+    """Elements that our pass computes by another formula than XLA's, with the reason's decision; `are_in`: whether a module has some."""
 
     decision: Citation
     are_in: Callable[[ModuleOp], bool]
@@ -128,7 +128,7 @@ equal: addresses, accesses, branches, and from what each element is computed."""
 class Place:
     """A pass that runs at another place than in XLA's list, or on one side alone.
 
-    xla, ours   how many rows of it XLA alone has, and our list alone; with other numbers the pass is lost or added, and not explained
+    xla, ours   how many rows of it only XLA has, and only our list; with other numbers a pass is missing or added, which is not explained
     """
 
     decision: Citation
@@ -156,7 +156,7 @@ class Causes:
     """Why two states differ.
 
     cited        the decisions, in the order of the passes that they are about
-    unexplained  passes that do something else than XLA's, and no decision says why; "emit" for the emitter
+    unexplained  passes that differ from XLA's without a decision that says why; "emit" for the emitter
     """
 
     cited: tuple[Citation, ...] = ()
@@ -176,7 +176,7 @@ class PassRow:
     xla, ours          its names; "" on the side that does not have it
     xla_ops, ours_ops  ops after it; None where there is no such pass, or the log ends before
     changed            whether it changed anything, on either side
-    found              what is between the two; None where the log ends before
+    found              the difference between the two; None where the log ends before
     causes             of a difference; of a verdict other than "differs" what it is equal but for
     lines              both sides in one form, ours and XLA's, for a diff
     """
@@ -268,14 +268,14 @@ def compare_passes(
 
 
 def _alone(name: str, xla: int, ours: int) -> Causes:
-    """What a pass adds that one side has alone at this place; `xla` and `ours` are how many such rows of it each side has."""
+    """The difference added by a pass that only one side has at this place; `xla` and `ours` are how many such rows of it each side has."""
     place = PLACES.get(name)
     is_known = place is not None and (place.xla, place.ours) == (xla, ours)
     return Causes((place.decision,)) if place is not None and is_known else Causes(unexplained=(name,))
 
 
 def _added(ours: ModulePass | None, name: str, given: KernelIr | None, left: KernelIr | None) -> Causes:
-    """What our pass adds to a difference: ours on the state that XLA's was given, against what XLA's left."""
+    """What our pass adds to a difference: our pass on the input of XLA's pass, against the output of XLA's."""
     assert given is not None
     assert left is not None
     made = None if ours is None else _after(ours, given)
@@ -295,7 +295,7 @@ def _added(ours: ModulePass | None, name: str, given: KernelIr | None, left: Ker
 
 
 def _after(ours: ModulePass, given: KernelIr) -> KernelIr | None:
-    """None where our pass does not take XLA's IR."""
+    """None if our pass refuses XLA's IR."""
     copy = given.spelled.clone()
     try:
         run_pass(ours, make_context(), copy)
@@ -337,7 +337,7 @@ class _States:
         return self._made[key]
 
     def is_unchanged(self, number: int) -> bool:
-        """Whether the pass left what it was given, or the log does not say what it left."""
+        """Whether the pass changed nothing, or the log lacks its output."""
         states = self.log.states
         return states[number].dump is None or self._key(states[number]) == self._key(states[number - 1])
 

@@ -40,7 +40,7 @@ def print_hlo(module: ModuleOp, *, of_program: bool = False) -> str:
     module      holds `hlo.computation` ops and nothing else
     of_program  ops of programs with unknown sizes, which XLA's HLO text lacks, are written in the same way: for readers, and for
                 `parse_hlo`, which reads all but loops that `disc-loop-invariant` changed
-    raises      InternalError for anything else in it, Unsupported for an op that HLO text has not
+    raises      InternalError for anything else in it, Unsupported for an op that HLO text lacks
     """
     name = module.sym_name.data if module.sym_name else "module"
     header = [f"HloModule {name}", *_module_attributes(module)]

@@ -62,7 +62,9 @@ class DispatchLog:
     def add(self, name: str, values: Sequence[Any]) -> None:
         """Records a call."""
         op = self._functions.get(name)
-        called = name if op is None else f"{op.name} {op.instruction_name}" if isinstance(op, BufferOp) else op.name
+        called = name if op is None else op.name
+        if isinstance(op, BufferOp):
+            called += f" {op.instruction_name}"
         given = [value for value in values if value is not None and not isinstance(value, Call)]
         arrays = [cast(Array, value) for value in given if isinstance(value, np.ndarray)]
         self.entries.append(Dispatch(called, tuple(map(_shown, given)), sum(array.nbytes for array in arrays)))

@@ -255,7 +255,7 @@ class _Words:
             at += 1 + rank
 
     def launches_directly(self, directly: bool) -> None:
-        """Whether small launches are calls of the kernels; else the runtime does all, and tells heat how long they took."""
+        """Whether small launches call the kernels directly; else the runtime launches all of them, and records their times for `Heat`."""
         self._words[6] = SHARED_WORK if directly else 0
 
     @property

@@ -138,11 +138,8 @@ class Plans:
             raise
         finally:
             if len(plan.deciding) > deciding:
-                plan.root, plan.is_recorded, plan.usable = (
-                    Segment(),
-                    False,
-                    True,
-                )  # the next call reads the deciding arguments first
+                # The next call reads the deciding arguments first.
+                plan.root, plan.is_recorded, plan.usable = Segment(), False, True
         return results
 
     def _compile(self, plan: Plan, inputs: int) -> None:
