@@ -349,8 +349,9 @@ def _insert_one(own: Callable[..., Any]) -> Callable[..., Any]:
 # ---- walks ------------------------------------------------------------------------------------------------------------------------------
 
 
-def _forward(op: Operation) -> Iterator[Operation]:
-    yield op
+def _forward(op: Operation, region_first: bool) -> Iterator[Operation]:
+    if not region_first:
+        yield op
     for region in op.regions:
         block = region._first_block
         while block is not None:
@@ -359,28 +360,13 @@ def _forward(op: Operation) -> Iterator[Operation]:
             while inner is not None:
                 after = inner._next_op
                 if inner.regions:
-                    yield from _forward(inner)
+                    yield from _forward(inner, region_first)
                 else:
                     yield inner
                 inner = after
             block = next_block
-
-
-def _forward_regions_first(op: Operation) -> Iterator[Operation]:
-    for region in op.regions:
-        block = region._first_block
-        while block is not None:
-            next_block = block._next_block
-            inner = block._first_op
-            while inner is not None:
-                after = inner._next_op
-                if inner.regions:
-                    yield from _forward_regions_first(inner)
-                else:
-                    yield inner
-                inner = after
-            block = next_block
-    yield op
+    if region_first:
+        yield op
 
 
 def _backward_regions_first(op: Operation) -> Iterator[Operation]:
@@ -403,7 +389,7 @@ def _backward_regions_first(op: Operation) -> Iterator[Operation]:
 def _walk(own: Callable[..., Iterator[Operation]]) -> Callable[..., Iterator[Operation]]:
     def walk(self: Operation, *, reverse: bool = False, region_first: bool = False) -> Iterator[Operation]:
         if not reverse:
-            return _forward_regions_first(self) if region_first else _forward(self)
+            return _forward(self, region_first)
         return _backward_regions_first(self) if region_first else own(self, reverse=True)
 
     return walk

@@ -206,20 +206,26 @@ def _attach_op(self: Block, operation: Operation) -> None:
     operation.parent = self
 
 
+def _link(block: Block, before: Operation | None, op: Operation, after: Operation | None) -> None:
+    """Puts an op between two neighbours in a block; None: the block begins or ends there."""
+    op.parent = block
+    op._prev_op, op._next_op = before, after
+    if before is None:
+        block._first_op = op
+    else:
+        before._next_op = op
+    if after is None:
+        block._last_op = op
+    else:
+        after._prev_op = op
+
+
 def _insert_op_before(own: Callable[..., None]) -> Callable[..., None]:
     def insert_op_before(self: Block, new_op: Operation, existing_op: Operation) -> None:
         if existing_op.parent is not self or new_op.parent is not None or new_op.regions:
             own(self, new_op, existing_op)
-            return
-        new_op.parent = self
-        before = existing_op._prev_op
-        new_op._prev_op = before
-        new_op._next_op = existing_op
-        existing_op._prev_op = new_op
-        if before is None:
-            self._first_op = new_op
         else:
-            before._next_op = new_op
+            _link(self, existing_op._prev_op, new_op, existing_op)
 
     return insert_op_before
 
@@ -228,16 +234,8 @@ def _insert_op_after(own: Callable[..., None]) -> Callable[..., None]:
     def insert_op_after(self: Block, new_op: Operation, existing_op: Operation) -> None:
         if existing_op.parent is not self or new_op.parent is not None or new_op.regions:
             own(self, new_op, existing_op)
-            return
-        new_op.parent = self
-        after = existing_op._next_op
-        new_op._prev_op = existing_op
-        new_op._next_op = after
-        existing_op._next_op = new_op
-        if after is None:
-            self._last_op = new_op
         else:
-            after._prev_op = new_op
+            _link(self, existing_op, new_op, existing_op._next_op)
 
     return insert_op_after
 
