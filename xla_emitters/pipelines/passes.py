@@ -81,79 +81,87 @@ _row = Row.plain
 
 # HLO to HLO: afterwards each fusion of ENTRY, and of computations that it runs on the host, is one kernel.
 GRAPH: tuple[Row, ...] = (
-    _row(FlattenParametersPass, "kernels take arrays: everything after knows parameters by number", "hlo"),
-    Row(lambda o: SelectFusionPass(o.fusion or ""), "of what was not asked for, nothing is looked at or refused"),
-    _row(RemoveNoOpsPass, "barriers and markers are between what the rows below must see side by side"),
-    _row(UnwrapAsyncPass, "what is started runs in place; it may be a call"),
-    _row(
-        InlineCallsPass, "a host computation is then run by a loop or a branch alone: known is what it may write over"
+    _row(FlattenParametersPass, "kernels take arrays; all later passes refer to parameters by number", "hlo"),
+    Row(
+        lambda o: SelectFusionPass(o.fusion or ""), "first, so that the other fusions are neither analysed nor refused"
     ),
+    _row(RemoveNoOpsPass, "barriers and markers separate instructions that the rows below must see together"),
+    _row(UnwrapAsyncPass, "asynchronous instructions become plain ones, among them calls"),
+    _row(InlineCallsPass, "only loops and branches run host computations then, so it is known what each may overwrite"),
     Row(
         lambda o: SplitTritonFusionsPass(o.triton),
-        "what XLA gives to Triton becomes fusions as all others, which the rows below then split further",
+        "fusions for Triton become ordinary fusions, which the rows below may split further",
     ),
-    _row(WrapInstructionsPass, "each step is a fusion or has no kernel; constants then have fusions to go into"),
-    _row(FuseEntryPass, "constants, bitcasts and copies go into fusions, so that only fusions are left to split"),
-    _row(WarnRecomputationPass, "whether ENTRY is one kernel is known, and it is not yet in parts"),
-    Row(lambda o: SplitResultsPass(o.hero_rules), "results that no one kernel makes; what is left has one hero"),
+    _row(WrapInstructionsPass, "each step is then a fusion or has no kernel, and constants have fusions to move into"),
+    _row(FuseEntryPass, "constants, bitcasts and copies move into fusions, so that only fusions are left to split"),
+    _row(WarnRecomputationPass, "it is known whether ENTRY is one kernel, and no fusion is split yet"),
+    Row(
+        lambda o: SplitResultsPass(o.hero_rules),
+        "results that one kernel cannot make are separated; each fusion then has one hero",
+    ),
     Row(
         lambda o: SplitReductionsPass(o.splits or ()),
-        "a reduction that one block cannot do, in two; its parts are as the rows above leave them",
+        "a reduction that is too large for a block becomes two; their parts need none of the rows above",
     ),
-    _row(SplitScattersPass, "a scatter needs its array in place: another kernel writes it there"),
-    _row(InsertCopiesPass, "last, for the rows above decide which fusion makes each result", "graph"),
+    _row(SplitScattersPass, "a scatter updates its array in place: another kernel writes the array first"),
+    _row(InsertCopiesPass, "last, because the rows above decide which fusion makes each result", "graph"),
 )
 
 # The last passes of a kernel, shared by both systems: floats, branches, LLVM.
 TO_LLVM: tuple[Row, ...] = (
     Row(lambda o: ConvertFloatNvidiaPass(o.device), "instructions for eight-bit floats, where the chip has them"),
-    _row(ExpandFloatOpsPass, "integers for narrow floats, f32 tanh and erf as polynomials; libdevice takes the rest"),
+    _row(
+        ExpandFloatOpsPass, "narrow floats become integers, f32 tanh and erf polynomials; libdevice computes the rest"
+    ),
     _row(ConvertMathToLibdevicePass, "the rest of `math` calls libdevice; narrow floats go through f32"),
-    _row(CsePass, "conversions to f32 of one value"),
-    _row(ConvertScfToCfPass, "LLVM has branches only"),
-    Row(lambda o: LowerToLlvmGpuPass(o.device), "one dialect for the tools to take", "llvm-dialect"),
+    _row(CsePass, "equal conversions to f32"),
+    _row(ConvertScfToCfPass, "LLVM has only branches"),
+    Row(lambda o: LowerToLlvmGpuPass(o.device), "the tools read one dialect", "llvm-dialect"),
 )
 
 # xla_gpu to the LLVM dialect, one kernel per module.
 KERNEL: tuple[Row, ...] = (
     # One function: subgraphs are inlined into the entry, so that later passes see the whole kernel.
     _row(SimplifyArithPass, "annotates ranges and decides comparisons before anything is moved"),
-    _row(CanonicalizePass, "folds what the elemental emitter wrote naively"),
+    _row(CanonicalizePass, "folds the naive code of the elemental emitter"),
     _row(CsePass, "one load per element, one copy of each index"),
     _row(EraseDeadFunctionsPass, "functions of subgraphs that the hero replaced would block inlining"),
-    _row(LowerXlaToScfPass, "combining over a warp becomes calls, which the inliner must count"),
-    _row(InlinePass, "single callers and movers of data go into the entry; a function called twice stays"),
+    _row(LowerXlaToScfPass, "shuffles over a warp become calls, which the inliner must count"),
+    _row(
+        InlinePass,
+        "functions with one caller, and those that only move data, are inlined; one that is called twice stays",
+    ),
     _row(CanonicalizePass, "call boundaries are gone: fold across them"),
     _row(CsePass, "arguments that became equal", "inlined"),
     # Loops become explicit, tensors one-dimensional.
-    _row(PeelLoopsPass, "only the last iteration is checked, the others have accesses that vectorise"),
+    _row(PeelLoopsPass, "only the last iteration needs bounds checks; the accesses of the others can be vectorised"),
     _row(LowerXlaLoopsToScfPass, "a loop over a map's symbols with its bounds check inside", "scf"),
     _row(PropagateSliceIndicesPass, "callees learn which buffer each tensor is, while arguments still correspond"),
-    _row(FlattenTensorsPass, "an index now says where an element lies, which vectorising needs"),
-    _row(LoopInvariantCodeMotionPass, "bounds checks that do not depend on the loop leave it, so that ..."),
-    _row(UnswitchLoopsPass, "... the branch can go outside: accesses then stand directly in the loop body"),
-    _row(LoopInvariantCodeMotionPass, "what the branch held back", "flat"),
+    _row(FlattenTensorsPass, "an index then is an element's position, which vectorising needs"),
+    _row(LoopInvariantCodeMotionPass, "bounds checks that do not depend on the loop are moved out of it, so that ..."),
+    _row(UnswitchLoopsPass, "... the branch can be moved out too: accesses are then directly in the loop's body"),
+    _row(LoopInvariantCodeMotionPass, "values that the branch kept in the loop", "flat"),
     Row(
         lambda o: VectorizeLoadsStoresPass(o.device), "contiguous, aligned accesses of a loop become one", "vectorized"
     ),
     Row(
         lambda _: OptimizeLoopsPass(unroll_in_llvm=True),
-        "straight-line code hides latency; it must know the vectors' loops are short. All rows below see a long loop's body once",
+        "straight-line code hides latency; vectorised loops are short by now. The rows below see the body of a long loop once",
     ),
     _row(CanonicalizePass, "the induction variable is constant in each copy"),
-    _row(CsePass, "copies of one computation", "unrolled"),
+    _row(CsePass, "equal computations in the copies", "unrolled"),
     # Tensors are replaced by pointers; then integers, LLVM.
     _row(ConvertPureCallOpsPass, "calls are no longer free to move: their tensors become memory"),
     Row(lambda o: LowerTensorsPass(o.device), "extract is a load, insert is a store in place"),
-    _row(ConvertComplexToStandardPass, "complex numbers become their two parts, which all that follows knows"),
+    _row(ConvertComplexToStandardPass, "complex numbers become two floats, which all later passes handle"),
     _row(MergePointersToSameSlicePass, "two names for one buffer become one; then noalias is true"),
-    _row(CanonicalizePass, "results of tensor type left empty loops and branches"),
+    _row(CanonicalizePass, "loops and branches without their tensor results may be empty"),
     _row(CsePass, "addresses shared by loads and stores"),
-    _row(SimplifyArithPass, "ranges decide what is left of the bounds checks"),
+    _row(SimplifyArithPass, "ranges decide the remaining bounds checks"),
     _row(SimplifyAffinePass, "maps become arithmetic, unsigned where ranges allow"),
-    _row(LowerAffinePass, "maps whose sign is not known, with the signed fix-up"),
-    _row(ConvertIndexTypePass, "index arithmetic in the width that the module needs: 32 bits nearly always"),
-    _row(LoopInvariantCodeMotionPass, "partial sums of addresses leave loops"),
+    _row(LowerAffinePass, "the other maps, with a correction for negative operands"),
+    _row(ConvertIndexTypePass, "index arithmetic in the width that the module needs, nearly always 32 bits"),
+    _row(LoopInvariantCodeMotionPass, "partial sums of addresses are moved out of loops"),
     _row(SymbolDcePass, "functions that were inlined everywhere"),
     _row(CsePass, "index arithmetic is explicit only now"),
     *TO_LLVM,
@@ -164,7 +172,7 @@ def line_info(kernel: int) -> Row:
     """The row that adds line information to one kernel; `kernel` is its number in the program."""
     return _row(
         lambda: AddLineInfoPass(kernel),
-        "the text that it numbers is final, and the kernel not yet in one module with others",
+        "the text whose lines it numbers is final, and the kernel is not yet merged with others",
     )
 
 
@@ -172,7 +180,7 @@ def line_info(kernel: int) -> Row:
 FOR_TOOLS: tuple[Row, ...] = (
     _row(
         ConvertIdsToCallsPass,
-        "MLIR writes ranges of ids as attributes, with which LLVM divides in 16 bits; XLA's are metadata",
+        "MLIR writes ranges of ids as attributes, which make LLVM divide in 16 bits; XLA's are metadata",
     ),
 )
 

@@ -92,168 +92,178 @@ _row = Row.plain
 PROGRAM_PRECISION: tuple[Row, ...] = (
     Row(
         lambda o: DiscElementTypeConverterPass(o.mixed_precision),
-        "the program that the rest is about is the one with these types",
+        "all other passes, and the reference, see the program with the requested types",
     ),
 )
 
 # A program (StableHLO, unknown sizes): HLO to HLO, up to the placement of ops. The stages of a program are named by its own rows.
 PROGRAM_GRAPH: tuple[Row, ...] = (
-    _row(DiscInlinerPass, "JAX exports a function for each jit; passes that follow see one function"),
+    _row(DiscInlinerPass, "JAX exports a function for each jit; later passes see one function"),
+    _row(DiscNumberRandomOpsPass, "calls are inlined, so each random op occurs once, and none has been removed yet"),
+    _row(DiscUnusedFunctionRemovalPass, "removes inlined functions, and checks that only the entry is left", "hlo"),
     _row(
-        DiscNumberRandomOpsPass, "calls are inlined: each op with a hidden state is there once, and none is removed yet"
+        RemoveNoOpsPass,
+        "analyses of sizes and loops then need not handle ops that do nothing; unused functions are gone",
     ),
-    _row(DiscUnusedFunctionRemovalPass, "what was inlined everywhere; it checks that the entry alone is left", "hlo"),
-    _row(RemoveNoOpsPass, "analyses of sizes and loops need not know ops that do nothing; unused functions are gone"),
-    _row(DiscLoopInvariantPass, "sizes and weights leave loops while they are still tensors without buffers"),
-    _row(DiscBroadcastSimplifierPass, "elementwise operands have one shape: what follows joins their sizes"),
-    _row(DiscBaseGemmPass, "transposes go into dots before a transpose is given a place or a kernel"),
+    _row(DiscLoopInvariantPass, "sizes and weights are moved out of loops while they are still tensors"),
     _row(
-        DiscCanonicalizeReductionPass, "kernels know rows and columns of matrices; its reshapes need sizes on the host"
+        DiscBroadcastSimplifierPass,
+        "operands of elementwise ops get one shape, from which later passes learn equal sizes",
     ),
-    _row(DiscSplitLargeOpsPass, "a kernel's parameters are limited; its halves are placed like any op"),
+    _row(DiscBaseGemmPass, "transposes are merged into dots before they get a device or a kernel"),
     _row(
-        DiscShapeOptimizationPass, "all shape arithmetic is there: computed once, before it is given a place", "graph"
+        DiscCanonicalizeReductionPass,
+        "kernels reduce rows and columns of matrices; the new reshapes need sizes, which are placed below",
     ),
-    _row(DiscGatherSlicesPass, "sizes are simple by now; what it leaves to data is then placed on the device"),
-    _row(DiscCheckWindowsPass, "which ops have windows is final; what it asserts is then placed on the host"),
-    _row(DiscPlacerPass, "shape arithmetic is complete: from here every op says where it runs"),
-    _row(DiscElementTypeConverterPass, "reductions are of matrices by now; its conversions are data"),
+    _row(DiscSplitLargeOpsPass, "a kernel's parameters are limited; the parts are placed like any op"),
+    _row(DiscShapeOptimizationPass, "all shape arithmetic exists; it is deduplicated before it is placed", "graph"),
+    _row(DiscGatherSlicesPass, "sizes are simplified; starts that are data are then placed on the device"),
+    _row(DiscCheckWindowsPass, "the ops with windows are final; the new assertions are then placed on the host"),
+    _row(DiscPlacerPass, "shape arithmetic is complete; from here on every op has a device"),
+    _row(DiscElementTypeConverterPass, "reductions are of matrices by now; the new conversions are on the device"),
     Row(lambda o: DiscConvRewriterPass(o.device), "the layout depends on where the convolution runs"),
-    _row(DiscTransposeSimplifierPass, "transposes are all there; paddings would be between them"),
-    _row(DiscGpuConvPaddingPass, "padding is an operand by now, and only the GPU's library is particular", "placed"),
+    _row(DiscTransposeSimplifierPass, "all transposes exist, and no paddings are between them yet"),
+    _row(DiscGpuConvPaddingPass, "padding is an operand by now, and only the GPU's library restricts it", "placed"),
 )
 
 # Programs with unknown sizes: StableHLO to buffers; each fusion will become one or more kernels.
 PROGRAM_FUSED: tuple[Row, ...] = (
     *PROGRAM_GRAPH,
     _row(DiscLegalizeToLhloPass, "every value gets a buffer; sizes of results become code"),
-    _row(DiscPlacementFixerPass, "copies that legalising added have no device yet", "lmhlo"),
-    _row(DiscFreeInBranchesPass, "the owner of a buffer is explicit, and nothing is an alias yet"),
+    _row(DiscPlacementFixerPass, "new copies have no device yet", "lmhlo"),
+    _row(DiscFreeInBranchesPass, "each buffer has an explicit owner, and no aliases yet"),
     _row(
         DiscUpdateInPlacePass,
-        "a branch may own what it updates by now; a fusion of an update is a loop over its window",
+        "a branch may own the buffer that it updates by now; an update in place is fused as a loop over its window",
     ),
-    _row(DiscFuseOnBufferPass, "each op has its device and its buffers; what follows sees a kernel as one op"),
-    _row(DiscLowerToBufferAliasPass, "what still copies or reshapes alone needs no buffer of its own"),
-    _row(DiscLocalizeSmallCpuBufferPass, "what is left of the lists of sizes; names are final"),
-    _row(DiscBufferOptimizationPass, "uses are final, names of one buffer known: each lives as short as can be"),
+    _row(DiscFuseOnBufferPass, "each op has its device and its buffers; later passes see a kernel as one op"),
+    _row(DiscLowerToBufferAliasPass, "copies and reshapes that were not fused need no buffer of their own"),
+    _row(DiscLocalizeSmallCpuBufferPass, "the remaining lists of sizes move to the stack; aliases are final"),
+    _row(DiscBufferOptimizationPass, "uses and aliases are final: each buffer lives as short as possible"),
     _row(DiscRemoveDeadBufferPass, "buffers that aliases and fusions left without a use"),
-    _row(DiscDeadTempBufferRemovalPass, "and those that are written but never read", "fused"),
+    _row(DiscDeadTempBufferRemovalPass, "buffers that are written but never read", "fused"),
 )
 
 # Gives hot fusions kernels of their own (`runtime/ral/heat`), before fusions become kernels.
-PROGRAM_HEAT: tuple[Row, ...] = (
-    _row(DiscSpecializeFusionOnHeatPass, "fusions are final, and one choice is before all that variants add"),
-)
+PROGRAM_HEAT: tuple[Row, ...] = (_row(DiscSpecializeFusionOnHeatPass, "fusions are final, and have no variants yet"),)
 
 # Fusions to kernels. The NumPy program of the CPU skips this list: there the ops of a fusion are executed one by one by NumPy.
 PROGRAM_LOOPS: tuple[Row, ...] = (
     _row(
         DiscSpecializeFusionWithSpeculationPass,
-        "fusions are final, and in none of their variants are there loops yet; NumPy has no use for them",
+        "fusions are final, and are not loops yet",
     ),
-    _row(DiscUnifySizesPass, "loops are written over sizes; what said that they are equal goes with dead buffers"),
-    _row(DiscLhloLegalizeToLoopPass, "which ops return something is final: what is fused stays fused"),
-    _row(DiscInputInlineFusionPass, "loops are there to compute in what they read"),
+    _row(
+        DiscUnifySizesPass,
+        "loops are written over sizes; the buffers that show which sizes are equal are removed below",
+    ),
+    _row(DiscLhloLegalizeToLoopPass, "the results of fusions are final"),
+    _row(DiscInputInlineFusionPass, "loops exist, so what they read can be computed inside them"),
     _row(DiscRemoveDeadBufferPass, "buffers between the ops of one kernel"),
-    _row(DiscDeadTempBufferRemovalPass, "and those that only such ops wrote"),
-    _row(DiscFlattenMemrefPass, "loads that are left are memory accesses: an index says where"),
+    _row(DiscDeadTempBufferRemovalPass, "buffers that only such ops wrote"),
+    _row(DiscFlattenMemrefPass, "the remaining loads are memory accesses; an index becomes a position"),
     _row(
         DiscVectorizeAccessesPass,
-        "an index says which elements are neighbours, and bounds of loops what divides it",
+        "positions show which elements are adjacent, and the loops' bounds what divides them",
         "loops",
     ),
-    Row(lambda o: DiscLoopSplitPass(o.device), "loops are as they will be: they become blocks and threads"),
-    _row(DiscGpuKernelOutliningPass, "a launch's body is complete; the host only passes values to it"),
-    _row(DiscReviseGpuKernelOutliningPass, "arguments are explicit now: only what a kernel can use"),
-    _row(
-        DiscMergeEqualKernelsPass, "arguments are as they will be; each kernel is compiled once behind this", "kernels"
-    ),
+    Row(lambda o: DiscLoopSplitPass(o.device), "loops are final; they become blocks and threads"),
+    _row(DiscGpuKernelOutliningPass, "a launch's body is complete, and only uses values of the host"),
+    _row(DiscReviseGpuKernelOutliningPass, "arguments are explicit; those that a kernel cannot use are replaced"),
+    _row(DiscMergeEqualKernelsPass, "arguments are final; each kernel that is left is compiled once", "kernels"),
 )
 
 # The CPU's list, in place of the one above.
 PROGRAM_OPS: tuple[Row, ...] = (
-    _row(DiscDissolveFusionPass, "fusions are for kernels: what is between two of their ops need not live as long"),
-    _row(DiscBufferOptimizationPass, "buffers inside of fusions, which were one use"),
+    _row(
+        DiscDissolveFusionPass, "NumPy computes op by op, so buffers between the ops of a fusion can be freed earlier"
+    ),
+    _row(DiscBufferOptimizationPass, "buffers inside fusions, which were one use until now"),
 )
 
 # The host program, for GPU and CPU.
 PROGRAM_HOST: tuple[Row, ...] = (
-    _row(DiscLegalizeLhloControlFlowPass, "lifetimes are set while a region is one block; a host program branches"),
+    _row(
+        DiscLegalizeLhloControlFlowPass, "lifetimes were set while a region was one block; a host program has branches"
+    ),
     _row(DiscInsertMemoryMarkerPass, "before passes that may drop memory spaces from types"),
-    _row(DiscInjectExecutionContextPass, "every call of the runtime takes the context"),
-    _row(DiscLowerToLibraryCallsPass, "what no kernel computes; constants are still known by their op"),
+    _row(DiscInjectExecutionContextPass, "all calls of the runtime take the context"),
+    _row(DiscLowerToLibraryCallsPass, "ops that no kernel computes; constants are still ops, which gemm's flag needs"),
     Row(
         lambda o: DiscConvertConstToRalPass(o.constants),
-        "the last readers of constants are known; allocations are still theirs",
+        "the readers of constants are final; their buffers are still allocations",
     ),
-    _row(DiscGpuLaunchFuncToRalPass, "launches are library calls by another name, and need the context"),
-    _row(DiscConvertMemoryMarkerPass, "last: the passes above erase and make allocations", "host"),
+    _row(DiscGpuLaunchFuncToRalPass, "launches are calls of the runtime too, and need the context"),
+    _row(DiscConvertMemoryMarkerPass, "last, because the passes above erase and make allocations", "host"),
 )
 
 # Each kernel of a program, on buffers of unknown size, to the LLVM dialect: the first rows, then the same passes as for fusions.
 PROGRAM_KERNEL: tuple[Row, ...] = (
-    _row(CanonicalizePass, "folds what schedules wrote naively"),
+    _row(CanonicalizePass, "folds the naive code of schedules"),
     _row(CsePass, "one copy of each index"),
-    _row(OptimizeLoopsPass, "the elements of a vector's loop become straight-line code"),
-    _row(LowerLinearIndicesPass, "quotients are shared by what follows, and leave loops"),
-    _row(CanonicalizePass, "products with known sizes"),
+    _row(OptimizeLoopsPass, "loops over the elements of a vector become straight-line code"),
+    _row(LowerLinearIndicesPass, "later passes share quotients, and move them out of loops"),
+    _row(CanonicalizePass, "folds products with known sizes"),
     Row(
         lambda o: LowerMemrefsPass(o.device),
         "loads and stores on pointers; indices have one dimension since flattening",
     ),
-    _row(ConvertComplexToStandardPass, "complex numbers become their two parts, which all that follows knows"),
-    _row(CanonicalizePass, "casts of indices, parts of numbers just made"),
+    _row(ConvertComplexToStandardPass, "complex numbers become two floats, which all later passes handle"),
+    _row(CanonicalizePass, "folds casts of indices, and parts of complex numbers"),
     _row(CsePass, "addresses shared by loads and stores"),
     _row(SimplifyArithPass, "ranges of thread ids decide comparisons"),
-    _row(CanonicalizePass, "branches on decided conditions"),
-    _row(LowerAffinePass, "what schedules wrote as maps"),
-    _row(StepPointersPass, "indices are all arithmetic by now, and still without a width"),
+    _row(CanonicalizePass, "removes branches on decided conditions"),
+    _row(LowerAffinePass, "maps in schedules become arithmetic"),
+    _row(StepPointersPass, "all indices are arithmetic by now, and have no width yet"),
     _row(ConvertIndexTypePass, "index arithmetic in the width that the host chose"),
-    _row(LoopInvariantCodeMotionPass, "partial sums of addresses leave loops"),
+    _row(LoopInvariantCodeMotionPass, "partial sums of addresses are moved out of loops"),
     _row(CsePass, "index arithmetic is explicit only now"),
     *TO_LLVM,
 )
 
 # The same for a CPU, by LLVM: a block is one thread, and each call of a kernel runs a range of its blocks.
 CPU_LOOPS: tuple[Row, ...] = (
-    _row(DiscFoldConvTransposesPass, "lifetimes are set; what it leaves of fusions gets loops"),
+    _row(DiscFoldConvTransposesPass, "lifetimes are set, and the transposes that remain get loops below"),
+    _row(DiscWidenHalfProductsPass, "products and convolutions are final; the new conversions get loops"),
+    _row(DiscFuseForCpuPass, "the ops for the runtime are final; some of them are fast as loops on a CPU"),
     _row(
-        DiscWidenHalfProductsPass, "no later pass adds or removes products and convolutions; its conversions get loops"
+        DiscUnifySizesPass,
+        "loops are written over sizes; the buffers that show which sizes are equal are removed below",
     ),
-    _row(DiscFuseForCpuPass, "which ops are left to the runtime is final; some are loops that a CPU runs well"),
-    _row(DiscUnifySizesPass, "loops are written over sizes; what said that they are equal goes with dead buffers"),
-    _row(lambda: DiscLhloLegalizeToLoopPass(target="cpu"), "which ops return something is final"),
-    _row(DiscInputInlineFusionPass, "loops are there to compute in what they read"),
-    _row(DiscNestLoopsPass, "all coordinates that elements are computed from are known"),
+    _row(lambda: DiscLhloLegalizeToLoopPass(target="cpu"), "the results of fusions are final"),
+    _row(DiscInputInlineFusionPass, "loops exist, so what they read can be computed inside them"),
+    _row(DiscNestLoopsPass, "all coordinates that elements depend on are known"),
     _row(DiscRemoveDeadBufferPass, "buffers between the ops of one kernel"),
-    _row(DiscDeadTempBufferRemovalPass, "and those that only such ops wrote"),
-    _row(DiscFlattenMemrefPass, "loads that are left are memory accesses: an index says where"),
-    Row(lambda o: DiscLoopSplitPass(o.device), "loops are as they will be: their iterations become blocks"),
-    _row(DiscGpuKernelOutliningPass, "a launch's body is complete; the host only passes values to it"),
-    _row(DiscReviseGpuKernelOutliningPass, "arguments are explicit now: only what a kernel can use"),
-    _row(DiscMergeEqualKernelsPass, "arguments are as they will be; each kernel is compiled once behind this"),
+    _row(DiscDeadTempBufferRemovalPass, "buffers that only such ops wrote"),
+    _row(DiscFlattenMemrefPass, "the remaining loads are memory accesses; an index becomes a position"),
+    Row(lambda o: DiscLoopSplitPass(o.device), "loops are final; their iterations become blocks"),
+    _row(DiscGpuKernelOutliningPass, "a launch's body is complete, and only uses values of the host"),
+    _row(DiscReviseGpuKernelOutliningPass, "arguments are explicit; those that a kernel cannot use are replaced"),
+    _row(DiscMergeEqualKernelsPass, "arguments are final; each kernel that is left is compiled once"),
 )
 CPU_KERNEL: tuple[Row, ...] = (
-    _row(BlocksToLoopPass, "what follows sees blocks as the loop that they are"),
-    _row(ReassociateReductionsPass, "sums are still loops with what they carry"),
-    _row(CanonicalizePass, "folds what schedules wrote naively"),
+    _row(BlocksToLoopPass, "blocks become a loop, which the passes below optimize"),
+    _row(ReassociateReductionsPass, "sums are still loops that carry values"),
+    _row(CanonicalizePass, "folds the naive code of schedules"),
     _row(CsePass, "one copy of each index"),
-    _row(LowerLinearIndicesPass, "quotients are shared by what follows"),
-    _row(CanonicalizePass, "products with known sizes"),
+    _row(LowerLinearIndicesPass, "later passes share quotients"),
+    _row(CanonicalizePass, "folds products with known sizes"),
     Row(lambda o: LowerMemrefsPass(o.device), "loads and stores on pointers"),
-    _row(ConvertComplexToStandardPass, "complex numbers become their two parts"),
-    _row(CanonicalizePass, "casts of indices, parts of numbers just made"),
+    _row(ConvertComplexToStandardPass, "complex numbers become two floats"),
+    _row(CanonicalizePass, "folds casts of indices, and parts of complex numbers"),
     _row(CsePass, "addresses shared by loads and stores"),
-    _row(LowerAffinePass, "what schedules wrote as maps"),
-    _row(HoistDivisionsPass, "all divisions are there, and branches are still regions"),
+    _row(LowerAffinePass, "maps in schedules become arithmetic"),
+    _row(HoistDivisionsPass, "all divisions exist, and branches are still regions"),
     _row(ConvertIndexTypePass, "index arithmetic in 64 bits"),
-    _row(ExpandFloatOpsPass, "integers for narrow floats, f32 tanh and erf as polynomials"),
-    _row(ConvertMathToLibdevicePass, "the rest of `math` becomes calls, which `lowering/host_functions` has for a CPU"),
-    _row(WidenHalfFloatsPass, "conversions around functions are there; LLVM would call what is in no library"),
-    _row(CsePass, "conversions to f32 of one value"),
-    _row(ConvertScfToCfPass, "LLVM has branches only"),
-    Row(lambda o: LowerToLlvmGpuPass(o.device), "one dialect for LLVM to take"),
+    _row(ExpandFloatOpsPass, "narrow floats become integers, f32 tanh and erf polynomials"),
+    _row(
+        ConvertMathToLibdevicePass,
+        "the rest of `math` becomes calls of functions that `lowering/host_functions` has for a CPU",
+    ),
+    _row(WidenHalfFloatsPass, "conversions around functions exist; LLVM would call functions that no library has"),
+    _row(CsePass, "equal conversions to f32"),
+    _row(ConvertScfToCfPass, "LLVM has only branches"),
+    Row(lambda o: LowerToLlvmGpuPass(o.device), "LLVM reads one dialect"),
     _row(HostEntryPass, "variables of blocks are globals by now"),
 )
 
@@ -261,16 +271,16 @@ CPU_KERNEL: tuple[Row, ...] = (
 HOST_BY_LLVM: tuple[Row, ...] = (
     _row(
         lambda: DiscConvertMemoryMarkerPass(cpu_too=True),
-        "the host's buffers are passed to the runtime like all others",
+        "the runtime allocates the host's buffers too",
     ),
-    _row(ConvertScfToCfPass, "a call that fails leaves the function, which no region does"),
-    _row(DiscDirectCallsPass, "calls still have their types, and what is left of them after it needs the runtime"),
+    _row(ConvertScfToCfPass, "a call that fails leaves the function, which is not possible in a region"),
+    _row(DiscDirectCallsPass, "calls still have their types; those that remain need the runtime"),
     _row(
         DiscRewriteRalApiPass,
-        "all calls of the runtime are there; their arguments are taken apart while they are buffers",
+        "all calls of the runtime exist; their arguments are taken apart while they are buffers",
     ),
-    _row(DiscLowerHostMemrefsPass, "no op takes a buffer any more but those that compute with its parts"),
-    Row(lambda o: LowerToLlvmGpuPass(o.device), "one dialect for LLVM to take"),
+    _row(DiscLowerHostMemrefsPass, "the ops that still take buffers only compute with their parts"),
+    Row(lambda o: LowerToLlvmGpuPass(o.device), "LLVM reads one dialect"),
 )
 
 PROGRAM: tuple[Row, ...] = (*PROGRAM_FUSED, *PROGRAM_LOOPS, *PROGRAM_HOST)
