@@ -10,10 +10,10 @@ colder, the spot is considered again after `limits.calls` more calls. Until a ke
 kernels expect, the kernels for all sizes run. A kernel is installed by one assignment: a launch sees either none or the complete kernel.
 The results of both are within the error bounds of the ops; sums may be added in another order.
 
-On the CPU the machine code of both is timed, without Python's part of a launch, and a kernel that is not faster goes. Beyond the limits
-the coldest kernel goes, if a hotter spot is there.
-Plans (`plans`) are recorded after TIMED calls at the same sizes. They repeat what ran then, and count; where a kernel came or went since,
-they are recorded anew.
+On the CPU the machine code of both is timed, without Python's part of a launch, and a kernel that is not faster is removed. At the
+limits the coldest kernel is removed for a hotter spot.
+Plans (`plans`) are recorded after TIMED calls at the same sizes. They repeat what ran then, and count; if a kernel was installed or removed
+since, they are recorded anew.
 Source: docs/reference/4 5 ("Specialise on heat").
 """
 

@@ -40,8 +40,8 @@ class HotKernel(Protocol):
     def __call__(self, arrays: Sequence[Any]) -> int | None:
         """Runs it on arrays of exactly these sizes.
 
-        returns  the nanoseconds that its kernels ran, 0 where that is not measured; None: it did not run, as an array begins at an address
-                 that it cannot take
+        returns  the nanoseconds that its kernels ran, 0 where that is not measured; None: it did not run, because an array is not aligned
+                 as it needs
         """
         ...
 
@@ -53,12 +53,12 @@ class Spot:
     fusion   its name
     shapes   of its arrays
     numbers  what else its code depends on
-    state    "counted", "asked", "replaced", or why it is not
+    state    "counted", "asked", "replaced", or why it is not replaced
     kernel   that runs in its place
     launches of the kernels for all sizes, where they are recorded
     fastest  nanoseconds that the kernels of one run took: those for all sizes, and this. Python's part of a launch is in neither
     repeats  calls by plans, of which one is made at a time; repeated_runs: those that ran the kernel
-    due      calls after which it was last looked at whether it is to be asked for
+    due      number of calls at which it was last considered for a request
     is_forgotten  whether calls are counted by another spot by now
     """
 
@@ -147,7 +147,7 @@ class Watch(Protocol):
     def launched(
         self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any], nanoseconds: int
     ) -> None:
-        """A launch ended: of this fusion, if its name begins like that. Its code took so long, 0 where that is not measured."""
+        """Called after a launch; it is of this fusion if its name begins with the fusion's. nanoseconds: of its code, 0 if not measured."""
         ...
 
     def ended(self) -> None:

@@ -19,8 +19,8 @@ removed since, the host program runs, and after `wait` calls, in which kernels a
 Each read of data costs some microseconds of Python between two segments. Calls with more than FEW_READS of them are counted, so that the
 program can be made machine code; with `limit_reads` there are no plans for such calls.
 
-Plans are kept for the last MOST_PLANS sizes, as long as their memory is not more than MOST_BYTES. One call at a time uses them: where
-another thread is at it, the host program runs.
+Plans are kept for the last MOST_PLANS sizes, as long as their memory is not more than MOST_BYTES. One call at a time uses them: while
+another thread does, the host program runs.
 """
 
 from __future__ import annotations
