@@ -48,12 +48,13 @@ def fusion_as_hlo(module: ModuleOp) -> ModuleOp:
     (fusion,) = (op for op in main.body.block.ops if isinstance(op, lmhlo.FusionOp))
     if fusion.kind is not None and fusion.kind.data == STITCH:
         raise refusal(STAGE, fusion, "the emitters have no kernel that reads its own reductions")
-    writes = list(main.get_return_op().operands)  # pyright: ignore[reportOptionalMemberAccess]
+    returned = main.get_return_op()
+    assert returned is not None
     fused = _Writer(list(main.args))
     for op in fusion.body.block.ops:
         if isinstance(op, BufferOp):
             fused.op(op)
-    results = [fused.values[value] for value in writes]
+    results = [fused.values[value] for value in returned.operands]
     body = fused.finish(results)
     entry = Block()
     parameters = [ParameterOp(n, tensor_of(value.type), f"p{n}") for n, value in enumerate(main.args)]

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from xdsl.dialects import arith, func, gpu, scf, tensor
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
@@ -186,7 +186,8 @@ def _indices_of_one_value(module: ModuleOp) -> bool:
 
 def _replace_by_constant(value: SSAValue, number: int, op: Operation) -> None:
     constant = constant_op(IntegerAttr(number, _INDEX))
-    point = InsertPoint.after(op) if isinstance(value, OpResult) else InsertPoint.at_start(value.owner)  # pyright: ignore[reportArgumentType]
+    owner = value.owner
+    point = InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(op)
     Rewriter.insert_op(constant, point)
     value.replace_all_uses_with(constant.result)
 

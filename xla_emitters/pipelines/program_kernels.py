@@ -146,7 +146,9 @@ class GpuLowering:
         return SizedKernel(name, how, (x, y, z), parameters, shared, self.options.device.architecture, self)
 
     def _on_buffers(self, name: str) -> ModuleOp:
-        return ModuleOp([self._functions[name].parent_op().clone()])  # pyright: ignore[reportOptionalMemberAccess]
+        holder = self._functions[name].parent_op()
+        assert holder is not None
+        return ModuleOp([holder.clone()])
 
     @cached_property
     def _bounds(self) -> dict[str, IndexBounds]:

@@ -96,7 +96,7 @@ class RowGroup:
 
 def groups_in(around: ComputationOp) -> list[RowGroup]:
     """The groups of a host computation, without common fusions; those with the last readers first."""
-    places: dict[Operation, int] = {op: place for place, op in enumerate(around.instructions)}
+    places: dict[Operation | Block, int] = {op: place for place, op in enumerate(around.instructions)}
     taken, found = set[FusionOp](), list[RowGroup]()
     for fusion in reversed(fusions_of(around)):
         members = _members(fusion, places) - taken if fusion not in taken else set[FusionOp]()
@@ -110,12 +110,12 @@ def groups_in(around: ComputationOp) -> list[RowGroup]:
             for value in _values(member)
             if any(user not in members for user in _readers(value))
         ]
-        results.sort(key=lambda value: places[value.owner])  # pyright: ignore[reportArgumentType]
+        results.sort(key=lambda value: places[value.owner])
         found.append(RowGroup(tuple(sorted(members, key=lambda op: places[op])), (fusion.result, *results)))
     return found
 
 
-def _members(last: FusionOp, places: dict[Operation, int]) -> set[FusionOp]:
+def _members(last: FusionOp, places: dict[Operation | Block, int]) -> set[FusionOp]:
     """A fusion and those before it that it can be merged with."""
     if not _can_join(last):
         return set()

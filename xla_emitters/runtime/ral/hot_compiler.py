@@ -91,6 +91,11 @@ class HotCompiler:
             atexit.register(made.abandon)
         return cls._of_process
 
+    @classmethod
+    def forget(cls) -> None:
+        """Called in a forked process, which has no such thread, and must not use its parent's pipes."""
+        cls._of_process = None
+
     @property
     def pid(self) -> int | None:
         """The id of the compiling process; None if it is not running."""
@@ -221,10 +226,5 @@ class HotCompiler:
             process.wait(5)
 
 
-def _after_fork() -> None:
-    """A forked process has no such thread, and must not use its parent's pipes."""
-    HotCompiler._of_process = None  # pyright: ignore[reportPrivateUsage]
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=HotCompiler.forget)
