@@ -202,7 +202,7 @@ class DType:
     @property
     def float_format(self) -> FloatFormat:
         """`format` of a float type."""
-        assert self.format is not None, f"{self.name} is no float type"
+        assert self.format is not None, f"{self.name} is not a float type"
         return self.format
 
     @property

@@ -136,7 +136,7 @@ def load() -> None:
         for point, value in _values_of(PLUGINS):
             what = f"plugin '{point.name}'"
             if not callable(value):
-                said = f"{what}: {point.value} is no function"
+                said = f"{what}: {point.value} is not a function"
                 raise PluginError(said, stage="plugins", place=_start_of(point), help='name = "module:function"')
             with blamed(value, what), _registering(what):
                 value()

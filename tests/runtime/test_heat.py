@@ -187,7 +187,7 @@ def test_what_is_no_object_file_is_not_run(own_compiler: list[str]) -> None:
     for _ in range(2):
         assert_right(program, arrays)
         answered()
-    assert all("this is no object file" in spot.state for spot in heat_of(program).spots)
+    assert all("this is not an object file" in spot.state for spot in heat_of(program).spots)
 
 
 def test_memory_that_cannot_be_had_ends_in_the_kernels_for_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:

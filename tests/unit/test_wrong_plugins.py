@@ -70,7 +70,7 @@ WRONG = {
     "an exit at import": Wrong("import sys\nsys.exit(3)  # here\n", "SystemExit"),
     "no such function": Wrong("x = 1  # here\n", "no attribute 'register'"),
     "no such module": Wrong("x = 1\n", "No module named 'right_plugin'", entry="right_plugin:register"),
-    "a value in place of a function": Wrong("register = 3  # here\n", "is no function"),
+    "a value in place of a function": Wrong("register = 3  # here\n", "is not a function"),
     "endless recursion at import": Wrong("def f():\n    return f()  # here\nf()\n", "RecursionError"),
     # at registration
     "a function that takes something": Wrong("def register(x):  # here\n    pass\n", "TypeError"),
@@ -128,7 +128,7 @@ WRONG = {
         + "def register():\n    xe.register_device(replace(device('h200'), name='h300', architecture='hopper'))  # here\n",
         "architecture",
     ),
-    "a library call that is no function": Wrong(
+    "a library call that is not a function": Wrong(
         BASE + "def register():\n    xe.register_library_call('mine', 3)  # here\n", "not a function", CALL
     ),
     # an emitter at work
@@ -307,7 +307,7 @@ def test_the_fault_is_the_plugins(
 
 ROW = 'from xla_emitters.functions import RealFunction\nMINE = RealFunction("mine", {})  # here\n'
 OF_FUNCTIONS = {
-    "a value that is no function": Wrong("MINE = 3\n", "not a RealFunction"),
+    "a value that is not a function": Wrong("MINE = 3\n", "not a RealFunction"),
     "names that lack": Wrong(ROW.format('"math.hypot", None, "hypot", operands=2'), "opcode, op, libdevice and numpy"),
     "an op of another dialect": Wrong(
         ROW.format('"arith.hypot", "hypot", "hypot", operands=2'), "not an op of the dialect"

@@ -240,7 +240,7 @@ class _Body:
     def _buffer_op(self, op: HloOp, inputs: Sequence[Leaves]) -> Leaves:
         kin = BUFFER_OPS.get(op.opcode)
         if kin is None or any(len(leaves) != 1 for leaves in inputs):
-            why = "has no kin on buffers" if kin is None else "takes a tuple, which is no buffer"
+            why = "has no kin on buffers" if kin is None else "takes a tuple, which is not a buffer"
             raise self._refuse(op, why)
         parts = tuple_types(op.result.type)
         if any(isinstance(part, TupleType) for part in parts) or (

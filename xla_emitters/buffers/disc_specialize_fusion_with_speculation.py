@@ -167,7 +167,7 @@ def _may_be_a_copy(choice: _Choice, part: Part) -> bool:
 def _by_columns(choice: _Choice) -> str | None:
     """A block or a warp for each row."""
     if choice.kind != ROW:
-        return "it is no reduction of rows alone"
+        return "it is not a reduction of rows alone"
     matrix = choice.group.dominant().reads[0]
     last = tensor_of(matrix.type).get_num_dims() - 1
     columns = choice.sizes.of(matrix)[last].value
@@ -201,7 +201,7 @@ def _by_vectors(choice: _Choice) -> str | None:
     what = "columns" if reduced else "elements"
     if (rest := mod(known, width).value) is not None:
         if rest:
-            return f"its {what} are no multiple of {width}"
+            return f"its {what} are not a multiple of {width}"
         choice.say(VECTOR, width)
         return None
     count = choice.size(matrix, last) if reduced else choice.elements(matrix)

@@ -132,7 +132,7 @@ def _with_sources(
         if (described := _described(found, ops, places)) is not None:
             sources.append(described)
         elif not isinstance(tensor_of(found.type).element_type, IntegerType | IndexType):
-            return NoInterface("it reads a number of the host that is no integer")
+            return NoInterface("it reads a number of the host that is not an integer")
         elif any(size < 0 for size in shape) or prod(shape) > MOST_ELEMENTS:
             return NoInterface("it reads a long list of the host")
         else:

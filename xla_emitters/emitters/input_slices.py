@@ -97,7 +97,7 @@ def _slices(view: FusionView) -> tuple[SliceOp, ...] | str:
     for root in roots:
         name = f"%{root.instruction_name.data}"
         if not isinstance(root, SliceOp):
-            return f"{name} is no slice"
+            return f"{name} is not a slice"
         if any(stride != 1 for _, _, stride in rows(root.ranges)):
             return f"{name} has a stride other than 1"
         if found and dims_of(root.operands[0]) != dims_of(found[0].operands[0]):

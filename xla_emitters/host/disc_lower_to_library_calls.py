@@ -95,13 +95,13 @@ def _gemm(op: BufferOp) -> str | None:
     lhs, rhs = (tensor_of(buffer.type).get_num_dims() for buffer in op.inputs)
     batch = tuple(range(rhs - 2))
     if rhs < 2 or lhs < rhs or (lhs > rhs > 2):
-        return "it is no product of two matrices"
+        return "it is not a product of two matrices"
     if (pairing.lhs_batch, pairing.rhs_batch) != (batch, batch):
         return "its batch dimensions are not all but the last two"
     if len(pairing.lhs_contracting) != 1:
         return f"it has {len(pairing.lhs_contracting)} contracting dimensions"
     if lhs > rhs and pairing.lhs_contracting != (lhs - 1,):
-        return "rows in several dimensions are no matrix unless the last one is summed"
+        return "rows in several dimensions are not a matrix unless the last one is summed"
     flags = (
         pairing.lhs_contracting[0] != lhs - 1,
         pairing.rhs_contracting[0] != rhs - 2,

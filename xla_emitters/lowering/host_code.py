@@ -146,7 +146,7 @@ class LoadedCode:
     def __init__(self, data: bytes) -> None:
         binding, make = _machine()
         if data[:4] not in OBJECT_FILES:
-            raise ToolError("this is no object file", stage=STAGE)
+            raise ToolError("this is not an object file", stage=STAGE)
         machine = make(jit=True)
         holder = binding.parse_assembly("")
         holder.triple, holder.data_layout = binding.get_process_triple(), str(machine.target_data)

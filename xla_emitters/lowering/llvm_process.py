@@ -81,7 +81,7 @@ def version_of(library: ctypes.CDLL) -> str:
     try:
         library.LLVMGetVersion(*map(ctypes.byref, numbers))
     except AttributeError:
-        raise Refused(f"{library._name} is no LLVM library that says its version") from None
+        raise Refused(f"{library._name} is not an LLVM library that says its version") from None
     return ".".join(str(number.value) for number in numbers)
 
 

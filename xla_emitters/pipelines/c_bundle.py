@@ -297,7 +297,7 @@ def _checks(program: DynamicProgram) -> Iterator[str]:
         for axis in range(len(parameter.shape)):
             label = f"argument {number} (p{number}): axis {axis} is {{0}}"
             place = f"x[{number}].sizes[{axis}]"
-            yield _unless(f"{place} >= 0 && {place} < INT64_C(1) << 40", f"{label}, which is no size", [place])
+            yield _unless(f"{place} >= 0 && {place} < INT64_C(1) << 40", f"{label}, which is not a size", [place])
     for symbol, (argument, axis) in guards.own.items():
         names[symbol] = f"x[{argument}].sizes[{axis}]"
     for guard in guards.said:

@@ -594,7 +594,7 @@ def _approx_top_k(c: Conversion) -> Results:
     arrays = c.operands[:count]
     rank = len(dims_of(arrays[0]))
     if not -rank <= along < rank:
-        raise c.wrong(f"reduction_dim = {along} is no dimension of an array of {rank}")
+        raise c.wrong(f"reduction_dim = {along} is not a dimension of an array of {rank}")
     types = result_type([array.type for array in arrays])
     dimension, stable = integer_array([along % rank]), IntegerAttr(1, i1)
     found = c.add("sort", arrays, types, dimensions=dimension, is_stable=stable, to_apply=comparator)

@@ -127,7 +127,7 @@ def sizes_given(text: str | None) -> dict[str, int]:
     for part in text.split(","):
         match = _SIZE.fullmatch(part.strip())
         if match is None or match[1] in found:
-            why = "is given twice" if match else "is no NAME=NUMBER"
+            why = "is given twice" if match else "is not NAME=NUMBER"
             raise UsageError(f"--sizes {text}: '{part.strip()}' {why}", stage="usage", help="--sizes b=2,s=16")
         found[match[1]] = int(match[2])
     return found

@@ -62,4 +62,4 @@ func.func @main(%x: memref<?xf32, "gpu">, %y: memref<?xf32, "gpu">, %s: memref<f
 // CHECK-NOT:     run_hot
 // CHECK-NOT:     scf.if
 // REMARK: skipped lmhlo.fusion: it writes into memory that it did not get for itself
-// REMARK: skipped lmhlo.fusion: it reads a number of the host that is no integer
+// REMARK: skipped lmhlo.fusion: it reads a number of the host that is not an integer

@@ -45,7 +45,7 @@ func.func @main(%x: memref<?x32xf16, "gpu"> {disc.sizes = ["b", "32"]}, %n: inde
 // CHECK-NOT:     scf.if
 // CHECK:         }) {disc.device = "gpu", disc.vector = 8 : i64}
 // CHECK:         }) {disc.device = "gpu"}
-// REMARK: skipped lmhlo.fusion: its elements are no multiple of 8
+// REMARK: skipped lmhlo.fusion: its elements are not a multiple of 8
 
 // -----
 

@@ -1,6 +1,6 @@
 // RUN: xla-emitters-opt -p disc-unused-function-removal %s | filecheck %s
 
-// What the entry does not reach is gone, also where unused functions use each other. What a reduction applies is no function: it stays.
+// What the entry does not reach is gone, also where unused functions use each other. What a reduction applies is not a function: it stays.
 // CHECK-NOT:   @f
 // CHECK-NOT:   @g
 // CHECK:       hlo.computation @add

@@ -154,7 +154,7 @@ def test_what_is_no_library_is_refused(tmp_path: Path) -> None:
     """By what it says when it is asked for its version; none of it runs in this process."""
     path = tmp_path / "libLLVM.so.22.1"
     path.write_text("not a library")
-    for library, said in ((str(path), "invalid ELF header|file too short"), (_libc(), "is no LLVM library")):
+    for library, said in ((str(path), "invalid ELF header|file too short"), (_libc(), "is not an LLVM library")):
         done = subprocess.run(
             [sys.executable, "-I", "-S", llvm_process.__file__, library, "--version"], capture_output=True, text=True
         )

@@ -69,8 +69,8 @@ def test_unknown_sizes_are_asked_for_by_name(capsys: pytest.CaptureFixture[str])
     ("sizes", "code", "message"),
     [
         ("b=2,s=3,t=1", 1, "jit_outer has no size 't': its sizes are b, s"),
-        ("b=two", 2, "'b=two' is no NAME=NUMBER"),
-        ("b=-1", 2, "is no NAME=NUMBER"),
+        ("b=two", 2, "'b=two' is not NAME=NUMBER"),
+        ("b=-1", 2, "is not NAME=NUMBER"),
         ("b=1,b=2", 2, "'b=2' is given twice"),
         ("b=0,s=1", 1, "Expected value >= 1 for dimension variable 'b'"),
         ("b=1,s=100000000000", 1, "bytes of memory"),

@@ -69,7 +69,7 @@ def library_call_of(op: HloOp, text_of: TextOf = name_of) -> tuple[str, Config]:
     """
     name, config = _found(op, text_of)
     if not all(is_array(ir_type) for ir_type in (*(v.type for v in op.operands), *leaf_types(op.result.type))):
-        raise op.unsupported("no library function with operands or results that are no arrays")
+        raise op.unsupported("no library function with operands or results that are not arrays")
     return name, {"types": [element_of(operand).name for operand in op.operands], **config}
 
 

@@ -134,7 +134,7 @@ class ToElementsOp(IRDLOperation):
 
     def __init__(self, source: SSAValue | Operation):
         vector_type = SSAValue.get(source).type
-        assert isa(vector_type, VectorType), "to_elements of a value that is no vector"
+        assert isa(vector_type, VectorType), "to_elements of a value that is not a vector"
         super().__init__(operands=[source], result_types=[[vector_type.element_type] * prod(vector_type.get_shape())])
 
     @classmethod
@@ -174,7 +174,7 @@ def _verify_transpose(op: Any) -> None:
     source, result = _vector_type(op.vector), _vector_type(op.result)
     order: Sequence[int] = op.permutation.get_values()
     if sorted(order) != list(range(source.get_num_dims())):
-        raise VerifyException(f"{list(order)} is no permutation of the dimensions of {source}")
+        raise VerifyException(f"{list(order)} is not a permutation of the dimensions of {source}")
     wanted = VectorType(source.element_type, [source.get_shape()[n] for n in order])
     if result != wanted:
         raise VerifyException(f"gives {wanted}, not {result}")

@@ -416,7 +416,7 @@ class AtomicRMWOp(IRDLOperation, HasFolderInterface):
         attributes: Mapping[str, Attribute | None] | None = None,
     ):
         tensor_type = SSAValue.get(tensor).type
-        assert isa(tensor_type, TensorType), "atomic_rmw of a value that is no tensor"
+        assert isa(tensor_type, TensorType), "atomic_rmw of a value that is not a tensor"
         if body is None:
             body = Region(Block(arg_types=[tensor_type.element_type]))
             body.block.args[0].name_hint = "current"

@@ -49,7 +49,7 @@ def _parse_tensor_type(parser: Parser) -> TensorType:
 
 def _tensor_type(value: SSAValue | Operation) -> TensorType:
     tensor_type = SSAValue.get(value).type
-    assert isa(tensor_type, TensorType), f"{tensor_type} is no tensor"
+    assert isa(tensor_type, TensorType), f"{tensor_type} is not a tensor"
     return tensor_type
 
 

@@ -84,7 +84,7 @@ def test_transfers_on_memory_read_or_write_it(line: str, kinds: set[str]):
     [
         ("%r = vector.shape_cast %v : vector<4xf32> to vector<2x3xf32>", "do not hold the same elements"),
         ("%r = vector.shape_cast %v : vector<4xf32> to vector<4xi32>", "do not hold the same elements"),
-        ("%r = vector.transpose %v, [1] : vector<4xf32> to vector<4xf32>", "is no permutation of the dimensions"),
+        ("%r = vector.transpose %v, [1] : vector<4xf32> to vector<4xf32>", "is not a permutation of the dimensions"),
         ("%r = vector.transpose %v, [0] : vector<4xf32> to vector<5xf32>", "gives vector<4xf32>, not vector<5xf32>"),
         ("%r = vector.interleave %v, %v : vector<4xf32> -> vector<6xf32>", "is not two of vector<4xf32>"),
         ("%r, %s = vector.deinterleave %v : vector<4xf32> -> vector<3xf32>", "is not two of vector<3xf32>"),
