@@ -77,6 +77,7 @@ from xla_emitters.lowering.lower_memrefs import LowerMemrefsPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.lowering.reassociate_reductions import ReassociateReductionsPass
 from xla_emitters.lowering.step_pointers import StepPointersPass
+from xla_emitters.lowering.unpack_narrow_buffers import UnpackNarrowBuffersPass
 from xla_emitters.lowering.widen_half_floats import WidenHalfFloatsPass
 from xla_emitters.pipelines.passes import TO_LLVM, Row
 from xla_emitters.transforms.canonicalize import CanonicalizePass
@@ -240,6 +241,7 @@ CPU_KERNEL: tuple[Row, ...] = (
     _row(CsePass, "one copy of each index"),
     _row(LowerLinearIndicesPass, "quotients are shared by what follows"),
     _row(CanonicalizePass, "products with known sizes"),
+    _row(UnpackNarrowBuffersPass, "accesses are to buffers still, whose types say how elements are stored"),
     Row(lambda o: LowerMemrefsPass(o.device), "loads and stores on pointers"),
     _row(ConvertComplexToStandardPass, "complex numbers become their two parts"),
     _row(CanonicalizePass, "casts of indices, parts of numbers just made"),

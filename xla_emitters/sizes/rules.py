@@ -23,8 +23,9 @@ from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
 from xla_emitters.dialects.hlo.implicit_broadcast import BROADCAST, DONE, broadcast_axes
 from xla_emitters.dialects.hlo.reductions import ReduceOp, ReduceWindowOp
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, PadOp, SliceOp, TransposeOp
-from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.dialects.hlo.types import dims_of, leaf_types
 from xla_emitters.dialects.hlo.windows import WindowDim
 from xla_emitters.shapes import Facts, Size, floordiv, maximum
 from xla_emitters.sizes.arrays import AxisKey, Leaf
@@ -404,6 +405,17 @@ def _top_k(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]
     return [[*operands[0].axes[:-1], k]] * 2
 
 
+def _batch_norm(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
+    """The operand's sizes, and in training and in the gradient two arrays of one element per feature."""
+    assert isinstance(op, RuleOp)
+    first, feature = operands[0], op.number("feature_index")
+    for other in operands[1:]:
+        axes = first.axes if other.rank == first.rank > 1 else [first.axis(feature)]
+        for a, b in zip(axes, other.axes, strict=True):
+            known.join(a, b, op)
+    return [first.axes, [first.axis(feature)], [first.axis(feature)]][: len(leaf_types(op.result.type))]
+
+
 def _custom_call(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     """The elements of the operands that list the sizes; without such operands the results have the sizes in their types."""
     listed = [operands[number] for number in shape_operands(op)]
@@ -460,6 +472,9 @@ RULES: dict[str, Rule] = {
     "topk": _top_k,
     "dynamic-top-k": _top_k,
     "dynamic-rng-bit-generator": _dynamic_rng,
+    "batch-norm-grad": _batch_norm,
+    "batch-norm-inference": _batch_norm,
+    "batch-norm-training": _batch_norm,
     "custom-call": _custom_call,
     "cholesky": _as_operand(0),
     "triangular-solve": _as_operand(1),
