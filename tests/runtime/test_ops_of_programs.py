@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from xla_emitters.errors import DataError
 from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.stablehlo_text import parse_stablehlo
@@ -136,3 +137,65 @@ def test_tokens_pass_by_a_barrier() -> None:
       return %0#0"""
     x = np.arange(3, dtype=np.float32)
     has_values(program("%x: tensor<?xf32>", body, "tensor<?xf32>"), [x], [x])
+
+
+BROADCAST = """%n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %s = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %0 = "stablehlo.dynamic_broadcast_in_dim"(%y, %s) <{broadcast_dimensions = array<i64: 0>ATTRIBUTES}>
+    : (tensor<?xf32>, tensor<1xi32>) -> tensor<?xf32>
+  return %0"""
+
+
+@pytest.mark.usefixtures("by")
+def test_an_axis_is_broadcast_from_one_element_or_from_as_many_as_the_result() -> None:
+    found = program("%x: tensor<?xf32>, %y: tensor<?xf32>", BROADCAST.replace("ATTRIBUTES", ""), "tensor<?xf32>")
+    for size, own in ((3, 1), (3, 3), (0, 1), (0, 0), (1, 1)):
+        y = np.arange(own, dtype=np.float32) + 1
+        has_values(found, [np.zeros(size, np.float32), y], [np.broadcast_to(y, size)], ())
+    for size, own in ((3, 2), (3, 0), (1, 0), (1, 2)):
+        with pytest.raises(
+            DataError, match=rf"axis of size d1 is broadcast to d0: {own} to {size}: d0 is {size}, d1 is {own}"
+        ):
+            found(np.zeros(size, np.float32), np.ones(own, np.float32))
+
+
+@pytest.mark.parametrize(("claim", "own"), [("known_expanding", 3), ("known_nonexpanding", 1)])
+@pytest.mark.usefixtures("by")
+def test_what_a_broadcast_says_of_its_operand_is_checked(claim: str, own: int) -> None:
+    attributes = f", {claim}_dimensions = array<i64: 0>"
+    found = program(
+        "%x: tensor<?xf32>, %y: tensor<?xf32>", BROADCAST.replace("ATTRIBUTES", attributes), "tensor<?xf32>"
+    )
+    with pytest.raises(DataError, match="argument 1"):
+        found(np.zeros(3, np.float32), np.ones(own, np.float32))
+
+
+@pytest.mark.usefixtures("by")
+def test_a_gather_has_as_many_batches_of_indices_as_of_arrays() -> None:
+    body = """%0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], operand_batching_dims = [0],
+        start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 1>, slice_sizes = array<i64: 1, 2>}>
+        : (tensor<?x4xf32>, tensor<?x1xi32>) -> tensor<?x2xf32>
+      return %0"""
+    found = program("%x: tensor<?x4xf32>, %i: tensor<?x1xi32>", body, "tensor<?x2xf32>")
+    x, i = np.arange(8, dtype=np.float32).reshape(2, 4), np.array([[9], [1]], np.int32)
+    has_values(found, [x, i], [np.array([[2, 3], [5, 6]], np.float32)])
+    with pytest.raises(DataError, match="argument 1"):
+        found(x, np.zeros((3, 1), np.int32))
+
+
+@pytest.mark.usefixtures("by")
+def test_a_scatter_has_arrays_of_one_shape_and_an_update_for_each_row_of_indices() -> None:
+    body = """%0:2 = "stablehlo.scatter"(%x, %y, %i, %u, %v) <{scatter_dimension_numbers = #stablehlo.scatter<
+        inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %d: tensor<f32>):
+        %s = stablehlo.add %a, %c : tensor<f32>
+        stablehlo.return %s, %d : tensor<f32>, tensor<f32>
+      }) : (tensor<?xf32>, tensor<?xf32>, tensor<?x1xi32>, tensor<?xf32>, tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>)
+      return %0#0, %0#1"""
+    t = "tensor<?xf32>"
+    found = program(f"%x: {t}, %y: {t}, %i: tensor<?x1xi32>, %u: {t}, %v: {t}", body, f"{t}, {t}")
+    x, u = np.zeros(3, np.float32), np.array([4, 5], np.float32)
+    has_values(found, [x, x, np.array([[2], [3]]).astype(np.int32), u, u], [np.array([0, 0, 4], np.float32)] * 2)
+    for y, rows, v in ((x[:2], 2, u), (x, 3, u), (x, 2, u[:1])):
+        with pytest.raises(DataError, match="argument"):
+            found(x, y, np.zeros((rows, 1), np.int32), u, v)

@@ -61,6 +61,10 @@ class Known(Protocol):
         """Records that `op` requires window <= the axis's size, whether it runs or not."""
         ...
 
+    def repeats(self, key: AxisKey, size: Size | None, op: HloOp) -> None:
+        """Records that `op` requires the axis to have one element, or `size` of them, whether it runs or not."""
+        ...
+
 
 Rule: TypeAlias = Callable[[HloOp, Sequence[Leaf], Known], Sequence[Shape]]
 """(op, its operands, the walk) -> the sizes of each array of the result."""
@@ -229,8 +233,15 @@ def _dynamic_reshape(op: HloOp, operands: Sequence[Leaf], known: Known) -> Seque
 def _dynamic_broadcast(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     """An axis of the operand is the result's if it is known not to be repeated: static and not 1, or known to be equal."""
     found: list[Entry] = list(operands[1].sizes_in(len(dims_of(op.result))))
+    one, equal = (integers(op.properties.get(name)) for name in ("known_expanding", "known_nonexpanding"))  # type: ignore[arg-type]
     for axis, dim in enumerate(integers(op.properties["dimensions"])):  # type: ignore[arg-type]
-        size = known.size(operands[0].axis(axis))
+        key, wanted = operands[0].axis(axis), found[dim]
+        assert wanted is None or isinstance(wanted, Size)
+        if axis in one or axis in equal:
+            known.equal_products([key], [Size.constant(1) if axis in one else wanted], op)
+        else:
+            known.repeats(key, wanted, op)
+        size = known.size(key)
         if found[dim] is None and size is not None and known.facts.at_least(size, 2):
             found[dim] = operands[0].axis(axis)
     return [found]
@@ -366,6 +377,8 @@ def _gathered(
     for axis, size in enumerate(sizes):
         known.fits(size, operands[0].axis(axis), op)
     indices, offsets = operands[1], integers(op.offset_dims)
+    for dim, other in zip(*map(integers, (op.operand_batching_dims, op.start_indices_batching_dims)), strict=True):
+        known.join(operands[0].axis(dim), indices.axis(other), op)
     left_out = (*integers(op.collapsed_slice_dims), *integers(op.operand_batching_dims))
     vector = op.index_vector_dim.value.data
     batch = iter([indices.axis(dim) for dim in range(indices.rank) if dim != vector])
@@ -384,9 +397,18 @@ def _dynamic_gather(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequen
 
 
 def _scatter(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
-    """As the arrays, which are the operands before the indices; windows of updates fit into them."""
+    """As the arrays, which are the operands before the indices; windows of updates fit into them, one for each row of indices."""
     assert isinstance(op, ScatterOp)
     count = len(operands) // 2
+    first, indices, updates = operands[0], operands[count], operands[count + 1]
+    joined(op, operands[:count], known)
+    joined(op, operands[count + 1 :], known)
+    for dim, other in zip(*map(integers, (op.input_batching_dims, op.scatter_indices_batching_dims)), strict=True):
+        known.join(first.axis(dim), indices.axis(other), op)
+    kept = [dim for dim in range(updates.rank) if dim not in integers(op.update_window_dims)]
+    of_rows = [dim for dim in range(indices.rank) if dim != op.index_vector_dim.value.data]
+    for dim, other in zip(kept, of_rows, strict=True):
+        known.join(updates.axis(dim), indices.axis(other), op)
     dropped = {*integers(op.inserted_window_dims), *integers(op.input_batching_dims)}
     for array, updates in zip(operands[:count], operands[count + 1 :], strict=True):
         limits = (key for dim, key in enumerate(array.axes) if dim not in dropped)
