@@ -76,6 +76,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-unify-sizes": ("buffers", "disc_unify_sizes"),
     "disc-update-in-place": ("buffers", "disc_update_in_place"),
     "disc-widen-half-floats": ("lowering", "widen_half_floats"),
+    "disc-unpack-narrow-buffers": ("lowering", "unpack_narrow_buffers"),
     "disc-unused-function-removal": ("graph", "disc_unused_function_removal"),
     "disc-vectorize-accesses": ("loops", "disc_vectorize_accesses"),
     "disc-widen-half-products": ("loops", "disc_widen_half_products"),

@@ -24,6 +24,7 @@ from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicRe
 from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp, ElementwiseOp
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp
 from xla_emitters.dialects.hlo.reductions import ReduceWindowOp
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import PadOp, rows
 from xla_emitters.dialects.hlo.types import UNBOUNDED, as_array, dims_of, leaf_types
 from xla_emitters.dialects.hlo.windows import WindowDim
@@ -254,6 +255,12 @@ def _set_size(s: Sizing, dim: int) -> Number:
     return s.held(1) if dim in s.numbers("dimensions") else s.of(0, dim)
 
 
+def _batch_norm(s: Sizing, dim: int) -> Number:
+    """As the operand; the results after it have one element per feature."""
+    assert isinstance(s.op, RuleOp)
+    return s.of(0, dim if s.leaf == 0 else s.op.number("feature_index"))
+
+
 def _leading(operand: int, last: Rule | None) -> Rule:
     """As an operand, except for the last dimension."""
 
@@ -266,6 +273,9 @@ def _leading(operand: int, last: Rule | None) -> Rule:
 
 
 RULES: Mapping[str, Rule] = {
+    "batch-norm-grad": _batch_norm,
+    "batch-norm-inference": _batch_norm,
+    "batch-norm-training": _batch_norm,
     "broadcast": _broadcast,
     "cholesky": _like(0),
     "concatenate": _concatenate,

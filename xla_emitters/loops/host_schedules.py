@@ -178,7 +178,7 @@ def _target(e: BufferElement) -> tuple[list[SSAValue], list[Number]]:
             # As unsigned numbers: a negative start is large; an array without elements has no last start.
             last = e.index.subtract(size, extent)
             checks.append(e.index.compare("ule", start, last))
-            if not isinstance(size, int):
+            if not isinstance(last, int) or last < 0:
                 checks.append(e.index.compare("sge", last, 0))
             at = e.index.add(at, start)
         place.append(at)

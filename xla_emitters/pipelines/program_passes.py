@@ -78,6 +78,7 @@ from xla_emitters.lowering.lower_memrefs import LowerMemrefsPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.lowering.reassociate_reductions import ReassociateReductionsPass
 from xla_emitters.lowering.step_pointers import StepPointersPass
+from xla_emitters.lowering.unpack_narrow_buffers import UnpackNarrowBuffersPass
 from xla_emitters.lowering.widen_half_floats import WidenHalfFloatsPass
 from xla_emitters.pipelines.passes import TO_LLVM, Row
 from xla_emitters.transforms.canonicalize import CanonicalizePass
@@ -248,6 +249,7 @@ CPU_KERNEL: tuple[Row, ...] = (
     _row(CsePass, "one copy of each index"),
     _row(LowerLinearIndicesPass, "later passes share quotients"),
     _row(CanonicalizePass, "folds products with known sizes"),
+    _row(UnpackNarrowBuffersPass, "buffers still have types, which tell how elements are stored"),
     Row(lambda o: LowerMemrefsPass(o.device), "loads and stores on pointers"),
     _row(ConvertComplexToStandardPass, "complex numbers become two floats"),
     _row(CanonicalizePass, "folds casts of indices, and parts of complex numbers"),

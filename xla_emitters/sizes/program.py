@@ -30,7 +30,7 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, type_text
 from xla_emitters.errors import DataError
 from xla_emitters.shapes import Axes, Facts, Guard, Parameter, Plan, Size, needed, plan
-from xla_emitters.shapes.facts import AT_LEAST, AT_MOST, EQUAL
+from xla_emitters.shapes.facts import AT_LEAST, AT_MOST, EQUAL, Relation
 from xla_emitters.sizes.arrays import Leaf, Number, Value, leaves
 from xla_emitters.sizes.numbers import is_data
 from xla_emitters.sizes.symbols import names_in, renaming
@@ -289,16 +289,24 @@ def _computed(walk: Walk, axes: Sequence[Size]) -> tuple[Guard, ...]:
         said = f"the range from {start} to {limit} is {{0}} to {{1}}, not inside an axis of size {{2}}"
         ordered = ((start, zero), (limit, start), (size, limit))
         guards += [_at_least(*pair, op, said, (start, limit, size)) for pair in ordered]
+    for (own, wanted), op in walk.repeated.items():
+        said = f"an axis of size {own} is broadcast to {wanted}: {{0}} to {{1}}"
+        condition = (own - 1) * (own - wanted)
+        guards.append(_relation(EQUAL, condition, zero, op, said, (own, wanted)))
     return needed(guards, facts)[0]
 
 
 def _at_least(left: Size, right: Size, op: HloOp, said: str, shown: tuple[Size, ...] = ()) -> Guard:
-    """The guard `left >= right`; its message includes the symbols' values."""
-    shown = shown or (left,)
+    """The guard `left >= right`."""
+    return _relation(AT_LEAST, left, right, op, said, shown or (left,))
+
+
+def _relation(relation: Relation, left: Size, right: Size, op: HloOp, said: str, shown: tuple[Size, ...]) -> Guard:
+    """The guard with this message, which includes the symbols' values."""
     symbols = sorted({symbol for size in shown for symbol in size.symbols})
     where = ", ".join(f"{symbol} is {{{len(shown) + number}}}" for number, symbol in enumerate(symbols))
     message = f"%{_name(op.result)} = {op.opcode}: {said}" + (f": {where}" if where else "")
-    return Guard(AT_LEAST, left, right, message, (*shown, *map(Size.symbol, symbols)), _name(op.result))
+    return Guard(relation, left, right, message, (*shown, *map(Size.symbol, symbols)), _name(op.result))
 
 
 def _too_large(op: HloOp, size: Size) -> str:

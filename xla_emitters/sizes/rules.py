@@ -23,8 +23,9 @@ from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
 from xla_emitters.dialects.hlo.implicit_broadcast import BROADCAST, DONE, broadcast_axes
 from xla_emitters.dialects.hlo.reductions import ReduceOp, ReduceWindowOp
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, PadOp, SliceOp, TransposeOp
-from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.dialects.hlo.types import dims_of, leaf_types
 from xla_emitters.dialects.hlo.windows import WindowDim
 from xla_emitters.shapes import Facts, Size, floordiv, maximum
 from xla_emitters.sizes.arrays import AxisKey, Leaf
@@ -58,6 +59,10 @@ class Known(Protocol):
 
     def fits(self, window: Size | None, key: AxisKey, op: HloOp) -> None:
         """Records that `op` requires window <= the axis's size, whether it runs or not."""
+        ...
+
+    def repeats(self, key: AxisKey, size: Size | None, op: HloOp) -> None:
+        """Records that `op` requires the axis to have one element, or `size` of them, whether it runs or not."""
         ...
 
 
@@ -228,8 +233,15 @@ def _dynamic_reshape(op: HloOp, operands: Sequence[Leaf], known: Known) -> Seque
 def _dynamic_broadcast(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     """An axis of the operand is the result's if it is known not to be repeated: static and not 1, or known to be equal."""
     found: list[Entry] = list(operands[1].sizes_in(len(dims_of(op.result))))
+    one, equal = (integers(op.properties.get(name)) for name in ("known_expanding", "known_nonexpanding"))
     for axis, dim in enumerate(integers(op.properties["dimensions"])):
-        size = known.size(operands[0].axis(axis))
+        key, wanted = operands[0].axis(axis), found[dim]
+        assert wanted is None or isinstance(wanted, Size)
+        if axis in one or axis in equal:
+            known.equal_products([key], [Size.constant(1) if axis in one else wanted], op)
+        else:
+            known.repeats(key, wanted, op)
+        size = known.size(key)
         if found[dim] is None and size is not None and known.facts.at_least(size, 2):
             found[dim] = operands[0].axis(axis)
     return [found]
@@ -365,6 +377,8 @@ def _gathered(
     for axis, size in enumerate(sizes):
         known.fits(size, operands[0].axis(axis), op)
     indices, offsets = operands[1], integers(op.offset_dims)
+    for dim, other in zip(*map(integers, (op.operand_batching_dims, op.start_indices_batching_dims)), strict=True):
+        known.join(operands[0].axis(dim), indices.axis(other), op)
     left_out = (*integers(op.collapsed_slice_dims), *integers(op.operand_batching_dims))
     vector = op.index_vector_dim.value.data
     batch = iter([indices.axis(dim) for dim in range(indices.rank) if dim != vector])
@@ -383,9 +397,18 @@ def _dynamic_gather(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequen
 
 
 def _scatter(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
-    """As the arrays, which are the operands before the indices; windows of updates fit into them."""
+    """As the arrays, which are the operands before the indices; windows of updates fit into them, one for each row of indices."""
     assert isinstance(op, ScatterOp)
     count = len(operands) // 2
+    first, indices, updates = operands[0], operands[count], operands[count + 1]
+    joined(op, operands[:count], known)
+    joined(op, operands[count + 1 :], known)
+    for dim, other in zip(*map(integers, (op.input_batching_dims, op.scatter_indices_batching_dims)), strict=True):
+        known.join(first.axis(dim), indices.axis(other), op)
+    kept = [dim for dim in range(updates.rank) if dim not in integers(op.update_window_dims)]
+    of_rows = [dim for dim in range(indices.rank) if dim != op.index_vector_dim.value.data]
+    for dim, other in zip(kept, of_rows, strict=True):
+        known.join(updates.axis(dim), indices.axis(other), op)
     dropped = {*integers(op.inserted_window_dims), *integers(op.input_batching_dims)}
     for array, updates in zip(operands[:count], operands[count + 1 :], strict=True):
         limits = (key for dim, key in enumerate(array.axes) if dim not in dropped)
@@ -402,6 +425,17 @@ def _top_k(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]
     k = operands[1].sizes_in(1)[0] if len(operands) > 1 else Size.constant(integer(op.properties["k"]))
     known.fits(k, operands[0].axes[-1], op)
     return [[*operands[0].axes[:-1], k]] * 2
+
+
+def _batch_norm(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
+    """The operand's sizes, and in training and in the gradient two arrays of one element per feature."""
+    assert isinstance(op, RuleOp)
+    first, feature = operands[0], op.number("feature_index")
+    for other in operands[1:]:
+        axes = first.axes if other.rank == first.rank > 1 else [first.axis(feature)]
+        for a, b in zip(axes, other.axes, strict=True):
+            known.join(a, b, op)
+    return [first.axes, [first.axis(feature)], [first.axis(feature)]][: len(leaf_types(op.result.type))]
 
 
 def _custom_call(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
@@ -460,6 +494,9 @@ RULES: dict[str, Rule] = {
     "topk": _top_k,
     "dynamic-top-k": _top_k,
     "dynamic-rng-bit-generator": _dynamic_rng,
+    "batch-norm-grad": _batch_norm,
+    "batch-norm-inference": _batch_norm,
+    "batch-norm-training": _batch_norm,
     "custom-call": _custom_call,
     "cholesky": _as_operand(0),
     "triangular-solve": _as_operand(1),

@@ -75,6 +75,7 @@ class Walk:
     assertions in program order
     computed   size in a shape operand -> the op that first required it
     ranges     (start, limit, size of the axis, op) of slices whose ranges follow from sizes
+    repeated   (size of an axis, size of the result's) of broadcasts -> the first op: the axis has one element or as many as the result
     unproved   ops that must check their operands' sizes themselves
 
     _results     what ops gave inside the loop or branch that is walked
@@ -89,6 +90,7 @@ class Walk:
     assertions: list[Assertion] = field(default_factory=list[Assertion])
     computed: dict[Size, HloOp] = field(default_factory=dict[Size, HloOp])
     ranges: list[tuple[Size, Size, Size, HloOp]] = field(default_factory=list[tuple[Size, Size, Size, HloOp]])
+    repeated: dict[tuple[Size, Size], HloOp] = field(default_factory=dict[tuple[Size, Size], HloOp])
     unproved: dict[HloOp, None] = field(default_factory=dict[HloOp, None])
     _arithmetic: Arithmetic = field(default_factory=Arithmetic)
     _open: set[AxisKey | int] = field(default_factory=set[AxisKey | int])
@@ -419,6 +421,17 @@ class Walk:
             self._is_silenced = True
         else:
             self.ranges.append((Size.constant(0), window, size, op))
+
+    def repeats(self, key: AxisKey, size: Size | None, op: HloOp) -> None:
+        """Checked even if `op` may not run, like `fits`."""
+        own = self.size(key)
+        if own is None or size is None or is_data(own) or is_data(size) or own == Size.constant(1):
+            return
+        if self.facts.equal(own, size) is not True:
+            if self._is_trial:
+                self._is_silenced = True
+            else:
+                self.repeated.setdefault((own, size), op)
 
     def _join(self, a: AxisKey, b: AxisKey, source: Source, op: HloOp | None) -> None:
         left, right = self.size(a), self.size(b)

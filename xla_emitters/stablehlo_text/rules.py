@@ -429,10 +429,16 @@ def _get_tuple_element(c: Conversion) -> Results:
 
 
 def _optimization_barrier(c: Conversion) -> Results:
-    if len(c.operands) == 1:
-        return c.add("opt-barrier", c.operands, c.operands[0].type)
-    packed = c.tuple_of(c.operands)
-    return c.elements(c.add("opt-barrier", [packed], packed.type), len(c.operands))
+    """Tokens pass by it: what they order is not computed across the barrier either."""
+    held = [value for value in c.operands if not isinstance(value.type, TokenType)]
+    passed = list[SSAValue]()
+    if len(held) == 1:
+        passed = [c.add("opt-barrier", held, held[0].type)]
+    elif held:
+        packed = c.tuple_of(held)
+        passed = c.elements(c.add("opt-barrier", [packed], packed.type), len(held))
+    found = iter(passed)
+    return [value if isinstance(value.type, TokenType) else next(found) for value in c.operands]
 
 
 def _token(c: Conversion) -> Results:

@@ -303,7 +303,14 @@ ROWS: tuple[RuleRow, ...] = (
         meaning=evaluated_by_library,
         sizes=lambda op: (*dims_of(op.operands[0])[:-1], op.number("k")),
     ),
-    RuleRow("fft", range(1, 2), _fft, ("fft_type", "fft_length"), meaning=evaluated_by_library),
+    RuleRow(
+        "fft",
+        range(1, 2),
+        _fft,
+        ("fft_type", "fft_length"),
+        meaning=evaluated_by_library,
+        sizes=lambda op: dims_of(_fft(op)),
+    ),
     RuleRow(
         "cholesky",
         range(1, 2),

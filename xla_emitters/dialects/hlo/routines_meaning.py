@@ -19,7 +19,7 @@ from xla_emitters.dialects.hlo.base import Call
 from xla_emitters.dialects.hlo.called import on_elements
 from xla_emitters.dialects.hlo.convert import convert_array
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.types import dims_of, element_of
+from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.hlo.windows import WindowAttr, points_inside, window_map
 from xla_emitters.dtypes import Array, dtype
 
@@ -31,7 +31,7 @@ class _Features:
         element = element_of(op.operands[0])
         self.element = element
         self.arrays = [convert_array(array, element, dtype("f64")) for array in operands]
-        self.feature, self.epsilon = op.number("feature_index"), float(op.word("epsilon"))
+        self.feature, self.epsilon = op.number("feature_index"), float(np.float32(op.word("epsilon")))  # an f32 in HLO
         self.others = tuple(dim for dim in range(operands[0].ndim) if dim != self.feature)
         self.along = [-1 if dim == self.feature else 1 for dim in range(operands[0].ndim)]
 
@@ -80,8 +80,8 @@ def select_and_scatter(op: RuleOp, operands: Sequence[Any], call: Call) -> Array
     keeps, combine = on_elements(op, select, call), on_elements(op, scatter, call)
     window = op.properties["window"]
     assert isinstance(window, WindowAttr)
-    index_map, shape = window_map(window.data, dims_of(op.operands[0])), dims_of(op.operands[1])
-    where = np.indices(shape)
+    shape: tuple[int, ...] = source.shape
+    index_map, where = window_map(window.data, array.shape), np.indices(shape)
     chosen, has = np.zeros(shape, array.dtype), np.zeros(shape, np.bool_)
     number, places = np.full(shape, -1), list[tuple[Array, ...]]()
     offsets = list(product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in index_map.range_vars)))

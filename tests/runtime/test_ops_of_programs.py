@@ -1,0 +1,201 @@
+"""Single ops of StableHLO in programs with unknown sizes, at sizes and types that models seldom have: every stage, NumPy and LLVM.
+
+Expected values come from NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from xla_emitters.errors import DataError
+from xla_emitters.pipelines.program_host import CPU
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.stablehlo_text import parse_stablehlo
+
+Array = np.ndarray[Any, Any]
+STAGES = ("hlo", "graph", "lmhlo", "host", "llvm-dialect")
+
+
+def program(arguments: str, body: str, results: str) -> DynamicProgram:
+    return compile_program(
+        parse_stablehlo(f"func.func @main({arguments}) -> ({results}) {{\n{body} : {results}\n}}", "t")
+    )
+
+
+def has_values(
+    found: DynamicProgram, inputs: Sequence[Array], wanted: Sequence[Array], stages: Sequence[str] = STAGES
+) -> None:
+    """Each of these stages, and three calls (the third repeats a plan), give the wanted arrays."""
+    for stage in (*stages, None, None, None):
+        for got, want in zip(found.run(inputs, stage), wanted, strict=True):
+            assert (got.shape, got.dtype) == (want.shape, want.dtype)
+            np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=2e-6, err_msg=str(stage))
+
+
+@pytest.fixture(params=["numpy", "llvm"])
+def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "llvm":
+        pytest.importorskip("llvmlite", reason="llvmlite is not installed")
+    monkeypatch.setenv(CPU, request.param)
+    return request.param
+
+
+@pytest.mark.parametrize(
+    ("element", "kind"),
+    [("i4", ml_dtypes.int4), ("ui4", ml_dtypes.uint4), ("i2", ml_dtypes.int2), ("f4E2M1FN", ml_dtypes.float4_e2m1fn)],
+)
+@pytest.mark.usefixtures("by")
+def test_elements_below_eight_bits_have_a_byte_each(element: str, kind: Any) -> None:
+    """A kernel of a CPU reads and writes NumPy's arrays; the kernel of a GPU, at the last stage, reads packed ones."""
+    t = f"tensor<?x{element}>"
+    body = f"""%w = stablehlo.convert %x : ({t}) -> tensor<?xf32>
+      %n = stablehlo.convert %y : (tensor<?xf32>) -> {t}
+      return %w, %n, %x"""
+    found = program(f"%x: {t}, %y: tensor<?xf32>", body, f"tensor<?xf32>, {t}, {t}")
+    x = np.arange(13).astype(np.uint8).view(kind) if element[0] == "f" else (np.arange(13) - 6).astype(kind)
+    y = np.array([0, 1, 1, 0, 1] * 3, np.float32)
+    has_values(found, [x, y], [x.astype(np.float32), y.astype(kind), x])
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+@pytest.mark.usefixtures("by")
+def test_a_scatter_into_an_empty_array_writes_nothing(rows: int) -> None:
+    """No index is inside of it. The indices are all that an access outside of the array would need."""
+    body = f"""%0 = "stablehlo.scatter"(%x, %i, %u) <{{scatter_dimension_numbers = #stablehlo.scatter<
+        update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}}> ({{
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %s = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+      }}) : (tensor<{rows}x4xf32>, tensor<2x1xi32>, tensor<2x4xf32>) -> tensor<{rows}x4xf32>
+      return %0"""
+    t = f"tensor<{rows}x4xf32>"
+    found = program(f"%x: {t}, %i: tensor<2x1xi32>, %u: tensor<2x4xf32>", body, t)
+    # Far away, so that a write would end the process.
+    indices, updates = np.array([[-1], [1 << 30]], np.int32), np.ones((2, 4), np.float32)
+    x = np.arange(rows * 4, dtype=np.float32).reshape(rows, 4)
+    has_values(found, [x, indices, updates], [x])
+
+
+@pytest.mark.parametrize("batch", [0, 2])
+def test_select_and_scatter_of_an_unknown_size(batch: int) -> None:
+    body = """%z = stablehlo.constant dense<1.0> : tensor<f32>
+      %0 = "stablehlo.select_and_scatter"(%x, %s, %z) <{
+          window_dimensions = array<i64: 1, 2>, window_strides = array<i64: 1, 2>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %p = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      }, {
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %t = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %t : tensor<f32>
+      }) : (tensor<?x6xf32>, tensor<?x3xf32>, tensor<f32>) -> tensor<?x6xf32>
+      return %0"""
+    found = program("%x: tensor<?x6xf32>, %s: tensor<?x3xf32>", body, "tensor<?x6xf32>")
+    random = np.random.default_rng(0)
+    x, s = (random.normal(size=(batch, size)).astype(np.float32) for size in (6, 3))
+    pairs = x.reshape(batch, 3, 2)
+    first = pairs[..., 0] >= pairs[..., 1]
+    wanted = 1 + np.stack([np.where(first, s, 0), np.where(first, 0, s)], -1).reshape(batch, 6)
+    has_values(found, [x, s], [wanted.astype(np.float32)], ("hlo", "graph", "lmhlo"))
+
+
+@pytest.mark.parametrize("batch", [0, 2])
+def test_fourier_transforms_of_an_unknown_size(batch: int) -> None:
+    body = """%0 = stablehlo.fft %x, type = RFFT, length = [6] : (tensor<?x6xf64>) -> tensor<?x4xcomplex<f64>>
+      %1 = stablehlo.fft %0, type = IRFFT, length = [6] : (tensor<?x4xcomplex<f64>>) -> tensor<?x6xf64>
+      return %1"""
+    found = program("%x: tensor<?x6xf64>", body, "tensor<?x6xf64>")
+    x = np.random.default_rng(0).normal(size=(batch, 6))
+    has_values(found, [x], [x], ("hlo", "graph", "lmhlo"))
+
+
+@pytest.mark.usefixtures("by")
+def test_batch_normalisation_of_an_unknown_size() -> None:
+    """epsilon is an f32 whatever the type of the array."""
+    xs, fs = "tensor<?x?xf64>", "tensor<?xf64>"
+    attributes = "{epsilon = 1.0e-3 : f32, feature_index = 1 : i64}"
+    body = f"""%0:3 = "stablehlo.batch_norm_training"(%x, %f, %f) <{attributes}> : ({xs}, {fs}, {fs}) -> ({xs}, {fs}, {fs})
+      %1 = "stablehlo.batch_norm_inference"(%x, %f, %f, %0#1, %0#2) <{attributes}> : ({xs}, {fs}, {fs}, {fs}, {fs}) -> {xs}
+      %2:3 = "stablehlo.batch_norm_grad"(%x, %f, %0#1, %0#2, %x) <{attributes}> :
+        ({xs}, {fs}, {fs}, {fs}, {xs}) -> ({xs}, {fs}, {fs})
+      return %0#0, %0#1, %0#2, %1, %2#2"""
+    found = program(f"%x: {xs}, %f: {fs}", body, f"{xs}, {fs}, {fs}, {xs}, {fs}")
+    random = np.random.default_rng(0)
+    x, f = random.normal(size=(5, 3)), random.normal(size=3)
+    normal = (x - x.mean(0)) / np.sqrt(x.var(0) + np.float64(np.float32(1e-3))) * f + f
+    has_values(found, [x, f], [normal, x.mean(0), x.var(0), normal, x.sum(0)], ("hlo", "lmhlo"))
+
+
+def test_tokens_pass_by_a_barrier() -> None:
+    body = """%t = stablehlo.create_token : !stablehlo.token
+      %0:2 = stablehlo.optimization_barrier %x, %t : tensor<?xf32>, !stablehlo.token
+      return %0#0"""
+    x = np.arange(3, dtype=np.float32)
+    has_values(program("%x: tensor<?xf32>", body, "tensor<?xf32>"), [x], [x])
+
+
+BROADCAST = """%n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %s = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %0 = "stablehlo.dynamic_broadcast_in_dim"(%y, %s) <{broadcast_dimensions = array<i64: 0>ATTRIBUTES}>
+    : (tensor<?xf32>, tensor<1xi32>) -> tensor<?xf32>
+  return %0"""
+
+
+@pytest.mark.usefixtures("by")
+def test_an_axis_is_broadcast_from_one_element_or_from_as_many_as_the_result() -> None:
+    found = program("%x: tensor<?xf32>, %y: tensor<?xf32>", BROADCAST.replace("ATTRIBUTES", ""), "tensor<?xf32>")
+    for size, own in ((3, 1), (3, 3), (0, 1), (0, 0), (1, 1)):
+        y = np.arange(own, dtype=np.float32) + 1
+        has_values(found, [np.zeros(size, np.float32), y], [np.broadcast_to(y, size)], ())
+    for size, own in ((3, 2), (3, 0), (1, 0), (1, 2)):
+        with pytest.raises(
+            DataError, match=rf"axis of size d1 is broadcast to d0: {own} to {size}: d0 is {size}, d1 is {own}"
+        ):
+            found(np.zeros(size, np.float32), np.ones(own, np.float32))
+
+
+@pytest.mark.parametrize(("claim", "own"), [("known_expanding", 3), ("known_nonexpanding", 1)])
+@pytest.mark.usefixtures("by")
+def test_what_a_broadcast_says_of_its_operand_is_checked(claim: str, own: int) -> None:
+    attributes = f", {claim}_dimensions = array<i64: 0>"
+    found = program(
+        "%x: tensor<?xf32>, %y: tensor<?xf32>", BROADCAST.replace("ATTRIBUTES", attributes), "tensor<?xf32>"
+    )
+    with pytest.raises(DataError, match="argument 1"):
+        found(np.zeros(3, np.float32), np.ones(own, np.float32))
+
+
+@pytest.mark.usefixtures("by")
+def test_a_gather_has_as_many_batches_of_indices_as_of_arrays() -> None:
+    body = """%0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], operand_batching_dims = [0],
+        start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 1>, slice_sizes = array<i64: 1, 2>}>
+        : (tensor<?x4xf32>, tensor<?x1xi32>) -> tensor<?x2xf32>
+      return %0"""
+    found = program("%x: tensor<?x4xf32>, %i: tensor<?x1xi32>", body, "tensor<?x2xf32>")
+    x, i = np.arange(8, dtype=np.float32).reshape(2, 4), np.array([[9], [1]], np.int32)
+    has_values(found, [x, i], [np.array([[2, 3], [5, 6]], np.float32)])
+    with pytest.raises(DataError, match="argument 1"):
+        found(x, np.zeros((3, 1), np.int32))
+
+
+@pytest.mark.usefixtures("by")
+def test_a_scatter_has_arrays_of_one_shape_and_an_update_for_each_row_of_indices() -> None:
+    body = """%0:2 = "stablehlo.scatter"(%x, %y, %i, %u, %v) <{scatter_dimension_numbers = #stablehlo.scatter<
+        inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %d: tensor<f32>):
+        %s = stablehlo.add %a, %c : tensor<f32>
+        stablehlo.return %s, %d : tensor<f32>, tensor<f32>
+      }) : (tensor<?xf32>, tensor<?xf32>, tensor<?x1xi32>, tensor<?xf32>, tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>)
+      return %0#0, %0#1"""
+    t = "tensor<?xf32>"
+    found = program(f"%x: {t}, %y: {t}, %i: tensor<?x1xi32>, %u: {t}, %v: {t}", body, f"{t}, {t}")
+    x, u = np.zeros(3, np.float32), np.array([4, 5], np.float32)
+    has_values(found, [x, x, np.array([[2], [3]]).astype(np.int32), u, u], [np.array([0, 0, 4], np.float32)] * 2)
+    for y, rows, v in ((x[:2], 2, u), (x, 3, u), (x, 2, u[:1])):
+        with pytest.raises(DataError, match="argument"):
+            found(x, y, np.zeros((rows, 1), np.int32), u, v)
