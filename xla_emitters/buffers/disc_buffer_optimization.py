@@ -59,4 +59,7 @@ def _move(op: Operation, *, before: Operation | None = None, after: Operation | 
     if before is not None:
         block.insert_op_before(op, before)
     elif after is not None:
+        # Behind what is freed there already: the order of frees stays as it is.
+        while isinstance(after.next_op, memref.DeallocOp):
+            after = after.next_op
         block.insert_op_after(op, after)

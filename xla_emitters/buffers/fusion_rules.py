@@ -125,6 +125,8 @@ def why_not_fusible(op: BufferOp) -> str | None:
     updated = updated_in_place(op)
     if not all(isinstance(output.owner, memref.AllocOp) or output in updated for output in op.outputs):
         return "its result is not allocated here"
+    if updated and opcode not in ("dynamic-update-slice", "scatter"):
+        return "it overwrites what it reads"
     if opcode == "copy" and space_of(op.inputs[0].type) != GPU:
         return "it moves data between memories"
     if opcode == "reduce":

@@ -13,12 +13,13 @@
 
     scf.if       cond_br to ^then and ^else, both jump to ^rest(results)
     scf.while    ^before(args): cond_br to ^after(values) or ^rest; ^after jumps back to ^before
+    scf.execute_region a jump to its first block; every yield jumps to ^rest(results)
     scf.index_switch   cf.switch on the flag as an integer, every case jumps to ^rest(results)
 
 A loop's `loop_annotation` is moved to the branch back to its test, where LLVM reads it.
 
 Blocks are in execution order: a test before its body, branches before the blocks that follow them. The CPU executor relies
-on that (it always runs the first block that has live threads). scf.forall, scf.parallel and scf.execute_region are refused.
+on that (it always runs the first block that has live threads). scf.forall and scf.parallel are refused.
 Source: docs/reference/2 3.1 (convert-scf-to-cf, row 41); MLIR's documentation of the scf dialect.
 """
 
@@ -66,6 +67,8 @@ class ConvertScfToCfPass(KernelPass):
                     return _lower_while(op)
                 case scf.IndexSwitchOp():
                     return _lower_index_switch(op)
+                case scf.ExecuteRegionOp():
+                    return _lower_execute_region(op)
                 case scf.YieldOp() | scf.ConditionOp():
                     pass
                 case _:
@@ -130,6 +133,16 @@ def _lower_index_switch(op: scf.IndexSwitchOp) -> None:
     values = DenseIntElementsAttr.from_list(VectorType(integer, [len(cases)]), op.cases.get_values()) if cases else None
     switch = cf.SwitchOp(flag, default, (), values, cases, [() for _ in cases])
     _finish(op, before, switch, rest.args)
+
+
+def _lower_execute_region(op: scf.ExecuteRegionOp) -> None:
+    before, rest = _split(op, with_results=True)
+    blocks = list(op.region.blocks)
+    op.region.move_blocks_before(rest)
+    for block in blocks:
+        if isinstance(block.last_op, scf.YieldOp):
+            _end_with_jump(op, block, rest)
+    _finish(op, before, cf.BranchOp(blocks[0]), rest.args)
 
 
 def _split(op: Operation, *, with_results: bool = False) -> tuple[Block, Block]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, IntegerType, ModuleOp, StringAttr, VectorType, i8
+from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, IntegerType, StringAttr, VectorType, i8
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolOpInterface
@@ -33,6 +33,7 @@ from xla_emitters.lowering.atomic_updates import ElementAddress, lower_atomic_up
 from xla_emitters.lowering.element_storage import Storage, from_memory, storage_of, to_memory
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.rewrite.symbols import Scope
 
 POINTER = llvm.LLVMPointerType()
 GLOBAL_ALIGNMENT = 16
@@ -62,7 +63,7 @@ class ElementAccess:
     """
 
     stage: str
-    module: ModuleOp
+    module: Scope
     device: Device
     memory: dict[SSAValue, PointerFacts] = field(default_factory=dict[SSAValue, PointerFacts])
 
@@ -260,13 +261,13 @@ class ElementAccess:
 
     def free_name(self, stem: str) -> str:
         """`stem` and a number: a name that no symbol of the module has."""
-        taken = {symbol.data for found in self.module.ops if (symbol := _symbol(found))}
+        taken = {symbol.data for found in self.module.body.ops if (symbol := _symbol(found))}
         return next(name for number in range(len(taken) + 1) if (name := f"{stem}_{number}") not in taken)
 
     def add_global(self, op: Operation, made: llvm.GlobalOp) -> None:
         """Inserts the global `made` in front of the functions, with the location of `op`."""
         made.location = op.location
-        others = (found for found in self.module.ops if not isinstance(found, llvm.GlobalOp))
+        others = (found for found in self.module.body.ops if not isinstance(found, llvm.GlobalOp))
         Rewriter.insert_op(made, InsertPoint.before(next(others)))
 
 

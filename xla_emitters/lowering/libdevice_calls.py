@@ -23,23 +23,25 @@ from xdsl.rewriter import InsertPoint
 from xla_emitters.dtypes import WIDE_FLOATS
 from xla_emitters.functions import BY_OP, Gpu
 from xla_emitters.rewrite.locations import fuse_locations, located_builder
+from xla_emitters.rewrite.symbols import Scope, functions, scopes
 
 _CALLED = {op: row for op, row in BY_OP.items() if row.libdevice and row.gpu is Gpu.LIBDEVICE}
 
 
-def call_libdevice(module: ModuleOp, declined: Callable[[Operation, str], None]) -> None:
+def call_libdevice(root: ModuleOp, declined: Callable[[Operation, str], None]) -> None:
     """Replaces every op of the table by a call. `declined` is called with each op that is left, and the reason."""
-    declared = {found.sym_name.data: found for found in module.body.ops if isinstance(found, func.FuncOp)}
-    for found in list(module.walk()):
-        if found.name not in _CALLED:
-            continue
-        if isinstance(found.results[0].type, WIDE_FLOATS):
-            _convert(found, module, declared)
-        else:
-            declined(found, f"libdevice has no function on {found.results[0].type}")
+    for module in scopes(root):
+        declared = functions(module)
+        for found in list(module.walk()):
+            if found.name not in _CALLED:
+                continue
+            if isinstance(found.results[0].type, WIDE_FLOATS):
+                _convert(found, module, declared)
+            elif module is root:
+                declined(found, f"libdevice has no function on {found.results[0].type}")
 
 
-def _convert(op: Operation, module: ModuleOp, declared: dict[str, func.FuncOp]) -> None:
+def _convert(op: Operation, module: Scope, declared: dict[str, func.FuncOp]) -> None:
     result_type = op.results[0].type
     function = _CALLED[op.name]
     name = function.libdevice
@@ -73,7 +75,7 @@ def _allows_approximation(op: Operation) -> bool:
     return isinstance(flags, arith.FastMathFlagsAttr) and FastMathFlag.APPROX_FUNC in flags.data
 
 
-def _declare(symbol: str, arguments: list[Attribute], result: Attribute, module: ModuleOp) -> func.FuncOp:
+def _declare(symbol: str, arguments: list[Attribute], result: Attribute, module: Scope) -> func.FuncOp:
     """Declares a function at the module's start."""
     declaration = func.FuncOp.external(symbol, arguments, [result])
     block = module.body.block

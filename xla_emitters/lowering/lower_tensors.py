@@ -72,6 +72,7 @@ from xla_emitters.lowering.element_storage import storage_of
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
 from xla_emitters.rewrite.locations import located_builder, place_of
+from xla_emitters.rewrite.symbols import functions, scopes
 
 LOWERED = (
     tensor.ExtractOp,
@@ -108,13 +109,14 @@ class LowerTensorsPass(DevicePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = self.device
         _check(op, self.name)
-        functions = [found for found in op.walk() if isinstance(found, func.FuncOp)]
-        for function in functions:
+        by_module = [(module, functions(module).values()) for module in scopes(op)]
+        for function in (function for _, own in by_module for function in own):
             _erase_dead_writes(function)
             _check_updates_in_place(function, self.name)
-        lowering = _Lowering(ElementAccess(self.name, op, chip))
-        for function in functions:
-            lowering.function(function)
+        for module, own in by_module:
+            lowering = _Lowering(ElementAccess(self.name, module, chip))
+            for function in own:
+                lowering.function(function)
 
 
 # --- checks ----------------------------------------------------------------------------------------------------------------------

@@ -75,6 +75,7 @@ from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
 from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.rewrite.symbols import Scope, functions, scopes
 
 # Ops that map to one op with the same operands in the same order; flags are carried over.
 _RENAMED = {
@@ -138,10 +139,10 @@ class LowerToLlvmGpuPass(DevicePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         call_libdevice(op, self.skip)
-        for function in [found for found in op.body.ops if isinstance(found, func.FuncOp)]:
+        for function in [found for module in scopes(op) for found in functions(module).values()]:
             _FunctionLowering(index_width(op), self.device, function).lower()
         for found in op.walk():
-            if found is not op and not found.name.startswith(("llvm.", "nvvm.")):
+            if not isinstance(found, Scope) and not found.name.startswith(("llvm.", "nvvm.")):
                 raise self.refuse(found, f"{found.name} outside a function")
 
 

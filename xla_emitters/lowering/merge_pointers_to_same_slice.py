@@ -31,6 +31,7 @@ from xla_emitters.errors import InternalError
 from xla_emitters.kernels.kernel_entry import ENTRY, SLICE_INDEX
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import place_of
+from xla_emitters.rewrite.symbols import Scope, functions, scopes
 
 NOT_INVARIANT = "xla.not_invariant"
 NOALIAS = "llvm.noalias"
@@ -44,13 +45,18 @@ class MergePointersToSameSlicePass(KernelPass):
     name = "xla-merge-pointers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for module in scopes(op):
+            self._merge_in(module)
+
+    def _merge_in(self, module: Scope) -> None:
         # By function: position of a duplicate -> position of the argument that replaces it.
         merged: dict[str, dict[int, int]] = {}
-        for function in [found for found in op.walk() if isinstance(found, func.FuncOp)]:
+        by_name = functions(module)
+        for function in by_name.values():
             if (arguments := self._sliced_arguments(function)) is not None:
                 merged[function.sym_name.data] = _merge(function, arguments)
         # Bodies before calls, so that call operands of one buffer are already the same value.
-        for call in [found for found in op.walk() if isinstance(found, func.CallOp)]:
+        for call in [op for function in by_name.values() for op in function.walk() if isinstance(op, func.CallOp)]:
             duplicates = merged.get(call.callee.root_reference.data, {})
             for duplicate, first in duplicates.items():
                 if call.operands[duplicate] is not call.operands[first]:

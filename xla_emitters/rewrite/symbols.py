@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation
+
+from xla_emitters.dialects.mlir.gpu_functions import ModuleOp as GpuModuleOp
+
+Scope: TypeAlias = ModuleOp | GpuModuleOp
+"""A module, whose functions are known by name to the ops in it: `builtin.module` or `gpu.module`."""
 
 
 def symbols_in(root: Operation) -> Iterator[str]:
@@ -47,6 +53,11 @@ def is_private(op: Operation) -> bool:
     return isinstance(visibility, StringAttr) and visibility.data == "private"
 
 
-def functions(module: ModuleOp) -> dict[str, func.FuncOp]:
-    """The module's functions by name."""
+def scopes(module: Scope) -> list[Scope]:
+    """`module` and the modules in it, inner ones first."""
+    return [*(found for op in module.body.ops if isinstance(op, Scope) for found in scopes(op)), module]
+
+
+def functions(module: Scope) -> dict[str, func.FuncOp]:
+    """The module's functions by name, without those of modules in it."""
     return {op.sym_name.data: op for op in module.body.ops if isinstance(op, func.FuncOp)}

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.symbols import functions, is_private, symbols_in
+from xla_emitters.rewrite.symbols import Scope, functions, is_private, scopes, symbols_in
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,22 @@ class EraseDeadFunctionsPass(KernelPass):
     name = "xla-erase-dead-functions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        by_name = functions(op)
-        # Functions that other ops of the module (globals, nested symbol tables) refer to are live, too.
-        others = [inner for inner in op.body.ops if not isinstance(inner, func.FuncOp)]
-        reached = [name for name, function in by_name.items() if not is_private(function)]
-        reached += [name for other in others for name in symbols_in(other) if name in by_name]
-        alive = set(reached)
-        while reached:
-            for name in symbols_in(by_name[reached.pop()]):
-                if name in by_name and name not in alive:
-                    alive.add(name)
-                    reached.append(name)
-        for name, function in by_name.items():
-            if name not in alive:
-                Rewriter.erase_op(function)
+        for module in scopes(op):
+            _erase_dead(module)
+
+
+def _erase_dead(module: Scope) -> None:
+    by_name = functions(module)
+    # Functions that other ops of the module (globals, nested symbol tables) refer to are live, too.
+    others = [inner for inner in module.body.ops if not isinstance(inner, func.FuncOp)]
+    reached = [name for name, function in by_name.items() if not is_private(function)]
+    reached += [name for other in others for name in symbols_in(other) if name in by_name]
+    alive = set(reached)
+    while reached:
+        for name in symbols_in(by_name[reached.pop()]):
+            if name in by_name and name not in alive:
+                alive.add(name)
+                reached.append(name)
+    for name, function in by_name.items():
+        if name not in alive:
+            Rewriter.erase_op(function)

@@ -36,7 +36,7 @@ from xla_emitters.dialects.xla_gpu import PureCallOp
 from xla_emitters.rewrite.cse import cse
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import locate
-from xla_emitters.rewrite.symbols import functions, is_private, symbols_in
+from xla_emitters.rewrite.symbols import Scope, functions, is_private, scopes, symbols_in
 
 Call = PureCallOp | func.CallOp
 MAX_OPS = 4000
@@ -54,11 +54,12 @@ class InlinePass(KernelPass):
     name = "inline"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for _ in range(MAX_ROUNDS):
-            inlined = _Inliner(self, op).run()
-            if not inlined or not any(isinstance(inner, Call) for inner in op.walk()):
-                return
-            cse(op)
+        for module in scopes(op):
+            for _ in range(MAX_ROUNDS):
+                inlined = _Inliner(self, module).run()
+                if not inlined or not any(isinstance(inner, Call) for inner in module.walk()):
+                    break
+                cse(module)
 
 
 class _Around:
@@ -82,7 +83,7 @@ class _Around:
 
 
 class _Inliner:
-    def __init__(self, owner: InlinePass, module: ModuleOp) -> None:
+    def __init__(self, owner: InlinePass, module: Scope) -> None:
         self.owner = owner
         self.functions = functions(module)
         self.uses = Counter(symbols_in(module))

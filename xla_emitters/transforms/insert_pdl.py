@@ -24,7 +24,7 @@ from xdsl.rewriter import InsertPoint
 from xla_emitters.dialects.xla_gpu.tensors import PdlWaitOp
 from xla_emitters.rewrite.kernel_pass import DevicePass
 from xla_emitters.rewrite.locations import located_builder
-from xla_emitters.rewrite.symbols import functions, is_private
+from xla_emitters.rewrite.symbols import functions, is_private, scopes
 
 SINCE = (9, 0)
 
@@ -36,7 +36,7 @@ class InsertPdlPass(DevicePass):
     name = "xla-gpu-insert-pdl"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in functions(op).values():
+        for function in (found for module in scopes(op) for found in functions(module).values()):
             if is_private(function) or not function.body.blocks:
                 continue
             entry = function.body.blocks[0]

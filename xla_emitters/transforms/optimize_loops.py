@@ -73,6 +73,7 @@ from xla_emitters.rewrite.effects import is_constant
 from xla_emitters.rewrite.folders import FIRST_UNSIGNED
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.rewrite.symbols import Scope, scopes
 from xla_emitters.rewrite.unrolling import copy_body, unroll_fully
 
 DEFAULT_UNROLL_FACTOR = 4
@@ -94,7 +95,7 @@ class OptimizeLoopsPass(KernelPass):
     unroll_in_llvm: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
+        for function in (found for module in scopes(op) for found in module.body.ops if not isinstance(found, Scope)):
             said = function.attributes.get(UNROLL_FACTOR)
             factor = said.value.data if isinstance(said, IntegerAttr) else DEFAULT_UNROLL_FACTOR
             loops = [found for found in function.walk(region_first=True) if isinstance(found, scf.ForOp)]

@@ -25,7 +25,7 @@ from xla_emitters.dialects.xla_gpu import PureCallOp
 from xla_emitters.errors import VerifyError
 from xla_emitters.kernels.kernel_entry import ENTRY, INVARIANT, SLICE_INDEX
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.symbols import functions
+from xla_emitters.rewrite.symbols import Scope, functions, scopes
 
 Slice = dict[str, Attribute]
 
@@ -37,15 +37,19 @@ class PropagateSliceIndicesPass(KernelPass):
     name = "xla-propagate-slice-indices"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        by_name = functions(op)
-        if not any(ENTRY in function.attributes for function in by_name.values()):
+        modules = [(module, functions(module)) for module in scopes(op)]
+        if not any(ENTRY in function.attributes for _, by_name in modules for function in by_name.values()):
             raise VerifyError(
                 f"no function has the attribute {ENTRY}",
                 stage=self.name,
                 help=f"mark the kernel: func.func @fusion(...) attributes {{{ENTRY}}}",
             )
+        for module, by_name in modules:
+            self._propagate(module, by_name)
+
+    def _propagate(self, module: Scope, by_name: dict[str, func.FuncOp]) -> None:
         calls: dict[str, list[PureCallOp | func.CallOp]] = {name: [] for name in by_name}
-        for inner in op.walk():
+        for inner in module.walk():
             if isinstance(inner, PureCallOp):
                 calls.setdefault(inner.callee, []).append(inner)
             elif isinstance(inner, func.CallOp):

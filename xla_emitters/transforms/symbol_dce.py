@@ -19,7 +19,7 @@ from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.symbols import is_private, symbol_name, symbols_in
+from xla_emitters.rewrite.symbols import Scope, is_private, scopes, symbol_name, symbols_in
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,23 @@ class SymbolDcePass(KernelPass):
     name = "symbol-dce"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        uses = Counter(symbols_in(op))
-        candidates = [inner for inner in op.walk() if symbol_name(inner) is not None and is_private(inner)]
-        doomed = [inner for inner in candidates if not uses[symbol_name(inner) or ""]]
-        by_name: dict[str, list[Operation]] = {}
-        for inner in candidates:
-            by_name.setdefault(symbol_name(inner) or "", []).append(inner)
-        while doomed:
-            dead = doomed.pop()
-            if dead.parent is None:
-                continue
-            for name in symbols_in(dead):
-                uses[name] -= 1
-                if not uses[name]:
-                    doomed += by_name.get(name, ())
-            Rewriter.erase_op(dead)
+        for module in scopes(op):
+            _erase_unused(module)
+
+
+def _erase_unused(module: Scope) -> None:
+    uses = Counter(symbols_in(module))
+    candidates = [inner for inner in module.body.ops if symbol_name(inner) is not None and is_private(inner)]
+    doomed = [inner for inner in candidates if not uses[symbol_name(inner) or ""]]
+    by_name: dict[str, list[Operation]] = {}
+    for inner in candidates:
+        by_name.setdefault(symbol_name(inner) or "", []).append(inner)
+    while doomed:
+        dead = doomed.pop()
+        if dead.parent is None:
+            continue
+        for name in symbols_in(dead):
+            uses[name] -= 1
+            if not uses[name]:
+                doomed += by_name.get(name, ())
+        Rewriter.erase_op(dead)

@@ -325,3 +325,17 @@ func.func @main(%x: memref<256x256xf32, "gpu">, %y: memref<256x256xf32, "gpu">) 
 // CHECK-LABEL: func.func @main
 // CHECK:         fusion_name = "main_kLoop_abs_0"
 // CHECK:         fusion_name = "main_kLoop_negate_1"
+
+// -----
+
+// An op may change a part of a buffer in place; one that overwrites all of what it reads is not fused, here or with others.
+func.func @main(%x: memref<4xf32, "gpu">) -> memref<4xf32, "gpu"> {
+  %a = memref.alloc() : memref<4xf32, "gpu">
+  lmhlo.abs %x -> %a {name = "a"} : (memref<4xf32, "gpu">) -> memref<4xf32, "gpu">
+  lmhlo.negate %a -> %a {name = "overwrites"} : (memref<4xf32, "gpu">) -> memref<4xf32, "gpu">
+  return %a : memref<4xf32, "gpu">
+}
+// CHECK-LABEL: func.func @main(%x: memref<4xf32, "gpu">)
+// CHECK:         lmhlo.negate %a -> %a {name = "overwrites"}
+// CHECK-NEXT:    return %a
+// REMARK: disc-fuse-on-buffer: skipped lmhlo.negate: {{.*}}it overwrites what it reads

@@ -138,3 +138,33 @@ func.func @switch(%x: index) -> i32 {
 // CHECK:         cf.br ^[[REST]](%{{.*}} : i32)
 // CHECK-NEXT:  ^[[REST]](%[[R:.*]]: i32):
 // CHECK-NEXT:    return %[[R]]
+
+// -----
+
+// The blocks of a region move in front of what follows it; every yield leaves it. Another region in it is lowered too.
+func.func @execute_region(%c: i1, %x: i32) -> i32 {
+  %r = scf.execute_region -> i32 {
+    cf.cond_br %c, ^one, ^two
+  ^one:
+    scf.yield %x : i32
+  ^two:
+    %d = scf.if %c -> i32 {
+      scf.yield %x : i32
+    } else {
+      %e = arith.addi %x, %x : i32
+      scf.yield %e : i32
+    }
+    scf.yield %d : i32
+  }
+  return %r : i32
+}
+// CHECK-LABEL: func.func @execute_region
+// CHECK-NEXT:    cf.br ^[[FIRST:.*]]
+// CHECK-NEXT:  ^[[FIRST]]:
+// CHECK-NEXT:    cf.cond_br %c, ^[[ONE:.*]], ^[[TWO:.*]]
+// CHECK-NEXT:  ^[[ONE]]:
+// CHECK-NEXT:    cf.br ^[[REST:.*]](%x : i32)
+// CHECK-NEXT:  ^[[TWO]]:
+// CHECK-NEXT:    cf.cond_br %c, ^[[THEN:.*]], ^[[ELSE:.*]]
+// CHECK:       ^[[REST]](%[[R:.*]]: i32):
+// CHECK-NEXT:    return %[[R]]

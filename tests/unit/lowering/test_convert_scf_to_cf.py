@@ -72,11 +72,10 @@ def test_mlir_takes_it() -> None:
 
 def test_what_is_not_lowered_is_named() -> None:
     text = """
-    func.func @f() {
-      scf.execute_region {
-        scf.yield
+    func.func @f(%x: index) {
+      scf.parallel (%i) = (%x) to (%x) step (%x) {
       }
       func.return
     }"""
-    with pytest.raises(Unsupported, match=r"no lowering for scf.execute_region"):
+    with pytest.raises(Unsupported, match=r"no lowering for scf.parallel"):
         ConvertScfToCfPass().apply(make_context(), parse_ir(text))
