@@ -296,11 +296,13 @@ def _branches_in_an_else(module: ModuleOp) -> bool:
     return changed
 
 
-def _alignment_of_tiles(module: ModuleOp) -> bool:
-    """A variable in shared memory that states no alignment -> one of 16 bytes. Another stated value stays."""
+def _alignment_of_globals(module: ModuleOp) -> bool:
+    """A variable in shared memory, or a constant, that states no alignment -> one of 16 bytes. Another stated value stays."""
     changed = False
     for op in module.walk():
-        if isinstance(op, GlobalOp) and op.addr_space.value.data == SHARED and op.alignment is None:
+        if not isinstance(op, GlobalOp) or op.alignment is not None:
+            continue
+        if op.addr_space.value.data == SHARED or op.constant is not None:
             op.properties["alignment"] = IntegerAttr(GLOBAL_ALIGNMENT, i64)
             changed = True
     return changed
@@ -344,6 +346,10 @@ IN_CODE = (
     Rewrite("02-the-seed-and-the-stages.md", "base[i] of elements for base[0][i] of an array", _addresses_of_elements),
     Rewrite("02-the-seed-and-the-stages.md", "base for base[0]", _addresses_of_first_elements),
     Rewrite("02-the-seed-and-the-stages.md", "the alignment of an access", _alignments_of_elements),
-    Rewrite("02-the-seed-and-the-stages.md", "the alignment of shared memory, for wider accesses", _alignment_of_tiles),
+    Rewrite(
+        "02-the-seed-and-the-stages.md",
+        "the alignment of shared memory and constants, for wider accesses",
+        _alignment_of_globals,
+    ),
     Rewrite("20-what-is-the-same-but-for.md", "names of shared memory", _tiles_in_order_of_their_accesses),
 )

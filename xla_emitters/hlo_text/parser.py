@@ -62,7 +62,7 @@ from xla_emitters.hlo_text.cursor import Cursor
 from xla_emitters.hlo_text.header import STACK_TABLES, TABLES, parse_attributes, parse_stack_tables, verify_header
 from xla_emitters.hlo_text.lexer import Token, TokenKind
 from xla_emitters.hlo_text.literals import parse_literal
-from xla_emitters.hlo_text.shapes import ELEMENT_TYPES, ShapeReader
+from xla_emitters.hlo_text.shapes import ShapeReader, suggested_type
 from xla_emitters.texts.cursor import nearest
 from xla_emitters.texts.source import Source
 
@@ -499,7 +499,7 @@ class _ModuleParser:
         if (found := self.ops.get(opcode.text)) is not None:
             return found
         if self.cursor.at("["):
-            raise self.cursor.error(f"no element type '{opcode.text}'{nearest(opcode.text, ELEMENT_TYPES)}", opcode)
+            raise self.cursor.error(f"no element type '{opcode.text}'{suggested_type(opcode.text)}", opcode)
         where = f"(instruction %{name} of computation '{scope.name}')"
         raise ParseError(
             f"no HLO op '{opcode.text}' {where}{self._nearest(opcode.text, self.ops)}",

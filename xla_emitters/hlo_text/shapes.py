@@ -27,6 +27,7 @@ from xla_emitters.dialects.hlo.types import (
 from xla_emitters.dtypes import DTYPES, DType
 from xla_emitters.hlo_text.cursor import Cursor
 from xla_emitters.hlo_text.lexer import Token, TokenKind
+from xla_emitters.texts.cursor import nearest
 
 MAX_RANK = 64
 """NumPy's limit of the rank."""
@@ -37,7 +38,27 @@ _SUFFIX = re.compile(
     r"(P\(.*\))?(M\(\d+\))?"
 )
 ELEMENT_TYPES: dict[str, DType] = {row.name: row for row in DTYPES}
+_NAMES_ELSEWHERE = {
+    "bool": "pred",
+    "i1": "pred",
+    "half": "f16",
+    "float": "f32",
+    "double": "f64",
+    "int": "s32",
+    "long": "s64",
+}
+_NAME_ELSEWHERE = re.compile(r"((?P<bf>bfloat)|(?P<f>float|fp)|(?P<u>uint|ui)|(?P<s>int|si|i))(?P<bits>\d+)")
 _WITHOUT_ELEMENTS: dict[str, Attribute] = {"token": TokenType(), "opaque": OpaqueType()}
+
+
+def suggested_type(name: str) -> str:
+    """`; did you mean 's32'?` for the name of an element type elsewhere (i32, int32, int) or a similar one; "" if there is none."""
+    name = name.lower()
+    elsewhere = _NAMES_ELSEWHERE.get(name, "")
+    if not elsewhere and (match := _NAME_ELSEWHERE.fullmatch(name)):
+        kind = next(kind for kind in ("bf", "f", "u", "s") if match[kind])
+        elsewhere = kind + match["bits"]
+    return nearest(elsewhere if elsewhere in ELEMENT_TYPES else name, ELEMENT_TYPES)
 
 
 class ShapeReader:
@@ -85,7 +106,7 @@ class ShapeReader:
             return self._buffer()
         if token.text not in ELEMENT_TYPES and token.text not in _WITHOUT_ELEMENTS:
             raise cursor.error(
-                f"no element type '{token.text}'",
+                f"no element type '{token.text}'{suggested_type(token.text)}",
                 token,
                 help=f"one of: {', '.join((*ELEMENT_TYPES, *_WITHOUT_ELEMENTS))}",
             )

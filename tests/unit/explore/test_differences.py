@@ -165,14 +165,15 @@ def test_the_alignment_of_an_element_is_xlas_way(access: str) -> None:
         assert between(stating(value), stating(4)).verdict == "differs"
 
 
-def test_the_alignment_of_shared_memory() -> None:
-    """16 bytes here; XLA states none. Any other value is a difference, and so is one in another memory."""
+def test_the_alignment_of_shared_memory_and_constants() -> None:
+    """16 bytes here; XLA states none. Any other value is a difference, and so is one of a variable in another memory."""
 
-    def variable(alignment: str, space: int = 3) -> str:
-        return f"llvm.mlir.global private @tile() {{addr_space = {space} : i32{alignment}}} : !llvm.array<32 x f32>\n{ACCESS}"
+    def variable(alignment: str, space: int = 3, constant: str = "") -> str:
+        return f"llvm.mlir.global private {constant} @tile() {{addr_space = {space} : i32{alignment}}} : !llvm.array<32 x f32>\n{ACCESS}"
 
-    what = "the alignment of shared memory, for wider accesses"
+    what = "the alignment of shared memory and constants, for wider accesses"
     assert cites(variable(", alignment = 16 : i64"), variable(""), what)
+    assert cites(variable(", alignment = 16 : i64", 0, "constant"), variable("", 0, "constant"), what)
     assert between(variable(", alignment = 8 : i64"), variable("")).verdict == "differs"
     assert between(variable(", alignment = 8 : i64"), variable(", alignment = 16 : i64")).verdict == "differs"
     assert between(variable(", alignment = 16 : i64", 1), variable("", 1)).verdict == "differs"

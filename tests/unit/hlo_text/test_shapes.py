@@ -86,7 +86,11 @@ def test_a_shape_met_again_may_be_followed_by_anything():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("f33[2]", "no element type 'f33'"),
+        ("f33[2]", "no element type 'f33'; did you mean 'f32'?"),
+        ("F32[2]", "did you mean 'f32'?"),
+        ("i32[2]", "did you mean 's32'?"),
+        ("bfloat16[2]", "did you mean 'bf16'?"),
+        ("float[2]", "did you mean 'f32'?"),
         ("f32[2", "expected ',' or ']'"),
         ("f32[-1]", "a size must not be negative"),
         ("f32[9223372036854775807,2]", "an array of 18446744073709551614 elements"),

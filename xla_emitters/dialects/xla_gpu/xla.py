@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import IndexType, LocationAttr
 from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import Attribute, Block, Data, Dialect, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Data, Dialect, Operation, Region, SpacedOpaqueSyntaxAttribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
@@ -136,19 +136,10 @@ class WorkgroupDimension(StrEnum):
 
 
 @irdl_attr_definition
-class WorkgroupDimensionAttr(EnumAttribute[WorkgroupDimension]):
-    """`#xla.workgroup_dimension<x>`"""
+class WorkgroupDimensionAttr(EnumAttribute[WorkgroupDimension], SpacedOpaqueSyntaxAttribute):
+    """`#xla<dim x>`"""
 
-    name = "xla.workgroup_dimension"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> WorkgroupDimension:
-        with parser.in_angle_brackets():
-            return super().parse_parameter(parser)
-
-    def print_parameter(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            super().print_parameter(printer)
+    name = "xla.dim"
 
 
 @irdl_op_definition
