@@ -9,7 +9,7 @@ import pytest
 
 
 def but_long(cases: Iterable[Any], long: Collection[Any]) -> list[Any]:
-    """Parameters of a test: all cases, those in `long` with the mark of that name. raises ValueError for one that is no case"""
+    """Parameters of a test: all cases, those in `long` with the mark of that name. raises ValueError for one that is not a case"""
     known = list(cases)
     if strange := [case for case in long if case not in known]:
         raise ValueError(f"no such case: {strange}")

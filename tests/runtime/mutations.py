@@ -102,7 +102,7 @@ def negate_predicate(op: Operation) -> None:
 
 
 def plus_one(value: Attribute) -> Attribute | None:
-    """The constant plus one, wrapping in its type; None for an attribute that is no number."""
+    """The constant plus one, wrapping in its type; None for an attribute that is not a number."""
     if isa(value, IntegerAttr):
         type = value.type
         if isinstance(type, IntegerType) and type.width.data == 1:

@@ -107,7 +107,7 @@ def test_gelu_moves_eight_bytes_at_once() -> None:
 
 @needs(*SASS)
 def test_neighbours_are_added_to_memory_by_one_instruction() -> None:
-    """Four f32 on sm_90, and since nobody takes the old values it is a reduction."""
+    """Four f32 on sm_90; since the old values are not used it is a reduction."""
     path = next(path for path in ELEMENT_CODE if path.stem == "vectors_f32_add")
     (kernel,) = compiled(path, "h200").kernels
     sass = disassemble(assemble(kernel.ptx, "sm_90").cubin)

@@ -58,7 +58,7 @@ def test_a_place_without_text_has_no_excerpt() -> None:
 
 @pytest.mark.parametrize(("column", "end"), [(1, 2), (1000, 1003), (500_000, 500_001), (1_000_000, 1_000_009)])
 def test_a_long_line_is_shown_around_the_place(column: int, end: int) -> None:
-    """A dense constant may be a megabyte: the caret still stands below the character that it means."""
+    """A dense constant may be a megabyte: the caret is still below the right character."""
     text = "".join(chr(ord("a") + number % 26) for number in range(1_000_000))
     shown, carets = Place("a.hlo", 1, column, end, text).excerpt().splitlines()
     assert len(shown) <= 124

@@ -41,7 +41,7 @@ def test_the_loop_emitter_is_the_last_resort():
 
 
 def test_the_seeds_rules_have_one_emitter_more():
-    """It stands after the heroes of reductions and transposes, before the rule for several results."""
+    """It is tried after the heroes of reductions and transposes, before the rule for several results."""
     assert [e.name for e in HERO_RULES["current"]] == [e.name for e in HERO_RULES["seed"] if e.name != "input_slices"]
     assert [e.name for e in HERO_RULES["seed"]][:3] == ["reduction", "transpose", "input_slices"]
     with pytest.raises(UsageError, match="unknown hero rules 'old'"):

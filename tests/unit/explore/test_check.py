@@ -178,7 +178,7 @@ BLAMED = [
 # After every pass, all kernels: each pass is compared with one fusion, and all kernels at every stage.
 @pytest.mark.parametrize(("stages", "blamed", "fusion"), but_long(BLAMED, [("passes", "xla-split-reductions", None)]))
 def test_a_wrong_pass_on_hlo(stages: str, blamed: str, fusion: str | None, monkeypatch: pytest.MonkeyPatch):
-    """Parts of a sum that begin with 1: the kernels compute what they are told, so it is the module that is wrong."""
+    """Parts of a sum that begin with 1: the kernels compute what the HLO says, so the fault is in the module."""
     text = EVERY_PASS_ON_HLO
     assert check(text, target=TARGET, stages=stages, fusion=fusion).ok
     monkeypatch.setattr(split_reductions, "identities_needed", lambda hero: (1,))

@@ -36,7 +36,7 @@ def test_the_seeds_threads_take_four_neighbours_each() -> None:
 
 
 def test_constraints_leave_elements_out() -> None:
-    """Two rows of four, the last column nobody's."""
+    """Two rows of four; no thread has the last column."""
     assert touches(STRIDED, [4, 1], 8) == {row * 4 + t: Touch((t,), (row,)) for row in range(2) for t in range(3)}
 
 

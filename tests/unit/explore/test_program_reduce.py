@@ -104,7 +104,7 @@ PLANTED = [
 # `make reductions` plants thirty.
 @pytest.mark.parametrize(("name", "fault", "stage", "left"), but_long(PLANTED, PLANTED[2:]))
 def test_planted_faults(name: str, fault: Fault, stage: str, left: list[str] | None) -> None:
-    """The result is wrong with the fault, at sizes that are told, and right without it."""
+    """The result is wrong with the fault, at given sizes, and right without it."""
     text, sizes = (CORPUS / f"{name}.mlir").read_text(), CASES[name].sizes[-1]
     with planted(fault):
         wrong = wrong_program(text, OPTIONS, sizes)

@@ -109,5 +109,5 @@ def test_the_same_crash_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_another_fault_is_not_the_one_that_is_kept() -> None:
-    """What cannot be compiled at all is no wrong number."""
+    """What cannot be compiled does not count as a wrong number."""
     assert not Wrong(OPTIONS, "flat")("HloModule m\nENTRY e { ROOT %x = f32[2] nonsense() }")

@@ -18,7 +18,7 @@ def flattened(header: str, *lines: str) -> list[str]:
 
 
 def test_arrays_in_order_and_what_the_module_says_of_them() -> None:
-    """Depth first, by number, however they stand in the text."""
+    """Depth first, by number, in any order of the text."""
     assert flattened(
         ", input_output_alias={ {}: (0, {1,1}, may-alias) }, "
         "entry_computation_layout={((f32[8]{0}, (s32[], f32[8]{0})), f32[8]{0})->f32[8]{0}}",

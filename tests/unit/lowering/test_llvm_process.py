@@ -219,7 +219,7 @@ def test_one_that_does_not_answer_is_ended_in_time() -> None:
 
 
 def test_one_that_was_interrupted_is_not_asked_again() -> None:
-    """Its answer to the job that nobody waits for would be the next one's."""
+    """Its answer to the interrupted job would be taken for the next one's."""
 
     class Interrupted:
         def readline(self) -> bytes:

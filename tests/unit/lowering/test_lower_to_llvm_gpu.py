@@ -180,7 +180,7 @@ DIVISIONS = [
 
 
 def test_rounding_divisions() -> None:
-    """Against Python's own floor division; LLVM folds the constants, so the answer stands in the optimised IR."""
+    """Against Python's own floor division; LLVM folds the constants, so the answer is in the optimised IR."""
     skip_without("mlir-opt", "opt", "mlir-translate", "llc")
     functions = [
         f"""func.func @f{number}(%p: !llvm.ptr) attributes {{xla.entry}} {{
@@ -231,7 +231,7 @@ def test_mlir_takes_branches_and_switches() -> None:
 
 
 def test_control_flow_computes() -> None:
-    """Loops, a branch, a while and a switch over constants: LLVM folds them all, so their sum stands in the PTX."""
+    """Loops, a branch, a while and a switch over constants: LLVM folds them all, so their sum is in the PTX."""
     skip_without("mlir-opt")
     ptx = compile_to_ptx(
         lowered("""

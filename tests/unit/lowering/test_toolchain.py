@@ -116,7 +116,7 @@ def test_indices_are_divided_in_32_bits() -> None:
 
 @needs_steps
 def test_ids_have_ranges_as_metadata() -> None:
-    """Correlated value propagation looks at attributes only: of block ids it is told that there are fewer than 2^24."""
+    """Correlated value propagation looks at attributes only: for block ids they say that there are fewer than 2^24."""
     both = DIVIDED + DIVIDED.replace("@divided", "@other").replace("128>", "64>").replace("128, 1, 1", "64, 1, 1")
     text = compile_to_llvm_ir(ready(both), "sm_90")
     ids = re.findall(r"call (.*)i32 @llvm\.nvvm\.read\.ptx\.sreg\.(\w+)\.x\(\), !range (!\d+)", text)
@@ -277,7 +277,7 @@ def test_silent_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_the_way_that_is_taken(
     asked: str, here: tuple[str, ...], way: str | None, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the variable names, or what is found; nothing stands in for a way that was asked for."""
+    """What the variable names, or what is found; no other way replaces one that was asked for."""
 
     def find(name: str) -> str:
         if name not in here:

@@ -359,7 +359,7 @@ def test_a_wrong_kernel_differs(bundle: Path, tmp_path: Path, run: Any, cupy: Mo
 
 
 def test_an_element_that_nobody_writes_differs(bundle: Path, tmp_path: Path, run: Any, cupy: ModuleType) -> None:
-    """The last block left out: fresh memory holds a pattern that is no likely result."""
+    """The last block left out: fresh memory holds a pattern that is an unlikely result."""
     manifest = manifest_of(bundle)
     kernel = next(c for c in manifest["cases"] if c["name"] == "ragged")["codes"][0]["kernels"][0]
     kernel["grid"][0] -= 1
@@ -438,7 +438,7 @@ def test_a_changed_byte_is_noticed(bundle: Path, tmp_path: Path, run: Any) -> No
 
 
 def test_inputs_that_are_not_those_of_the_reference(bundle: Path, tmp_path: Path, run: Any) -> None:
-    """Another seed draws other arrays: their checksum tells, before anything is launched."""
+    """Another seed draws other arrays: their checksum shows it before anything is launched."""
     manifest = manifest_of(bundle)
     manifest["cases"][2]["seed"] += 1
     path = with_manifest(bundle, tmp_path / "drawn.zip", manifest)

@@ -183,7 +183,7 @@ def test_dumps_and_prints_bypass_it(directory: Path, compiled: list[str], tmp_pa
 
 
 def write_and_read(directory: str, made: dict[str, object], number: int) -> int:
-    """One of several processes that use one directory: entries come and go under its hands."""
+    """One of several processes that use one directory: entries come and go while it works."""
     cache = ProgramCache(Path(directory), limit=60_000)
     kept = Program.from_json(made)
     wrong = 0

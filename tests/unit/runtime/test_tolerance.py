@@ -116,7 +116,7 @@ def test_outwards_is_to_the_next_number_also_beside_zero() -> None:
     "row", [row for row in DTYPES if row.kind is Kind.FLOAT and row.bits > 4], ids=lambda row: row.name
 )
 def test_a_bundle_admits_the_same(row: object) -> None:
-    """Its script stands alone, so it has this rule for itself: every pair of some ends, with each of some values."""
+    """Its script is self-contained, so it has a copy of this rule: every pair of some ends, with each of some values."""
     kind = row.numpy
     with np.errstate(all="ignore"):
         values = np.array([-np.inf, -1e9, -1, 0, 1, 2, 1e9, np.inf, np.nan]).astype(kind)

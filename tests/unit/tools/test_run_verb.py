@@ -31,7 +31,7 @@ NEGATE = EXAMPLES / "negate_20.hlo"
 
 @pytest.fixture(autouse=True)
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever this machine has, there is no CuPy, unless a test puts the fake there."""
+    """No test sees this machine's CuPy; some install the fake one."""
     monkeypatch.setitem(sys.modules, "cupy", None)
 
 

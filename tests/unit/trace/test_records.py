@@ -25,7 +25,7 @@ def trace() -> Trace:
 
 @pytest.mark.tiny
 def test_steps_by_stage_and_by_pass() -> None:
-    """A pass's name means its last run that is no stage's boundary."""
+    """A pass's name means its last run that is not a stage's boundary."""
     found = trace()
     assert found["xla_gpu"].seconds == 0.1
     assert found["inlined"].seconds == 0.3

@@ -94,7 +94,7 @@ def nested(depth: int) -> str:
 
 
 def calls_left(around: int, inside: int) -> int:
-    """How many calls are left of one that stands in `around` regions, of a function with `inside` regions in one another."""
+    """How many calls are left of one that is in `around` regions, of a function with `inside` regions in one another."""
     call = nested(around).replace(
         "scf.yield %a : f32 }", "%r = xla_gpu.pure_call @f(%a, %c) : (f32, i1) -> f32 scf.yield %r : f32 }", 1
     )
@@ -119,7 +119,7 @@ def test_regions_stay_within_the_limit():
 
 
 def test_where_nothing_is_inlined_nothing_is_merged():
-    """Equal ops are merged between rounds, so that calls with equal operands can be; a call that stays is no reason."""
+    """Equal ops are merged between rounds, so that calls with equal operands can be; a call that stays does not cause another round."""
     text = """
         func.func @kernel(%x: f32) -> (f32, f32, f32) {
           %0 = arith.negf %x : f32

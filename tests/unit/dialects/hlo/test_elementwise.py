@@ -470,7 +470,7 @@ NARROW = """f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f8e8m0fnu
 @pytest.mark.parametrize("type", NARROW)
 @pytest.mark.parametrize("mantissa_bits", [0, 1])
 def test_reduce_precision_of_every_narrow_float(type: str, mantissa_bits: int):
-    """Three exponent bits: 2 to the power of -2 to 3. What the type has not is what it makes of 0 or infinity."""
+    """Three exponent bits: 2 to the power of -2 to 3. What the type lacks becomes what it makes of 0 or infinity."""
     x = np.arange(256, dtype=np.uint8).view(dtype(type).numpy)
     bits = {"exponent_bits": IntegerAttr(3, i64), "mantissa_bits": IntegerAttr(mantissa_bits, i64)}
     wide = x.astype(np.float64)

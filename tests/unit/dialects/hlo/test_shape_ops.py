@@ -125,7 +125,7 @@ def test_concatenate():
 
 @pytest.mark.parametrize("padding", list(itertools.product((-2, 0, 1, 3), (-1, 0, 2), (0, 1, 2))))
 def test_pad_puts_elements_where_its_definition_says(padding: tuple[int, int, int]):
-    """Element i stands at low + i * (interior + 1), if that is inside; everything else is the padding value."""
+    """Element i is at low + i * (interior + 1), if that is inside; everything else is the padding value."""
     low, high, interior = padding
     array = counted(5)
     size = max(0, low + high + 5 + 4 * interior)

@@ -181,7 +181,7 @@ def test_ops_with_variadic_fields_and_regions_are_built() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_one_variadic_field_takes_a_list(count: int) -> None:
-    """As xDSL builds it, from values, ops and another op's operands; what is no list is its error."""
+    """As xDSL builds it, from values, ops and another op's operands; a value that is not a list is xDSL's error."""
     source = test.TestOp(result_types=[i32] * 3)
     values = list(source.results[:count])
 
@@ -350,6 +350,6 @@ def test_an_erased_op_is_freed_at_once() -> None:
 
 
 def test_the_rows_are_what_runs() -> None:
-    """`as_xdsl_has_it` is no test of anything where a row is not in place."""
+    """`as_xdsl_has_it` tests nothing if a row is not in place."""
     assert all(row.holder.__dict__[row.name] is not XDSLS_OWN[row.holder, row.name] for row in ROWS)
     assert Operation.__init__.__module__.endswith("fast_ops")

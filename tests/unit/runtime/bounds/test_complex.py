@@ -173,7 +173,7 @@ def test_an_arc_tangent_beside_a_cut_is_any_angle_where_squares_vanish() -> None
 
 
 def test_a_small_arc_tangent_is_off_as_one_of_1_is() -> None:
-    """Of (x + i y) / sqrt(x^2 + y^2) what is left of y is what the larger x leaves of it."""
+    """In (x + i y) / sqrt(x^2 + y^2) a much larger x determines how many digits of y remain."""
     y, x = np.array([1e-20], np.complex64), np.array([1], np.complex64)
     bounds = off_by_ulps("atan2", y, y, [Bounds(y, y), Bounds(x, x)])
     assert bounds.admits(np.array([0], np.complex64)).all()

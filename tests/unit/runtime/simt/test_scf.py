@@ -216,7 +216,7 @@ def test_a_signed_loop_over_the_same_bits_does_not_run():
 
 @pytest.mark.parametrize("is_uniform", [True, False])
 def test_a_parallel_loop_runs_in_order(is_uniform):
-    """acc * 3 + (i * 10 + j) tells the order."""
+    """acc * 3 + (i * 10 + j) shows the order."""
     high = np.full(32, 6) if is_uniform else np.arange(32) % 7
     ops = """
     %c1 = arith.constant 1 : index

@@ -70,7 +70,7 @@ CALLS = {
 
 
 def chain(depth: int, call: str, around: str = "{calls}\n  %s = arith.addi %a, %b : i64", start: str = "") -> str:
-    """@f0 reads one element (and is no small function); each other function calls the one before twice and adds."""
+    """@f0 reads one element (and is not a small function); each other function calls the one before twice and adds."""
     padding = "\n".join(f"  %p{k} = arith.addi %i, %i : index" for k in range(20))
     text = f"""
 func.func private @f0(%in: tensor<{LANES}xi64>, %i: index) -> i64 {{

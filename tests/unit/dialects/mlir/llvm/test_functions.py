@@ -13,7 +13,7 @@ from xla_emitters.errors import ParseError, VerifyError
 
 
 def test_a_function_is_external_unless_said_otherwise():
-    """Of an internal kernel nothing is left after -O3: nobody calls it."""
+    """An internal kernel is removed by -O3, because nothing calls it."""
     body = Region(Block(arg_types=[llvm.LLVMPointerType()]))
     body.block.add_op(llvm.ReturnOp())
     kernel = llvm.FuncOp(

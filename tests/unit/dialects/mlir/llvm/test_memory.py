@@ -81,7 +81,7 @@ def test_an_unknown_ordering_is_refused():
     ],
 )
 def test_what_an_access_does(op: Operation, kinds: set[str] | None):
-    """None: anything, so that nobody moves it."""
+    """None: any effect, so that no pass moves it."""
     effects = get_effects(op)
     assert (None if effects is None else {effect.kind.name for effect in effects}) == kinds
 
