@@ -7,9 +7,9 @@
 An op is *new* if the IR before has none, or fewer, with its name, attributes and operands, compared recursively. Of the new ops that the
 thread runs, the one named is the first with a value that the thread had not computed for the same HLO instructions, if possible of an
 instruction that has lost a value; if every value is known, the first whose operands are not new themselves. If a pass only removed ops, the
-first removed op is named. After emission every op is new: there the first HLO instruction is named for which the thread lacks a
-value of the reference. The op is a hint for a reader, who gets the diff too: for a pass that rewrites everything it can, the hint can be
-too early.
+first removed op is named. Code that fails has no values to compare: none is named if most ops are new. After emission every op is
+new: there the first HLO instruction is named for which the thread lacks a value of the reference. The op is a hint for a reader, who gets
+the diff too: for a pass that rewrites everything it can, the hint can be too early.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any, cast
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.traits import SymbolOpInterface
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
@@ -159,7 +160,10 @@ def changed_op(
         left[signature] -= 1
         if left[signature] < 0:
             new[op] = None
-    if not new:
+    # Functions and globals are new if their attributes are; the ops in them say more.
+    new = {op: None for op in new if op.get_trait(SymbolOpInterface) is None} or new
+    if not new or not (computed_before or computed_after or len(new) * 2 < len(signatures)):
+        # Without values, one of many new ops is not more likely to be wrong than another.
         return None
     known, computed = values_by_instruction(computed_before), values_by_instruction(computed_after)
     lost = {name for name, values in known.items() if name and not values <= computed[""]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from runtime.wrong_passes import row_name, wrong_op
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, ModuleOp
+from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo import elementwise
 from xla_emitters.emitters.entry import KernelEntry
@@ -19,10 +21,13 @@ from xla_emitters.errors import InternalError
 from xla_emitters.explore.bisect import Culprit, bisect
 from xla_emitters.graph import split_scatters
 from xla_emitters.graph.fuse_entry import FuseEntryPass
+from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.pipelines.passes import KERNEL
 from xla_emitters.transforms.erase_dead_functions import EraseDeadFunctionsPass
 from xla_emitters.transforms.flatten_tensors import FlattenTensorsPass
 from xla_emitters.transforms.lower_xla_to_scf import LowerXlaToScfPass
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def found(text: str, **given: Any) -> Culprit:
@@ -99,6 +104,22 @@ def test_emission_is_blamed_with_the_instruction(monkeypatch: pytest.MonkeyPatch
     culprit = found(PROGRAMS["ragged"])
     assert (culprit.name, culprit.number, culprit.stage) == ("emit", 0, "xla_gpu")
     assert culprit.blame.instructions == ("s",)
+
+
+def test_a_race_names_the_accesses_and_no_other_op(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A barrier that is not lowered: every op is new after the lowering, so none of them is named; what raced is."""
+    apply = LowerToLlvmGpuPass.apply
+
+    def without_barriers(self: LowerToLlvmGpuPass, ctx: Context, op: ModuleOp) -> None:
+        for barrier in [inner for inner in op.walk() if inner.name == "gpu.barrier"]:
+            Rewriter.erase_op(barrier)
+        apply(self, ctx, op)
+
+    monkeypatch.setattr(LowerToLlvmGpuPass, "apply", without_barriers)
+    culprit = found((EXAMPLES / "transpose.hlo").read_text())
+    assert (culprit.kind, culprit.name) == ("execution", "xla-lower-to-llvm-gpu")
+    assert "a race" in culprit.summary
+    assert (culprit.blame.op, culprit.blame.instructions) == ("", ())
 
 
 def test_a_pass_on_hlo_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
