@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 LONGEST_SECONDS = 60.0
 """Default time limit of one try."""
 BLOCKS = 16
+LINES_SHOWN = 4
+"""Lines that are shown of what a command printed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -198,6 +200,8 @@ def _question(options: argparse.Namespace, text: str) -> tuple[_Question, tuple[
             )
         if first != second:
             raise _changes_its_mind()
+        if not first:
+            raise _never_true(options.keep, text, options.timeout)
         return question, ()
     if options.keep_wrong:
         found: Any = isolated(partial(_wrong_in, options, text, compiling), None)
@@ -231,7 +235,13 @@ def _wrong_in(options: argparse.Namespace, text: str, compiling: CompileOptions)
 
 
 def is_interesting(command: str, text: str, *, timeout_seconds: float) -> bool | None:
-    """Whether a shell command exits with 0 for a file with the text: its path replaces `{}` or is the last word. None: it took too long."""
+    """Whether a shell command exits with 0 for a file with the text. None: it took too long."""
+    done = _ran(command, text, timeout_seconds)
+    return None if done is None else done.returncode == 0
+
+
+def _ran(command: str, text: str, timeout_seconds: float) -> subprocess.CompletedProcess[bytes] | None:
+    """Runs a shell command for a file with the text: its path replaces `{}` or is the last word. None: it took too long."""
     from xla_emitters.stablehlo_text import is_stablehlo
 
     with tempfile.TemporaryDirectory(prefix="xla-emitters-reduce-") as folder:
@@ -240,12 +250,24 @@ def is_interesting(command: str, text: str, *, timeout_seconds: float) -> bool |
         quoted = shlex.quote(str(path))
         whole = command.replace("{}", quoted) if "{}" in command else f"{command} {quoted}"
         try:
-            done = subprocess.run(
+            return subprocess.run(
                 whole, shell=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_seconds, check=False
             )
         except subprocess.TimeoutExpired:
             return None
-        return done.returncode == 0
+
+
+def _never_true(command: str, text: str, timeout_seconds: float) -> UsageError:
+    """Of a command that does not end with 0 for the file itself: what it ended with, and the end of what it printed."""
+    done = _ran(command, text, timeout_seconds)
+    printed = b"" if done is None else done.stderr or done.stdout
+    said = printed.decode(errors="replace").strip().splitlines()[-LINES_SHOWN:]
+    return UsageError(
+        "what is to be kept is not true of the file as it is",
+        stage="reduce",
+        details=(f"the command ended with {done.returncode}{':' if said else ''}", *said) if done else (),
+        help="the command must end with 0 for the file itself",
+    )
 
 
 def _confirmed(options: argparse.Namespace, keep: Keep, found: Reduced, best: _Best) -> Reduced:

@@ -58,7 +58,7 @@ def test_wrong_numbers(gelu: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "code", "message"),
     [
         (["--keep", "false"], 2, "not true of the file"),
-        (["--keep", "exit 3"], 2, "not true of the file"),
+        (["--keep", "echo no such thing >&2; exit 3;"], 2, "the command ended with 3:\n    no such thing\n"),
         (["--keep-wrong"], 2, "check finds nothing wrong in it"),
         (["--keep-crash"], 2, "does not fail by a bug of ours"),
         (["--keep", "true", "--budget", "0"], 2, "above 0"),
