@@ -269,6 +269,13 @@ def _find_below_sys_path(pattern: str) -> Path:
 def serve() -> None:
     """Does one request for a parent process: reads it on stdin, in the format of `optimize.py`; prints the error, or {}, on stdout."""
     request = json.load(sys.stdin)
+    # XLA's passes print to stdout when they fail: what they print goes to stderr.
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as output:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        json.dump(_answer(request), output)
+
+
+def _answer(request: Mapping[str, Any]) -> dict[str, str]:
     # XLA writes PTX for the newest toolkit that it finds, which an older ptxas refuses: it must find the ptxas that will assemble it.
     try:
         os.environ["CUDA_HOME"] = str(Path(find_tool("ptxas").path).resolve().parents[1])
@@ -278,6 +285,5 @@ def serve() -> None:
         else:
             xla.optimize(text, directory, request["flags"])
     except XlaEmittersError as error:
-        json.dump({"error": type(error).__name__, "message": error.message, "help": error.help}, sys.stdout)
-    else:
-        json.dump({}, sys.stdout)
+        return {"error": type(error).__name__, "message": error.message, "help": error.help}
+    return {}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -161,3 +164,16 @@ def test_a_device_from_a_file_is_as_fast_as_the_one_before_it() -> None:
     """An L40S is of sm_89: an A6000, of sm_86, is the newest known device that is not newer."""
     path = Path(__file__).parents[3] / "examples" / "l40s.txtpb"
     assert "clock_rate_ghz: 1.8 " in description(device(str(path)))
+
+
+def test_what_xla_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
+    """XLA's own passes print to the process's stdout, not Python's, when they do not converge."""
+    code = (
+        "import os\nfrom xla_emitters.explore import xla\n"
+        "class Loud:\n    def __init__(self, chip): pass\n    def compile(self, text, directory): os.write(1, b'failed to converge')\n"
+        "xla.XlaGpu = Loud\nxla.find_tool = lambda name: __import__('types').SimpleNamespace(path='/bin/sh')\nxla.serve()\n"
+    )
+    request = {"work": "compile", "text": "", "target": "h200", "directory": str(tmp_path)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, check=True)
+    assert (json.loads(done.stdout), done.stderr) == ({}, "failed to converge")
