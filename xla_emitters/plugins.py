@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 PLUGINS = "xla_emitters.plugins"
 FUNCTIONS = "xla_emitters.functions"
 _LAST_CALLS = 100
+_OURS = ("xla_emitters", "xdsl", "builtins")
 DISABLE = "XLA_EMITTERS_DISABLE_PLUGINS"
 """An environment variable: if it is set, no entry point is loaded."""
 
@@ -95,7 +96,7 @@ def _calling_file() -> Path | None:
 
 def is_outside(owner: Any) -> bool:
     """Whether a class or function is defined outside this package and outside xDSL."""
-    return str(owner.__module__).partition(".")[0] not in ("xla_emitters", "xdsl", "builtins")
+    return str(owner.__module__).partition(".")[0] not in _OURS
 
 
 def file_of(owner: Any) -> Path | None:
@@ -105,15 +106,20 @@ def file_of(owner: Any) -> Path | None:
 
 
 def sources(unregistered: Iterable[type] = ()) -> tuple[Path, ...] | None:
-    """The files of all plugins and of their packages; None if a plugin is in no file, as at a Python prompt.
+    """The files of all plugins, of their packages, and of what these import; None if a plugin is in no file, as at a Python prompt.
 
     unregistered  classes used like plugins, such as the passes of a pipeline; classes of this package and of xDSL are ignored
     """
     found = dict[Path, None]()
-    for file in (*(plugin.file for plugin in registered()), *map(file_of, filter(is_outside, unregistered))):
+    pending = [*(plugin.file for plugin in registered()), *map(file_of, filter(is_outside, unregistered))]
+    while pending:
+        file = pending.pop()
         if file is None:
             return None
-        found |= dict.fromkeys(_package_of(file))
+        if file not in found:
+            own = tuple(_package_of(file))
+            found |= dict.fromkeys(own)
+            pending += (imported for each in own for imported in _imported_by(each))
     return tuple(sorted(found))
 
 
@@ -123,6 +129,28 @@ def _package_of(file: Path) -> Iterator[Path]:
     while (top.parent / "__init__.py").is_file():
         top = top.parent
     yield from (file,) if top == file else top.rglob("*.py")
+
+
+def _imported_by(file: Path) -> Iterator[Path]:
+    """The files of modules that a file imports anywhere, found by name, without importing them. Installed packages are left out."""
+    import ast
+
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return
+    names = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    for name in names - sys.stdlib_module_names - set(_OURS):
+        spec = PathFinder.find_spec(name)
+        origin = Path(spec.origin) if spec is not None and spec.origin is not None else None
+        is_installed = origin is not None and {"site-packages", "dist-packages"}.intersection(origin.parts)
+        if origin is not None and origin.suffix == ".py" and not (is_installed and origin.name == "__init__.py"):
+            yield origin
 
 
 # -------------------------------------------------------------------------------------------------------------- entry points

@@ -237,6 +237,21 @@ def test_the_cache_knows_plugins_and_their_packages(tmp_path: Path, monkeypatch:
     assert _key(NEGATE, "<hlo>", CompileOptions(stage="scf")) not in (before, None)
 
 
+def test_the_cache_knows_modules_that_plugins_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules beside a plugin, also imported late and by each other; no installed package, nor what is not there."""
+    (tmp_path / "beside_one.py").write_text(
+        "def go():\n    from beside_two import SIZE\n    import no_such_module, numpy, json\n"
+    )
+    (tmp_path / "beside_two.py").write_text("import beside_one\nSIZE = 1\n")
+    (tmp_path / "beside_three.py").write_text("import beside_one\n")
+    emitter = outsider(tmp_path / "outside.py", monkeypatch)
+    with (tmp_path / "outside.py").open("a") as file:
+        file.write("import beside_one\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    xe.register_emitter(emitter)
+    assert plugins.sources() == tuple(tmp_path / name for name in ("beside_one.py", "beside_two.py", "outside.py"))
+
+
 def test_the_cache_knows_the_passes_of_a_pipeline(tmp_path: Path) -> None:
     """A script that gives its own pass, which nothing registers: edited, it is not answered from before."""
     script = """
