@@ -7,13 +7,13 @@
       | |  a   |    |  c |
       +----------------------------> steps
 
-A rectangle's height is its size in bytes; it is placed as low as fits between the buffers that are live at the same time, in order of
-allocation. The line is the peak. (The runtime gets memory from NumPy; the height at which a buffer is drawn is not its address.)
+A rectangle's height is its size in bytes; it is placed as low as fits between the buffers that are live at the same time, those of
+the peak first. The line is the peak. (The runtime gets memory from NumPy; the height at which a buffer is drawn is not its address.)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from xla_emitters.runtime.ral.memory import Buffer, Memory
@@ -33,18 +33,21 @@ class Life:
 
 
 def lives(memory: Memory) -> tuple[Life, ...]:
-    """The place of each buffer in the drawing: buffers that are live at the same time do not overlap."""
+    """The place of each buffer in the drawing: buffers that are live at the same time do not overlap.
+
+    Those of the peak are placed first, so that together they are as high as the peak; then the others, in order of allocation.
+    """
     ends = {event.buffer: number for number, event in enumerate(memory.events) if event.what != "made"}
-    placed = list[Life]()
-    for start, event in enumerate(memory.events):
-        if event.what == "made":
-            others = [life for life in placed if life.end > start]
-            placed.append(
-                Life(
-                    event.buffer, start, ends.get(event.buffer, len(memory.events)), _lowest(event.buffer.bytes, others)
-                )
-            )
-    return tuple(placed)
+    found = [
+        Life(event.buffer, start, ends.get(event.buffer, len(memory.events)), 0)
+        for start, event in enumerate(memory.events)
+        if event.what == "made"
+    ]
+    at_peak, placed = set(memory.at_peak), list[Life]()
+    for life in sorted(found, key=lambda each: each.buffer not in at_peak):
+        others = [other for other in placed if other.start < life.end and life.start < other.end]
+        placed.append(replace(life, low=_lowest(life.buffer.bytes, others)))
+    return tuple(sorted(placed, key=lambda each: each.start))
 
 
 def _lowest(size: int, others: list[Life]) -> int:

@@ -10,7 +10,7 @@ import pytest
 from xla_emitters.explore.memory_plot import HEIGHT, lives, memory_plot
 from xla_emitters.explore.programs import compile_text
 from xla_emitters.pipelines.program_inputs import drawn_inputs
-from xla_emitters.runtime.ral.memory import Memory
+from xla_emitters.runtime.ral.memory import Buffer, Event, Memory
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 
@@ -29,8 +29,26 @@ def test_buffers_that_live_together_do_not_overlap(memory: Memory) -> None:
         assert not is_together or a.low + a.buffer.bytes <= b.low or b.low + b.buffer.bytes <= a.low
 
 
-def test_it_is_as_high_as_the_peak_at_least(memory: Memory) -> None:
-    assert max(life.low + life.buffer.bytes for life in lives(memory)) >= memory.peak
+def test_buffers_of_the_peak_are_as_high_as_it(memory: Memory) -> None:
+    found = {life.buffer: life.low + life.buffer.bytes for life in lives(memory)}
+    assert max(found.values()) >= max(found[buffer] for buffer in memory.at_peak) == memory.peak
+
+
+def test_a_buffer_that_is_freed_before_the_peak_is_not_below_it() -> None:
+    """The first of three, freed when the third is made: the peak is the second and the third, which fill the drawing up to its line."""
+    one, two, three = (
+        Buffer(name, line, "f32", (size,), 4 * size) for line, (name, size) in enumerate([("a", 1), ("b", 4), ("c", 4)])
+    )
+    memory = Memory(
+        (
+            Event(0, "made", one, 4),
+            Event(1, "made", two, 20),
+            Event(2, "freed", one, 16),
+            Event(3, "made", three, 32),
+            Event(4, "freed", two, 16),
+        )
+    )
+    assert [life.low for life in lives(memory)] == [16, 0, 16]
 
 
 def test_each_buffer_is_drawn_with_its_name(memory: Memory) -> None:
