@@ -288,6 +288,19 @@ def _sums_as_maps(module: ModuleOp) -> bool:
     return changed
 
 
+def _sums_of_two_as_maps(module: ModuleOp) -> bool:
+    """`arith.addi %i, %j` of indices whose ranges are known -> `apply_indexing (i, j) -> (i + j)`."""
+    changed = False
+    for op in tuple(op for op in module.walk() if isinstance(op, arith.AddiOp) and op.result.type == _INDEX):
+        left, right = range_of_value(op.lhs), range_of_value(op.rhs)
+        if left is not None and right is not None and constant_integer(op.lhs) is constant_integer(op.rhs) is None:
+            variables = Variable(left, "i"), Variable(right, "j")
+            it = IndexingMap((Expr.variable(0) + Expr.variable(1),), variables, (), (), ())
+            Rewriter.replace_op(op, ApplyIndexingOp((op.lhs, op.rhs), it))
+            changed = True
+    return changed
+
+
 def _maps_of_maps(module: ModuleOp) -> bool:
     """A map of the result of a map that other ops read too -> a map of a copy of it, so that folding merges the two maps."""
     changed = False
@@ -395,6 +408,7 @@ IN_STRUCTURE = (
     Rewrite(DECISION, "indices that have one value", _indices_of_one_value),
     Rewrite(DECISION, "indices computed in the loop's map", _indices_computed_in_the_body),
     Rewrite("02-the-seed-and-the-stages.md", "the k-th copy's number is a map", _sums_as_maps),
+    Rewrite(DECISION, "starts that maps add", _sums_of_two_as_maps),
     Rewrite(DECISION, "maps of results of maps", _maps_of_maps),
     Rewrite(DECISION, "bounds that remainders imply", _bounds_that_remainders_imply),
     Rewrite(DECISION, "domains narrower than what is known", _domains_as_wide_as_known),

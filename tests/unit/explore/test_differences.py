@@ -55,6 +55,21 @@ def test_a_map_of_a_map_that_has_other_users() -> None:
     assert between(composed, OF_MAP.replace('"(i, j) -> (i * 4 + j)', '"(i, j) -> (j * 4 + i)')).verdict == "differs"
 
 
+def test_a_sum_of_two_indices_is_a_map() -> None:
+    """Where nothing is known of one of them, the map's domain says more than the sum."""
+    arguments = "%i: index {xla.range = [0 : index, 7 : index]}, %j: index {xla.range = [0 : index, 3 : index]}"
+    added = (
+        f"func.func @entry({arguments}) -> index {{\n  %0 = arith.addi %i, %j : index\n  func.return %0 : index\n}}\n"
+    )
+    mapped = added.replace(
+        "arith.addi %i, %j : index", applied("(i, j) -> (i + j), domain: i in [0, 7], j in [0, 3]", "%i, %j")
+    )
+    assert cites(mapped, added, "starts that maps add")
+    assert between(mapped.replace("i + j)", "i + j * 2)"), added).verdict == "differs"
+    unknown = " {xla.range = [0 : index, 3 : index]}", ""
+    assert between(mapped.replace(*unknown), added.replace(*unknown)).verdict == "differs"
+
+
 def one_map(text: str) -> str:
     return f"""
 func.func @entry(%i: index {{xla.range = [0 : index, 31 : index]}}) -> index {{
