@@ -115,8 +115,9 @@ class ElementAccess:
         """The lowest bit of the element at `index` in its byte."""
         number = builder.insert(IndexCastUIOp(index, self.index_type)).result
         place = builder.insert(arith.AndIOp(number, self._integer(builder, 8 // storage.bits - 1))).result
-        shift = builder.insert(arith.MuliOp(place, self._integer(builder, storage.bits))).result
-        return builder.insert(arith.TruncIOp(shift, i8)).result
+        which = builder.insert(arith.TruncIOp(place, i8)).result
+        bits = builder.insert(arith.ConstantOp(IntegerAttr(storage.bits, i8))).result
+        return builder.insert(arith.MuliOp(which, bits)).result
 
     # Writes
 

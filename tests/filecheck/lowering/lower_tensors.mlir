@@ -256,10 +256,10 @@ func.func private @use(i4, f4E2M1FN) -> i4
 // CHECK-NEXT:  %[[I_:.*]] = arith.index_castui %{{.*}} : index to i64
 // CHECK-NEXT:  %[[C1_:.*]] = arith.constant 1 : i64
 // CHECK-NEXT:  %[[WHICH:.*]] = arith.andi %[[I_]], %[[C1_]] : i64
-// CHECK-NEXT:  %[[C4:.*]] = arith.constant 4 : i64
-// CHECK-NEXT:  %[[SHIFT:.*]] = arith.muli %[[WHICH]], %[[C4]] : i64
-// CHECK-NEXT:  %[[SHIFT8:.*]] = arith.trunci %[[SHIFT]] : i64 to i8
-// CHECK-NEXT:  %[[DOWN:.*]] = arith.shrui %[[BYTE]], %[[SHIFT8]] : i8
+// CHECK-NEXT:  %[[WHICH8:.*]] = arith.trunci %[[WHICH]] : i64 to i8
+// CHECK-NEXT:  %[[C4:.*]] = arith.constant 4 : i8
+// CHECK-NEXT:  %[[SHIFT:.*]] = arith.muli %[[WHICH8]], %[[C4]] : i8
+// CHECK-NEXT:  %[[DOWN:.*]] = arith.shrui %[[BYTE]], %[[SHIFT]] : i8
 // CHECK-NEXT:  arith.trunci %[[DOWN]] : i8 to i4
 // CHECK:       arith.bitcast %{{.*}} : i4 to f4E2M1FN
 // CHECK:       arith.shrui
@@ -278,7 +278,7 @@ func.func @one_nibble(%out: tensor<33xi4>, %x: i4, %i: index) -> tensor<33xi4> {
 // CHECK:       %[[AT:.*]] = llvm.getelementptr inbounds %{{.*}} : (!llvm.ptr, i64) -> !llvm.ptr, i8
 // CHECK-NEXT:  %[[C15:.*]] = arith.constant 15 : i8
 // CHECK-NEXT:  %[[BITS:.*]] = arith.extui %{{.*}} : i4 to i8
-// CHECK:       %[[SHIFT:.*]] = arith.trunci %{{.*}} : i64 to i8
+// CHECK:       %[[SHIFT:.*]] = arith.muli %{{.*}} : i8
 // CHECK-NEXT:  %[[OWN:.*]] = arith.shli %[[C15]], %[[SHIFT]] : i8
 // CHECK-NEXT:  %[[NEW:.*]] = arith.shli %[[BITS]], %[[SHIFT]] : i8
 // CHECK-NEXT:  %[[ALL:.*]] = arith.constant -1 : i8
