@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -173,7 +173,7 @@ def _entries(ptx: str) -> list[str]:
 def compare_kernels(module: ModuleOp, options: CompileOptions, theirs: Sequence[XlaKernel]) -> Comparison:
     """Our kernels of a module that was read against XLA's of the same text."""
     ours = {kernel.name: kernel for kernel in compiled(module, options)}
-    by_name = {kernel.name: kernel for kernel in theirs if kernel.ptx}
+    by_name = under_our_names({kernel.name: kernel for kernel in theirs if kernel.ptx}, ours)
     both = [name for name in ours if name in by_name]
     if options.fusion is not None:
         by_name = {name: by_name[name] for name in both}
@@ -183,6 +183,18 @@ def compare_kernels(module: ModuleOp, options: CompileOptions, theirs: Sequence[
     only_xla = tuple(name for name in by_name if name not in ours)
     named = module.sym_name.data if module.sym_name else next(iter(ours), "module")
     return Comparison(named, options.device.name, kernels, only_ours, only_xla)
+
+
+def under_our_names(theirs: dict[str, XlaKernel], ours: Collection[str]) -> dict[str, XlaKernel]:
+    """XLA's kernels by our names of them: XLA calls a fusion %r "r_1" if an instruction of another computation is called %r too."""
+    numbered: dict[str, list[str]] = {}
+    for name in theirs:
+        if name not in ours:
+            numbered.setdefault(re.sub(r"_\d+$", "", name), []).append(name)
+    renamed = {
+        found[0]: name for name, found in numbered.items() if len(found) == 1 and name in ours and name not in theirs
+    }
+    return {renamed.get(name, name): kernel for name, kernel in theirs.items()}
 
 
 def compiled(module: ModuleOp, options: CompileOptions) -> tuple[OurKernel, ...]:
@@ -230,7 +242,7 @@ def _compared(ours: OurKernel, theirs: XlaKernel, codes: _Codes, options: Compil
         ours.name,
         compare_passes(ours.passes, theirs.log, options) if theirs.log else (),
         _code(ours.name, ours.grid, ours.block, 0, ours.ptx, codes.of(ours.ptx, target[1])),
-        _code(ours.name, theirs.grid, theirs.block, theirs.shared_bytes, theirs.ptx, codes.of(theirs.ptx, target[1])),
+        _code(theirs.name, theirs.grid, theirs.block, theirs.shared_bytes, theirs.ptx, codes.of(theirs.ptx, target[1])),
     )
 
 

@@ -28,6 +28,7 @@ from xla_emitters.dialects.hlo.contractions import DotDimensions, DotOp
 from xla_emitters.dialects.hlo.shape_ops import TransposeOp
 from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, tuple_type
 from xla_emitters.dtypes import dtype
+from xla_emitters.errors import UsageError
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.shape_code import Number, ShapeCode
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -47,6 +48,8 @@ class DiscBaseGemmPass(KernelPass):
     least: int = 512
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.multiple < 0:
+            raise UsageError(f"{self.name}: multiple={self.multiple}", help="0 for no padding")
         names = Names(op)
         for dot in [inner for inner in op.walk() if isinstance(inner, DotOp)]:
             for operand in (0, 1):

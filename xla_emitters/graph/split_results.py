@@ -23,6 +23,7 @@ from xdsl.ir import SSAValue
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types
+from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import computation_of, entry_of
 from xla_emitters.fusions.heroes import find_non_trivial_hero, find_transposes
 from xla_emitters.fusions.host import fusions_of, host_fusions, is_one_kernel
@@ -48,6 +49,8 @@ class SplitResultsPass(KernelPass):
     hero_rules: str = "current"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.hero_rules not in ("current", "seed"):
+            raise UsageError(f"{self.name}: no rules '{self.hero_rules}'", help="current or seed")
         if self.hero_rules != "seed":
             split_results(op)
 

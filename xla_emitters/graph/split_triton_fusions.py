@@ -44,7 +44,7 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.library_calls import is_library_call
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
-from xla_emitters.errors import Unsupported
+from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.fusions.cuts import CutPart, cut_before, find_cuts, owner_of
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import host_computations
@@ -70,6 +70,8 @@ class SplitTritonFusionsPass(KernelPass):
     triton: str = "split"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.triton not in ("split", "refuse"):
+            raise UsageError(f"{self.name}: triton={self.triton}", help="split or refuse")
         if self.triton == "split":
             split_triton_fusions(op, self.skip, self.remark)
 

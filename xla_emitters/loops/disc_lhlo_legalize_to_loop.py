@@ -37,6 +37,7 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.buffers.buffer_uses import reads
 from xla_emitters.dialects.hlo.placement import is_on_host
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
+from xla_emitters.errors import UsageError
 from xla_emitters.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
 from xla_emitters.loops.element_code import has_element_code
 from xla_emitters.loops.host_schedules import HOST_SCHEDULES
@@ -76,6 +77,8 @@ class DiscLhloLegalizeToLoopPass(KernelPass):
     target: str = "gpu"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.target not in ("gpu", "cpu"):
+            raise UsageError(f"{self.name}: no target '{self.target}'", help="gpu or cpu")
         for fusion in [inner for inner in op.walk() if isinstance(inner, FusionOp)]:
             roots = roots_of(fusion)
             if is_on_host(fusion):

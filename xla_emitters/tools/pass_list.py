@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from difflib import get_close_matches
+from typing import Any
 
 from xdsl.passes import ModulePass
 from xdsl.universe import Universe
@@ -85,14 +87,47 @@ def passes_of(
                     stage="opt",
                     help=f"did you mean '{near[0]}'?" if near else "xla-emitters-opt --help lists them",
                 )
-        return tuple(available[spec.name]().from_spec(spec) for spec in specs)
-    except (ArgSpecParseError, ValueError) as error:
+        return tuple(_made(available[spec.name](), spec) for spec in specs)
+    except ArgSpecParseError as error:
         raise UsageError(str(error), stage="opt") from error
+
+
+def _made(pass_type: type[ModulePass], spec: ArgSpec) -> ModulePass:
+    """The pass with the options of `spec`. raises UsageError naming the option that is unknown, or has a value of another type"""
+    known = {field.name: field for field in fields(pass_type) if field.init}
+    given = {
+        name: _truth(values) if name in known and known[name].type in (bool, "bool") else values
+        for name, values in spec.normalize_parameter_names().parameters.items()
+    }
+    try:
+        return pass_type.from_spec(ArgSpec(spec.name, given))
     except Exception as error:
-        # xDSL raises bare Exceptions for a pass option of the wrong name or type.
-        if type(error) is not Exception:
+        # xDSL raises bare Exceptions and ValueErrors that do not say which option it is.
+        if type(error) is not Exception and not isinstance(error, ValueError):
             raise
-        raise UsageError(str(error), stage="opt") from error
+        names = ", ".join(name.replace("_", "-") for name in known)
+        for name, values in given.items():
+            option, value = name.replace("_", "-"), " ".join(map(str, values))
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                help = f"did you mean '{near[0].replace('_', '-')}'?" if near else f"its options: {names or 'none'}"
+                raise UsageError(f"{spec.name} has no option '{option}'", stage="opt", help=help) from error
+            if not _is_taken(pass_type, ArgSpec(spec.name, {name: values})):
+                raise UsageError(f"{spec.name}: {option} cannot be '{value}'", stage="opt") from error
+        raise UsageError(f"{spec.name}: {error}", stage="opt") from error
+
+
+def _is_taken(pass_type: type[ModulePass], spec: ArgSpec) -> bool:
+    try:
+        pass_type.from_spec(spec)
+    except Exception:
+        return False
+    return True
+
+
+def _truth(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A flag's value; as for MLIR, a flag without one is true, and so is 1."""
+    return (True,) if values in ((), (1,)) else (False,) if values == (0,) else values
 
 
 def pipeline_of(text: str) -> tuple[ModulePass, ...]:

@@ -30,9 +30,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects.mlir.gpu import ShuffleMode
 from xla_emitters.dialects.shuffles import can_shuffle, shuffled
 from xla_emitters.dialects.xla_gpu import PredicatedExtractOp, PredicatedInsertOp, PureCallOp, ShuffleReduceOp
+from xla_emitters.errors import UsageError
 from xla_emitters.rewrite.folders import hoist_constants
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.rewrite.locations import located_builder
+
+WARP_SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class LowerXlaToScfPass(KernelPass):
     warp_size: int = 32
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.warp_size not in WARP_SIZES:
+            raise UsageError(f"{self.name}: warp-size={self.warp_size}", help="a power of two up to 64")
         for found in list(op.walk()):
             match found:
                 case PredicatedInsertOp():

@@ -65,6 +65,7 @@ from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION, LoopAnnotationAttr, LoopUnrollAttr
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import dtype_of
+from xla_emitters.errors import UsageError
 from xla_emitters.functions import BY_OP, Size
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.expression import linear_terms, make_sum
@@ -95,6 +96,8 @@ class OptimizeLoopsPass(KernelPass):
     unroll_in_llvm: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.max_unroll_factor < 0:
+            raise UsageError(f"{self.name}: max-unroll-factor={self.max_unroll_factor}", help="0 for the default")
         for function in (found for module in scopes(op) for found in module.body.ops if not isinstance(found, Scope)):
             said = function.attributes.get(UNROLL_FACTOR)
             factor = said.value.data if isinstance(said, IntegerAttr) else DEFAULT_UNROLL_FACTOR

@@ -19,10 +19,12 @@ from xla_emitters.explore.compare import (
     Code,
     Comparison,
     KernelComparison,
+    XlaKernel,
     compare,
     compiled,
     kernel_ptx,
     read_dump,
+    under_our_names,
 )
 from xla_emitters.explore.compare_report import FileRow, diff_text, files_text, report_text
 from xla_emitters.explore.ir_difference import REWRITES, KernelIr
@@ -285,6 +287,18 @@ def test_dumps_become_kernels(tmp_path: Path) -> None:
     assert (kernel.name, kernel.grid, kernel.block, kernel.shared_bytes) == ("loop_fusion_1", (4, 2, 1), (32, 1, 1), 16)
     assert kernel.log is not None
     assert kernel_ptx(kernel.ptx, kernel.name) == entry.rstrip()
+
+
+def test_xlas_numbers_behind_names_are_seen_through() -> None:
+    """XLA's names are unique in the module: %r of ENTRY is r_1 if a fused computation has an %r too."""
+
+    def kernels(*names: str) -> dict[str, XlaKernel]:
+        return {name: XlaKernel(name, (1, 1, 1), (1, 1, 1), 0, None, "") for name in names}
+
+    assert list(under_our_names(kernels("r_1", "q"), ["r", "q"])) == ["r", "q"]
+    assert under_our_names(kernels("r_1"), ["r"])["r"].name == "r_1"
+    for unclear in (["r_1", "r_2"], ["r", "r_1"], ["sort_1"]):
+        assert list(under_our_names(kernels(*unclear), ["r"])) == unclear
 
 
 @needs(*SASS)

@@ -151,6 +151,16 @@ def test_hlo_is_an_input_format(
     assert run(capsys, "-", "-o", "-") == (0, out, "")
 
 
+@pytest.mark.parametrize("flag", ["fast-min-max", "fast_min_max=1", "fast-min-max=true"])
+def test_a_flag_of_a_pass_without_a_value_is_true(
+    flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "k.mlir"
+    path.write_text("func.func @f(%a: f32, %b: f32) -> f32 {\n  %0 = arith.minimumf %a, %b : f32\n  return %0 : f32\n}")
+    assert "arith.select" in run(capsys, path, "-p", f"xla-simplify-arith{{{flag}}}")[1]
+    assert "arith.select" not in run(capsys, path, "-p", "xla-simplify-arith{fast-min-max=0}")[1]
+
+
 @pytest.mark.parametrize("name", ["k.txt", "k", "k.before_canonicalize"])
 def test_a_name_that_does_not_say_the_format(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -294,7 +304,32 @@ def test_a_pass_of_ours_that_fails_is_a_bug(
     [
         (["k.mlir", "-p", "xla-ces"], 2, "error: [opt] there is no pass 'xla-ces'\n    help: did you mean 'xla-cse'?"),
         (["k.mlir", "-p", "xla-cse{"], 2, "error: [opt] Error parsing pass pipeline specification"),
-        (["k.mlir", "-p", "xla-cse{fast=1}"], 2, "error: [opt] "),
+        (
+            ["k.mlir", "-p", "xla-cse{fast=1}"],
+            2,
+            "error: [opt] xla-cse has no option 'fast'\n    help: its options: none",
+        ),
+        (
+            ["k.mlir", "-p", "xla-lower-xla-to-scf{warpsize=3}"],
+            2,
+            "error: [opt] xla-lower-xla-to-scf has no option 'warpsize'\n    help: did you mean 'warp-size'?",
+        ),
+        (
+            ["k.mlir", "-p", "xla-lower-xla-to-scf{warp_size=abc}"],
+            2,
+            "error: [opt] xla-lower-xla-to-scf: warp-size cannot be 'abc'",
+        ),
+        (
+            ["k.mlir", "-p", "xla-simplify-arith{fast-min-max=maybe}"],
+            2,
+            "error: [opt] xla-simplify-arith: fast-min-max cannot be 'maybe'",
+        ),
+        (["k.mlir", "-p", "xla-lower-xla-to-scf{warp-size=33}"], 2, "error: xla-lower-xla-to-scf: warp-size=33"),
+        (["k.mlir", "-p", "xla-gpu-optimize-loops{max-unroll-factor=-1}"], 2, "error: xla-gpu-optimize-loops: max-"),
+        (["k.mlir", "-p", "disc-base-gemm{multiple=-8}"], 2, "error: disc-base-gemm: multiple=-8"),
+        (["k.mlir", "-p", "disc-lhlo-legalize-to-loop{target=tpu}"], 2, "error: disc-lhlo-legalize-to-loop: no target"),
+        (["k.mlir", "-p", "xla-split-results{hero-rules=old}"], 2, "error: xla-split-results: no rules 'old'"),
+        (["k.mlir", "-p", "xla-split-triton-fusions{triton=keep}"], 2, "error: xla-split-triton-fusions: triton=keep"),
         (
             ["k.mlir", "-p", "cse,,cse"],
             2,

@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
     ComplexType,
     IntegerAttr,
     IntegerType,
+    MemRefType,
     TensorType,
 )
 from xdsl.dialects.dlti import DataLayoutEntryAttr, DLTIEntryMap
@@ -256,6 +257,19 @@ def _stepping(own: Callable[[Any], None]) -> Callable[[Any], None]:
     return verify_
 
 
+def _measuring(own: Callable[[Any], None]) -> Callable[[Any], None]:
+    """xDSL's verifier, and a check that a buffer has the dimension. For MLIR that is undefined behaviour; passes here ask the type."""
+
+    def verify_(self: memref.DimOp) -> None:
+        own(self)
+        number, buffer = ConstantLike.get_constant_value(self.index), self.source.type
+        if isinstance(number, IntegerAttr) and isa(buffer, MemRefType):
+            if not 0 <= number.value.data < buffer.get_num_dims():
+                raise VerifyException(f"{buffer} has no dimension {number.value.data}")
+
+    return verify_
+
+
 def _describing_arguments(own: Callable[[Any], None]) -> Callable[[Any], None]:
     """xDSL's verifier, and checks of the visibility, and that there is a dictionary for each argument and each result, or none."""
 
@@ -292,6 +306,7 @@ VERIFIERS: tuple[Member, ...] = (
     ),
     *(_verifier(op, "compares values of two types, by any number", _comparing) for op in (arith.CmpiOp, arith.CmpfOp)),
     _verifier(memref.AtomicRMWOp, "takes any number for its kind", _updating),
+    _verifier(memref.DimOp, "asks for any dimension", _measuring),
     _verifier(scf.ParallelOp, "takes a step of 0", _stepping),
     _verifier(func.FuncOp, "counts no dictionaries, and takes any visibility", _describing_arguments),
     _conversion(llvm.FPExtOp, "float", "float", 1),

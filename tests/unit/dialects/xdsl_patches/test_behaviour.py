@@ -121,6 +121,18 @@ def test_what_xdsl_does_not_check(what: str):
     op.get_irdl_definition().verify(op)
 
 
+@pytest.mark.parametrize("number", [-1, 2, 1 << 62])
+def test_a_buffer_has_the_dimension_that_is_asked_for(number: int):
+    """mlir-opt takes it, as undefined behaviour. When the last line fails, xDSL has caught up: the verifier here can go."""
+    line = f"%c = arith.constant {number} : index\n  %n = memref.dim %m, %c : memref<?x4xf32>"
+    text = f"func.func @f(%m: memref<?x4xf32>) {{\n  {line}\n  return\n}}"
+    with pytest.raises(VerifyError, match=rf"memref<\?x4xf32> has no dimension {number}"):
+        parse_ir(text)
+    parse_ir(text.replace(f" {number} :", " 1 :"))
+    (op,) = [op for op in parse_ir(text, verify=False).walk() if isinstance(op, memref.DimOp)]
+    op.get_irdl_definition().verify(op)
+
+
 def test_blocks_are_named_by_numbers_too():
     """As in MLIR; xDSL's own `is_default_block_name` makes xDSL refuse the label."""
     text = "func.func @f(%c: i1) {\n  cf.cond_br %c, ^1, ^0\n^0:\n  return\n^1:\n  cf.br ^0\n}"
