@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -174,15 +174,29 @@ def compare_kernels(module: ModuleOp, options: CompileOptions, theirs: Sequence[
     """Our kernels of a module that was read against XLA's of the same text."""
     ours = {kernel.name: kernel for kernel in compiled(module, options)}
     by_name = {kernel.name: kernel for kernel in theirs if kernel.ptx}
-    both = [name for name in ours if name in by_name]
-    if options.fusion is not None:
-        by_name = {name: by_name[name] for name in both}
+    both = same_kernels(ours, by_name)
     codes = _Codes()
-    kernels = tuple(_compared(ours[name], by_name[name], codes, options) for name in both)
-    only_ours = tuple(name for name in ours if name not in by_name)
-    only_xla = tuple(name for name in by_name if name not in ours)
+    kernels = tuple(_compared(ours[name], by_name[of_xla], codes, options) for name, of_xla in both.items())
+    only_ours = tuple(name for name in ours if name not in both)
+    only_xla = tuple(name for name in by_name if name not in both.values()) if options.fusion is None else ()
     named = module.sym_name.data if module.sym_name else next(iter(ours), "module")
     return Comparison(named, options.device.name, kernels, only_ours, only_xla)
+
+
+def same_kernels(ours: Iterable[str], theirs: Iterable[str]) -> dict[str, str]:
+    """Our name of a kernel -> XLA's, in the order of `ours`; without those that only one side has.
+
+    XLA makes names of instructions unique in the whole module: the fusion `add` is `add.1` if the computation that it calls has an `add`.
+    """
+    names, free = list(ours), list(theirs)
+    found = {name: name for name in names if name in free}
+    free = [name for name in free if name not in found]
+    for name in names:
+        renamed = next((other for other in free if re.fullmatch(rf"{re.escape(name)}_\d+", other)), None)
+        if name not in found and renamed is not None:
+            found[name] = renamed
+            free.remove(renamed)
+    return {name: found[name] for name in names if name in found}
 
 
 def compiled(module: ModuleOp, options: CompileOptions) -> tuple[OurKernel, ...]:
@@ -230,7 +244,7 @@ def _compared(ours: OurKernel, theirs: XlaKernel, codes: _Codes, options: Compil
         ours.name,
         compare_passes(ours.passes, theirs.log, options) if theirs.log else (),
         _code(ours.name, ours.grid, ours.block, 0, ours.ptx, codes.of(ours.ptx, target[1])),
-        _code(ours.name, theirs.grid, theirs.block, theirs.shared_bytes, theirs.ptx, codes.of(theirs.ptx, target[1])),
+        _code(theirs.name, theirs.grid, theirs.block, theirs.shared_bytes, theirs.ptx, codes.of(theirs.ptx, target[1])),
     )
 
 

@@ -23,6 +23,7 @@ from xla_emitters.explore.compare import (
     compiled,
     kernel_ptx,
     read_dump,
+    same_kernels,
 )
 from xla_emitters.explore.compare_report import FileRow, diff_text, files_text, report_text
 from xla_emitters.explore.ir_difference import REWRITES, KernelIr
@@ -285,6 +286,13 @@ def test_dumps_become_kernels(tmp_path: Path) -> None:
     assert (kernel.name, kernel.grid, kernel.block, kernel.shared_bytes) == ("loop_fusion_1", (4, 2, 1), (32, 1, 1), 16)
     assert kernel.log is not None
     assert kernel_ptx(kernel.ptx, kernel.name) == entry.rstrip()
+
+
+def test_a_kernel_that_xla_renames_is_still_the_same() -> None:
+    """XLA's names are unique in the module: a fusion `f` beside an instruction `f` of the computation that it calls is `f.1`."""
+    assert same_kernels(["f"], ["f_1"]) == {"f": "f_1"}
+    assert same_kernels(["f", "f_1"], ["f_1", "f_2"]) == {"f": "f_2", "f_1": "f_1"}
+    assert same_kernels(["f", "g"], ["f_arrays", "f_1_2", "g"]) == {"g": "g"}
 
 
 @needs(*SASS)
