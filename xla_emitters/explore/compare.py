@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -173,28 +173,30 @@ def _entries(ptx: str) -> list[str]:
 def compare_kernels(module: ModuleOp, options: CompileOptions, theirs: Sequence[XlaKernel]) -> Comparison:
     """Our kernels of a module that was read against XLA's of the same text."""
     ours = {kernel.name: kernel for kernel in compiled(module, options)}
-    by_name = under_our_names({kernel.name: kernel for kernel in theirs if kernel.ptx}, ours)
-    both = [name for name in ours if name in by_name]
-    if options.fusion is not None:
-        by_name = {name: by_name[name] for name in both}
+    by_name = {kernel.name: kernel for kernel in theirs if kernel.ptx}
+    both = same_kernels(ours, by_name)
     codes = _Codes()
-    kernels = tuple(_compared(ours[name], by_name[name], codes, options) for name in both)
-    only_ours = tuple(name for name in ours if name not in by_name)
-    only_xla = tuple(name for name in by_name if name not in ours)
+    kernels = tuple(_compared(ours[name], by_name[of_xla], codes, options) for name, of_xla in both.items())
+    only_ours = tuple(name for name in ours if name not in both)
+    only_xla = tuple(name for name in by_name if name not in both.values()) if options.fusion is None else ()
     named = module.sym_name.data if module.sym_name else next(iter(ours), "module")
     return Comparison(named, options.device.name, kernels, only_ours, only_xla)
 
 
-def under_our_names(theirs: dict[str, XlaKernel], ours: Collection[str]) -> dict[str, XlaKernel]:
-    """XLA's kernels by our names of them: XLA calls a fusion %r "r_1" if an instruction of another computation is called %r too."""
-    numbered: dict[str, list[str]] = {}
-    for name in theirs:
-        if name not in ours:
-            numbered.setdefault(re.sub(r"_\d+$", "", name), []).append(name)
-    renamed = {
-        found[0]: name for name, found in numbered.items() if len(found) == 1 and name in ours and name not in theirs
-    }
-    return {renamed.get(name, name): kernel for name, kernel in theirs.items()}
+def same_kernels(ours: Iterable[str], theirs: Iterable[str]) -> dict[str, str]:
+    """Our name of a kernel -> XLA's, in the order of `ours`; without those that only one side has.
+
+    XLA makes names of instructions unique in the whole module: the fusion `add` is `add.1` if the computation that it calls has an `add`.
+    """
+    names, free = list(ours), list(theirs)
+    found = {name: name for name in names if name in free}
+    free = [name for name in free if name not in found]
+    for name in names:
+        renamed = next((other for other in free if re.fullmatch(rf"{re.escape(name)}_\d+", other)), None)
+        if name not in found and renamed is not None:
+            found[name] = renamed
+            free.remove(renamed)
+    return {name: found[name] for name in names if name in found}
 
 
 def compiled(module: ModuleOp, options: CompileOptions) -> tuple[OurKernel, ...]:

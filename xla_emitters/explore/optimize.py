@@ -121,9 +121,13 @@ def _place(text: str, found: re.Match[str], name: str) -> Place:
 
 
 def _crash(error: ToolError) -> XlaEmittersError:
-    """The error for a child that ended with a failed check of XLA's; `error` itself if there was none."""
+    """The error for a child that a failed check of XLA's, or another signal, ended; `error` itself if it ended otherwise."""
     said = [error.message, *error.details]
     checks = [re.sub(r"^F\d{4} \S+ +\d+ ", "", line) for line in said if re.match(r"F\d{4} ", line)]
-    if not checks:
-        return error
-    return DataError(f"XLA aborted: {checks[0]}", stage="xla", help="this is XLA's own check; try other --flag values")
+    if checks:
+        return DataError(
+            f"XLA aborted: {checks[0]}", stage="xla", help="this is XLA's own check; try other --flag values"
+        )
+    if signal := re.search(r"\(signal (\d+)\)", error.message):
+        return DataError(f"XLA crashed on this module (signal {signal[1]})", stage="xla")
+    return error

@@ -19,12 +19,11 @@ from xla_emitters.explore.compare import (
     Code,
     Comparison,
     KernelComparison,
-    XlaKernel,
     compare,
     compiled,
     kernel_ptx,
     read_dump,
-    under_our_names,
+    same_kernels,
 )
 from xla_emitters.explore.compare_report import FileRow, diff_text, files_text, report_text
 from xla_emitters.explore.ir_difference import REWRITES, KernelIr
@@ -289,16 +288,11 @@ def test_dumps_become_kernels(tmp_path: Path) -> None:
     assert kernel_ptx(kernel.ptx, kernel.name) == entry.rstrip()
 
 
-def test_xlas_numbers_behind_names_are_seen_through() -> None:
-    """XLA's names are unique in the module: %r of ENTRY is r_1 if a fused computation has an %r too."""
-
-    def kernels(*names: str) -> dict[str, XlaKernel]:
-        return {name: XlaKernel(name, (1, 1, 1), (1, 1, 1), 0, None, "") for name in names}
-
-    assert list(under_our_names(kernels("r_1", "q"), ["r", "q"])) == ["r", "q"]
-    assert under_our_names(kernels("r_1"), ["r"])["r"].name == "r_1"
-    for unclear in (["r_1", "r_2"], ["r", "r_1"], ["sort_1"]):
-        assert list(under_our_names(kernels(*unclear), ["r"])) == unclear
+def test_a_kernel_that_xla_renames_is_still_the_same() -> None:
+    """XLA's names are unique in the module: a fusion `f` beside an instruction `f` of the computation that it calls is `f.1`."""
+    assert same_kernels(["f"], ["f_1"]) == {"f": "f_1"}
+    assert same_kernels(["f", "f_1"], ["f_1", "f_2"]) == {"f": "f_2", "f_1": "f_1"}
+    assert same_kernels(["f", "g"], ["f_arrays", "f_1_2", "g"]) == {"g": "g"}
 
 
 @needs(*SASS)

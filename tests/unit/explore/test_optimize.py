@@ -103,6 +103,13 @@ def test_a_failed_check_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         optimize(NEGATE)
 
 
+def test_a_crash_of_xla_is_not_a_missing_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a bitcast-convert to narrower elements, whose code XLA does not have."""
+    monkeypatch.setattr(optimizer, "_CHILD", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    with pytest.raises(DataError, match=r"XLA crashed on this module \(signal 11\)"):
+        optimize(NEGATE)
+
+
 def test_another_death_of_the_child_is_a_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optimizer, "_CHILD", "import sys; sys.exit('out of luck')")
     with pytest.raises(ToolError, match="out of luck"):
