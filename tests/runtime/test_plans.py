@@ -339,6 +339,43 @@ def test_few_trips_that_an_argument_decides_are_repeated_on_a_donated_argument(m
     assert len(runs) <= 6
 
 
+ENDED_BY_DATA = """module @m { func.func public @main(%x: tensor<?xf32>, %most: tensor<f32>) -> (tensor<?xf32>, tensor<i32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %none = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %shape = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %cache = stablehlo.dynamic_broadcast_in_dim %none, %shape, dims = [] : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
+  %0:3 = stablehlo.while(%i = %zero, %c = %cache, %s = %none) : tensor<i32>, tensor<?xf32>, tensor<f32>
+   cond { %less = stablehlo.compare LT, %s, %most : (tensor<f32>, tensor<f32>) -> tensor<i1>
+     stablehlo.return %less : tensor<i1> }
+   do { %e = stablehlo.dynamic_slice %x, %i, sizes = [1] : (tensor<?xf32>, tensor<i32>) -> tensor<1xf32>
+     %d = stablehlo.dynamic_update_slice %c, %e, %i : (tensor<?xf32>, tensor<1xf32>, tensor<i32>) -> tensor<?xf32>
+     %f = stablehlo.reshape %e : (tensor<1xf32>) -> tensor<f32>
+     %t = stablehlo.add %s, %f : tensor<f32>
+     %j = stablehlo.add %i, %one : tensor<i32>
+     stablehlo.return %j, %d, %t : tensor<i32>, tensor<?xf32>, tensor<f32> }
+  return %0#1, %0#0 : tensor<?xf32>, tensor<i32> } }"""
+
+
+@pytest.mark.parametrize(
+    "limits", [(2.5, 2.5, 2.5, 0, 0, 4.5, 2.5, 4.5, 0, 2.5), (0, 0, 0, 2.5, 4.5, 2.5, 0, 2.5, 4.5, 0)]
+)
+def test_a_cache_of_zeros_in_a_loop_that_data_end_is_empty_in_each_call(
+    limits: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cache is known until the loop writes it, which the recorded call may not do."""
+    program = compiled(ENDED_BY_DATA)
+    runs = program_runs(program, monkeypatch)
+    for number, most in enumerate((*limits, *limits[::-1], *limits)):
+        x = np.ones(100, np.float32) + np.float32(number) / 1024
+        trips = int(np.count_nonzero(np.cumsum(x, dtype=np.float32) < most)) + (most > 0)
+        found, count = program(x, np.array(most, np.float32))
+        np.testing.assert_array_equal(found, np.where(np.arange(100) < trips, x, 0))
+        assert count == trips
+    assert len(runs) <= 6
+
+
 # ------------------------------------------------------------------------------------------------------- several segments
 
 SOURCE = """def main(ctx, x):

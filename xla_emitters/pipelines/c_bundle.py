@@ -32,10 +32,9 @@ from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
-from xla_emitters.lowering.host_code import host_object
+from xla_emitters.lowering.host_code import describe_cpu, host_object
 from xla_emitters.pipelines.program_host import CpuLowering
 from xla_emitters.pipelines.program_llvm import LlvmHost
-from xla_emitters.pipelines.program_report import signature
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.program.ral_name import RalName
 from xla_emitters.rewrite.kernel_pass import refusal
@@ -182,7 +181,7 @@ def _header(program: DynamicProgram, name: str) -> str:
     ]
     return "\n".join(
         [
-            f"/* {_comment(signature(program))}",
+            f"/* {_comment(program.name)}, machine code for a CPU with the instructions of {describe_cpu()}",
             *map(_comment, (*arguments, *results)),
             "*/",
             f"#ifndef {upper}_H",

@@ -124,7 +124,7 @@ class Plans:
 
     def _recorded(self, plan: Plan, recording: Recording) -> list[Array]:
         """Runs the host program, and makes a plan of its events. raises like `record`"""
-        deciding, results = len(plan.deciding), None
+        found, results = (len(plan.deciding), plan.has_constants), None
         try:
             results = self._record(recording)
             recording.finish()
@@ -137,8 +137,8 @@ class Plans:
             plan.root, plan.is_recorded = Segment(), False
             raise
         finally:
-            if len(plan.deciding) > deciding:
-                # The next call reads the deciding arguments first.
+            if (len(plan.deciding), plan.has_constants) != found:
+                # The next recording reads the deciding arguments first, or has no constants.
                 plan.root, plan.is_recorded, plan.usable = Segment(), False, True
         return results
 

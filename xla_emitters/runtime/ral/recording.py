@@ -21,7 +21,10 @@ A donated argument is written in place, and can be the result. After such a writ
 host program would have to run again, on an argument that was changed. Reads that follow from single integers among the arguments make
 these decide, however few the reads are.
 
-Not planned (`Unplanned`): that, known buffers that a later segment writes, more than MOST_EVENTS, and more reads than MOST_SEGMENTS
+A known buffer that a later segment writes, such as the cache of a loop that data end, is set in each call. If the first segment that writes
+it is added to compiled ones, in which it is a constant, the plan is recorded anew, with no constants.
+
+Not planned (`Unplanned`): reads of data after a donated argument was written, more than MOST_EVENTS, and more reads than MOST_SEGMENTS
 (FEW_READS where the program is machine code too).
 """
 
@@ -175,11 +178,12 @@ class Recording(Call):
         """Memory of the plan: that of a freed buffer with the same number of bytes, if there is one."""
         wanted = super().empty(shape, dtype)
         free = self._free[wanted.nbytes]
-        is_own = not free
+        is_own = not free and self._plan.has_constants
         if free:
             memory = free.pop()
         elif not self._new and self._made < len(self.segment.slots):
-            memory = self.segment.slots[self._made].memory
+            before = self.segment.slots[self._made]
+            memory, is_own = before.memory, before.is_own
         else:
             memory = wanted
         slot = Slot(memory, self.segment, is_own=is_own)
@@ -264,7 +268,8 @@ class Recording(Call):
         if slot.number is not None:
             self._changes(slot.number)
         elif slot.segment is not self.segment:
-            if slot.is_constant and slot.writes:
+            if slot.is_constant and slot.writes and slot.segment.code is not None:
+                self._plan.has_constants = False
                 self.failure = self.failure or "a constant is written"
             slot.is_own = False
         slot.writes += 1

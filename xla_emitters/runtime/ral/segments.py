@@ -169,6 +169,7 @@ class Plan:
     calls     number of calls at these sizes by the host program
     is_recorded  whether there is something to repeat
     usable    whether calls can be recorded and repeated
+    has_constants  whether known buffers that are written once keep their elements between calls
     """
 
     root: Segment = field(default_factory=Segment)
@@ -177,6 +178,7 @@ class Plan:
     calls: int = 0
     is_recorded: bool = False
     usable: bool = True
+    has_constants: bool = True
     bytes: int = 0
 
     def refuses(self, inputs: Sequence[Array]) -> bool:
