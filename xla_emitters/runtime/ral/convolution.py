@@ -28,8 +28,6 @@ RANK = 3
 """Most spatial dimensions that machine code supports."""
 MOST_FEATURES, FEWEST_FEATURES = 512, 32
 """Output features that a thread computes at once."""
-FEW_COLUMNS = 16
-"""If a product has fewer columns than this, and more rows than columns, its rows fill vectors better."""
 FEWEST_COLUMNS = 1 << 10
 """If positions times blocks of features are fewer than this, threads compute fewer features at once."""
 SHARED = 1 << 23
@@ -173,33 +171,6 @@ class Shape:
         return ConvolutionWork(
             (out, image, kernel), features, count * -(-outs // features), columns, products > SHARED, sizes
         )
-
-
-def product_work(left: Array, right: Array, out: Array) -> ConvolutionWork:
-    """A batch of matrix products, each array [batch, rows, columns], as a convolution: one group each, of one point, columns as positions.
-
-    With few columns and more rows, rows are the positions, because positions fill vectors.
-    """
-    if right.shape[2] < min(FEW_COLUMNS, left.shape[1]):
-        left, right, out = right.swapaxes(1, 2), left.swapaxes(1, 2), out.swapaxes(1, 2)
-    (count, rows, terms), columns = left.shape, right.shape[2]
-    steps = [[stride // array.itemsize for stride in array.strides] for array in (out, right, left)]
-    (out_batch, out_row, out_column), (right_batch, right_term, right_column), (left_batch, left_row, left_term) = steps
-    products = out.size * terms
-    features = _features(rows, count, columns, is_shared=products > SHARED)
-    zeros, ones = (0,) * (RANK - 1), (1,) * (RANK - 1)
-    sizes = (
-        *(count, 1, terms, rows),
-        *(*ones, columns),
-        *(*ones, 1),
-        *(*ones, columns),
-        *((1,) * RANK + (1,) * RANK + (0,) * RANK + (1,) * RANK),
-        *(out_batch, 0, out_row, *zeros, out_column),
-        *(right_batch, 0, right_term, *zeros, right_column),
-        *(left_batch, left_row, left_term, *zeros, 0),
-    )
-    parts = count * -(-rows // features)
-    return ConvolutionWork((out, right, left), features, parts, columns, products > SHARED, sizes)
 
 
 def _features(outs: int, groups: int, columns: int, *, is_shared: bool) -> int:
