@@ -18,6 +18,8 @@ Source: K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplica
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xla_emitters.lowering.host_convolutions import TYPES, tile_of
 from xla_emitters.lowering.ir_writer import IrWriter, Value
 
@@ -36,11 +38,17 @@ WIDE = 4
 
 def product_step(element: str, vector_bytes: int) -> str:
     """LLVM IR of the step `product.f32`, or `product.f64`."""
-    return _Step(element, vector_bytes).text
+    return _Step(element, vector_bytes).w.text
 
 
-class _Step:
-    """Writes the step's LLVM IR."""
+class ProductParts:
+    """LLVM IR of the functions that steps of products consist of.
+
+    w       holds the text
+    type    LLVM's name of the element type
+    lanes   columns of a panel
+    rows    most rows of a tile
+    """
 
     def __init__(self, element: str, vector_bytes: int) -> None:
         self.w = IrWriter()
@@ -51,29 +59,24 @@ class _Step:
         heights = [rows for rows in (8, 4, 2, 1) if rows <= self.rows]
         for rows in heights:
             self._tile(rows, self.lanes)
-        self._tile(1, WIDE * self.lanes)
         self._copy()
         self._transpose()
         self._pack()
         self._rows(heights)
-        self._main()
+        self._add()
 
-    @property
-    def text(self) -> str:
-        return self.w.text
-
-    def _name(self, part: str) -> str:
+    def name(self, part: str) -> str:
         return f'@"product.{self.element}.{part}"'
 
-    def _vector(self, lanes: int) -> str:
+    def vector(self, lanes: int) -> str:
         return f"<{lanes} x {self.type}>"
 
     def _tile(self, rows: int, lanes: int) -> None:
         """Adds the products of some terms to a tile of the result; the tile has any values before the first terms."""
-        w, vector = self.w, self._vector(lanes)
+        w, vector = self.w, self.vector(lanes)
         fma = f"{vector} @llvm.fma.v{lanes}{self.element}"
         w.declare(f"{fma}({vector}, {vector}, {vector})")
-        head = f"define internal void {self._name(f'tile{rows}x{lanes}')}"
+        head = f"define internal void {self.name(f'tile{rows}x{lanes}')}"
         out = "ptr noalias %out, i64 %out_row"
         left = "ptr noalias %left, i64 %left_row, i64 %left_term"
         with w.function(f"{head}({out}, {left}, ptr noalias %panel, i64 %step, i64 %terms, i1 %is_first) noinline"):
@@ -100,7 +103,7 @@ class _Step:
         w = self.w
         arrays = "ptr noalias %to, i64 %to_row, i64 %to_column, ptr noalias %from, i64 %from_row, i64 %from_column"
         with (
-            w.function(f"define internal void {self._name('copy')}({arrays}, i64 %rows, i64 %columns) noinline"),
+            w.function(f"define internal void {self.name('copy')}({arrays}, i64 %rows, i64 %columns) noinline"),
             w.loop(0, "%rows") as row,
             w.loop(0, "%columns") as column,
         ):
@@ -120,10 +123,10 @@ class _Step:
         In each round, rows i and i + n/2 are interleaved and become rows 2i and 2i + 1: the bits of an element's row and column together
         are rotated by one place, and n = 2^k rows are transposed after k rounds.
         """
-        w, n, vector = self.w, self.square, self._vector(self.square)
+        w, n, vector = self.w, self.square, self.vector(self.square)
         low = [place // 2 + n * (place % 2) for place in range(n)]
         with w.function(
-            f"define internal void {self._name('transpose')}(ptr noalias %to, ptr noalias %from, i64 %column, i64 %count) noinline"
+            f"define internal void {self.name('transpose')}(ptr noalias %to, ptr noalias %from, i64 %column, i64 %count) noinline"
         ):
             rows = list[str]()
             for number in range(n):
@@ -139,17 +142,17 @@ class _Step:
                 w.store(vector, row, w.at(self.type, "%to", number * self.lanes))
 
     def _mixed(self, one: str, other: str, lanes: list[int]) -> str:
-        vector, mask = self._vector(self.square), ", ".join(f"i32 {lane}" for lane in lanes)
+        vector, mask = self.vector(self.square), ", ".join(f"i32 {lane}" for lane in lanes)
         return self.w.value(f"shufflevector {vector} {one}, {vector} {other}, <{self.square} x i32> <{mask}>")
 
     def _pack(self) -> None:
         """Packs some terms of the columns."""
-        w, lanes, n, vector = self.w, self.lanes, self.square, self._vector(self.lanes)
-        head = f"define internal void {self._name('pack')}"
+        w, lanes, n, vector = self.w, self.lanes, self.square, self.vector(self.lanes)
+        head = f"define internal void {self.name('pack')}"
         with w.function(
             f"{head}(ptr noalias %to, ptr noalias %from, i64 %term, i64 %column, i64 %terms, i64 %columns) noinline"
         ):
-            are_rows = self._both(w.compare("eq", "%column", 1), w.compare("eq", "%columns", lanes))
+            are_rows = self.both(w.compare("eq", "%column", 1), w.compare("eq", "%columns", lanes))
             are_columns = w.compare("eq", "%term", 1)
             with w.when(are_rows), w.loop(0, "%terms") as term:
                 row = w.load(vector, w.at(self.type, "%from", w.multiply(term.index, "%term")))
@@ -157,19 +160,19 @@ class _Step:
             turned = w.select(are_columns, "i64", w.multiply(w.binary("sdiv", "%terms", n), n), 0)
             turned = w.select(are_rows, "i64", "%terms", turned)
             with (
-                w.when(self._both(are_columns, self._not(are_rows))),
+                w.when(self.both(are_columns, self.no(are_rows))),
                 w.loop(0, turned, n) as term,
                 w.loop(0, "%columns", n) as column,
             ):
                 to = w.at(self.type, "%to", w.add(w.multiply(term.index, lanes), column.index))
                 source = w.at(self.type, "%from", w.add(term.index, w.multiply(column.index, "%column")))
                 count = w.minimum(n, w.binary("sub", "%columns", column.index))
-                w.do(f"call void {self._name('transpose')}(ptr {to}, ptr {source}, i64 %column, i64 {count})")
+                w.do(f"call void {self.name('transpose')}(ptr {to}, ptr {source}, i64 %column, i64 {count})")
             to = w.at(self.type, "%to", w.multiply(turned, lanes))
             source = w.at(self.type, "%from", w.multiply(turned, "%term"))
             rest = w.binary("sub", "%terms", turned)
             memory, given = f"ptr {to}, i64 {lanes}, i64 1", f"ptr {source}, i64 %term, i64 %column"
-            w.do(f"call void {self._name('copy')}({memory}, {given}, i64 {rest}, i64 %columns)")
+            w.do(f"call void {self.name('copy')}({memory}, {given}, i64 {rest}, i64 %columns)")
 
     def _rows(self, heights: list[int]) -> None:
         """Adds the products of some terms to all rows of the result's columns.
@@ -181,9 +184,9 @@ class _Step:
         left = "ptr noalias %left, i64 %left_row, i64 %left_term"
         panel = "ptr noalias %panel, i64 %step, i64 %terms, i1 %is_first, ptr noalias %tile"
         with w.function(
-            f"define internal void {self._name('rows')}({out}, {left}, {panel}, i64 %rows, i64 %columns) noinline"
+            f"define internal void {self.name('rows')}({out}, {left}, {panel}, i64 %rows, i64 %columns) noinline"
         ):
-            is_whole = self._both(w.compare("eq", "%out_column", 1), w.compare("eq", "%columns", lanes))
+            is_whole = self.both(w.compare("eq", "%out_column", 1), w.compare("eq", "%columns", lanes))
             begin: Value = 0
             for height in heights:
                 end = w.multiply(w.binary("sdiv", "%rows", height), height)
@@ -193,25 +196,79 @@ class _Step:
                     given = (
                         f"ptr {source}, i64 %left_row, i64 %left_term, ptr %panel, i64 %step, i64 %terms, i1 %is_first"
                     )
-                    tile = self._name(f"tile{height}x{lanes}")
+                    tile = self.name(f"tile{height}x{lanes}")
                     with w.when(is_whole):
                         w.do(f"call void {tile}(ptr {to}, i64 %out_row, {given})")
-                    with w.when(self._not(is_whole)):
+                    with w.when(self.no(is_whole)):
                         result, memory = f"ptr {to}, i64 %out_row, i64 %out_column", f"ptr %tile, i64 {lanes}, i64 1"
-                        w.do(f"call void {self._name('copy')}({memory}, {result}, i64 {height}, i64 %columns)")
+                        w.do(f"call void {self.name('copy')}({memory}, {result}, i64 {height}, i64 %columns)")
                         w.do(f"call void {tile}(ptr %tile, i64 {lanes}, {given})")
-                        w.do(f"call void {self._name('copy')}({result}, {memory}, i64 {height}, i64 %columns)")
+                        w.do(f"call void {self.name('copy')}({result}, {memory}, i64 {height}, i64 %columns)")
                 begin = end
 
-    def _main(self) -> None:
+    def _add(self) -> None:
+        """Adds a product to some columns of the result, at most `lanes`; before the first terms the result has any values.
+
+        panel, tile  memory for a panel and a tile
+        """
+        w, lanes = self.w, self.lanes
+        out = "ptr noalias %out, i64 %out_row, i64 %out_column"
+        left = "ptr noalias %left, i64 %left_row, i64 %left_term"
+        right = "ptr noalias %right, i64 %right_term, i64 %right_column"
+        rest = "i64 %terms, i1 %is_first, i64 %rows, i64 %columns, ptr noalias %panel, ptr noalias %tile"
+        result, after = out.replace("noalias ", ""), "ptr %tile, i64 %rows, i64 %columns"
+        with w.function(f"define internal void {self.name('add')}({out}, {left}, {right}, {rest}) noinline"):
+            are_rows = self.both(w.compare("eq", "%right_column", 1), w.compare("eq", "%columns", lanes))
+            is_direct = self.both(are_rows, w.compare("sle", "%rows", 2 * self.rows))
+            with w.when(is_direct):
+                w.do(
+                    f"call void {self.name('rows')}({result}, ptr %left, i64 %left_row, i64 %left_term, "
+                    f"ptr %right, i64 %right_term, i64 %terms, i1 %is_first, {after})"
+                )
+            # A sum of no terms is written too.
+            some = w.select(w.compare("sgt", "%terms", 0), "i64", "%terms", 1)
+            with w.loop(0, w.select(is_direct, "i64", 0, some), MOST_TERMS) as term:
+                count = w.minimum(MOST_TERMS, w.binary("sub", "%terms", term.index))
+                terms = w.at(self.type, "%right", w.multiply(term.index, "%right_term"))
+                steps = f"i64 %right_term, i64 %right_column, i64 {count}, i64 %columns"
+                w.do(f"call void {self.name('pack')}(ptr %panel, ptr {terms}, {steps})")
+                factors = w.at(self.type, "%left", w.multiply(term.index, "%left_term"))
+                is_first = self.both("%is_first", w.compare("eq", term.index, 0))
+                w.do(
+                    f"call void {self.name('rows')}({result}, ptr {factors}, i64 %left_row, i64 %left_term, "
+                    f"ptr %panel, i64 {lanes}, i64 {count}, i1 {is_first}, {after})"
+                )
+
+    def memory(self) -> str:
+        """The last arguments of `add`: memory of the calling function."""
+        panel, tile = (
+            self.w.value(f"alloca [{count} x {self.vector(self.lanes)}], align 64") for count in (MOST_TERMS, self.rows)
+        )
+        return f"ptr {panel}, ptr {tile}"
+
+    def words(self, names: Sequence[str], addresses: Sequence[str]) -> dict[str, str]:
+        """The words of a step, by name."""
+        return {
+            name: self.w.load("ptr" if name in addresses else "i64", "%words", number)
+            for number, name in enumerate(names)
+        }
+
+    def both(self, one: str, other: str) -> str:
+        return self.w.value(f"and i1 {one}, {other}")
+
+    def no(self, condition: str) -> str:
+        return self.w.value(f"xor i1 {condition}, true")
+
+
+class _Step(ProductParts):
+    """Writes the step's LLVM IR."""
+
+    def __init__(self, element: str, vector_bytes: int) -> None:
+        super().__init__(element, vector_bytes)
+        self._tile(1, WIDE * self.lanes)
         w, lanes = self.w, self.lanes
         with w.function(f'define void @"product.{self.element}"(ptr %words)'):
-            panel = w.value(f"alloca [{MOST_TERMS} x {self._vector(lanes)}], align 64")
-            tile = w.value(f"alloca [{self.rows} x {self._vector(lanes)}], align 64")
-            word = {
-                name: w.load("ptr" if name in ADDRESSES else "i64", "%words", number)
-                for number, name in enumerate(WORDS)
-            }
+            memory, word = self.memory(), self.words(WORDS, ADDRESSES)
             blocks, parts = (
                 w.binary("sdiv", w.binary("sub", w.add(word[size], word[step]), 1), word[step])
                 for size, step in (("columns", "across"), ("rows", "at_once"))
@@ -228,53 +285,25 @@ class _Step:
                 left = self._at(word, "left", batch, row=row)
                 right = self._at(word, "right", batch, column=column)
                 factor = f"ptr {left}, i64 {word['left_row']}, i64 {word['left_term']}"
-                is_wide = self._both(
-                    are_rows,
-                    self._both(w.compare("eq", columns, WIDE * lanes), w.compare("eq", word["out_column"], 1)),
-                )
+                is_wide = self.both(w.compare("eq", columns, WIDE * lanes), w.compare("eq", word["out_column"], 1))
+                is_wide = self.both(are_rows, is_wide)
                 with w.when(is_wide):
                     w.do(
-                        f"call void {self._name(f'tile1x{WIDE * lanes}')}(ptr {out}, i64 0, {factor}, ptr {right}, "
+                        f"call void {self.name(f'tile1x{WIDE * lanes}')}(ptr {out}, i64 0, {factor}, ptr {right}, "
                         f"i64 {word['right_term']}, i64 {word['terms']}, i1 true)"
                     )
-                with w.when(self._not(is_wide)), w.loop(0, columns, lanes) as group:
+                with w.when(self.no(is_wide)), w.loop(0, columns, lanes) as group:
                     here = w.minimum(lanes, w.binary("sub", columns, group.index))
                     to = w.at(self.type, out, w.multiply(group.index, word["out_column"]))
                     source = w.at(self.type, right, w.multiply(group.index, word["right_column"]))
-                    result = f"ptr {to}, i64 {word['out_row']}, i64 {word['out_column']}"
-                    after = f"ptr {tile}, i64 {rows}, i64 {here}"
-                    is_whole = w.compare("eq", here, lanes)
-                    is_direct = self._both(self._both(are_rows, is_whole), w.compare("sle", rows, 2 * self.rows))
-                    with w.when(is_direct):
-                        w.do(
-                            f"call void {self._name('rows')}({result}, {factor}, ptr {source}, i64 {word['right_term']}, "
-                            f"i64 {word['terms']}, i1 true, {after})"
-                        )
-                    # A sum of no terms is written too.
-                    some = w.select(w.compare("sgt", word["terms"], 0), "i64", word["terms"], 1)
-                    some = w.select(is_direct, "i64", 0, some)
-                    with w.loop(0, some, MOST_TERMS) as term:
-                        count = w.minimum(MOST_TERMS, w.binary("sub", word["terms"], term.index))
-                        terms = w.at(self.type, source, w.multiply(term.index, word["right_term"]))
-                        steps = f"i64 {word['right_term']}, i64 {word['right_column']}"
-                        w.do(
-                            f"call void {self._name('pack')}(ptr {panel}, ptr {terms}, {steps}, i64 {count}, i64 {here})"
-                        )
-                        factors = w.at(self.type, left, w.multiply(term.index, word["left_term"]))
-                        is_first = w.compare("eq", term.index, 0)
-                        w.do(
-                            f"call void {self._name('rows')}({result}, ptr {factors}, i64 {word['left_row']}, i64 {word['left_term']}, "
-                            f"ptr {panel}, i64 {lanes}, i64 {count}, i1 {is_first}, {after})"
-                        )
+                    w.do(
+                        f"call void {self.name('add')}(ptr {to}, i64 {word['out_row']}, i64 {word['out_column']}, {factor}, "
+                        f"ptr {source}, i64 {word['right_term']}, i64 {word['right_column']}, i64 {word['terms']}, i1 true, "
+                        f"i64 {rows}, i64 {here}, {memory})"
+                    )
 
     def _at(self, word: dict[str, str], array: str, batch: str, **places: str) -> str:
         """The address of an array's element."""
         w = self.w
         steps = [w.multiply(place, word[f"{array}_{axis}"]) for axis, place in places.items()]
         return w.at(self.type, word[array], w.add(w.multiply(batch, word[f"{array}_batch"]), *steps))
-
-    def _both(self, one: str, other: str) -> str:
-        return self.w.value(f"and i1 {one}, {other}")
-
-    def _not(self, condition: str) -> str:
-        return self.w.value(f"xor i1 {condition}, true")

@@ -17,7 +17,7 @@ import ctypes
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -33,6 +33,7 @@ from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_install
 from xla_emitters.lowering.host_convolutions import convolution_step, scratch_bytes, tile_of
 from xla_emitters.lowering.host_integers import integer_step
 from xla_emitters.lowering.host_products import WIDE, product_step
+from xla_emitters.lowering.host_row_convolutions import row_convolution_step
 from xla_emitters.lowering.host_steps import ADDED_TYPES, ENTRY, STEPS, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.pipelines.hot_fusions import HotFusions, load_for_cpu
@@ -195,5 +196,11 @@ def product_code(element: str) -> ProductCode:
 def convolution_code(element: str) -> ConvolutionCode:
     """Machine code of convolutions of f32 or f64."""
     width = vector_bytes()
-    address = HostCode(convolution_step(element, width)).address(f"convolution.{element}")
-    return ConvolutionCode(address, tile_of(width, element)[1], scratch_bytes)
+
+    @cache
+    def address_of(by_rows: bool) -> int:
+        if by_rows:
+            return HostCode(row_convolution_step(element, width)).address(f"row_convolution.{element}")
+        return HostCode(convolution_step(element, width)).address(f"convolution.{element}")
+
+    return ConvolutionCode(address_of, tile_of(width, element)[1], scratch_bytes)

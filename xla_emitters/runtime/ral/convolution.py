@@ -30,6 +30,8 @@ MOST_FEATURES, FEWEST_FEATURES = 512, 32
 """Output features that a thread computes at once."""
 FEWEST_COLUMNS = 1 << 10
 """If positions times blocks of features are fewer than this, threads compute fewer features at once."""
+FEW_FEATURES, FEW_PLACES = 8, 4
+"""A convolution by rows computes vectors of features at some places of a row: not if there are fewer."""
 SHARED = 1 << 23
 """Scalar multiplications from which on threads share a convolution."""
 BY_CODE = frozenset(("f32", "f64"))
@@ -168,8 +170,18 @@ class Shape:
             *(of_group, image_batch, image_feature, *none, *image_places),
             *(kernel_out * outs, kernel_out, kernel_in, *none, *kernel_points),
         )
+        rows = 0
+        if (
+            self.groups == self.batch_groups == out_feature == image_feature == kernel_out == 1
+            and (image_places[-1], kernel_points[-1]) == (ins, kernel_in * ins)
+            and outs >= FEW_FEATURES
+            and places[-1] >= FEW_PLACES
+            and self.window[-1].window_dilation == 1
+            and all(along.base_dilation == 1 for along in self.window)
+        ):
+            rows = batch * prod(places[:-1])
         return ConvolutionWork(
-            (out, image, kernel), features, count * -(-outs // features), columns, products > SHARED, sizes
+            (out, image, kernel), features, count * -(-outs // features), columns, products > SHARED, sizes, rows
         )
 
 

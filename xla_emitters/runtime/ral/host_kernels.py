@@ -69,12 +69,12 @@ class ProductCode(NamedTuple):
 class ConvolutionCode(NamedTuple):
     """The step of convolutions of an element type.
 
-    address        of its code
+    address_of     returns the address of its code for convolutions by rows (True), or all others; compiled at the first request
     lanes          output positions that it computes at once
     scratch_bytes  features computed at once -> bytes of memory per thread
     """
 
-    address: int
+    address_of: Callable[[bool], int]
     lanes: int
     scratch_bytes: Callable[[int], int]
 
@@ -159,7 +159,7 @@ class HostKernels(Kernels):
     def convolve(self, element: str, work: ConvolutionWork) -> bool:
         if (code := self.convolution(element)) is None:
             return False
-        step, addresses = STEP(code.address), [array.ctypes.data for array in work.arrays]
+        step, addresses = STEP(code.address_of(work.rows > 0)), [array.ctypes.data for array in work.arrays]
         memory_bytes = code.scratch_bytes(work.features)
 
         def convolve(first: int, last: int) -> None:

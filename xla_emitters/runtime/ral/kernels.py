@@ -62,6 +62,7 @@ class ConvolutionWork(NamedTuple):
     columns   places of the result, of the whole batch
     is_shared whether threads share it
     sizes     the last words
+    rows      of the result, if features are neighbours in all arrays, so that a row is a product (`lowering/host_row_convolutions`); else 0
     """
 
     arrays: tuple[Array, Array, Array]
@@ -70,10 +71,11 @@ class ConvolutionWork(NamedTuple):
     columns: int
     is_shared: bool
     sizes: tuple[int, ...]
+    rows: int = 0
 
     def items(self, lanes: int) -> int:
         """What threads can share, where so many places are computed at once."""
-        return self.parts * -(-self.columns // lanes)
+        return self.rows or self.parts * -(-self.columns // lanes)
 
     def words(self, first: int, last: int) -> tuple[int, ...]:
         """Those of a step behind the addresses, for some of the items."""

@@ -183,7 +183,7 @@ class SegmentCode:
         memory = self._keep(np.empty(code.scratch_bytes(work.features) + SCRATCH_ALIGNMENT, np.uint8))
         memory += -memory % SCRATCH_ALIGNMENT
         words = work.words(0, work.items(code.lanes))
-        return code.address, [out.slot, image.slot, kernel.slot, memory, *words]
+        return code.address_of(work.rows > 0), [out.slot, image.slot, kernel.slot, memory, *words]
 
     def _python(self, function: Callable[..., None], arguments: Sequence[Any]) -> None:
         self._flush()
