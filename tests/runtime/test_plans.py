@@ -135,6 +135,25 @@ def test_a_program_goes_on_beyond_what_is_kept(monkeypatch: pytest.MonkeyPatch) 
         np.testing.assert_array_equal(program(np.ones(size, np.float32)), np.full(size, 2, np.float32))
 
 
+def test_the_sizes_called_last_keep_their_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "MOST_PLANS", 2)
+    program = compiled(DOUBLED)
+    runs = program_runs(program, monkeypatch)
+    for size in (1, 1, 2, 2, 1, 3, 1, 2):
+        program(np.ones(size, np.float32))
+    assert len(runs) == 6  # all but the third and fourth call of size 1: size 3 takes the place of size 2
+
+
+def test_a_plan_that_was_dropped_for_its_memory_is_not_recorded_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "MOST_BYTES", 40_000)
+    program, w = compiled(PRODUCTS), np.eye(4, dtype=np.float32)
+    runs = program_runs(program, monkeypatch)
+    for _ in range(plans.AGAIN):
+        for size in (1000, 1001):  # each plan fits, both do not
+            program(np.ones((size, 4), np.float32), w)
+    assert len(runs) == plans.AGAIN + 2  # all calls of the first, whose plan the second one's replaces
+
+
 PRODUCTS = """module @m { func.func public @main(%x: tensor<?x4xf32>, %w: tensor<4x4xf32>) -> tensor<?x4xf32> {
   %y = stablehlo.dot %x, %w : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
   %z = stablehlo.dot %y, %w : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>

@@ -1,4 +1,5 @@
-"""Folds a transpose into the convolution that alone reads it: the labels state the order of dimensions. On buffers, for a CPU.
+"""Folds a transpose into the convolution that alone reads it, or whose result it alone reads: the labels state the order of dimensions. On
+buffers, for a CPU.
 
     "lmhlo.fusion"() <{kind = "kLoop"}> ({
       lmhlo.transpose %w -> %t {dimensions = [3, 2, 0, 1]}                         lmhlo.dynamic_conv %x, %w, %p -> %y
@@ -9,7 +10,8 @@
 `disc-conv-rewriter` gives convolutions the layout of a GPU's library, so every call would transpose all filters. Machine code for a CPU
 reads any layout. The convolution runs later than the transpose did: the array must still exist then, unchanged. This holds for
 arguments that the program does not own, and for buffers that are only written before the transpose; these are freed after the convolution.
-An empty fusion is removed. Other transposes stay: of a value that the same fusion computes, or with other readers.
+An empty fusion is removed. Transposes with other readers stay. Where a result is folded, the transpose's buffer is allocated before the
+convolution, which writes it.
 
 Source: none; BladeDISC has one layout for each library.
 """
@@ -42,7 +44,9 @@ class DiscFoldConvTransposesPass(KernelPass):
         for inner in list(op.walk()):
             if isinstance(inner, BufferOp) and inner.HLO is TransposeOp:
                 convs = _convolutions_of(inner)
-                if not convs:
+                if (conv := _convolution_before(inner)) is not None:
+                    _fold_result(inner, conv)
+                elif not convs:
                     self.skip(inner, "not only convolutions read it")
                 elif (reason := _why_not(inner, convs)) is not None:
                     self.skip(inner, reason)
@@ -68,6 +72,39 @@ def _convolutions_of(transpose: BufferOp) -> list[BufferOp]:
     return found if isinstance(buffer.owner, memref.AllocOp) else []
 
 
+def _convolution_before(transpose: BufferOp) -> BufferOp | None:
+    """The convolution whose result only the transpose reads, if it can write the transpose's result instead."""
+    (source,), (buffer,) = transpose.inputs, transpose.outputs
+    writers = [use.operation for use in uses_of(source) if writes(use)]
+    others = [use for use in uses_of(source) if use.operation not in (transpose, *writers) and not frees(use)]
+    conv = writers[0] if len(writers) == 1 and not others else None
+    if not (isinstance(conv, BufferOp) and conv.HLO is DynamicConvOp and isinstance(source.owner, memref.AllocOp)):
+        return None
+    block, made = _placed(transpose).parent, buffer.owner
+    if not isinstance(made, memref.AllocOp) or any(op.parent is not block for op in (conv, source.owner, made)):
+        return None
+    owners = (value.owner for value in made.operands)
+    sizes = (owner for owner in owners if isinstance(owner, Operation) and owner.parent is block)
+    is_known = all(size.is_before_in_block(conv) for size in sizes)
+    return conv if is_known and is_after(transpose, conv) else None
+
+
+def _fold_result(transpose: BufferOp, conv: BufferOp) -> None:
+    (source,), (buffer,) = transpose.inputs, transpose.outputs
+    moved, made = transpose.as_hlo(), conv.as_hlo()
+    assert isinstance(moved, TransposeOp)
+    assert isinstance(made, DynamicConvOp)
+    operands, _, result = made.dim_labels.data.partition("->")
+    labels = "".join(result[dim] for dim in integers(moved.dimensions))
+    conv.properties["dim_labels"] = StringAttr(f"{operands}->{labels}")
+    allocation = _owner(buffer)
+    if conv.is_before_in_block(allocation):
+        allocation.detach()
+        Rewriter.insert_op(allocation, InsertPoint.before(conv))
+    conv.operands[len(conv.inputs)] = buffer
+    _erase(transpose, source)
+
+
 def _why_not(transpose: BufferOp, convs: list[BufferOp]) -> str | None:
     """Why the convolutions cannot read the transpose's operand; None: they can."""
     (source,) = transpose.inputs
@@ -87,8 +124,9 @@ def _why_not(transpose: BufferOp, convs: list[BufferOp]) -> str | None:
             return "what it reads has other names, or is given away"
         if frees(use) and use.operation.parent is not block:
             return "what it reads is freed in a branch"
-        if writes(use) and not is_after(_placed(transpose), use.operation):
-            return "what it reads is written by the same fusion, or later"
+        in_fusion = use.operation.parent is transpose.parent and use.operation.is_before_in_block(transpose)
+        if writes(use) and not (in_fusion or is_after(_placed(transpose), use.operation)):
+            return "what it reads is written later"
     return None
 
 
@@ -116,6 +154,11 @@ def _fold(transpose: BufferOp, convs: list[BufferOp]) -> None:
             if frees(use) and is_after(conv, use.operation):
                 use.operation.detach()
                 Rewriter.insert_op(use.operation, InsertPoint.after(conv))
+    _erase(transpose, buffer)
+
+
+def _erase(transpose: BufferOp, buffer: SSAValue) -> None:
+    """Erases the transpose and a buffer that has no other use, and the fusion if it is empty."""
     fusion = transpose.parent_op()
     Rewriter.erase_op(transpose)
     for use in uses_of(buffer):

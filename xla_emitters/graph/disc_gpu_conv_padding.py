@@ -5,6 +5,7 @@
 
 cuDNN takes one nonnegative number for both sides of a spatial dimension. Constant padding of this form is not changed. Dilation of the
 image (as in gradients) is moved into the pad too, since padding counts elements of the dilated image.
+An image that is transposed for the convolution alone is padded first: what reads any layout then needs no transpose.
 A negative padding cuts elements off, which the pad does as well; BladeDISC passes it on, and cuDNN refuses it.
 Convolutions of more than two spatial dimensions, and those on the host, are left.
 Source: seed document, "DhloGpuConvPaddingLegalizationPass"; docs/decisions/14-where-the-passes-of-programs-differ.md.
@@ -20,10 +21,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import integer_array
+from xla_emitters.dialects.hlo.base import integer_array, integers
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
 from xla_emitters.dialects.hlo.placement import is_on_host
+from xla_emitters.dialects.hlo.shape_ops import TransposeOp
 from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.graph.names import Names
@@ -78,8 +80,19 @@ class DiscGpuConvPaddingPass(KernelPass):
         for i, (before, after) in enumerate(rest):
             axis = labels.index(str(i))
             low[axis], high[axis], interior[axis] = before, after, dims[i].base_dilation - 1
-        zero = _zero(code, image)
-        padded = _padded(code, image, zero, low, high, interior)
+        zero, moved = _zero(code, image), image.owner
+        if isinstance(moved, TransposeOp) and image.has_one_use():
+            order = integers(moved.dimensions)
+            back = [order.index(dim) for dim in range(len(order))]
+            before, after = ([row[dim] for dim in back] for row in (low, high))
+            inner = [interior[dim] for dim in back]
+            padded = _padded(code, moved.operands[0], zero, before, after, inner)
+            ir_type = array_type(as_array(image.type).element_type, [dims_of(padded)[dim] for dim in order])
+            padded = code.add(
+                "transpose", [padded], ir_type, {"dimensions": moved.dimensions}, moved.instruction_name.data
+            )
+        else:
+            padded = _padded(code, image, zero, low, high, interior)
         pairs = [one for number in common for one in (number, number)]
         known = [number for number in pairs if isinstance(number, int)]
         if len(known) == len(pairs):

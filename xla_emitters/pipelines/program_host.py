@@ -17,7 +17,7 @@ import ctypes
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -32,7 +32,8 @@ from xla_emitters.kernels.buffer_accesses import buffer_accesses
 from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed, vector_bytes
 from xla_emitters.lowering.host_convolutions import convolution_step, scratch_bytes, tile_of
 from xla_emitters.lowering.host_integers import integer_step
-from xla_emitters.lowering.host_products import product_step
+from xla_emitters.lowering.host_products import WIDE, product_step
+from xla_emitters.lowering.host_row_convolutions import row_convolution_step
 from xla_emitters.lowering.host_steps import ADDED_TYPES, ENTRY, STEPS, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.pipelines.hot_fusions import HotFusions, load_for_cpu
@@ -45,7 +46,7 @@ from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.heat import HeatLimits
-from xla_emitters.runtime.ral.host_kernels import C_TYPES, ConvolutionCode, HostKernels
+from xla_emitters.runtime.ral.host_kernels import C_TYPES, ConvolutionCode, HostKernels, ProductCode
 from xla_emitters.runtime.ral.kernels import Accesses
 from xla_emitters.runtime.ral.native_program import NativeProgram
 from xla_emitters.runtime.ral.program import LoadedProgram
@@ -185,13 +186,21 @@ def integer_code(opcode: str, types: Sequence[str], direction: str) -> int:
     return HostCode(text).address(name)
 
 
-def product_code(element: str) -> int:
-    """Address of the machine code of small products of f32 or f64."""
-    return HostCode(product_step(element)).address(f"product.{element}")
+def product_code(element: str) -> ProductCode:
+    """Machine code of products of f32 or f64."""
+    width = vector_bytes()
+    address, lanes = HostCode(product_step(element, width)).address(f"product.{element}"), tile_of(width, element)[1]
+    return ProductCode(address, lanes, WIDE * lanes)
 
 
 def convolution_code(element: str) -> ConvolutionCode:
     """Machine code of convolutions of f32 or f64."""
     width = vector_bytes()
-    address = HostCode(convolution_step(element, width)).address(f"convolution.{element}")
-    return ConvolutionCode(address, tile_of(width, element)[1], scratch_bytes)
+
+    @cache
+    def address_of(by_rows: bool) -> int:
+        if by_rows:
+            return HostCode(row_convolution_step(element, width)).address(f"row_convolution.{element}")
+        return HostCode(convolution_step(element, width)).address(f"convolution.{element}")
+
+    return ConvolutionCode(address_of, tile_of(width, element)[1], scratch_bytes)

@@ -80,9 +80,8 @@ def print_dumps(options: argparse.Namespace, program: Program | DynamicProgram) 
             for dump in dumps(trace, changed_only=not options.print_ir_after_all):
                 print(dump, file=sys.stderr)
         if options.print_ir_tree_dir:
-            is_of_graph = trace is program.graph
-            folder = "" if is_of_graph or len(traces) == 1 else trace.name
-            write_tree(trace, Path(options.print_ir_tree_dir) / folder, suffix="hlo" if is_of_graph else "mlir")
+            folder = "" if trace is program.graph or len(traces) == 1 else trace.name
+            write_tree(trace, Path(options.print_ir_tree_dir) / folder)
         if options.time_passes:
             print(stage_table(trace, every_pass=True), file=sys.stderr)
     if options.remarks:

@@ -14,7 +14,7 @@ from pathlib import Path
 from xla_emitters.errors import UsageError
 from xla_emitters.trace.records import Step, Trace
 
-_SUFFIXES = {"hlo": "hlo", "partition": "txt", "llvm": "ll", "ptx": "ptx", "sass": "sass"}
+_SUFFIXES = {"partition": "txt", "llvm": "ll", "ptx": "ptx", "sass": "sass"}
 
 
 def dumps(trace: Trace, *, changed_only: bool = False) -> Iterator[str]:
@@ -24,10 +24,9 @@ def dumps(trace: Trace, *, changed_only: bool = False) -> Iterator[str]:
             yield f"// -----// IR after {step.name} //----- //\n{step.ir}"
 
 
-def write_tree(trace: Trace, directory: Path, suffix: str = "mlir") -> None:
+def write_tree(trace: Trace, directory: Path) -> None:
     """One numbered file per recorded step; a file that the step did not change says so in its first line.
 
-    suffix  of the files of passes
     raises UsageError where the directory cannot be made
     """
     try:
@@ -40,7 +39,8 @@ def write_tree(trace: Trace, directory: Path, suffix: str = "mlir") -> None:
         if step.ir is None:
             continue
         head = "" if is_changed else f"// unchanged by {step.name}\n"
-        ending = _SUFFIXES.get(step.stage or "", suffix)
+        # A fusion's stage hlo is HLO text, a program's is MLIR.
+        ending = "hlo" if step.ir.startswith("HloModule") else _SUFFIXES.get(step.stage or "", "mlir")
         (directory / f"{number:02d}-{step.name}.{ending}").write_text(f"{head}{step.ir}\n", "utf-8")
 
 

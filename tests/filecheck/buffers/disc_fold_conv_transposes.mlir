@@ -68,3 +68,61 @@ func.func @stay(%x: memref<1x5x6x3xf32, "gpu"> {disc.donated}, %w: memref<2x3x3x
 // CHECK:           lmhlo.dynamic_conv %xt, %wt
 // CHECK:           lmhlo.transpose %v
 // CHECK:           lmhlo.dynamic_conv %y, %vt
+
+// -----
+
+// The transpose of a result alone: the convolution writes it. The buffer is allocated earlier; readers behind are as they were.
+func.func @result(%x: memref<1x5x7x3xf32, "gpu">, %w: memref<2x3x3x4xf32, "gpu">, %p: memref<2x2xi32, "cpu">) -> memref<1x4x5x4xf32, "gpu"> {
+  %y = memref.alloc() : memref<1x4x4x5xf32, "gpu">
+  lmhlo.dynamic_conv %x, %w, %p -> %y {name = "y", dim_labels = "b01f_01io->bf01", window = #hlo.window<size = [2, 3]>} : (memref<1x5x7x3xf32, "gpu">, memref<2x3x3x4xf32, "gpu">, memref<2x2xi32, "cpu">) -> memref<1x4x4x5xf32, "gpu">
+  %yt = memref.alloc() : memref<1x4x5x4xf32, "gpu">
+  "lmhlo.fusion"() <{fusion_name = "k", kind = "kLoop"}> ({
+    lmhlo.transpose %y -> %yt {dimensions = array<i64: 0, 2, 3, 1>, name = "yt"} : (memref<1x4x4x5xf32, "gpu">) -> memref<1x4x5x4xf32, "gpu">
+    lmhlo.terminator
+  }) : () -> ()
+  memref.dealloc %y : memref<1x4x4x5xf32, "gpu">
+  return %yt : memref<1x4x5x4xf32, "gpu">
+}
+// CHECK-LABEL: func.func @result
+// CHECK-NEXT:      %yt = memref.alloc
+// CHECK-NEXT:      lmhlo.dynamic_conv %x, %w, %p -> %yt {{.*}}dim_labels = "b01f_01io->b01f"
+// CHECK-NEXT:      return %yt
+
+// -----
+
+// A result that something else reads too stays in its layout.
+func.func @read(%x: memref<1x5x6x3xf32, "gpu">, %w: memref<2x3x3x4xf32, "gpu">, %p: memref<2x2xi32, "cpu">, %z: memref<1x4x4x4xf32, "gpu">) -> memref<1x4x4x4xf32, "gpu"> {
+  %y = memref.alloc() : memref<1x4x4x4xf32, "gpu">
+  lmhlo.dynamic_conv %x, %w, %p -> %y {name = "y", dim_labels = "b01f_01io->bf01", window = #hlo.window<size = [2, 3]>} : (memref<1x5x6x3xf32, "gpu">, memref<2x3x3x4xf32, "gpu">, memref<2x2xi32, "cpu">) -> memref<1x4x4x4xf32, "gpu">
+  %yt = memref.alloc() : memref<1x4x4x4xf32, "gpu">
+  lmhlo.transpose %y -> %yt {dimensions = array<i64: 0, 2, 3, 1>, name = "yt"} : (memref<1x4x4x4xf32, "gpu">) -> memref<1x4x4x4xf32, "gpu">
+  lmhlo.abs %y -> %z {name = "z"} : (memref<1x4x4x4xf32, "gpu">) -> memref<1x4x4x4xf32, "gpu">
+  memref.dealloc %y : memref<1x4x4x4xf32, "gpu">
+  return %yt : memref<1x4x4x4xf32, "gpu">
+}
+// CHECK-LABEL: func.func @read
+// CHECK:           lmhlo.transpose %y -> %yt
+
+// -----
+
+// The convolution reads what the same fusion pads; the buffer is freed behind it.
+func.func @padded(%x: memref<1x4x6x3xf32, "gpu">, %w: memref<2x3x3x4xf32, "gpu">, %p: memref<2x2xi32, "cpu">, %z: memref<f32, "gpu">) -> memref<1x4x4x4xf32, "gpu"> {
+  %xp = memref.alloc() : memref<1x5x6x3xf32, "gpu">
+  %xt = memref.alloc() : memref<1x3x5x6xf32, "gpu">
+  "lmhlo.fusion"() <{fusion_name = "k", kind = "kLoop"}> ({
+    lmhlo.pad %x, %z -> %xp {name = "xp", padding = [array<i64: 0, 0, 0>, array<i64: 0, 1, 0>, array<i64: 0, 0, 0>, array<i64: 0, 0, 0>]} : (memref<1x4x6x3xf32, "gpu">, memref<f32, "gpu">) -> memref<1x5x6x3xf32, "gpu">
+    lmhlo.transpose %xp -> %xt {dimensions = array<i64: 0, 3, 1, 2>, name = "xt"} : (memref<1x5x6x3xf32, "gpu">) -> memref<1x3x5x6xf32, "gpu">
+    lmhlo.terminator
+  }) : () -> ()
+  memref.dealloc %xp : memref<1x5x6x3xf32, "gpu">
+  %y = memref.alloc() : memref<1x4x4x4xf32, "gpu">
+  lmhlo.dynamic_conv %xt, %w, %p -> %y {name = "y", dim_labels = "bf01_01io->b01f", window = #hlo.window<size = [2, 3]>} : (memref<1x3x5x6xf32, "gpu">, memref<2x3x3x4xf32, "gpu">, memref<2x2xi32, "cpu">) -> memref<1x4x4x4xf32, "gpu">
+  memref.dealloc %xt : memref<1x3x5x6xf32, "gpu">
+  return %y : memref<1x4x4x4xf32, "gpu">
+}
+// CHECK-LABEL: func.func @padded
+// CHECK:           lmhlo.pad %x, %z -> %xp
+// CHECK-NEXT:      lmhlo.terminator
+// CHECK:           lmhlo.dynamic_conv %xp, %w, %p -> %y {{.*}}dim_labels = "b01f_01io->b01f"
+// CHECK-NEXT:      memref.dealloc %xp
+// CHECK-NEXT:      return

@@ -45,3 +45,20 @@ hlo.computation @dilated entry {
   %y = hlo.dynamic_conv %x, %w, %p {dim_labels = "bf0_oi0->bf0", name = "y", window = #hlo.window<size = [3], lhs_dilate = [2]>} : (tensor<?x4x8xf32>, tensor<6x4x3xf32>, tensor<1x2xi32>) -> tensor<?x6x16xf32>
   hlo.return %y : tensor<?x6x16xf32>
 }
+
+// -----
+
+// An image that is transposed for the convolution alone is padded before.
+// CHECK-LABEL: hlo.computation @transposed entry {
+// CHECK:         %[[P:.*]] = hlo.pad %x, %{{.*}} {{.*}}padding = [array<i64: 0, 0, 0>, array<i64: 0, 1, 0>, array<i64: 0, 0, 0>]{{.*}} -> tensor<?x9x4xf32>
+// CHECK:         %[[T:.*]] = hlo.transpose %[[P]] {dimensions = array<i64: 0, 2, 1>, {{.*}} -> tensor<?x4x9xf32>
+// CHECK-NOT:     hlo.transpose
+// CHECK:         hlo.dynamic_conv %[[T]], %w
+hlo.computation @transposed entry {
+  %x = hlo.parameter 0 {name = "x"} : tensor<?x8x4xf32>
+  %w = hlo.parameter 1 {name = "w"} : tensor<6x4x2xf32>
+  %t = hlo.transpose %x {dimensions = array<i64: 0, 2, 1>, name = "t"} : (tensor<?x8x4xf32>) -> tensor<?x4x8xf32>
+  %p = hlo.constant {name = "p"} dense<[[0, 1]]> : tensor<1x2xi32>
+  %y = hlo.dynamic_conv %t, %w, %p {dim_labels = "bf0_oi0->bf0", name = "y", window = #hlo.window<size = [2]>} : (tensor<?x4x8xf32>, tensor<6x4x2xf32>, tensor<1x2xi32>) -> tensor<?x6x8xf32>
+  hlo.return %y : tensor<?x6x8xf32>
+}

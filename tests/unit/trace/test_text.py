@@ -44,6 +44,11 @@ def test_a_tree_of_numbered_files(tmp_path: Path) -> None:
     assert (tmp_path / "03-xla-canonicalize.mlir").read_text() == "module { }\n"
 
 
+def test_the_stage_hlo_of_a_program_is_mlir(tmp_path: Path) -> None:
+    write_tree(Trace("program", [Step("disc-unused-function-removal", "hlo", "module {}", 0.0)]), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["00-disc-unused-function-removal.mlir"]
+
+
 def test_a_place_that_is_no_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot write to"):

@@ -28,10 +28,10 @@ RANK = 3
 """Most spatial dimensions that machine code supports."""
 MOST_FEATURES, FEWEST_FEATURES = 512, 32
 """Output features that a thread computes at once."""
-FEW_COLUMNS = 16
-"""If a product has fewer columns than this, and more rows than columns, its rows fill vectors better."""
 FEWEST_COLUMNS = 1 << 10
 """If positions times blocks of features are fewer than this, threads compute fewer features at once."""
+FEW_FEATURES, FEW_PLACES = 8, 4
+"""A convolution by rows computes vectors of features at some places of a row: not if there are fewer."""
 SHARED = 1 << 23
 """Scalar multiplications from which on threads share a convolution."""
 BY_CODE = frozenset(("f32", "f64"))
@@ -170,36 +170,19 @@ class Shape:
             *(of_group, image_batch, image_feature, *none, *image_places),
             *(kernel_out * outs, kernel_out, kernel_in, *none, *kernel_points),
         )
+        rows = 0
+        if (
+            self.groups == self.batch_groups == out_feature == image_feature == kernel_out == 1
+            and (image_places[-1], kernel_points[-1]) == (ins, kernel_in * ins)
+            and outs >= FEW_FEATURES
+            and places[-1] >= FEW_PLACES
+            and self.window[-1].window_dilation == 1
+            and all(along.base_dilation == 1 for along in self.window)
+        ):
+            rows = batch * prod(places[:-1])
         return ConvolutionWork(
-            (out, image, kernel), features, count * -(-outs // features), columns, products > SHARED, sizes
+            (out, image, kernel), features, count * -(-outs // features), columns, products > SHARED, sizes, rows
         )
-
-
-def product_work(left: Array, right: Array, out: Array) -> ConvolutionWork:
-    """A batch of matrix products, each array [batch, rows, columns], as a convolution: one group each, of one point, columns as positions.
-
-    With few columns and more rows, rows are the positions, because positions fill vectors.
-    """
-    if right.shape[2] < min(FEW_COLUMNS, left.shape[1]):
-        left, right, out = right.swapaxes(1, 2), left.swapaxes(1, 2), out.swapaxes(1, 2)
-    (count, rows, terms), columns = left.shape, right.shape[2]
-    steps = [[stride // array.itemsize for stride in array.strides] for array in (out, right, left)]
-    (out_batch, out_row, out_column), (right_batch, right_term, right_column), (left_batch, left_row, left_term) = steps
-    products = out.size * terms
-    features = _features(rows, count, columns, is_shared=products > SHARED)
-    zeros, ones = (0,) * (RANK - 1), (1,) * (RANK - 1)
-    sizes = (
-        *(count, 1, terms, rows),
-        *(*ones, columns),
-        *(*ones, 1),
-        *(*ones, columns),
-        *((1,) * RANK + (1,) * RANK + (0,) * RANK + (1,) * RANK),
-        *(out_batch, 0, out_row, *zeros, out_column),
-        *(right_batch, 0, right_term, *zeros, right_column),
-        *(left_batch, left_row, left_term, *zeros, 0),
-    )
-    parts = count * -(-rows // features)
-    return ConvolutionWork((out, right, left), features, parts, columns, products > SHARED, sizes)
 
 
 def _features(outs: int, groups: int, columns: int, *, is_shared: bool) -> int:

@@ -3,9 +3,8 @@
     gemm = Gemm(["f32", "f32", "f32"])
     gemm(ctx, stream, x, w, y, False, True, False)          y[b] = x[b] w[b]^T
 
-A product of f32 or f64 is computed by the machine code of `ctx`'s kernels, if it has any: a small product directly, a larger one by the
-code of a convolution, which packs operands and shares the work. Otherwise NumPy computes it. (`disc-widen-half-products` makes f32 of f16
-and bf16 where machine code is used.) Whether a product is small depends only on its sizes.
+A product of f32 or f64 is computed by the machine code of `ctx`'s kernels (`lowering/host_products`), if it has any; otherwise by NumPy.
+(`disc-widen-half-products` makes f32 of f16 and bf16 where machine code is used.)
 """
 
 from __future__ import annotations
@@ -20,15 +19,12 @@ from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import Array
 from xla_emitters.library.gemm import arranged
 from xla_emitters.runtime.ral.context import STAGE, Call, check_result, compute_by_library
-from xla_emitters.runtime.ral.convolution import product_work
-from xla_emitters.runtime.ral.kernels import ConvolutionWork, Kernels, Matrices
+from xla_emitters.runtime.ral.kernels import Kernels, ProductWork
 
-SMALL = 1 << 22
-"""Scalar multiplications up to which operands are not packed, nor work shared by threads."""
-SHARED = 1 << 24
-"""Scalar multiplications in a batch from which on threads share it."""
-SMALL_MATRIX, MOST_TERMS = 1 << 16, 2048
-"""Elements of a right factor that fit a cache without blocking; and terms for which machine code has memory."""
+SHARED, READ = 1 << 24, 8
+"""Scalar multiplications from which on threads share a product; reading an element of a factor takes as long as so many."""
+FEW_COLUMNS = 16
+"""If a product has fewer columns than this, and more rows than columns, its rows fill vectors better."""
 PLAIN = {("f32",) * 3: "f32", ("f64",) * 3: "f64"}
 """Element types of products for which there is machine code."""
 
@@ -41,34 +37,18 @@ class Factors(NamedTuple):
     out: Array
 
     @property
-    def is_small(self) -> bool:
-        """Whether each product is small."""
-        _, terms, columns = self.right.shape
-        rows = self.left.shape[1]
-        return rows * terms * columns <= SMALL and terms * columns <= SMALL_MATRIX and terms <= MOST_TERMS
+    def is_turned(self) -> bool:
+        """Whether the transposed product is computed."""
+        return self.right.shape[2] < min(FEW_COLUMNS, self.left.shape[1])
 
     @property
-    def is_shared(self) -> bool:
-        """Whether threads share the batch."""
-        return self.out.shape[0] > 1 and self.out.size * self.left.shape[2] > SHARED
-
-    @property
-    def matrices(self) -> Matrices:
-        """Sizes, and strides in elements, in the order of a step's words after the three addresses."""
-        (batches, rows, terms), columns, size = self.left.shape, self.right.shape[2], self.out.itemsize
-        strides = (stride // size for array in (self.left, self.right) for stride in array.strides)
-        return Matrices(batches, rows, columns, terms, *strides)
-
-    @property
-    def work(self) -> ConvolutionWork:
-        """The product as a convolution, whose machine code computes large products."""
-        return product_work(*self)
-
-    def multiply(self, kernels: Kernels, element: str) -> bool:
-        """Writes the product by machine code; returns False if there is none."""
-        if self.is_small:
-            return kernels.multiply(element, self, self.matrices, is_shared=self.is_shared)
-        return kernels.convolve(element, self.work)
+    def work(self) -> ProductWork:
+        """The product as machine code takes it."""
+        left, right, out = self
+        if self.is_turned:
+            left, right, out = right.swapaxes(1, 2), left.swapaxes(1, 2), out.swapaxes(1, 2)
+        multiplications = out.size * left.shape[2] + READ * (left.size + right.size)
+        return ProductWork((out, left, right), multiplications > SHARED)
 
 
 class Gemm:
@@ -107,7 +87,7 @@ class Gemm:
         if self.plain is not None and (ctx is None or ctx.is_on_host):
             factors = self.factors(lhs, rhs, out, lhs_transposed, rhs_transposed)
             kernels = ctx.context.kernels if ctx is not None else None
-            if kernels is not None and factors.multiply(kernels, self.plain):
+            if kernels is not None and kernels.multiply(self.plain, factors.work):
                 return
             left, right, result = factors
             if np.may_share_memory(left, right):
@@ -154,7 +134,7 @@ class Contraction:
 
     def __call__(self, left: Array, right: Array, out: Array) -> None:
         factors = self.factors(left, right, out)
-        if factors is None or not factors.multiply(self._kernels, self.element):
+        if factors is None or not self._kernels.multiply(self.element, factors.work):
             self._otherwise(left, right, out)
 
     def factors(self, left: Array, right: Array, out: Array) -> Factors | None:

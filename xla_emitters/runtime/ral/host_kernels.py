@@ -22,7 +22,7 @@ import numpy as np
 
 from xla_emitters.dtypes import Array
 from xla_emitters.program.arrays import Extents
-from xla_emitters.runtime.ral.kernels import Accesses, ConvolutionWork, Kernels, Matrices
+from xla_emitters.runtime.ral.kernels import Accesses, ConvolutionWork, Kernels, ProductWork
 
 SHARED_WORK = 1 << 21
 """Total bytes of a launch's arrays from which on threads share its blocks: below, waking a thread takes longer."""
@@ -49,15 +49,32 @@ STEP = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 """A step: a function of its words."""
 
 
+class ProductCode(NamedTuple):
+    """The step of products of an element type.
+
+    address   of its code
+    lanes     columns that it computes at once
+    wide      columns that it computes at once of a single row
+    """
+
+    address: int
+    lanes: int
+    wide: int
+
+    def across(self, work: ProductWork) -> int:
+        """Columns of an item of this work."""
+        return self.wide if work.arrays[0].shape[1] == 1 else self.lanes
+
+
 class ConvolutionCode(NamedTuple):
     """The step of convolutions of an element type.
 
-    address        of its code
+    address_of     returns the address of its code for convolutions by rows (True), or all others; compiled at the first request
     lanes          output positions that it computes at once
     scratch_bytes  features computed at once -> bytes of memory per thread
     """
 
-    address: int
+    address_of: Callable[[bool], int]
     lanes: int
     scratch_bytes: Callable[[int], int]
 
@@ -68,7 +85,7 @@ class HostKernels(Kernels):
     parameters  per kernel, LLVM's names of the parameter types, without the last three
     accesses    per kernel, the indices of the arguments that it reads, and of those that it writes
     address_of  returns the address of a kernel's code
-    product_of  returns the address of the step that multiplies matrices of an element type; None: no such step
+    product_of  returns the step that multiplies matrices of an element type; None: no such step
     convolution_of  returns the step that computes convolutions; None: no such step
     step_of     returns the address of the step of a kernel, which takes its arguments from memory; None: no steps
     """
@@ -78,7 +95,7 @@ class HostKernels(Kernels):
         parameters: Mapping[str, Sequence[str]],
         accesses: Mapping[str, Accesses],
         address_of: Callable[[str], int],
-        product_of: Callable[[str], int] | None = None,
+        product_of: Callable[[str], ProductCode] | None = None,
         convolution_of: Callable[[str], ConvolutionCode] | None = None,
         step_of: Callable[[str], int] | None = None,
     ) -> None:
@@ -87,7 +104,7 @@ class HostKernels(Kernels):
         self.address_of = address_of
         self.step_of = step_of
         self._product_of = product_of
-        self._products = dict[str, int]()
+        self._products = dict[str, ProductCode]()
         self._convolution_of = convolution_of
         self._convolutions = dict[str, ConvolutionCode]()
         self._ready = dict[str, Callable[..., None]]()
@@ -113,26 +130,24 @@ class HostKernels(Kernels):
         _share(lambda first, last: _run(function, values, first, last, shared_bytes), count, parts)
         return perf_counter_ns() - start
 
-    def product(self, element: str) -> int | None:
-        """Address of the step that multiplies matrices of an element type, compiled at the first request."""
+    def product(self, element: str) -> ProductCode | None:
+        """The step that multiplies matrices of an element type, compiled at the first request."""
         if element not in self._products and self._product_of is not None:
             self._products[element] = self._product_of(element)
         return self._products.get(element)
 
-    def multiply(
-        self, element: str, arrays: tuple[Array, Array, Array], matrices: Matrices, *, is_shared: bool
-    ) -> bool:
-        if (address := self.product(element)) is None:
+    def multiply(self, element: str, work: ProductWork) -> bool:
+        if (code := self.product(element)) is None:
             return False
-        step = STEP(address)
+        step, addresses = STEP(code.address), [array.ctypes.data for array in work.arrays]
+        across = code.across(work)
 
         def multiply(first: int, last: int) -> None:
-            left, right, out = (array[first:last] for array in arrays)
-            addresses = (array.ctypes.data for array in (out, left, right))
-            words = (ctypes.c_int64 * 13)(*addresses, last - first, *matrices[1:])
+            given = (*addresses, *work.words(first, last, across))
+            words = (ctypes.c_int64 * len(given))(*given)
             step(ctypes.addressof(words))
 
-        _share(multiply, matrices.batches, _thread_count() if is_shared else 1)
+        _share(multiply, work.items(across), _thread_count() if work.is_shared else 1)
         return True
 
     def convolution(self, element: str) -> ConvolutionCode | None:
@@ -144,7 +159,7 @@ class HostKernels(Kernels):
     def convolve(self, element: str, work: ConvolutionWork) -> bool:
         if (code := self.convolution(element)) is None:
             return False
-        step, addresses = STEP(code.address), [array.ctypes.data for array in work.arrays]
+        step, addresses = STEP(code.address_of(work.rows > 0)), [array.ctypes.data for array in work.arrays]
         memory_bytes = code.scratch_bytes(work.features)
 
         def convolve(first: int, last: int) -> None:
@@ -171,7 +186,7 @@ def parts_of(blocks: int, total_bytes: int) -> int:
 
 def _share(work: Callable[[int, int], None], count: int, parts: int) -> None:
     """Calls `work` on ranges that cover 0 to `count`, in this thread and others."""
-    if parts < 2:
+    if min(parts, count) < 2:
         return work(0, count)
     pieces = min(count, parts * PIECES)
     ends = [count * piece // pieces for piece in range(pieces + 1)]

@@ -17,19 +17,40 @@ Accesses: TypeAlias = tuple[Sequence[int], Sequence[int]]
 """Which arguments of a kernel are read, and which are written."""
 
 
-class Matrices(NamedTuple):
-    """Sizes of a batch of products of matrices, and how many elements are from one index of a factor to the next."""
+FEWEST_ITEMS, FEWEST_ROWS = 16, 32
+"""If threads share a product of fewer items, an item has fewer rows, but not fewer than this."""
 
-    batches: int
-    rows: int
-    columns: int
-    terms: int
-    left_batch: int
-    left_row: int
-    left_term: int
-    right_batch: int
-    right_term: int
-    right_column: int
+
+class ProductWork(NamedTuple):
+    """A batch of matrix products as machine code takes it (`lowering/host_products`).
+
+    arrays    result, left and right factors, each [batch, rows, columns]
+    is_shared whether threads share it
+
+    `across` is the number of columns of an item.
+    """
+
+    arrays: tuple[Array, Array, Array]
+    is_shared: bool
+
+    def items(self, across: int) -> int:
+        """What threads can share."""
+        batches, rows, columns = self.arrays[0].shape
+        return batches * -(-rows // self.rows_at_once(across)) * -(-columns // across)
+
+    def rows_at_once(self, across: int) -> int:
+        """Rows of an item: a thread packs the columns once for all of them."""
+        batches, rows, columns = self.arrays[0].shape
+        found, blocks = max(1, rows), batches * -(-columns // across)
+        while self.is_shared and found > FEWEST_ROWS and blocks * -(-rows // found) < FEWEST_ITEMS:
+            found = -(-found // 16) * 8
+        return found
+
+    def words(self, first: int, last: int, across: int) -> tuple[int, ...]:
+        """Those of a step behind the addresses, for some of the items."""
+        out, left, _ = self.arrays
+        steps = (stride // array.itemsize for array in self.arrays for stride in array.strides)
+        return first, last, self.rows_at_once(across), across, *out.shape[1:], left.shape[2], *steps
 
 
 class ConvolutionWork(NamedTuple):
@@ -41,6 +62,7 @@ class ConvolutionWork(NamedTuple):
     columns   places of the result, of the whole batch
     is_shared whether threads share it
     sizes     the last words
+    rows      of the result, if features are neighbours in all arrays, so that a row is a product (`lowering/host_row_convolutions`); else 0
     """
 
     arrays: tuple[Array, Array, Array]
@@ -49,10 +71,11 @@ class ConvolutionWork(NamedTuple):
     columns: int
     is_shared: bool
     sizes: tuple[int, ...]
+    rows: int = 0
 
     def items(self, lanes: int) -> int:
         """What threads can share, where so many places are computed at once."""
-        return self.parts * -(-self.columns // lanes)
+        return self.rows or self.parts * -(-self.columns // lanes)
 
     def words(self, first: int, last: int) -> tuple[int, ...]:
         """Those of a step behind the addresses, for some of the items."""
@@ -71,13 +94,8 @@ class Kernels(Protocol):
         """
         ...
 
-    def multiply(
-        self, element: str, arrays: tuple[Array, Array, Array], matrices: Matrices, *, is_shared: bool
-    ) -> bool:
-        """Multiplies small matrices: left, right, and where the product goes. False: the platform has no code for it.
-
-        is_shared  whether threads share the batch
-        """
+    def multiply(self, element: str, work: ProductWork) -> bool:
+        """Computes products of matrices of f32 or f64. False: the platform has no code for it."""
         return False
 
     def convolve(self, element: str, work: ConvolutionWork) -> bool:

@@ -19,8 +19,8 @@ removed since, the host program runs, and after `wait` calls, in which kernels a
 Each read of data costs some microseconds of Python between two segments. Calls with more than FEW_READS of them are counted, so that the
 program can be made machine code; with `limit_reads` there are no plans for such calls.
 
-Plans are kept for the last MOST_PLANS sizes, as long as their memory is not more than MOST_BYTES. One call at a time uses them: while
-another thread does, the host program runs.
+Plans are kept for the MOST_PLANS sizes that were called last, as long as their memory is not more than MOST_BYTES. One call at a time uses
+them: while another thread does, the host program runs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ from xla_emitters.runtime.ral.recording import FEW_READS, MOST_SEGMENTS, Recordi
 from xla_emitters.runtime.ral.segment_code import SegmentCode, Steps
 from xla_emitters.runtime.ral.segments import Plan, Segment
 
-MOST_PLANS, MOST_BYTES = 64, 1 << 28
+MOST_PLANS, MOST_BYTES = 1024, 1 << 28
+AGAIN = 16
+"""Calls after which sizes whose plan was dropped for its memory are recorded again: recording takes about as long as a call."""
 Key: TypeAlias = tuple[Any, ...]
 Recorder: TypeAlias = Callable[[Recording], list[Array]]
 """Runs the host program as this call."""
@@ -85,10 +87,13 @@ class Plans:
         for array in inputs:
             if type(array) is not np.ndarray:
                 return None
-        plan = self._known.get(_key(inputs))
+        key = _key(inputs)
+        plan = self._known.get(key)
         if plan is None or not plan.is_recorded or not self._lock.acquire(blocking=False):
             return None
         try:
+            if key in self._known:
+                self._known.move_to_end(key)
             if plan.takes:
                 owned = list(inputs) if own is None else own(list(inputs))
                 inputs = [_aligned(array) for array in owned]  # before the first step: no step is done twice
@@ -157,11 +162,13 @@ class Plans:
                 segment.code = SegmentCode(segment, inputs, self._kernels, self._steps)
                 segment.events.clear()
         plan.is_recorded = True
-        for other, old in list(self._known.items()):
-            if self.bytes <= MOST_BYTES:
+        left = self.bytes - MOST_BYTES
+        for old in self._known.values():
+            if left <= 0:
                 break
-            if old is not plan:
-                del self._known[other]
+            if old is not plan and old.is_recorded:
+                left -= old.bytes
+                old.root, old.is_recorded, old.calls = Segment(), False, -AGAIN
 
     def _replay(self, plan: Plan, inputs: Sequence[Array], context: Context) -> list[Array] | None:
         segment, replay, spots = plan.root, self._steps.replay, list[tuple[tuple[Spot, object], int]]()

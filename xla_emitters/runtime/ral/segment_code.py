@@ -19,7 +19,6 @@ from xla_emitters.runtime.ral.buffer_ops import OfIntegers
 from xla_emitters.runtime.ral.convolution import Convolution, Shape
 from xla_emitters.runtime.ral.gemm import Contraction, Factors, Gemm
 from xla_emitters.runtime.ral.host_kernels import SCRATCH_ALIGNMENT, HostKernels, parts_of
-from xla_emitters.runtime.ral.kernels import ConvolutionWork
 from xla_emitters.runtime.ral.segments import Launch, Place, Run, Segment, Set, Slot
 
 FORMATS: Mapping[str, str] = {"float": "<fxxxx", "double": "<d", "i1": "<?xxxxxxx"}
@@ -163,30 +162,14 @@ class SegmentCode:
 
     def _product(self, element: str, factors: Factors, places: Sequence[Place]) -> Step | None:
         """The step of a product of these buffers that no threads share; None for any other."""
-        if (address := self._kernels.product(element)) is None:
-            return None
-        left, right, out = places
+        work, (left, right, out) = factors.work, places
         addresses = [array.ctypes.data for array in factors]
-        are_views = addresses == [place.slot.memory.ctypes.data for place in (left, right, out)]
-        if not are_views:
+        are_views = addresses == [place.slot.memory.ctypes.data for place in places]
+        if work.is_shared or not are_views or (code := self._kernels.product(element)) is None:
             return None
-        if factors.is_small:
-            if factors.is_shared:
-                return None
-            return address, [out.slot, left.slot, right.slot, *factors.matrices]
-        work = factors.work
-        is_turned = work.arrays[1].ctypes.data == left.slot.memory.ctypes.data
-        return self._work(
-            element, work, [out.slot, *((left.slot, right.slot) if is_turned else (right.slot, left.slot))]
-        )
-
-    def _work(self, element: str, work: ConvolutionWork, slots: Sequence[Slot]) -> Step | None:
-        """The step of work on these arrays that threads do not share."""
-        if work.is_shared or (code := self._kernels.convolution(element)) is None:
-            return None
-        memory = self._keep(np.empty(code.scratch_bytes(work.features) + SCRATCH_ALIGNMENT, np.uint8))
-        memory += -memory % SCRATCH_ALIGNMENT
-        return code.address, [*slots, memory, *work.words(0, work.items(code.lanes))]
+        across = code.across(work)
+        slots = (right.slot, left.slot) if factors.is_turned else (left.slot, right.slot)
+        return code.address, [out.slot, *slots, *work.words(0, work.items(across), across)]
 
     def _convolution(self, convolution: Convolution, arguments: Sequence[Any]) -> Step | None:
         """The step of a convolution that threads do not share, with padding that follows from sizes; None for any other."""
@@ -195,9 +178,12 @@ class SegmentCode:
             return None
         arrays = [place.array() for place in (image, kernel, out)]
         work = Shape.of(numbers, arrays[1], padding.array()).work(*arrays)
-        if work is None:
+        if work is None or work.is_shared or (code := self._kernels.convolution(convolution.element)) is None:
             return None
-        return self._work(convolution.element, work, [out.slot, image.slot, kernel.slot])
+        memory = self._keep(np.empty(code.scratch_bytes(work.features) + SCRATCH_ALIGNMENT, np.uint8))
+        memory += -memory % SCRATCH_ALIGNMENT
+        words = work.words(0, work.items(code.lanes))
+        return code.address_of(work.rows > 0), [out.slot, image.slot, kernel.slot, memory, *words]
 
     def _python(self, function: Callable[..., None], arguments: Sequence[Any]) -> None:
         self._flush()

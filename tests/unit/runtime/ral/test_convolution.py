@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from xla_emitters.lowering.host_convolutions import WORDS
 from xla_emitters.pipelines.program_host import convolution_code, product_code
 from xla_emitters.runtime.ral.context import Call, Context
-from xla_emitters.runtime.ral.convolution import Convolution
+from xla_emitters.runtime.ral.convolution import FEW_PLACES, Convolution
 from xla_emitters.runtime.ral.gemm import Contraction
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.kernels import ConvolutionWork
@@ -28,13 +29,13 @@ CODE = HostKernels({}, {}, lambda name: 0, None, convolution_code)
 
 
 class Drawn:
-    """A random convolution.
+    """A random convolution; with `by_rows` one whose features are neighbours in all arrays.
 
     name    of its element type
     orders  of the dimensions: batch or features in, features, spatial ones; of image, kernel, result
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, by_rows: bool = False) -> None:
         rng = np.random.default_rng(seed)
 
         def each(low: int, high: int) -> list[int]:
@@ -48,6 +49,13 @@ class Drawn:
         self.strides, self.dilations, self.low, self.high = each(1, 3), each(1, 3), each(-1, 4), each(0, 4)
         self.base = each(1, 4) if seed % 5 == 0 else [1] * rank
         self.orders = [list(map(int, rng.permutation(rank + 2))) for _ in range(3)]
+        if by_rows:
+            spatial = list(range(1, rank + 1))
+            last = [0, rank + 1, *spatial]
+            self.orders = [last, [rank, rank + 1, *range(rank)], last]
+            self.name = ("f32", "f64")[seed % 2]
+            self.outs, self.groups, self.batch_groups = int(rng.integers(8, 70)), 1, 1
+            self.base, self.dilations[-1], self.sizes[-1] = [1] * rank, 1, int(rng.integers(4, 40))
         of_image = (self.batch * self.batch_groups, self.ins * self.groups, *self.sizes)
         of_kernel = (self.ins, self.outs * self.groups * self.batch_groups, *self.points)
         self.image, self.kernel = (
@@ -107,6 +115,19 @@ def test_all_layouts_windows_and_groups(seed: int) -> None:
     exact = drawn.exact()
     for kernels in (CODE, None):
         assert is_near(drawn.run(kernels), exact, BOUNDS[drawn.name])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_rows_of_images_with_neighbouring_features(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn, taken = Drawn(seed, by_rows=True), list[int]()
+
+    def convolve(element: str, work: ConvolutionWork) -> bool:
+        taken.append(work.rows)
+        return HostKernels.convolve(CODE, element, work._replace(is_shared=seed % 3 == 0))
+
+    monkeypatch.setattr(CODE, "convolve", convolve)
+    assert is_near(drawn.run(CODE), drawn.exact(), BOUNDS[drawn.name])
+    assert taken == [drawn.batch * math.prod(drawn.places[:-1]) if drawn.places[-1] >= FEW_PLACES else 0]
 
 
 def test_threads_that_share_it_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
