@@ -165,7 +165,7 @@ def accesses_of(op: Operation) -> Iterator[TensorAccess]:
 
 def accesses_in(op: Operation) -> tuple[TensorAccess, ...]:
     """The accesses of `op` and of every op nested in it, in program order."""
-    return tuple(access for nested in op.walk() for access in accesses_of(nested))
+    return tuple(access for nested in op.walk() if has_tensor(operands_of(nested)) for access in accesses_of(nested))
 
 
 def by_buffer(accesses: Iterable[TensorAccess]) -> dict[Buffer | None, list[TensorAccess]]:

@@ -31,6 +31,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
 from xla_emitters.kernels.accesses import (
     Buffer,
     TensorAccess,
@@ -137,6 +138,8 @@ class _Walk:
                     self._op(op)
 
     def _op(self, op: Operation) -> None:
+        if not op.regions and not has_tensor(operands_of(op)) and not has_tensor(op.results):
+            return
         # A region of an unknown op could yield any tensor.
         if type(op) not in KNOWN and (has_tensor(op.operands) or (op.regions and has_tensor(op.results))):
             self._refuse(op, "its effect on its tensors is not known")

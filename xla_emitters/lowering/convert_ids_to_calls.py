@@ -16,16 +16,17 @@ Source: docs/decisions/05 and 09.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, i32
+from xdsl.dialects.builtin import LocationAttr, ModuleOp, i32
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.kernels.id_functions import declared_by, read_by
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import fuse_locations, located_builder
+from xla_emitters.rewrite.locations import fuse_all, located_builder
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class ConvertIdsToCallsPass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = [function for function in op.body.ops if isinstance(function, llvm.FuncOp)]
         symbols = {function.sym_name.data: function for function in functions}
+        sources = defaultdict[llvm.FuncOp, list[LocationAttr]](list[LocationAttr])
         for found in [inner for function in functions for inner in function.walk()]:
             if not isinstance(found, nvvm.SpecialRegisterOp) or (wanted := read_by(found)) is None:
                 continue
@@ -47,10 +49,12 @@ class ConvertIdsToCallsPass(KernelPass):
             elif declared_by(declared) != wanted:
                 self.skip(found, f"the module has another function called {wanted.name}")
                 continue
-            declared.location = fuse_locations(declared.location, found.location)
+            sources[declared].append(found.location)
             call = llvm.CallOp(wanted.name, return_type=i32)
             (value,) = located_builder(InsertPoint.before(found), found).insert(call).results
             value.name_hint = found.res.name_hint
             found.res.replace_all_uses_with(value)
             found.detach()
             found.erase()
+        for declared, locations in sources.items():
+            declared.location = fuse_all((declared.location, *locations))

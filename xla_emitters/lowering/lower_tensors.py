@@ -200,6 +200,15 @@ def _refusal(stage: str, op: Operation, why: str, help: str = "") -> Unsupported
 # --- lowering --------------------------------------------------------------------------------------------------------------------
 
 
+WITHOUT_REGIONS: frozenset[type[Operation]] = frozenset(
+    (
+        *(tensor.ExtractOp, tensor.InsertOp, vector.TransferReadOp, vector.TransferWriteOp, arith.ConstantOp),
+        *(xla_gpu.AllocateSharedOp, xla_gpu.SyncThreadsOp, func.ReturnOp),
+    )
+)
+"""Ops without regions that are lowered; others have no tensors."""
+
+
 @dataclass
 class _Lowering:
     """Lowers one module. Ops are lowered in program order, so an op's tensor operands have already become pointers."""
@@ -232,9 +241,11 @@ class _Lowering:
         function.function_type = FunctionType.from_lists(inputs, outputs)
 
     def op(self, op: Operation) -> None:
+        if op.parent is None:
+            return  # It reads a constant and was erased with it.
+        if not op.regions and type(op) not in WITHOUT_REGIONS:
+            return
         match op:
-            case _ if op.parent is None:
-                pass  # It reads a constant and was erased with it.
             case tensor.ExtractOp():
                 self.extract(op)
             case tensor.InsertOp():

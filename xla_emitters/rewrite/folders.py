@@ -41,9 +41,9 @@ from xdsl.traits import ConstantLike, HasFolder, IsolatedFromAbove
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp, rounds_to_nearest_even
-from xla_emitters.dialects.xdsl_patches.fast_values import operands_of
+from xla_emitters.dialects.xdsl_patches.fast_values import item, operands_of
 from xla_emitters.dtypes import WIDE_FLOATS
-from xla_emitters.rewrite.effects import has_trait_type, is_commutative_type, is_constant, is_constant_type
+from xla_emitters.rewrite.effects import has_trait_type, is_constant, is_constant_type
 from xla_emitters.rewrite.locations import UNKNOWN
 
 AnyInteger = IntegerAttr[IntegerType | IndexType]
@@ -118,12 +118,11 @@ def entry_block(op: Operation) -> Block:
 
 
 def constant_to_the_right(op: Operation) -> bool:
-    """Rewrites `%c + %x` to `%x + %c`, so that folders check only one side; returns whether it did."""
-    if not is_commutative_type(type(op)) or len(operands := operands_of(op)) != 2:
+    """Rewrites `%c + %x` to `%x + %c`, so that folders check only one side; returns whether it did. `op` commutes."""
+    operands = operands_of(op)
+    if len(operands) != 2 or not is_constant_value(item(operands, 0)) or is_constant_value(item(operands, 1)):
         return False
     left, right = operands
-    if not is_constant_value(left) or is_constant_value(right):
-        return False
     op.operands = (right, left)
     return True
 
@@ -147,12 +146,13 @@ def has_folder(op_type: type[Operation]) -> bool:
 
 def fold_op(op: Operation, pool: ConstantPool, ctx: Context | None) -> list[SSAValue] | None:
     """The values that `op`'s results always have, or None. `op` itself is not changed."""
-    if not has_folder(type(op)):
-        return None
     folded: Sequence[SSAValue | Attribute] | None
     if (folder := FOLDERS.get(type(op))) is not None:
-        value = folder(op, [constant_value(operand) for operand in operands_of(op)])
-        folded = None if value is None else (value,)
+        if (only := folder(op, [constant_value(operand) for operand in operands_of(op)])) is None:
+            return None
+        folded = (only,)
+    elif not has_folder(type(op)):
+        return None
     else:
         trait = op.get_trait(HasFolder)
         folded = trait.fold(op) if trait is not None else None

@@ -10,6 +10,7 @@ location of the op that it replaces, and an op that replaces two gets both.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from xdsl.builder import Builder
@@ -41,6 +42,17 @@ def fuse_locations(a: LocationAttr, b: LocationAttr) -> LocationAttr:
     parts = dict.fromkeys((*_parts(a), *_parts(b)))
     if isinstance(a, FusedLoc) and len(parts) == len(_fused(a)):
         return a  # it has all of b's
+    return _of_parts(parts)
+
+
+def fuse_all(locations: Iterable[LocationAttr]) -> LocationAttr:
+    """As `fuse_locations`, of any number of them."""
+    return _of_parts(dict.fromkeys(part for location in locations for part in _parts(location)))
+
+
+def _of_parts(parts: Mapping[Attribute, None]) -> LocationAttr:
+    if not parts:
+        return UNKNOWN
     if len(parts) == 1:
         (only,) = parts
         return cast(LocationAttr, only)

@@ -44,6 +44,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import cast
 
 from xdsl.context import Context
@@ -147,8 +148,14 @@ def _decide(access: TensorAccess, width: int) -> None:
     assert isa(buffer, TensorType)
     element = buffer.element_type
     size = width * dtype_of(element).bits // 8
-    text = f"{kind}s {width} x {element} ({size} bytes) at once: {place_of(access.op)}"
-    decide("access", text, op=kind, elements=width, type=str(element), bytes=size)
+    name = _name_of(element)
+    text = f"{kind}s {width} x {name} ({size} bytes) at once: {place_of(access.op)}"
+    decide("access", text, op=kind, elements=width, type=name, bytes=size)
+
+
+@cache
+def _name_of(element: Attribute) -> str:
+    return str(element)
 
 
 SCALAR: dict[type[Operation], str] = {
@@ -521,6 +528,7 @@ def _written_at_once(
     return write
 
 
+@cache
 def zero_of(type_: Attribute) -> IntegerAttr | FloatAttr | DenseIntOrFPElementsAttr:
     """Zero of an integer, float or vector type."""
     if isa(type_, VectorType):

@@ -9,7 +9,7 @@ from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.rewrite.locations import fuse_locations, locate, located_builder, place_of
+from xla_emitters.rewrite.locations import UNKNOWN, fuse_all, fuse_locations, locate, located_builder, place_of
 
 
 def location(name: str, line: int) -> NameLoc:
@@ -26,6 +26,9 @@ def test_fusing_keeps_each_part_once_and_flattens():
     assert fuse_locations(both, A) == both
     assert fuse_locations(B, both) == fuse_locations(B, A)
     assert list(fuse_locations(both, fuse_locations(C, A)).locations) == [A, B, C]
+    assert fuse_all((both, UNKNOWN, C, A)) == fuse_locations(both, C)
+    assert fuse_all((A, UNKNOWN, A)) == A
+    assert fuse_all(()) == UNKNOWN
 
 
 def test_unknown_adds_nothing():

@@ -31,6 +31,7 @@ from xdsl.ir import (
     ParametrizedAttribute,
     Region,
     SSAValue,
+    TypeAttribute,
     Use,
     core,
 )
@@ -64,6 +65,8 @@ def _isa(own: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
             if isinstance(origin, PlainMeta):
                 if not isinstance(arg, origin):
                     return False
+                if issubclass(origin, TypeAttribute):
+                    return _type_fits(arg, hint)
                 if issubclass(origin, ParametrizedAttribute):
                     return _fits(arg, _constraint_of(hint))
         return own(arg, hint)
@@ -74,6 +77,12 @@ def _isa(own: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 @lru_cache(1024)
 def _constraint_of(hint: Any) -> AttrConstraint:
     return irdl_to_attr_constraint(hint)
+
+
+@lru_cache(4096)
+def _type_fits(found: Attribute, hint: Any) -> bool:
+    """Cached: a kernel has few types."""
+    return _fits(found, _constraint_of(hint))
 
 
 def _fits(attribute: Attribute, constraint: AttrConstraint) -> bool:

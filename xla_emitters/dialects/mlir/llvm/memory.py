@@ -11,6 +11,7 @@ Source: MLIR 22, LLVM dialect.
 from __future__ import annotations
 
 from collections.abc import Collection, MutableMapping, Sequence
+from functools import lru_cache
 
 from xdsl.dialects import llvm as upstream
 from xdsl.dialects.builtin import (
@@ -47,6 +48,13 @@ from xdsl.utils.exceptions import VerifyException
 from xla_emitters.dialects.mlir.llvm.metadata import DereferenceableAttr
 
 DYNAMIC_INDEX = upstream.GEP_USE_SSA_VAL
+
+
+@lru_cache(1024)
+def _raw_indices(indices: tuple[int, ...]) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i32, indices)
+
+
 """In a getelementptr's constant indices: the index is an operand."""
 
 ORDERINGS = upstream.ATOMIC_ORDERING_KEYWORDS
@@ -91,7 +99,7 @@ class GEPOp(IRDLOperation):
             properties={
                 "elem_type": pointee_type,
                 "noWrapFlags": IntegerAttr(3 * inbounds + 4 * nuw, 32),
-                "rawConstantIndices": DenseArrayBase.from_list(i32, indices),
+                "rawConstantIndices": _raw_indices(tuple(indices)),
             },
             result_types=[result_type or LLVMPointerType()],
         )
