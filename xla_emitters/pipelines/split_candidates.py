@@ -21,6 +21,7 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.emitters.emit import emitter_for
 from xla_emitters.emitters.reduction_plans import plan_for
 from xla_emitters.emitters.ways import TunableEmitter, Way
+from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import host_fusions
 from xla_emitters.fusions.reduction_starts import identities_needed, rounding_of_sums
@@ -106,13 +107,19 @@ def _cheapest(
     )
     (by_rule,) = priced_candidates([(whole, xlas)], options)
     least = least_time(by_rule.cost.bytes_needed, chip) + least_time(0, chip)
+    alone_text = f"one kernel of {by_rule.cost.blocks} blocks: {by_rule.cost.time:.4g} us"
     if least > (1 - LEAST_GAIN) * by_rule.cost.time:
-        blocks, time = by_rule.cost.blocks, by_rule.cost.time
-        return None, f"one kernel of {blocks} blocks: {time:.4g} us; two kernels take {least:.4g} us at least"
-    ways = {count: kernels(count) for count in counts}
-    of_parts = {
-        count: [(part, Way("", emitter_for(part.view, chip, rules))) for part in parts] for count, parts in ways.items()
-    }
+        return None, f"{alone_text}; two kernels take {least:.4g} us at least"
+    ways, of_parts = dict[int, Sequence[PlannedKernel]](), dict[int, list[tuple[PlannedKernel, Way]]]()
+    for count in counts:
+        parts = kernels(count)
+        try:
+            of_parts[count] = [(part, Way("", emitter_for(part.view, chip, rules))) for part in parts]
+        except Unsupported:  # a part may be too short for a reduction, and have results besides it that no loop writes
+            continue
+        ways[count] = parts
+    if not ways:
+        return None, f"{alone_text}; no emitter takes its parts"
     pairs = [*((whole, way) for way in others), *(pair for parts in of_parts.values() for pair in parts)]
     priced = iter(priced_candidates(pairs, options))
     whole_priced = [by_rule, *(next(priced) for _ in others)]

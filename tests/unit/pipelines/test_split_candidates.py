@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
+from runtime.corpus import CORPUS
 from tools_here import SASS, needs
 
 from xla_emitters.dtypes import Array
@@ -51,6 +52,16 @@ def test_a_short_reduction_is_one_kernel() -> None:
     (remark,) = [each for each in program.graph.remarks if each.pass_name == "tune"]
     assert "one kernel of 8 blocks: " in remark.text
     assert "; two kernels take " in remark.text
+
+
+@needs(*SASS)
+def test_parts_that_no_emitter_takes() -> None:
+    """Columns of 32 are too short for the reduction emitter, and a loop writes results of one size only."""
+    file = CORPUS / "reduction" / "moe_gate.31185e73.hlo"
+    program = compile(file, tune="price", stage="graph", cache=False)
+    (remark,) = [each for each in program.graph.remarks if each.pass_name == "tune"]
+    assert "one kernel of " in remark.text
+    assert remark.text.endswith("; no emitter takes its parts")
 
 
 @needs(*SASS)
