@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from threading import local
 from typing import TypeVar
@@ -27,7 +27,7 @@ from xdsl.utils import exceptions as xdsl_errors
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.repeated_text import DICTIONARY, TYPE, Line, RepeatedText, keep, line_at
 from xla_emitters.dialects.unknown_ops import help_for
-from xla_emitters.dialects.verification import ESCAPING_ERRORS, verify_ir
+from xla_emitters.dialects.verification import ESCAPING_ERRORS, WRITTEN, verify_ir
 from xla_emitters.errors import ParseError, Place, VerifyError
 
 DialectFactory = Callable[[], Dialect]
@@ -176,11 +176,13 @@ def parse_ir(
     *,
     allow_unregistered: bool = False,
     verify: bool = True,
+    locate: bool = False,
     context: Context | None = None,
 ) -> ModuleOp:
     """IR from text; a text of several ops gets a module around it.
 
     name     the name of the text in messages, such as its file
+    locate   remember where ops are in the text: errors of passes on those without a location then have a place
     context  by default that of the thread, or a new one with `allow_unregistered`
     raises   ParseError if the text is not IR, VerifyError if it breaks a rule of its ops; both have the place
     """
@@ -223,6 +225,9 @@ def parse_ir(
     if verify:
         starts = parser.starts
         verify_ir(module, lambda op: _place_of_op(text, name, starts[op]) if op in starts else None)
+    if locate:
+        for op, start in parser.starts.items():
+            WRITTEN[op] = partial(_place_of_op, text, name, start)
     return module
 
 

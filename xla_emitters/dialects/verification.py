@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import ArrayAttr, FileLineColLoc, FusedLoc, NameLoc
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -41,6 +42,9 @@ ESCAPING_ERRORS = (
     TypeError,
     ValueError,
 )
+
+WRITTEN: WeakKeyDictionary[Operation, Callable[[], Place]] = WeakKeyDictionary()
+"""Op -> its place in the text that it was read from, for ops read by a tool that reports errors."""
 
 PlaceOf: TypeAlias = Callable[[Operation], Place | None]
 
@@ -132,8 +136,9 @@ def _verify_fully(op: Operation) -> None:
 
 
 def place_from_location(op: Operation) -> Place | None:
-    """The place in the op's location; None if it has none."""
-    return _place_in(op.location)
+    """The place in the op's location, else in the text that it was read from; None if neither is known."""
+    place = _place_in(op.location)
+    return WRITTEN[op]() if place is None and op in WRITTEN else place
 
 
 def _place_in(location: Attribute) -> Place | None:

@@ -74,7 +74,7 @@ def refusal(
         holder = holder.parent_op()
     place = place_from_location(holder) if holder is not None else None
     origin = place_of(op)
-    details = (f"at {origin}",) if origin else ()
+    details = (f"at {origin}",) if origin not in ("", str(place)) else ()
     return Unsupported(why, stage=stage, place=place, details=details, notes=notes, help=help)
 
 

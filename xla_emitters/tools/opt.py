@@ -77,6 +77,7 @@ class OptMain(xDSLOptMain):
                 self.get_input_name(),
                 allow_unregistered=bool(self.args.allow_unregistered_dialect),
                 verify=not self.args.disable_verify,
+                locate=True,
             )
 
         def hlo(stream: IO[bytes]) -> ModuleOp:

@@ -12,5 +12,5 @@ func.func @main(%x: memref<?x4x?xf32, "gpu">, %i: memref<f32, "gpu">, %y: memref
   }) : () -> ()
   return
 }
-// CHECK:      error: [loops] 'lmhlo.reduce' (%y) reduces neither rows nor columns of a matrix
-// CHECK-NEXT: help: run disc-canonicalize-reduction before
+// CHECK:      .mlir:{{[0-9]+:[0-9]+}}: error: [loops] 'lmhlo.reduce' (%y) reduces neither rows nor columns of a matrix
+// CHECK:      help: run disc-canonicalize-reduction before

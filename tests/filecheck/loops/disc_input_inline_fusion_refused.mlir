@@ -15,5 +15,5 @@ func.func @main(%l: memref<3xi32, "cpu">, %z: memref<3xi32, "gpu">) {
   }) : () -> ()
   return
 }
-// CHECK:      error: [loops] a kernel reads memref<3xi32, "cpu">, a list of the host, at an index that is not constant
-// CHECK-NEXT: help: copy it to the device outside of the fusion
+// CHECK:      .mlir:{{[0-9]+:[0-9]+}}: error: [loops] a kernel reads memref<3xi32, "cpu">, a list of the host, at an index that is not constant
+// CHECK:      help: copy it to the device outside of the fusion

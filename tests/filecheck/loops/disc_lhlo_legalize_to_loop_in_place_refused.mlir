@@ -8,5 +8,5 @@ func.func @main(%x: memref<?xf32, "gpu">, %i: memref<i32, "gpu">, %n: index) -> 
   }) : () -> ()
   return %x : memref<?xf32, "gpu">
 }
-// CHECK:      error: [loops] lmhlo.reverse reads the buffer that %new updates in place, in one fusion
-// CHECK-NEXT: help: leave the update outside, or give it a buffer of its own
+// CHECK:      .mlir:{{[0-9]+:[0-9]+}}: error: [loops] lmhlo.reverse reads the buffer that %new updates in place, in one fusion
+// CHECK:      help: leave the update outside, or give it a buffer of its own

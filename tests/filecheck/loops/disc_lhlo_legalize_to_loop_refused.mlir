@@ -6,5 +6,5 @@ func.func @main(%x: memref<?x4xf32, "gpu">, %w: memref<4x4xf32, "gpu">, %z: memr
   }) : () -> ()
   return
 }
-// CHECK:      error: [loops] 'dot' (instruction %product) has no code of one element
-// CHECK-NEXT: help: leave it outside of fusions: it is computed by a library's product
+// CHECK:      .mlir:{{[0-9]+:[0-9]+}}: error: [loops] 'dot' (instruction %product) has no code of one element
+// CHECK:      help: leave it outside of fusions: it is computed by a library's product

@@ -14,5 +14,5 @@ func.func @main(%x: memref<?x?xf32, "gpu"> {disc.sizes = ["r", "c"]}, %i: memref
   }) : () -> ()
   return
 }
-// CHECK:      error: [loops] 'lmhlo.broadcast' (%y) cannot be computed row by row: r,d is not known to be one element a row, or one for each element of the rows
-// CHECK-NEXT: help: leave it outside of the fusion
+// CHECK:      .mlir:{{[0-9]+:[0-9]+}}: error: [loops] 'lmhlo.broadcast' (%y) cannot be computed row by row: r,d is not known to be one element a row, or one for each element of the rows
+// CHECK:      help: leave it outside of the fusion

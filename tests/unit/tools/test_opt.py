@@ -324,6 +324,7 @@ def test_a_pass_of_ours_that_fails_is_a_bug(
             2,
             "error: [opt] xla-simplify-arith: fast-min-max cannot be 'maybe'",
         ),
+        (["rank.mlir", "-p", "cse,xla-lower-tensors"], 1, "rank.mlir:2:8: error: [xla-lower-tensors] "),
         (["k.mlir", "-p", "xla-lower-xla-to-scf{warp-size=33}"], 2, "error: xla-lower-xla-to-scf: warp-size=33"),
         (["k.mlir", "-p", "xla-gpu-optimize-loops{max-unroll-factor=-1}"], 2, "error: xla-gpu-optimize-loops: max-"),
         (["k.mlir", "-p", "disc-base-gemm{multiple=-8}"], 2, "error: disc-base-gemm: multiple=-8"),
@@ -371,6 +372,8 @@ def test_faults(
         "cut.mlir": KERNEL[: KERNEL.index("%2") + 8],
         "indices.mlir": KERNEL.replace("%t[%0]", "%t[%0, %0]"),
         "dialect.mlir": KERNEL.replace("arith.addf", "arith.addg"),
+        "rank.mlir": "func.func @f(%i: index, %t: tensor<4x4xf32>) -> f32 {\n"
+        "  %0 = tensor.extract %t[%i, %i] : tensor<4x4xf32>\n  return %0 : f32\n}",
         "bad.hlo": "ENTRY e ( {",
     }.items():
         Path(name).write_text(text)
