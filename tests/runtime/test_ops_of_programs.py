@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xla_emitters.errors import DataError, Unsupported
+from xla_emitters.errors import DataError, Unsupported, VerifyError
 from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.stablehlo_text import parse_stablehlo
@@ -291,3 +291,18 @@ def test_a_letter_that_no_function_of_lapack_knows_is_refused() -> None:
     found = library_call("lapack_dpotrf_ffi", "uplo = 88 : ui8", [t], [t, "tensor<2xi32>"])
     with pytest.raises(Unsupported, match=r"uplo 88"):
         found(np.ones((2, 3, 3)))
+
+
+def test_a_broadcast_without_sizes_as_a_value_has_a_result_of_known_sizes() -> None:
+    body = """%0 = stablehlo.broadcast_in_dim %x, dims = [1] : (tensor<?xf32>) -> tensor<2x?xf32>
+      return %0"""
+    with pytest.raises(VerifyError, match=r"'stablehlo\.broadcast_in_dim' has a result of known sizes") as caught:
+        program("%x: tensor<?xf32>", body, "tensor<2x?xf32>")
+    assert caught.value.place is not None
+    assert caught.value.place.line == 2
+
+
+def test_a_constant_of_chlo() -> None:
+    body = """%0 = "chlo.constant"() <{value = dense<[1.0, 2.0]> : tensor<2xf32>}> : () -> tensor<2xf32>
+      return %0"""
+    has_values(program("", body, "tensor<2xf32>"), [], [np.array([1, 2], np.float32)])
