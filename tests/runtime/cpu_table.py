@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from runtime import dynamic_programs, library_programs, loop_programs, stablehlo_programs
-from runtime.programs_table import REFUSED, Program, programs
+from runtime.programs_table import Program, programs
 
 from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import DynamicProgram
@@ -128,8 +128,6 @@ def main(arguments: Sequence[str]) -> int:
     found = list[float]()
     for name in names or known:
         program = known[name]
-        if name in REFUSED:
-            continue
         jax.config.update("jax_enable_x64", _is_wide(program))
         quotient, line = row(program, jax.jit(functions[name]))
         found.append(quotient)

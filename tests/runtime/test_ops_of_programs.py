@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xla_emitters.errors import DataError
+from xla_emitters.errors import DataError, Unsupported, VerifyError
 from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.stablehlo_text import parse_stablehlo
@@ -199,3 +199,110 @@ def test_a_scatter_has_arrays_of_one_shape_and_an_update_for_each_row_of_indices
     for y, rows, v in ((x[:2], 2, u), (x, 3, u), (x, 2, u[:1])):
         with pytest.raises(DataError, match="argument"):
             found(x, y, np.zeros((rows, 1), np.int32), u, v)
+
+
+def library_call(
+    target: str, config: str, arguments: Sequence[str], results: Sequence[str], *, listed: str = ""
+) -> DynamicProgram:
+    """A program that calls a library function as JAX writes it."""
+    names = [f"%x{number}" for number in range(len(arguments))]
+    given, found = ", ".join(arguments), ", ".join(results)
+    operands, types, shapes = ", ".join(names), given, ""
+    if listed:
+        sizes = [f"%n{number}" for number in range(len(results))]
+        operands, types = ", ".join((*names, *sizes)), ", ".join((given, *(f"tensor<{n}xi32>" for n in listed)))
+        shapes = f"indices_of_shape_operands = dense<{list(range(len(names), len(names) + len(sizes)))}> : tensor<{len(sizes)}xi64>, "
+    lists = {"1": "%b", "2": "%b, %k", "3": "%b, %k, %k"}
+    code = """%d = stablehlo.get_dimension_size %x0, dim = 0 : (TYPE) -> tensor<i32>
+      %b = stablehlo.reshape %d : (tensor<i32>) -> tensor<1xi32>
+      %k = stablehlo.constant dense<3> : tensor<1xi32>\n""".replace("TYPE", arguments[0])
+    for number, rank in enumerate(listed):
+        parts = ", ".join(["tensor<1xi32>"] * int(rank))
+        code += f"%n{number} = stablehlo.concatenate {lists[rank]}, dim = 0 : ({parts}) -> tensor<{rank}xi32>\n"
+    count = len(results)
+    defined, returned = ("%0", "%0") if count == 1 else (f"%0:{count}", ", ".join(f"%0#{n}" for n in range(count)))
+    body = f"""{code}{defined} = stablehlo.custom_call @{target}({operands})
+        {{{shapes}mhlo.backend_config = {{{config}}}}} : ({types}) -> ({found})
+      return {returned}"""
+    parameters = ", ".join(f"{name}: {ir_type}" for name, ir_type in zip(names, arguments, strict=True))
+    return program(parameters, body, found)
+
+
+@pytest.mark.parametrize("size", ["2", "?"])
+@pytest.mark.parametrize(
+    ("target", "config"),
+    [
+        ("cusolver_syevd_ffi", "algorithm = 0 : ui8, lower = {lower}"),
+        ("lapack_ssyevd_ffi", "mode = 86 : ui8, uplo = {uplo} : ui8"),
+    ],
+)
+def test_eigenvalues_are_of_the_triangle_that_the_call_names(target: str, config: str, size: str) -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(2, 3, 3)).astype(np.float32)
+    types = [f"tensor<{size}x3x3xf32>", f"tensor<{size}x3xf32>", f"tensor<{size}xi32>"]
+    for letter in "LU":
+        said = config.format(lower="true" if letter == "L" else "false", uplo=ord(letter))
+        found = library_call(target, said, types[:1], types, listed="321" if size == "?" else "")
+        for stage in ("hlo", "lmhlo", None, None, None):
+            vectors, values, info = found.run([x], stage)
+            wanted = np.linalg.eigvalsh(x.astype(np.float64), UPLO=letter)
+            np.testing.assert_allclose(values, wanted, atol=1e-5, err_msg=str(stage))
+            np.testing.assert_allclose(np.abs(vectors), np.abs(np.linalg.eigh(x, UPLO=letter)[1]), atol=1e-4)
+            assert not info.any()
+
+
+def test_functions_of_lapack_are_those_that_jax_calls_on_a_cpu() -> None:
+    """What `jax.export` writes for a CPU: letters are numbers, results are LAPACK's."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(2, 3, 3))
+    t, rows, info = "tensor<2x3x3xf64>", "tensor<2x3xf64>", "tensor<2xi32>"
+    positive = x @ x.swapaxes(1, 2)
+    factor = library_call("lapack_dpotrf_ffi", "uplo = 76 : ui8", [t], [t, info])(positive)[0]
+    np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(positive))
+    _, values, left, right, _ = library_call("lapack_dgesdd_ffi", "mode = 83 : ui8", [t], [t, rows, t, t, info])(x)
+    np.testing.assert_allclose(left * values[:, None] @ right, x, atol=1e-12)
+    factors, scales = library_call("lapack_dgeqrf_ffi", "", [t], [t, rows])(x)
+    q = library_call("lapack_dorgqr_ffi", "", [t, rows], [t])(factors, scales)
+    np.testing.assert_allclose(q @ np.triu(factors), x, atol=1e-12)
+    _, pivots, _ = library_call("lapack_dgetrf_ffi", "", [t], [t, "tensor<2x3xi32>", info])(x)
+    np.testing.assert_array_equal(pivots[:, 0], np.abs(x[:, :, 0]).argmax(1) + 1)
+
+
+@pytest.mark.parametrize("side", "LR")
+@pytest.mark.parametrize("uplo", "LU")
+@pytest.mark.parametrize("transposed", "NT")
+def test_triangular_systems_of_lapack(side: str, uplo: str, transposed: str) -> None:
+    random = np.random.default_rng(0)
+    a, right = random.normal(size=(2, 3, 3)), random.normal(size=(2, 3, 3))
+    for diagonal in "NU":
+        letters = {"diag": diagonal, "side": side, "trans_x": transposed, "uplo": uplo}
+        config = ", ".join(f"{name} = {ord(letter)} : ui8" for name, letter in letters.items())
+        t = "tensor<2x3x3xf64>"
+        found = library_call("lapack_dtrsm_ffi", config, [t, t], [t])(a, right)
+        used = np.tril(a) if uplo == "L" else np.triu(a)
+        if diagonal == "U":
+            used = used - used * np.eye(3) + np.eye(3)
+        used = used.swapaxes(1, 2) if transposed == "T" else used
+        np.testing.assert_allclose(used @ found if side == "L" else found @ used, right, atol=1e-10)
+
+
+def test_a_letter_that_no_function_of_lapack_knows_is_refused() -> None:
+    t = "tensor<2x3x3xf64>"
+    found = library_call("lapack_dpotrf_ffi", "uplo = 88 : ui8", [t], [t, "tensor<2xi32>"])
+    with pytest.raises(Unsupported, match=r"uplo 88"):
+        found(np.ones((2, 3, 3)))
+
+
+def test_a_broadcast_without_sizes_as_a_value_has_a_result_of_known_sizes() -> None:
+    body = """%0 = stablehlo.broadcast_in_dim %x, dims = [1] : (tensor<?xf32>) -> tensor<2x?xf32>
+      return %0"""
+    with pytest.raises(VerifyError, match=r"'stablehlo\.broadcast_in_dim' has a result of known sizes") as caught:
+        program("%x: tensor<?xf32>", body, "tensor<2x?xf32>")
+    assert caught.value.place is not None
+    assert caught.value.place.line == 2
+
+
+def test_a_constant_of_chlo() -> None:
+    body = """%0 = "chlo.constant"() <{value = dense<[1.0, 2.0]> : tensor<2xf32>}> : () -> tensor<2xf32>
+      return %0"""
+    has_values(program("", body, "tensor<2xf32>"), [], [np.array([1, 2], np.float32)])

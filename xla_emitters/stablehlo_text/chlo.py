@@ -27,6 +27,7 @@ from xla_emitters.stablehlo_text.computations import Body, Conversion, Rule
 from xla_emitters.stablehlo_text.formulas import FORMULAS, KEEPS_TYPE, Scalars
 from xla_emitters.stablehlo_text.rules import (
     CHLO_OPCODES,
+    DATA_RULES,
     ELEMENTWISE,
     Results,
     broadcast_in_dim,
@@ -274,6 +275,7 @@ _BROADCAST = (
 
 CHLO_RULES: dict[str, Rule] = {
     **_ELEMENTWISE,
+    "constant": DATA_RULES["constant"],
     "constant_like": _constant_like,
     "top_k": _top_k,
     "ragged_dot": _ragged_dot,

@@ -114,6 +114,8 @@ def broadcast_in_dim(c: Conversion, x: SSAValue, ir_type: Attribute, dimensions:
         )
     if any(not 0 <= dim < len(result) for dim in dimensions):
         raise c.wrong(f"dims = {list(dimensions)} of '{c.op.name}' are not dimensions of the result")
+    if UNBOUNDED in result:
+        raise c.wrong(f"'{c.op.name}' has a result of known sizes", "dynamic_broadcast_in_dim takes sizes as a value")
     grows = [size == 1 != result[dim] for size, dim in zip(sizes, dimensions, strict=True)]
     if not any(grows) and not has_dynamic_dims(x.type):
         return c.add("broadcast", [x], ir_type, dimensions=integer_array(dimensions))

@@ -52,7 +52,7 @@ class Fields:
     @staticmethod
     def of(op: HloOp) -> Fields:
         """raises VerifyError for a text that is neither JSON nor attributes of MLIR."""
-        found = op.attributes.get("backend_config")
+        found = op.attributes.get("backend_config") or op.attributes.get("mhlo.backend_config")
         text = found.data.strip() if isinstance(found, StringAttr) else ""
         if text.startswith('"') and text.endswith('"') and len(text) > 1:
             text = _unquoted(text)
@@ -97,6 +97,14 @@ class Fields:
                 f"no library function with {self.path}.{name} '{found}'", help=f"supported: {', '.join(allowed)}"
             )
         return found
+
+    def letter(self, name: str, allowed: str) -> str:
+        """A letter, written as its code; the first of those allowed if the text omits it. raises Unsupported for another."""
+        code = int(self.number(name, ord(allowed[0])))
+        if code not in map(ord, allowed):
+            codes = ", ".join(f"{ord(letter)} ({letter})" for letter in allowed)
+            raise self.op.unsupported(f"no library function with {self.path}.{name} {code}", help=f"supported: {codes}")
+        return chr(code)
 
     def numbers(self, name: str) -> list[int]:
         """A list of whole numbers, written as text in JSON."""

@@ -404,13 +404,63 @@ def _svd(op: RuleOp) -> Config:
     }
 
 
+def _lapack_cholesky(op: RuleOp) -> Config:
+    return {"outputs": _of_matrices(op, "factor", "info"), "lower": Fields.of(op).letter("uplo", "LU") == "L"}
+
+
+def _lapack_eigh(op: RuleOp) -> Config:
+    outputs = _of_matrices(op, "vectors", "values", "info")
+    return {"outputs": outputs, "lower": Fields.of(op).letter("uplo", "LU") == "L"}
+
+
+def _lapack_svd(op: RuleOp) -> Config:
+    """Mode S: the first min(m, n) vectors; A and N (which reads none of them) have results for all."""
+    outputs = _of_matrices(op, "overwritten", "values", "left", "right", "info")
+    return {"outputs": outputs, "full_matrices": Fields.of(op).letter("mode", "ASN") != "S", "adjoint": True}
+
+
+def _lapack_triangular_solve(op: RuleOp) -> Config:
+    fields = Fields.of(op)
+    outputs = _outputs(op, "solution")
+    if len(op.operands) < 2:
+        raise broken(op, "does not fit its operands", "they would be matrices, right-hand sides")
+    _expect_dims(op, 0, dims_of(op.array(1)), "the right-hand sides are")
+    transposes = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}
+    return {
+        "outputs": outputs,
+        "left_side": fields.letter("side", "LR") == "L",
+        "lower": fields.letter("uplo", "LU") == "L",
+        "unit_diagonal": fields.letter("diag", "NU") == "U",
+        "transpose_a": transposes[fields.letter("trans_x", "NTC")],
+    }
+
+
 @dataclass(frozen=True)
 class _Target:
     function: str
     configured: Callable[[RuleOp], Config]
 
 
+def _of_lapack() -> dict[str, _Target]:
+    """The functions of LAPACK that JAX calls on a CPU: a name for each element type."""
+    found = dict[str, _Target]()
+    for letter in "sdcz":
+        product, eigh = ("orgqr", "syevd") if letter in "sd" else ("ungqr", "heevd")
+        rows = {
+            "potrf": _Target("cholesky", _lapack_cholesky),
+            "getrf": _Target("lu", _factored("factors", "pivots", "info")),
+            "geqrf": _Target("qr", _factored("factors", "scales")),
+            product: _Target("householder_product", _factored("product")),
+            eigh: _Target("eigh", _lapack_eigh),
+            "gesdd": _Target("svd", _lapack_svd),
+            "trsm": _Target("triangular_solve", _lapack_triangular_solve),
+        }
+        found |= {f"lapack_{letter}{name}_ffi": target for name, target in rows.items()}
+    return found
+
+
 _TARGETS: dict[str, _Target] = {
+    **_of_lapack(),
     "__cublas$gemm": _Target("gemm", _gemm),
     "__cublas$lt$matmul": _Target("gemm", _gemm),
     "__cublas$lt$matmul$f8": _Target("gemm", _gemm),
@@ -472,7 +522,7 @@ _REFUSED: Sequence[tuple[str, str]] = (
     ("python", "it calls Python on the host"),
     ("callback", "it calls Python on the host"),
     ("__cudnn$", "CuPy has no cuDNN, and what the graph computes is not in the text"),
-    ("lapack_", "a target of XLA:CPU; optimize the module for a GPU"),
+    ("lapack_", "a function of XLA:CPU that no library here has; compile for a GPU instead"),
     ("nccl", "several devices take part"),
     ("nvshmem", "several devices take part"),
 )

@@ -49,6 +49,7 @@ def with_operands(
             operands=Block(arg_types=types).args,
             result_types=[result_type],
             properties={name: value for name, value in properties.items() if name in known},
+            attributes={**op.attributes},
             location=op.location,
         )
         found.parent = op.parent

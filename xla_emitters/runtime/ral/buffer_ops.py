@@ -285,12 +285,13 @@ def _at(op: BufferOp, sizes: Sequence[tuple[int, ...]]) -> HloOp:
     types = [
         array_type(tensor_of(value.type).element_type, shape) for value, shape in zip(op.operands, sizes, strict=True)
     ]
-    count = len(op.inputs)
+    count, on_tensors = len(op.inputs), op.as_hlo()
     results = types[count:]
     made = op.HLO.create(
         operands=Block(arg_types=types[:count]).args,
         result_types=[results[0] if len(results) == 1 else tuple_type(results)],
-        properties=op.as_hlo().properties,
+        properties=on_tensors.properties,
+        attributes={**on_tensors.attributes},
         location=op.location,
     )
     made.parent = op.parent
