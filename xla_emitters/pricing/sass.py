@@ -145,7 +145,9 @@ def parse(sass: str) -> list[Function]:
                 functions[-1].pending.append(name)
         elif found := re.match(r"\s+/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+\s+)?([\w.]+)\s*(.*?)\s*;", line):
             operands = tuple(part.strip().replace(".reuse", "") for part in found[4].split(",") if part.strip())
-            functions[-1].add(Instruction(int(found[1], 16), (found[2] or "").strip(), found[3], operands))
+            # A call to a label inside the function, by which ptxas leaves some loops, is a branch: nothing returns from it.
+            opcode = "BRA" if found[3].startswith("CALL") and "`(.L_" in found[4] else found[3]
+            functions[-1].add(Instruction(int(found[1], 16), (found[2] or "").strip(), opcode, operands))
     return [function for function in functions if function.instructions]
 
 

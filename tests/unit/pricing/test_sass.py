@@ -230,6 +230,24 @@ def test_a_loop_that_ptxas_made() -> None:
     assert (found.loads, found.stores, found.unknown_loops) == (Counter({4: 1000}), Counter({4: 1}), 0)
 
 
+def test_a_loop_that_is_left_by_a_call() -> None:
+    """ptxas's form for sm_80: the call's target is a label of the same function, so that it is the branch out of the loop."""
+    text = listing("""
+        MOV R4, RZ
+        .L_x_10:
+        LDG.E.CONSTANT R6, desc[UR4][R6.64]
+        IADD3 R4, R4, 0x1, RZ
+        ISETP.NE.AND P0, PT, R4, 0x8, PT
+        @!P0 CALL.REL.NOINC `(.L_x_9)
+        BRA `(.L_x_10)
+        .L_x_9:
+        EXIT
+    """)
+    found = executed(text)
+    assert found == executed(text.replace("CALL.REL.NOINC", "BRA"))
+    assert found.loads[4] > 1
+
+
 def test_a_loop_whose_condition_is_a_uniform_predicate() -> None:
     """sm_100's form: the predicate is the branch's operand. UP0 is true before the loop and false after a trip: two trips."""
     found = executed(
