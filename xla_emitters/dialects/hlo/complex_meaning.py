@@ -6,6 +6,7 @@
     power(a, b)           exp(b log a)                      a^0 = 1      0^2 = 0       0^-1 = inf
     log_plus_one(z)       log|1 + z| from |1 + z|^2 - 1 if that is small: 1 + z would lose digits
     reciprocal_sqrt(z)    conj(sqrt z) / |z|                0 at infinity; (inf, NaN) at 0
+    sign(z)               z / |z| of z 2^k with a part near 1: |z| may be infinite, or so small that it has few bits
 
 All but `product` take and return complex128; a caller in complex64 rounds their value once. Special values are those of C's
 Annex G. Source: docs/reference/1 5.2, 5.3; C 23, Annex G; Kahan, "Branch cuts for complex elementary functions".
@@ -108,3 +109,10 @@ def stands(strictly: Callable[..., Array], order: Callable[..., Array], one: Arr
     """
     real = np.real(one), np.real(other)
     return strictly(*real) | ((real[0] == real[1]) & order(np.imag(one), np.imag(other)))
+
+
+def sign(z: Array) -> Array:
+    largest = np.maximum(np.abs(np.real(z)), np.abs(np.imag(z))).astype(np.float64)
+    exponents = np.where(np.isfinite(largest), np.frexp(largest)[1], 0)
+    real, imaginary = (np.ldexp(part.astype(np.float64), -exponents) for part in (np.real(z), np.imag(z)))
+    return np.asarray(np.sign(from_parts(real, imaginary)))

@@ -181,7 +181,7 @@ def clamp(dt: DType, lowest: Array, x: Array, highest: Array) -> Array:
 def sign(dt: DType, x: Array) -> Array:
     if dt.kind is Kind.FLOAT:
         return np.where((x == 0) | np.isnan(x), x, np.copysign(x.dtype.type(1), x))
-    return np.asarray(np.sign(x))
+    return complex_meaning.sign(x).astype(x.dtype) if dt.kind is Kind.COMPLEX else np.asarray(np.sign(x))
 
 
 def total_order(x: Array) -> Array:

@@ -55,7 +55,7 @@ UNARY: dict[type[complex.ComplexUnaryComplexResultOperation | complex.ComplexUna
     complex.NegOp: np.negative,
     complex.ReOp: np.real,
     complex.RsqrtOp: in_double(complex_meaning.reciprocal_sqrt),
-    complex.SignOp: in_double(np.sign),
+    complex.SignOp: in_double(complex_meaning.sign),
     complex.SinOp: in_double(np.sin),
     complex.SqrtOp: in_double(np.sqrt),
     complex.TanOp: in_double(np.tan),

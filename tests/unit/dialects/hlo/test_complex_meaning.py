@@ -47,6 +47,14 @@ def test_reciprocal_sqrt():
     assert at_infinity == 0
 
 
+def test_sign_of_the_smallest_and_largest_numbers():
+    """Moduli that a double does not hold: sqrt(2) times the smallest number, and times the largest."""
+    smallest, largest = np.nextafter(0.0, 1.0), np.finfo(np.float64).max
+    z = np.array([complex(smallest, smallest), complex(-largest, largest), complex(0, -smallest), complex(3, -4), 0])
+    half = np.sqrt(0.5)
+    np.testing.assert_allclose(meaning.sign(z), [half + half * 1j, -half + half * 1j, -1j, 0.6 - 0.8j, 0], rtol=1e-15)
+
+
 def test_what_is_infinite_stays_infinite_over_zero():
     """C 23, G.5.1: any infinity, one part NaN or not, over zero is an infinity."""
     zero = np.zeros(1, np.complex64)
