@@ -430,6 +430,30 @@ def test_products_in_any_dimensions_need_no_python_between() -> None:
     assert plan.root.code.header
 
 
+MIXED = """module @m {{ func.func public @main(%x: tensor<{x}xf32>, %y: tensor<{x}xf32>) -> tensor<{x}xf32> {{
+  %z = stablehlo.dot_general %x, %y, batching_dims = {batch} x {batch}, contracting_dims = [{last}] x [{last}] :
+    (tensor<{x}xf32>, tensor<{x}xf32>) -> tensor<{x}xf32>
+  return %z : tensor<{x}xf32> }} }}"""
+
+
+@pytest.mark.parametrize(
+    ("batch", "subscripts"),
+    [([0, 2], "bqhd,bkhd->bhqk"), ([0, 1, 3], "nbqhd,nbkhd->nbhqk")],
+    ids=["heads", "of a vmap"],
+)
+def test_products_of_heads_between_places_need_no_python_between(batch: list[int], subscripts: str) -> None:
+    """No single stride leads from one matrix of the batch to the next."""
+    rank = len(batch) + 2
+    text = MIXED.format(batch=batch, last=rank - 1, x="x".join("?" * rank))
+    program, rng = compiled(text), np.random.default_rng(0)
+    x, y = (rng.integers(-4, 5, (2, 3, 5, 4, 6)[5 - rank :]).astype(np.float32) for _ in range(2))
+    for _ in range(4):
+        np.testing.assert_array_equal(program(x, y), np.einsum(subscripts, x, y))
+    assert program.loaded.plans is not None
+    (plan,) = program.loaded.plans._known.values()  # pyright: ignore[reportPrivateUsage]
+    assert plan.root.code.header
+
+
 @pytest.mark.parametrize("name", ["ends_early", "two_choices_deep"])
 def test_conditions_on_integers_need_no_python_between(name: str) -> None:
     case = programs()[name]

@@ -132,8 +132,8 @@ def _product(arguments: LibraryArguments, held: np.dtype[Any]) -> Array:
             continue
         array = _factor(widened(array, name, xp), held, xp)
         factors.append(_rounded(array, config["rounds"], xp) if config.get("rounds") else array)
-    left = arranged(factors[0], config["lhs_batch"], config["lhs_contracting"], contracting_last=True)
-    right = arranged(factors[1], config["rhs_batch"], config["rhs_contracting"], contracting_last=False)
+    left = arranged(factors[0], config["lhs_batch"], contracting=config["lhs_contracting"], contracting_last=True)
+    right = arranged(factors[1], config["rhs_batch"], contracting=config["rhs_contracting"], contracting_last=False)
     if goes_to_tensor_cores:
         return cublas.product(left, right, names, xp)
     return _multiplied(left, right, held, xp)
@@ -152,13 +152,13 @@ def _rounded(array: Array, name: str, xp: Any) -> Array:
     raise Unsupported(f"no product that rounds its factors to {name} on a GPU", stage="library")
 
 
-def arranged(array: Array, batch: Sequence[int], contracting: Sequence[int], *, contracting_last: bool) -> Array:
-    """[batch, free, contracting], or [batch, contracting, free] unless `contracting_last`."""
-    free = [dim for dim in range(array.ndim) if dim not in (*batch, *contracting)]
-    order = [*batch, *free, *contracting] if contracting_last else [*batch, *contracting, *free]
-    count, rows, terms = (math.prod(array.shape[dim] for dim in dims) for dims in (batch, free, contracting))
-    shape = (count, rows, terms) if contracting_last else (count, terms, rows)
-    return array.transpose(order).reshape(shape)
+def arranged(array: Array, *batches: Sequence[int], contracting: Sequence[int], contracting_last: bool) -> Array:
+    """[*batches, free, contracting], or [*batches, contracting, free] unless `contracting_last`: each group of dimensions is one."""
+    kept = {dim for group in (*batches, contracting) for dim in group}
+    free = [dim for dim in range(array.ndim) if dim not in kept]
+    groups = (*batches, free, contracting) if contracting_last else (*batches, contracting, free)
+    order = [dim for group in groups for dim in group]
+    return array.transpose(order).reshape([math.prod(array.shape[dim] for dim in group) for group in groups])
 
 
 def _multiplied(left: Array, right: Array, held: np.dtype[Any], xp: Any) -> Array:

@@ -26,10 +26,10 @@ from xla_emitters.lowering.ir_writer import IrWriter, Value
 ADDRESSES = ("out", "left", "right")
 WORDS: tuple[str, ...] = (
     *ADDRESSES,
-    *("first", "last", "at_once", "across", "rows", "columns", "terms"),
-    *("out_batch", "out_row", "out_column"),
-    *("left_batch", "left_row", "left_term"),
-    *("right_batch", "right_term", "right_column"),
+    *("first", "last", "at_once", "across", "batches", "rows", "columns", "terms"),
+    *("out_outer", "out_batch", "out_row", "out_column"),
+    *("left_outer", "left_batch", "left_row", "left_term"),
+    *("right_outer", "right_batch", "right_term", "right_column"),
 )
 """The words of a step, in order."""
 MOST_TERMS = 256
@@ -278,12 +278,13 @@ class _Step(ProductParts):
                 rest = w.binary("sdiv", item.index, blocks)
                 column = w.multiply(w.binary("srem", item.index, blocks), word["across"])
                 row = w.multiply(w.binary("srem", rest, parts), word["at_once"])
-                batch = w.binary("sdiv", rest, parts)
+                rest = w.binary("sdiv", rest, parts)
+                outer, batch = (w.binary(kind, rest, word["batches"]) for kind in ("sdiv", "srem"))
                 columns = w.minimum(word["across"], w.binary("sub", word["columns"], column))
                 rows = w.minimum(word["at_once"], w.binary("sub", word["rows"], row))
-                out = self._at(word, "out", batch, row=row, column=column)
-                left = self._at(word, "left", batch, row=row)
-                right = self._at(word, "right", batch, column=column)
+                out = self._at(word, "out", outer=outer, batch=batch, row=row, column=column)
+                left = self._at(word, "left", outer=outer, batch=batch, row=row)
+                right = self._at(word, "right", outer=outer, batch=batch, column=column)
                 factor = f"ptr {left}, i64 {word['left_row']}, i64 {word['left_term']}"
                 is_wide = self.both(w.compare("eq", columns, WIDE * lanes), w.compare("eq", word["out_column"], 1))
                 is_wide = self.both(are_rows, is_wide)
@@ -302,8 +303,8 @@ class _Step(ProductParts):
                         f"i64 {rows}, i64 {here}, {memory})"
                     )
 
-    def _at(self, word: dict[str, str], array: str, batch: str, **places: str) -> str:
+    def _at(self, word: dict[str, str], array: str, **places: str) -> str:
         """The address of an array's element."""
         w = self.w
         steps = [w.multiply(place, word[f"{array}_{axis}"]) for axis, place in places.items()]
-        return w.at(self.type, word[array], w.add(w.multiply(batch, word[f"{array}_batch"]), *steps))
+        return w.at(self.type, word[array], w.add(*steps))

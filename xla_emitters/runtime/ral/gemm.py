@@ -30,7 +30,7 @@ PLAIN = {("f32",) * 3: "f32", ("f64",) * 3: "f64"}
 
 
 class Factors(NamedTuple):
-    """A product as three batches of matrices, each [batch, rows, columns]."""
+    """A product as three batches of matrices, in the shapes of `ProductWork`."""
 
     left: Array
     right: Array
@@ -39,15 +39,15 @@ class Factors(NamedTuple):
     @property
     def is_turned(self) -> bool:
         """Whether the transposed product is computed."""
-        return self.right.shape[2] < min(FEW_COLUMNS, self.left.shape[1])
+        return self.right.shape[-1] < min(FEW_COLUMNS, self.left.shape[-2])
 
     @property
     def work(self) -> ProductWork:
         """The product as machine code takes it."""
         left, right, out = self
         if self.is_turned:
-            left, right, out = right.swapaxes(1, 2), left.swapaxes(1, 2), out.swapaxes(1, 2)
-        multiplications = out.size * left.shape[2] + READ * (left.size + right.size)
+            left, right, out = right.swapaxes(-1, -2), left.swapaxes(-1, -2), out.swapaxes(-1, -2)
+        multiplications = out.size * left.shape[-1] + READ * (left.size + right.size)
         return ProductWork((out, left, right), multiplications > SHARED)
 
 
@@ -138,7 +138,10 @@ class Contraction:
             self._otherwise(left, right, out)
 
     def factors(self, left: Array, right: Array, out: Array) -> Factors | None:
-        """The product as batches of matrices; None where the sizes do not fit."""
+        """The product as batches of matrices; None where the sizes do not fit.
+
+        Batch and heads of attention are two dimensions: heads are nearer in memory than places, and would have to be copied.
+        """
         lefts, rights = (*self._left_batch, *self._left_summed), (*self._right_batch, *self._right_summed)
         fits = [left.shape[dim] for dim in lefts] == [right.shape[dim] for dim in rights]
         free = [size for dim, size in enumerate(left.shape) if dim not in lefts]
@@ -146,11 +149,22 @@ class Contraction:
         batch = [left.shape[dim] for dim in self._left_batch]
         if not fits or list(out.shape) != [*batch, *free, *columns]:
             return None
+        outer = self._outer(left, right)
+        lefts, rights = ((dims[:outer], dims[outer:]) for dims in (self._left_batch, self._right_batch))
         return Factors(
-            arranged(left, self._left_batch, self._left_summed, contracting_last=True),
-            arranged(right, self._right_batch, self._right_summed, contracting_last=False),
-            out.reshape(prod(batch), prod(free), prod(columns)),
+            arranged(left, *lefts, contracting=self._left_summed, contracting_last=True),
+            arranged(right, *rights, contracting=self._right_summed, contracting_last=False),
+            out.reshape(prod(batch[:outer]), prod(batch[outer:]), prod(free), prod(columns)),
         )
+
+    def _outer(self, left: Array, right: Array) -> int:
+        """The number of batch dimensions up to the first that does not lead to the next by a single stride."""
+        for number in range(1, len(self._left_batch)):
+            for array, dims in ((left, self._left_batch), (right, self._right_batch)):
+                one, other = dims[number - 1 : number + 1]
+                if array.strides[one] != array.strides[other] * array.shape[other]:
+                    return number
+        return 0
 
 
 GEMM: Mapping[str, Any] = {

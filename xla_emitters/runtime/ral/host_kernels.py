@@ -63,7 +63,7 @@ class ProductCode(NamedTuple):
 
     def across(self, work: ProductWork) -> int:
         """Columns of an item of this work."""
-        return self.wide if work.arrays[0].shape[1] == 1 else self.lanes
+        return self.wide if work.arrays[0].shape[-2] == 1 else self.lanes
 
 
 class ConvolutionCode(NamedTuple):

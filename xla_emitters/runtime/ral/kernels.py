@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from xla_emitters.library.arguments import Array
@@ -24,7 +25,8 @@ FEWEST_ITEMS, FEWEST_ROWS = 16, 32
 class ProductWork(NamedTuple):
     """A batch of matrix products as machine code takes it (`lowering/host_products`).
 
-    arrays    result, left and right factors, each [batch, rows, columns]
+    arrays    result, left and right factors, each [batch, rows, columns], or [outer batch, batch, rows, columns]: two dimensions, if no
+              single stride leads from one matrix to the next
     is_shared whether threads share it
 
     `across` is the number of columns of an item.
@@ -35,13 +37,13 @@ class ProductWork(NamedTuple):
 
     def items(self, across: int) -> int:
         """What threads can share."""
-        batches, rows, columns = self.arrays[0].shape
-        return batches * -(-rows // self.rows_at_once(across)) * -(-columns // across)
+        *batches, rows, columns = self.arrays[0].shape
+        return prod(batches) * -(-rows // self.rows_at_once(across)) * -(-columns // across)
 
     def rows_at_once(self, across: int) -> int:
         """Rows of an item: a thread packs the columns once for all of them."""
-        batches, rows, columns = self.arrays[0].shape
-        found, blocks = max(1, rows), batches * -(-columns // across)
+        *batches, rows, columns = self.arrays[0].shape
+        found, blocks = max(1, rows), prod(batches) * -(-columns // across)
         while self.is_shared and found > FEWEST_ROWS and blocks * -(-rows // found) < FEWEST_ITEMS:
             found = -(-found // 16) * 8
         return found
@@ -49,8 +51,9 @@ class ProductWork(NamedTuple):
     def words(self, first: int, last: int, across: int) -> tuple[int, ...]:
         """Those of a step behind the addresses, for some of the items."""
         out, left, _ = self.arrays
-        steps = (stride // array.itemsize for array in self.arrays for stride in array.strides)
-        return first, last, self.rows_at_once(across), across, *out.shape[1:], left.shape[2], *steps
+        strides = (stride for array in self.arrays for stride in (0, *array.strides)[-4:])
+        steps = (stride // out.itemsize for stride in strides)
+        return first, last, self.rows_at_once(across), across, *out.shape[-3:], left.shape[-1], *steps
 
 
 class ConvolutionWork(NamedTuple):

@@ -76,6 +76,19 @@ def test_the_bits_do_not_depend_on_how_it_is_divided() -> None:
     assert np.abs(whole - left.astype(np.float64) @ right).max() < 1e-3
 
 
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_two_dimensions_of_a_batch_have_the_bits_of_one(is_shared: bool) -> None:
+    rng = np.random.default_rng(2)
+    shapes = (3, 1, 4, 7), (3, 7, 4, 40)
+    left, right = (rng.standard_normal(shape).astype(np.float32).swapaxes(1, 2) for shape in shapes)
+    found, wanted = (np.full((3, 4, 1, 40), np.nan, np.float32) for _ in range(2))
+    assert CODE.multiply("f32", ProductWork((found, left, right), is_shared))
+    whole = (array.reshape(12, *array.shape[2:]) for array in (wanted, left, right))
+    assert CODE.multiply("f32", ProductWork(tuple(whole), False))  # pyright: ignore[reportArgumentType]
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_allclose(found, left.astype(np.float64) @ right, atol=1e-5)
+
+
 def test_there_are_as_many_words_as_the_step_reads() -> None:
     work = ProductWork((np.ones((1, 2, 3)), np.ones((1, 2, 4)), np.ones((1, 4, 3))), False)
     assert len((0, 0, 0, *work.words(0, 1, 32))) == len(WORDS)
