@@ -11,6 +11,7 @@ bundle carries these files to machines without anything else.
     functions       the table of functions, and `call`     convolution     sliding products
     random_bits     Philox, ThreeFry                       sort            by keys, by a comparator; top k
     fft             transforms                             linear_algebra  factorizations, triangular systems
+    expect          comparisons of programs that check themselves
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.errors import Unsupported
-from xla_emitters.library import convolution, fft, gemm, linear_algebra, moves, random_bits, sort
+from xla_emitters.library import convolution, expect, fft, gemm, linear_algebra, moves, random_bits, sort
 from xla_emitters.library.arguments import Array, LibraryArguments, OnElements, Result, checked_results
 
 
@@ -61,6 +61,7 @@ _ROWS: tuple[LibraryFunction, ...] = (
     LibraryFunction("svd", linear_algebra.svd, "cuSOLVER"),
     LibraryFunction("pass_through", moves.pass_through),
     LibraryFunction("allocate", moves.allocate),
+    LibraryFunction("expect", expect.expect, "NumPy"),
 )
 
 FUNCTIONS: dict[str, LibraryFunction] = {row.name: row for row in _ROWS}

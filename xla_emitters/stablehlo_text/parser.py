@@ -44,7 +44,7 @@ from xla_emitters.stablehlo_text.types import parse_type, parse_types
 from xla_emitters.texts.cursor import nearest
 from xla_emitters.texts.source import Source
 
-DIALECTS = ("stablehlo", "chlo", "func", "sdy")
+DIALECTS = ("stablehlo", "chlo", "check", "func", "sdy")
 _RETURNS = ("return", "func.return", "stablehlo.return")
 _CALLS = ("call", "func.call")
 
@@ -517,6 +517,8 @@ class TreeParser:
         elif opcode == "composite":
             self._attribute(op, "name")
             self._items(op, region)
+        elif op.name.startswith("check."):
+            return self._comparison(op, region)
         elif op.name == "sdy.sharding_constraint":
             self._operand(op, region)
             cursor.group("a sharding")
@@ -529,6 +531,27 @@ class TreeParser:
             self._items(op, region)
         self._optional_attributes(op)
         return self._types(op)
+
+    def _comparison(self, op: Op, region: Region) -> tuple[Sequence[Attribute] | None, Sequence[Attribute]]:
+        """`%0, %1, tolerance = 0.1 : types`, or `%0, dense<[0, 1]> : tensor<2xi32>`, whose type may be written again."""
+        cursor = self.cursor
+        if op.opcode.endswith("_const"):
+            self._operand(op, region)
+            cursor.expect(",", "before the literal")
+            self._attribute(op, "value")
+            if cursor.accept(","):
+                self._items(op, region)
+        else:
+            self._items(op, region)
+        self._optional_attributes(op)
+        if not cursor.accept(":"):
+            return None, []
+        types = parse_types(cursor)
+        while cursor.accept(","):
+            types.append(parse_type(cursor))
+        if cursor.accept("->"):
+            parse_types(cursor)
+        return types * len(op.operands) if len(types) == 1 else types, []
 
     def _literal_type(self, op: Op, start: int) -> Attribute:
         """The type of a constant, which is inside its literal."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
+from xla_emitters.stablehlo_text.checks import CHECK_RULES, CHECK_TARGETS
 from xla_emitters.stablehlo_text.chlo import CHLO_RULES, CHLO_TARGETS
 from xla_emitters.stablehlo_text.computations import ModuleBuilder, Rule
 from xla_emitters.stablehlo_text.parser import TreeParser
@@ -19,8 +20,9 @@ from xla_emitters.texts.source import Source
 RULES: dict[str, Rule] = {
     **{f"stablehlo.{name}": rule for name, rule in (DATA_RULES | REGION_RULES).items()},
     **{f"chlo.{name}": rule for name, rule in CHLO_RULES.items()},
+    **CHECK_RULES,
     **OTHER_RULES,
-    "stablehlo.custom_call": custom_call(CALL_TARGETS | CHLO_TARGETS),
+    "stablehlo.custom_call": custom_call(CALL_TARGETS | CHECK_TARGETS | CHLO_TARGETS),
 }
 """Op name -> the rule that converts it."""
 

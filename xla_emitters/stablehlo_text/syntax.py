@@ -41,6 +41,9 @@ KEYS: dict[str, dict[str, str]] = {
     "cholesky": {"lower": "lower"},
     "reduce_precision": {"format": "format"},
     "top_k": {"k": "k", "largest": "largest"},
+    "expect_almost_eq": {"tolerance": "tolerance"},
+    "expect_almost_eq_const": {"tolerance": "tolerance"},
+    "expect_close": dict(zip(*(("min_ulp_difference", "max_ulp_difference"),) * 2, strict=True)),
     "convolution": {"dim_numbers": "dimension_numbers", "window": "window"},
     "dynamic_conv": {"dim_numbers": "dimension_numbers", "window": "window"},
 }

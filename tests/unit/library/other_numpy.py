@@ -12,6 +12,7 @@ from xla_emitters.library.arguments import numpy_type, pattern_type
 
 OTHER = ModuleType("other_numpy")
 OTHER.__dict__.update({name: getattr(np, name) for name in np.__all__})
+OTHER.__dict__["asnumpy"] = np.asarray
 
 
 def called_elsewhere(name: str, config: dict[str, Any], operands: list[Any], results: list[Any]) -> list[Any]:

@@ -435,6 +435,23 @@ def _lapack_triangular_solve(op: RuleOp) -> Config:
     }
 
 
+def _expect(op: RuleOp) -> Config:
+    """Comparison of two arrays; `values` are their names in the text."""
+    fields, target = Fields.of(op), target_of(op)
+    _roles(op, ["found", "wanted"], "operands")
+    _roles(op, [], "results")
+    if op.array(0).element_type != op.array(1).element_type:
+        raise broken(op, "compares arrays of one type", f"they are {', '.join(map(type_text, op.types))}")
+    return {
+        "check": target,
+        "values": [fields.word(name, default) for name, default in (("found", "operand 0"), ("wanted", "operand 1"))],
+        "kind": target.removeprefix("check.expect_"),
+        "tolerance": fields.number("tolerance", 1e-4),
+        "least_ulps": fields.number("min_ulp_difference", 0),
+        "most_ulps": fields.number("max_ulp_difference", 3),
+    }
+
+
 @dataclass(frozen=True)
 class _Target:
     function: str
@@ -480,6 +497,7 @@ _TARGETS: dict[str, _Target] = {
     "cusolver_gesvd_ffi": _Target("svd", _svd),
     "cu_lu_pivots_to_permutation": _Target("permutation_of_pivots", _factored("permutation")),
     "AllocateBuffer": _Target("allocate", lambda op: {}),
+    **{f"check.expect_{kind}": _Target("expect", _expect) for kind in ("eq", "almost_eq", "close")},
 }
 
 
