@@ -48,6 +48,7 @@ from xla_emitters.dialects.mlir.llvm.values import ConstantOp as LlvmConstantOp
 from xla_emitters.dialects.mlir.nvvm import GriddepcontrolOp
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu.tensors import PdlWaitOp
+from xla_emitters.explore.writes_of_parts import writes_of_parts_as_atomic_ops
 from xla_emitters.kernels.kernel_entry import SHARED
 from xla_emitters.lowering.element_access import GLOBAL_ALIGNMENT
 from xla_emitters.rewrite.effects import is_speculatable
@@ -340,6 +341,9 @@ IN_CODE = (
     Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once_of_llvm),
     Rewrite("02-the-seed-and-the-stages.md", "complex numbers are vectors", _parts_of_pairs),
     Rewrite("20-what-is-the-same-but-for.md", "what is folded later", _arithmetic_of_constants),
+    Rewrite(
+        "02-the-seed-and-the-stages.md", "parts of bytes are written by `and` and `or`", writes_of_parts_as_atomic_ops
+    ),
     Rewrite("20-what-is-the-same-but-for.md", "loads beside atomic updates", _loads_beside_atomics),
     Rewrite("20-what-is-the-same-but-for.md", "a branch in an else", _branches_in_an_else),
     Rewrite("01-what-the-ir-carries.md", "griddepcontrol.wait", _without_waits),

@@ -217,6 +217,88 @@ def test_a_load_of_what_an_atomic_op_updates() -> None:
     assert between(UPDATE, UPDATE.replace(load, "llvm.load %p atomic acquire")).verdict == "differs"
 
 
+PART = """
+func.func @fusion(%p: !llvm.ptr, %i: i32, %others: i8, %bits: i8) {
+  %byte = llvm.getelementptr inbounds %p[%i] : (!llvm.ptr, i32) -> !llvm.ptr, i8
+  %and = llvm.atomicrmw _and %byte, %others monotonic : !llvm.ptr, i8
+  %or = llvm.atomicrmw _or %byte, %bits monotonic : !llvm.ptr, i8
+  func.return
+}
+"""
+SWAPPED = """
+func.func @fusion(%p: !llvm.ptr, %i: i32, %others: i8, %bits: i8) {
+  %3 = llvm.mlir.constant(3 : i64) : i64
+  %-1 = llvm.mlir.constant(-1 : i64) : i64
+  %8 = llvm.mlir.constant(8 : i32) : i32
+  %all = llvm.mlir.constant(-1 : i32) : i32
+  %255 = llvm.mlir.constant(255 : i32) : i32
+  %true = llvm.mlir.constant(true) : i1
+  %byte = llvm.getelementptr inbounds %p[%i] : (!llvm.ptr, i32) -> !llvm.ptr, i8
+  %number = llvm.ptrtoint %byte : !llvm.ptr to i64
+  %place = llvm.and %number, %3 : i64
+  %back = llvm.mul %place, %-1 : i64
+  %word = llvm.getelementptr inbounds %byte[%back] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  %narrow = llvm.trunc %place : i64 to i32
+  %shift = llvm.mul %narrow, %8 : i32
+  %mask = llvm.shl %255, %shift : i32
+  %kept = llvm.xor %all, %mask : i32
+  %first = llvm.load %word : !llvm.ptr -> i32
+  %last = scf.while (%old = %first) : (i32) -> i32 {
+    %low = llvm.lshr %old, %shift : i32
+    %part = llvm.trunc %low : i32 to i8
+    %rest = arith.andi %part, %others : i8
+    %changed = arith.ori %rest, %bits : i8
+    %wide = llvm.zext %changed : i8 to i32
+    %cleared = llvm.and %old, %kept : i32
+    %high = llvm.shl %wide, %shift : i32
+    %new = llvm.or %cleared, %high : i32
+    %pair = llvm.cmpxchg %word, %old, %new monotonic monotonic : !llvm.ptr, i32
+    %now = llvm.extractvalue %pair[0] : !llvm.struct<(i32, i1)>
+    %done = llvm.extractvalue %pair[1] : !llvm.struct<(i32, i1)>
+    %again = llvm.xor %done, %true : i1
+    scf.condition(%again) %now : i32
+  } do {
+  ^bb0(%next: i32):
+    scf.yield %next : i32
+  }
+  func.return
+}
+""".replace("%-1", "%minus")
+
+
+def test_bits_of_a_byte_are_replaced_by_a_loop() -> None:
+    assert cites(PART, SWAPPED, "parts of bytes are written by `and` and `or`")
+    assert between(PART.replace("_or %byte, %bits", "_or %byte, %others"), SWAPPED).verdict == "differs"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("-1 : i64", "-2 : i64"),  # Another word.
+        ("constant(3 : i64)", "constant(7 : i64)"),
+        ("ptr, i8\n  %narrow", "ptr, i16\n  %narrow"),
+        ("constant(255", "constant(127"),  # Another part of it.
+        ("constant(8 ", "constant(4 "),
+        ("llvm.load %word", "llvm.load %byte"),
+        ("%part, %others", "%part, %part"),  # Another formula.
+        ("arith.ori %rest", "arith.xori %rest"),
+        ("%bits : i8\n    %wide", "%part : i8\n    %wide"),
+        ("llvm.or %cleared", "llvm.or %old"),
+        ("cmpxchg %word, %old", "cmpxchg %word, %first"),
+        ("cmpxchg %word", "cmpxchg %byte"),
+        ("constant(true)", "constant(false)"),  # Until it fails.
+        ("(%again) %now", "(%again) %new"),
+        ("yield %next", "yield %first"),
+        ("    %pair", "    llvm.store %new, %p : i32, !llvm.ptr\n    %pair"),  # Another effect, or use.
+        ("^bb0(%next: i32):\n", "^bb0(%next: i32):\n    llvm.store %next, %p : i32, !llvm.ptr\n"),
+        ("  func.return", "  llvm.store %last, %p : i32, !llvm.ptr\n  func.return"),
+    ],
+)
+def test_a_loop_that_does_something_else_is_left(right: str, wrong: str) -> None:
+    assert SWAPPED.count(right) == 1
+    assert "scf.while" in rewritten(SWAPPED.replace(right, wrong), "writes_of_parts_as_atomic_ops")
+
+
 NESTED = """
 func.func @entry(%c: i1, %x: i32, %p: !llvm.ptr) {
   scf.if %c {
