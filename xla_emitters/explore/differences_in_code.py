@@ -14,7 +14,18 @@ from dataclasses import dataclass
 from math import prod
 from typing import cast
 
-from xdsl.dialects.arith import AndIOp, ConstantOp, IndexCastOp, TruncIOp, XOrIOp
+from xdsl.dialects.arith import (
+    AndIOp,
+    CmpiOp,
+    ConstantOp,
+    DivSIOp,
+    IndexCastOp,
+    OrIOp,
+    RemSIOp,
+    SelectOp,
+    TruncIOp,
+    XOrIOp,
+)
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseArrayBase,
@@ -32,7 +43,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.complex import CreateOp, ImOp, ReOp
-from xdsl.dialects.llvm import AddressOfOp, InsertElementOp, LLVMArrayType, LShrOp, SubOp
+from xdsl.dialects.llvm import AddressOfOp, InsertElementOp, LLVMArrayType, LShrOp, SubOp, ZExtOp
 from xdsl.dialects.scf import IfOp
 from xdsl.dialects.vector import BroadcastOp, ExtractOp, InsertOp
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -48,10 +59,13 @@ from xla_emitters.dialects.mlir.llvm.values import ConstantOp as LlvmConstantOp
 from xla_emitters.dialects.mlir.nvvm import GriddepcontrolOp
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu.tensors import PdlWaitOp
+from xla_emitters.explore.writes_of_parts import writes_of_parts_as_atomic_ops
 from xla_emitters.kernels.kernel_entry import SHARED
 from xla_emitters.lowering.element_access import GLOBAL_ALIGNMENT
 from xla_emitters.rewrite.effects import is_speculatable
 from xla_emitters.rewrite.folders import constant_integer, constant_op, constant_value, integer_attr, width
+
+_IDS = frozenset(f"nvvm.read.ptx.sreg.{kind}.{axis}" for kind in ("tid", "ctaid") for axis in "xyz")
 
 
 @dataclass(frozen=True)
@@ -218,6 +232,44 @@ def _elements_at_once_of_llvm(module: ModuleOp) -> bool:
     return changed
 
 
+def _quotients_that_cannot_overflow(module: ModuleOp) -> bool:
+    """`select %o, %least, (divsi %x, (select (%z or %o), 1, %y))`, where %o says that %x is the least integer -> the quotient.
+
+    That divided by 1 is itself, and its remainder (`remsi`, a select of 0) is 0.
+    """
+    changed = False
+    for op in tuple(op for op in module.walk() if isinstance(op, SelectOp)):
+        quotient, overflows = op.rhs.owner, op.cond.owner
+        if not isinstance(quotient, DivSIOp | RemSIOp) or not isinstance(overflows, AndIOp):
+            continue
+        divisor, bits = quotient.rhs.owner, width(op.result.type)
+        if bits is None or not isinstance(divisor, SelectOp) or constant_integer(divisor.lhs) != 1:
+            continue
+        least = -(1 << bits - 1)
+        is_least = any(
+            isinstance(each := part.owner, CmpiOp)
+            and each.predicate.value.data == 0
+            and each.lhs is quotient.lhs
+            and constant_integer(each.rhs) == least
+            for part in overflows.operands
+        )
+        is_one = isinstance(either := divisor.cond.owner, OrIOp) and op.cond in either.operands
+        if is_least and is_one and constant_integer(op.lhs) == (least if isinstance(quotient, DivSIOp) else 0):
+            Rewriter.replace_op(op, [], [quotient.result])
+            changed = True
+    return changed
+
+
+def _ids_without_a_sign(module: ModuleOp) -> bool:
+    """`llvm.sext` of an id of a thread or a block -> `llvm.zext`: it is not negative."""
+    changed = False
+    for op in tuple(op for op in module.walk() if op.name == "llvm.sext"):
+        if isinstance(source := op.operands[0].owner, Operation) and source.name in _IDS:
+            Rewriter.replace_op(op, ZExtOp(op.operands[0], op.results[0].type))
+            changed = True
+    return changed
+
+
 def _arithmetic_of_constants(module: ModuleOp) -> bool:
     """`llvm.sub` and `llvm.lshr` of two constants -> a constant: masks and clamps of shuffles."""
     changed = False
@@ -339,7 +391,12 @@ IN_CODE = (
     Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once),
     Rewrite("02-the-seed-and-the-stages.md", "vectors are built by insertions", _elements_at_once_of_llvm),
     Rewrite("02-the-seed-and-the-stages.md", "complex numbers are vectors", _parts_of_pairs),
+    Rewrite("20-what-is-the-same-but-for.md", "quotients that cannot overflow", _quotients_that_cannot_overflow),
+    Rewrite("20-what-is-the-same-but-for.md", "ids without a sign", _ids_without_a_sign),
     Rewrite("20-what-is-the-same-but-for.md", "what is folded later", _arithmetic_of_constants),
+    Rewrite(
+        "02-the-seed-and-the-stages.md", "parts of bytes are written by `and` and `or`", writes_of_parts_as_atomic_ops
+    ),
     Rewrite("20-what-is-the-same-but-for.md", "loads beside atomic updates", _loads_beside_atomics),
     Rewrite("20-what-is-the-same-but-for.md", "a branch in an else", _branches_in_an_else),
     Rewrite("01-what-the-ir-carries.md", "griddepcontrol.wait", _without_waits),

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xdsl.dialects import arith, func, gpu, scf, tensor
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType, i64
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
@@ -30,6 +30,7 @@ from xla_emitters.dialects.xla_gpu.tensors import PredicatedExtractOp, Predicate
 from xla_emitters.explore.differences_in_code import Rewrite
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.expression import ExprKind, linear_terms, make, make_sum, postorder
+from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.effects import is_speculatable
 from xla_emitters.rewrite.folders import constant_integer, constant_op
 from xla_emitters.rewrite.kernel_pass import run_pass
@@ -39,10 +40,12 @@ from xla_emitters.transforms.erase_dead_functions import EraseDeadFunctionsPass
 DECISION = "20-what-is-the-same-but-for.md"
 _WARP = 32
 _MOST_THREADS = 1024
+_ULE = 7
 MOST_OPS = 20_000
 """A module that would become larger is not inlined."""
 
 _INDEX = IndexType()
+_START = i64
 _Call = PureCallOp | func.CallOp
 
 
@@ -276,6 +279,26 @@ def _runs_anywhere(op: Operation) -> bool:
     return isinstance(op, PredicatedExtractOp | ShuffleReduceOp) or is_speculatable(op)
 
 
+def _starts_clamped_before_they_are_indices(module: ModuleOp) -> bool:
+    """`arith.minsi (arith.index_cast %i : i64 to index), %c5` -> `arith.index_cast (arith.minsi %i, %c5_i64)`, and `maxsi` likewise.
+
+    Only where an index has 64 bits: a narrower one holds the low bits of %i.
+    """
+    if index_width(module) != _START.width.data:
+        return False
+    changed = False
+    for op in tuple(op for op in module.walk() if isinstance(op, arith.MinSIOp | arith.MaxSIOp)):
+        start, bound = op.lhs.owner, constant_integer(op.rhs)
+        if isinstance(start, arith.IndexCastOp) and start.input.type == _START and bound is not None:
+            constant = constant_op(IntegerAttr(bound, _START))
+            clamped = type(op)(start.input, constant.result)
+            index = arith.IndexCastOp(clamped.result, _INDEX)
+            index.attributes |= op.attributes
+            Rewriter.replace_op(op, (constant, clamped, index))
+            changed = True
+    return changed
+
+
 def _sums_as_maps(module: ModuleOp) -> bool:
     """`arith.addi %i, %c2` of indices whose range is known -> `apply_indexing (i) -> (i + 2)`."""
     changed = False
@@ -292,13 +315,31 @@ def _sums_of_two_as_maps(module: ModuleOp) -> bool:
     """`arith.addi %i, %j` of indices whose ranges are known -> `apply_indexing (i, j) -> (i + j)`."""
     changed = False
     for op in tuple(op for op in module.walk() if isinstance(op, arith.AddiOp) and op.result.type == _INDEX):
-        left, right = range_of_value(op.lhs), range_of_value(op.rhs)
+        left, right = _range_at(op, op.lhs), _range_at(op, op.rhs)
         if left is not None and right is not None and constant_integer(op.lhs) is constant_integer(op.rhs) is None:
             variables = Variable(left, "i"), Variable(right, "j")
             it = IndexingMap((Expr.variable(0) + Expr.variable(1),), variables, (), (), ())
             Rewriter.replace_op(op, ApplyIndexingOp((op.lhs, op.rhs), it))
             changed = True
     return changed
+
+
+def _range_at(op: Operation, value: SSAValue) -> Interval | None:
+    """The range of an operand of `op`, also by `arith.minui` and by the conditions of the branches that `op` is in."""
+    if (known := range_of_value(value)) is not None:
+        return known
+    if isinstance(least := value.owner, arith.MinUIOp) and (bound := constant_integer(least.rhs) or -1) >= 0:
+        return Interval(0, bound)
+    inner, branch = op, op.parent_op()
+    while branch is not None:
+        if isinstance(branch, scf.IfOp) and inner.parent_region() is branch.true_region:
+            for condition in (each.owner for each in _conjuncts(branch.cond)):
+                if isinstance(condition, arith.CmpiOp) and condition.lhs is value:
+                    bound = constant_integer(condition.rhs)
+                    if bound is not None and bound >= 0 and condition.predicate.value.data == _ULE:
+                        return Interval(0, bound)
+        inner, branch = branch, branch.parent_op()
+    return None
 
 
 def _maps_of_maps(module: ModuleOp) -> bool:
@@ -408,6 +449,7 @@ IN_STRUCTURE = (
     Rewrite(DECISION, "indices that have one value", _indices_of_one_value),
     Rewrite(DECISION, "indices computed in the loop's map", _indices_computed_in_the_body),
     Rewrite("02-the-seed-and-the-stages.md", "the k-th copy's number is a map", _sums_as_maps),
+    Rewrite(DECISION, "starts that are clamped as they are given", _starts_clamped_before_they_are_indices),
     Rewrite(DECISION, "starts that maps add", _sums_of_two_as_maps),
     Rewrite(DECISION, "maps of results of maps", _maps_of_maps),
     Rewrite(DECISION, "bounds that remainders imply", _bounds_that_remainders_imply),

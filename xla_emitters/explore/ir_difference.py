@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp
+from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import make_context
 from xla_emitters.errors import XlaEmittersError
@@ -69,9 +70,10 @@ class KernelIr:
 
     @cached_property
     def spelled(self) -> ModuleOp:
-        """In our spelling."""
+        """In our spelling, without casts there and back, which XLA keeps until its last pass."""
         copy = self.module.clone()
         run_pass(FromUpstreamSpellingPass(), make_context(), copy)
+        _without_casts_back(copy)
         return copy
 
     @cached_property
@@ -162,6 +164,20 @@ def _fold(module: ModuleOp) -> None:
     for _ in range(2):
         for each in (SimplifyArithPass(), CanonicalizePass(), CsePass()):
             _run_if_it_can(each, context, module)
+
+
+def _without_casts_back(module: ModuleOp) -> None:
+    """`unrealized_conversion_cast` of a cast, or of casts of it, of a value of the same type -> that value."""
+    casts = [op for op in module.walk() if isinstance(op, UnrealizedConversionCastOp) and len(op.operands) == 1]
+    for op in casts:
+        value = op.operands[0]
+        while value.type != op.results[0].type and isinstance(inner := value.owner, UnrealizedConversionCastOp):
+            value = inner.operands[0]
+        if value.type == op.results[0].type:
+            op.results[0].replace_all_uses_with(value)
+    for op in reversed(casts):
+        if op.results[0].first_use is None:
+            Rewriter.erase_op(op)
 
 
 def _run_if_it_can(each: SimplifyArithPass | CanonicalizePass | CsePass, context: Context, module: ModuleOp) -> None:

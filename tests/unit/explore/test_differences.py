@@ -70,6 +70,85 @@ def test_a_sum_of_two_indices_is_a_map() -> None:
     assert between(mapped.replace(*unknown), added.replace(*unknown)).verdict == "differs"
 
 
+@pytest.mark.parametrize(
+    ("found", "is_known"),
+    [("ule, %s, %c3", True), ("ult, %s, %c3", False), ("sle, %s, %c3", False), ("ule, %c3, %s", False)],
+)
+def test_a_sum_whose_range_a_branch_knows(found: str, is_known: bool) -> None:
+    """Only inside the branch, and only what its condition says."""
+    added = f"""
+func.func @entry(%i: index {{xla.range = [0 : index, 7 : index]}}, %s: index, %c: i1, %p: memref<16xf32>, %x: f32) {{
+  %c3 = arith.constant 3 : index
+  %d = arith.cmpi {found} : index
+  %b = arith.andi %c, %d : i1
+  scf.if %b {{
+    %0 = arith.addi %i, %s : index
+    memref.store %x, %p[%0] : memref<16xf32>
+  }}
+  func.return
+}}
+"""
+    mapped = added.replace(
+        "arith.addi %i, %s : index", applied("(i, s) -> (i + s), domain: i in [0, 7], s in [0, 3]", "%i, %s")
+    )
+    assert cites(mapped, added, "starts that maps add") == is_known
+    assert (between(mapped, added).verdict == "differs") != is_known
+    assert between(mapped.replace("i + s)", "i + s * 2)"), added).verdict == "differs"
+    other_branch = "scf.if %b {\n  } else {"
+    assert (
+        between(mapped.replace("scf.if %b {", other_branch), added.replace("scf.if %b {", other_branch)).verdict
+        == "differs"
+    )
+
+
+def test_a_sum_with_the_least_of_two() -> None:
+    added = """
+func.func @entry(%i: index {xla.range = [0 : index, 7 : index]}, %s: index) -> index {
+  %c3 = arith.constant 3 : index
+  %m = arith.minui %s, %c3 : index
+  %0 = arith.addi %i, %m : index
+  func.return %0 : index
+}
+"""
+    mapped = added.replace(
+        "arith.addi %i, %m : index", applied("(i, m) -> (i + m), domain: i in [0, 7], m in [0, 3]", "%i, %m")
+    )
+    assert cites(mapped, added, "starts that maps add")
+    assert between(mapped.replace("minui", "minsi"), added.replace("minui", "minsi")).verdict == "differs"
+
+
+def test_a_start_is_clamped_before_it_is_an_index() -> None:
+    """Where an index has 64 bits; one of 32 bits would be that of another start."""
+    ours = """
+builtin.module attributes {dlti.dl_spec = #dlti.dl_spec<index = 64 : i32>} {
+  func.func @entry(%i: i64) -> index {
+    %c0 = arith.constant 0 : i64
+    %c5 = arith.constant 5 : i64
+    %m = arith.minsi %i, %c5 : i64
+    %n = arith.maxsi %m, %c0 : i64
+    %s = arith.index_cast %n : i64 to index
+    func.return %s : index
+  }
+}
+"""
+    theirs = """
+builtin.module attributes {dlti.dl_spec = #dlti.dl_spec<index = 64 : i32>} {
+  func.func @entry(%i: i64) -> index {
+    %c0 = arith.constant 0 : index
+    %c5 = arith.constant 5 : index
+    %s = arith.index_cast %i : i64 to index
+    %m = arith.minsi %s, %c5 : index
+    %n = arith.maxsi %m, %c0 : index
+    func.return %n : index
+  }
+}
+"""
+    assert cites(ours, theirs, "starts that are clamped as they are given")
+    assert between(ours, theirs.replace("constant 5", "constant 6")).verdict == "differs"
+    assert between(ours, theirs.replace("arith.maxsi", "arith.maxui")).verdict == "differs"
+    assert between(ours.replace("64 : i32", "32 : i32"), theirs.replace("64 : i32", "32 : i32")).verdict == "differs"
+
+
 def one_map(text: str) -> str:
     return f"""
 func.func @entry(%i: index {{xla.range = [0 : index, 31 : index]}}) -> index {{
@@ -215,6 +294,139 @@ def test_a_load_of_what_an_atomic_op_updates() -> None:
     elsewhere = UPDATE.replace(load, "llvm.load %q atomic monotonic")
     assert between(elsewhere, UPDATE.replace(load, "llvm.load %q")).verdict == "differs"
     assert between(UPDATE, UPDATE.replace(load, "llvm.load %p atomic acquire")).verdict == "differs"
+
+
+@pytest.mark.parametrize(("op", "value"), [("divsi", -128), ("remsi", 0)])
+def test_a_quotient_that_cannot_overflow(op: str, value: int) -> None:
+    """-128 divided by -1 is divided by 1 instead, which gives -128 without a select."""
+    theirs = f"""
+func.func @entry(%x: i8, %y: i8) -> i8 {{
+  %c0 = arith.constant 0 : i8
+  %c1 = arith.constant 1 : i8
+  %c-1 = arith.constant -1 : i8
+  %c-128 = arith.constant -128 : i8
+  %c = arith.constant {value} : i8
+  %zero = arith.cmpi eq, %y, %c0 : i8
+  %least = arith.cmpi eq, %x, %c-128 : i8
+  %minus = arith.cmpi eq, %y, %c-1 : i8
+  %over = arith.andi %least, %minus : i1
+  %bad = arith.ori %zero, %over : i1
+  %safe = arith.select %bad, %c1, %y : i8
+  %q = arith.{op} %x, %safe : i8
+  %r = arith.select %over, %c, %q : i8
+  func.return %r : i8
+}}
+""".replace("%c-", "%minus_")
+    ours = theirs.replace("  %r = arith.select %over, %c, %q : i8\n", "").replace("return %r", "return %q")
+    assert cites(ours, theirs, "quotients that cannot overflow")
+    for right, wrong in (
+        (f"constant {value} : i8\n  %zero", "constant 7 : i8\n  %zero"),
+        ("eq, %x, %minus_128", "ne, %x, %minus_128"),
+        ("eq, %x, %minus_128", "eq, %y, %minus_128"),
+        ("ori %zero, %over", "ori %zero, %minus"),
+        ("constant 1 :", "constant 2 :"),
+        ("constant -128 : i8\n  %c =", "constant -127 : i8\n  %c ="),
+        ("select %over", "select %zero"),
+    ):
+        assert right in theirs
+        other = theirs.replace(right, wrong)
+        assert other.count("select") == rewritten(other, "_quotients_that_cannot_overflow").count("select"), wrong
+
+
+def test_an_id_has_no_sign() -> None:
+    ours = """
+llvm.func @fusion(%p: !llvm.ptr) -> i64 {
+  %0 = nvvm.read.ptx.sreg.tid.x : i32
+  %1 = llvm.load %p : !llvm.ptr -> i32
+  %2 = llvm.zext %0 : i32 to i64
+  llvm.return %2 : i64
+}
+"""
+    theirs = ours.replace("zext", "sext")
+    assert cites(ours, theirs, "ids without a sign")
+    assert between(ours.replace("ext %0", "ext %1"), theirs.replace("ext %0", "ext %1")).verdict == "differs"
+
+
+PART = """
+func.func @fusion(%p: !llvm.ptr, %i: i32, %others: i8, %bits: i8) {
+  %byte = llvm.getelementptr inbounds %p[%i] : (!llvm.ptr, i32) -> !llvm.ptr, i8
+  %and = llvm.atomicrmw _and %byte, %others monotonic : !llvm.ptr, i8
+  %or = llvm.atomicrmw _or %byte, %bits monotonic : !llvm.ptr, i8
+  func.return
+}
+"""
+SWAPPED = """
+func.func @fusion(%p: !llvm.ptr, %i: i32, %others: i8, %bits: i8) {
+  %3 = llvm.mlir.constant(3 : i64) : i64
+  %-1 = llvm.mlir.constant(-1 : i64) : i64
+  %8 = llvm.mlir.constant(8 : i32) : i32
+  %all = llvm.mlir.constant(-1 : i32) : i32
+  %255 = llvm.mlir.constant(255 : i32) : i32
+  %true = llvm.mlir.constant(true) : i1
+  %byte = llvm.getelementptr inbounds %p[%i] : (!llvm.ptr, i32) -> !llvm.ptr, i8
+  %number = llvm.ptrtoint %byte : !llvm.ptr to i64
+  %place = llvm.and %number, %3 : i64
+  %back = llvm.mul %place, %-1 : i64
+  %word = llvm.getelementptr inbounds %byte[%back] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  %narrow = llvm.trunc %place : i64 to i32
+  %shift = llvm.mul %narrow, %8 : i32
+  %mask = llvm.shl %255, %shift : i32
+  %kept = llvm.xor %all, %mask : i32
+  %first = llvm.load %word : !llvm.ptr -> i32
+  %last = scf.while (%old = %first) : (i32) -> i32 {
+    %low = llvm.lshr %old, %shift : i32
+    %part = llvm.trunc %low : i32 to i8
+    %rest = arith.andi %part, %others : i8
+    %changed = arith.ori %rest, %bits : i8
+    %wide = llvm.zext %changed : i8 to i32
+    %cleared = llvm.and %old, %kept : i32
+    %high = llvm.shl %wide, %shift : i32
+    %new = llvm.or %cleared, %high : i32
+    %pair = llvm.cmpxchg %word, %old, %new monotonic monotonic : !llvm.ptr, i32
+    %now = llvm.extractvalue %pair[0] : !llvm.struct<(i32, i1)>
+    %done = llvm.extractvalue %pair[1] : !llvm.struct<(i32, i1)>
+    %again = llvm.xor %done, %true : i1
+    scf.condition(%again) %now : i32
+  } do {
+  ^bb0(%next: i32):
+    scf.yield %next : i32
+  }
+  func.return
+}
+""".replace("%-1", "%minus")
+
+
+def test_bits_of_a_byte_are_replaced_by_a_loop() -> None:
+    assert cites(PART, SWAPPED, "parts of bytes are written by `and` and `or`")
+    assert between(PART.replace("_or %byte, %bits", "_or %byte, %others"), SWAPPED).verdict == "differs"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("-1 : i64", "-2 : i64"),  # Another word.
+        ("constant(3 : i64)", "constant(7 : i64)"),
+        ("ptr, i8\n  %narrow", "ptr, i16\n  %narrow"),
+        ("constant(255", "constant(127"),  # Another part of it.
+        ("constant(8 ", "constant(4 "),
+        ("llvm.load %word", "llvm.load %byte"),
+        ("%part, %others", "%part, %part"),  # Another formula.
+        ("arith.ori %rest", "arith.xori %rest"),
+        ("%bits : i8\n    %wide", "%part : i8\n    %wide"),
+        ("llvm.or %cleared", "llvm.or %old"),
+        ("cmpxchg %word, %old", "cmpxchg %word, %first"),
+        ("cmpxchg %word", "cmpxchg %byte"),
+        ("constant(true)", "constant(false)"),  # Until it fails.
+        ("(%again) %now", "(%again) %new"),
+        ("yield %next", "yield %first"),
+        ("    %pair", "    llvm.store %new, %p : i32, !llvm.ptr\n    %pair"),  # Another effect, or use.
+        ("^bb0(%next: i32):\n", "^bb0(%next: i32):\n    llvm.store %next, %p : i32, !llvm.ptr\n"),
+        ("  func.return", "  llvm.store %last, %p : i32, !llvm.ptr\n  func.return"),
+    ],
+)
+def test_a_loop_that_does_something_else_is_left(right: str, wrong: str) -> None:
+    assert SWAPPED.count(right) == 1
+    assert "scf.while" in rewritten(SWAPPED.replace(right, wrong), "writes_of_parts_as_atomic_ops")
 
 
 NESTED = """
