@@ -78,12 +78,16 @@ def _holds(config: Any, x: Array, y: Array, element: str) -> Array:
 
 def ulps_apart(x: Array, y: Array) -> Array:
     """How many representable values lie between two floats, one end included; both zeros are one value."""
-    middle, places = np.uint64(1 << 63), list[Array]()
-    for array in (x, y):
-        size = np.abs(array).view(f"u{array.dtype.itemsize}").astype(np.uint64)
-        places.append(np.where(np.signbit(array), middle - size, middle + size))
-    x_place, y_place = places
-    return np.maximum(x_place, y_place) - np.minimum(x_place, y_place)
+    first, second = _number(x), _number(y)
+    apart: Array = np.where(first > second, first - second, second - first)
+    return apart
+
+
+def _number(array: Array) -> Array:
+    """The place of each float in the order of all."""
+    middle, size = np.uint64(1 << 63), np.abs(array).view(f"u{array.dtype.itemsize}").astype(np.uint64)
+    place: Array = np.where(np.signbit(array), middle - size, middle + size)
+    return place
 
 
 def _wanted(config: Any, element: str) -> str:
