@@ -69,7 +69,7 @@ def _holds(config: Any, x: Array, y: Array, element: str) -> Array:
         return both_nan | ((wide_x == wide_y) & (np.signbit(wide_x) == np.signbit(wide_y)))
     finite = np.isfinite(wide_x) & np.isfinite(wide_y)
     if config["kind"] == "almost_eq":
-        near = np.abs(wide_x - wide_y) <= config["tolerance"]
+        near: Array = np.abs(wide_x - wide_y) <= config["tolerance"]
     else:
         apart = ulps_apart(x, y)
         near = (apart >= config["least_ulps"]) & (apart <= config["most_ulps"])
@@ -78,12 +78,14 @@ def _holds(config: Any, x: Array, y: Array, element: str) -> Array:
 
 def ulps_apart(x: Array, y: Array) -> Array:
     """How many representable values lie between two floats, one end included; both zeros are one value."""
-    middle, places = np.uint64(1 << 63), list[Array]()
-    for array in (x, y):
-        size = np.abs(array).view(f"u{array.dtype.itemsize}").astype(np.uint64)
-        places.append(np.where(np.signbit(array), middle - size, middle + size))
-    x_place, y_place = places
-    return np.maximum(x_place, y_place) - np.minimum(x_place, y_place)
+    first, second = _number(x), _number(y)
+    return np.maximum(first, second) - np.minimum(first, second)
+
+
+def _number(array: Array) -> Array:
+    """The place of each float in the order of all."""
+    middle, size = np.uint64(1 << 63), np.abs(array).view(f"u{array.dtype.itemsize}").astype(np.uint64)
+    return np.where(np.signbit(array), middle - size, middle + size)
 
 
 def _wanted(config: Any, element: str) -> str:

@@ -36,6 +36,7 @@ from xla_emitters.lowering.host_code import describe_cpu, host_object
 from xla_emitters.pipelines.program_host import CpuLowering
 from xla_emitters.pipelines.program_llvm import LlvmHost
 from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.program.ral_name import RalName
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.runtime.ral.constants import Constants
@@ -80,6 +81,7 @@ def c_bundle(program: DynamicProgram, name: str) -> dict[str, bytes]:
 
     raises  Unsupported, naming it, for what the C runtime does not have or the kernels do not check; ToolError like `host_object`
     """
+    refuse_left_out(program.name, program.left_out)
     if program.fused is None or program.sizes.unresolved:
         raise Unsupported(f"{program.name} has sizes that depend on data, which kernels do not check", stage=STAGE)
     lowering = CpuLowering(program.name, program.fused, program.options)

@@ -33,6 +33,7 @@ from xla_emitters.device import device
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import as_array, element_of, is_array, leaf_types
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array, dtype
@@ -55,6 +56,7 @@ from xla_emitters.pipelines.program_passes import (
     RUN_ON_KERNELS,
 )
 from xla_emitters.pipelines.program_report import report, signature
+from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.locations import first_position, instructions_of
 from xla_emitters.rewrite.recorder import Observer, Recorder
@@ -166,6 +168,8 @@ class DynamicProgram:
         """
         if platform not in ("cpu", "gpu"):
             raise UsageError(f"no platform '{platform}'", stage="program", help="cpu or gpu")
+        if platform == "gpu":
+            refuse_left_out(self.name, self.left_out)
         return self if platform == "cpu" else self._on_gpu
 
     @cached_property
@@ -265,10 +269,10 @@ class DynamicProgram:
         """Empty: the passes on HLO are in `trace` with all others. Exists because a program that XLA optimized has it."""
         return Trace()
 
-    @property
+    @cached_property
     def left_out(self) -> tuple[str, ...]:
-        """Empty: StableHLO text that omits constants is not read."""
-        return ()
+        """The constants whose data the text omits: the code has zeros for them, and does not run."""
+        return tuple(f"%{op.instruction_name.data}" for op in _elided(self.source))
 
     @property
     def traces(self) -> tuple[Trace, ...]:
@@ -360,6 +364,7 @@ class DynamicProgram:
 
     def checked_with_sizes(self, inputs: Sequence[Any]) -> tuple[list[Array], dict[str, int]]:
         """The arguments like `checked`, and the values of the program's symbols."""
+        refuse_left_out(self.name, self.left_out)
         arrays = [np.asarray(value) for value in self._typed(inputs)]
         values = self.sizes.guards.check([Argument(element_name(array.dtype), array.shape) for array in arrays])
         # Copies arrays that are strided or in the other byte order; rank 0 stays rank 0, unlike with `ascontiguousarray`.
@@ -465,6 +470,9 @@ def compile_program(
     )
     sizes = sizes_of(module)
     recorder.read("stablehlo", copy)
+    if stage != PROGRAM_STAGES[0]:
+        for constant in list(_elided(copy)):
+            constant.properties["value"] = constant.coded
     for row in rows_of("program")[: _count(stage)]:
         recorder.run(row.make(options), row.stage, context, copy)
     fused = None
@@ -498,6 +506,11 @@ def _count(stage: str) -> int:
     rows = rows_of("program")
     ends = [number for number, row in enumerate(rows, 1) if row.stage == stage]
     return ends[0] if ends else len(rows) if stage in ON_KERNELS else 0
+
+
+def _elided(module: ModuleOp) -> Iterator[ConstantOp]:
+    """The constants without data."""
+    return (op for op in module.walk() if isinstance(op, ConstantOp) and op.is_elided)
 
 
 def _refuse_other_than_arrays(entry: ComputationOp) -> None:

@@ -17,6 +17,17 @@ from xla_emitters.trace import Trace
 from xla_emitters.trace.explain import explained
 
 
+def refuse_left_out(name: str, left_out: Sequence[str]) -> None:
+    """raises Unsupported for a program whose text leaves out the data of these constants"""
+    if left_out:
+        raise Unsupported(
+            f"{name} does not run: its text leaves out the data of {', '.join(left_out)}",
+            stage="run",
+            help="dump HLO with XLA_FLAGS=--xla_dump_large_constants, or print it with print_large_constants; "
+            "print MLIR without large_elements_limit and --mlir-elide-elementsattrs-if-larger",
+        )
+
+
 @dataclass(frozen=True)
 class Program:
     """Steps in order, with the arrays for inputs, results and temporaries.
@@ -93,12 +104,7 @@ class Program:
 
     def refuse_left_out(self) -> None:
         """raises Unsupported where the program was compiled from a text that leaves out data of constants."""
-        if self.left_out:
-            raise Unsupported(
-                f"{self.name} does not run: its text leaves out the data of {', '.join(self.left_out)}",
-                stage="run",
-                help="dump the module with XLA_FLAGS=--xla_dump_large_constants, or print it with print_large_constants",
-            )
+        refuse_left_out(self.name, self.left_out)
 
     def explain(self) -> str:
         """The order of steps, if there are several; and for each kernel its emitter, launch, accesses ... with the reasons."""

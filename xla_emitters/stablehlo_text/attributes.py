@@ -29,7 +29,7 @@ from xla_emitters.dialects.hlo.constant import Dense, dense
 from xla_emitters.dialects.hlo.convert import round_once
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.dtypes import Array, DType, Kind, dtype
-from xla_emitters.errors import ParseError, Unsupported
+from xla_emitters.errors import ParseError
 from xla_emitters.hlo_text.literals import integer_range
 from xla_emitters.stablehlo_text.lexer import STAGE, Cursor, Token, TokenKind, unquoted
 from xla_emitters.stablehlo_text.types import parse_function_type, parse_type
@@ -65,9 +65,21 @@ class Literal:
     array: Array
     element: DType
 
+    @property
+    def dims(self) -> tuple[int, ...]:
+        return self.array.shape
+
     def attribute(self) -> Dense:
         """The attribute of a constant with this value."""
         return dense(self.array, self.element)
+
+
+@dataclass(frozen=True)
+class Elided:
+    """`dense<...>` or `dense_resource<__elided__>`, whose data the printer left out."""
+
+    dims: tuple[int, ...]
+    element: DType
 
 
 @dataclass(frozen=True)
@@ -124,8 +136,10 @@ class Attributes:
         return ((name, attr) for name, attr in self.found.items() if name not in self.read)
 
     def text(self, attr: Attr) -> str:
-        """The attribute as written."""
-        return self.cursor.source.text[attr.start : attr.end]
+        """The attribute as written; an alias as its definition is."""
+        text = self.cursor.source.text[attr.start : attr.end]
+        alias = self.cursor.aliases.get(text)
+        return text if alias is None else alias.text
 
     def get(self, name: str, kind: type[ValueT], what: str, default: ValueT | None = None) -> ValueT:
         """The value of attribute `name`, of that kind; `default` if the text omits it. raises ParseError."""
@@ -275,6 +289,8 @@ def parse_attribute(cursor: Cursor, *, is_typed: bool = True) -> Any:
             return _parse_symbol(cursor)
         case TokenKind.ATTRIBUTE:
             return _parse_dialect_attribute(cursor)
+        case TokenKind.DIALECT_TYPE if token.text not in cursor.aliases:
+            return _parse_opaque(cursor)
         case TokenKind.TYPE | TokenKind.DIALECT_TYPE:
             return TypeValue(parse_type(cursor))
         case TokenKind.PUNCTUATION if token.text == "[":
@@ -352,22 +368,22 @@ def _parse_word(cursor: Cursor) -> Any:
         case "dense":
             return parse_dense(cursor)
         case "dense_resource":
-            raise Unsupported(
-                "a constant in a resource (dense_resource) is not taken: its data is not in the text",
-                stage=STAGE,
-                place=cursor.source.place(token.start, token.end),
-                help="print the module with its constants: jax.export and as_text() do",
-            )
+            return _parse_resource(cursor)
         case "array":
             return _parse_array(cursor)
-        case "loc" | "sparse" | "affine_map" | "strided" | "opaque":
-            cursor.advance()
-            return Opaque(token.text + cursor.group(f"the value of '{token.text}'"))
-        case "tuple" | "memref":
+        case "loc" | "sparse" | "affine_map" | "affine_set" | "strided" | "opaque" | "memref" | "vector":
+            return _parse_opaque(cursor)
+        case "tuple":
             return TypeValue(parse_type(cursor))
         case _:
             cursor.advance()
             return Word(token.text)
+
+
+def _parse_opaque(cursor: Cursor) -> Opaque:
+    """An attribute or a type that no rule reads: a word, and a group if one follows."""
+    word = cursor.advance().text
+    return Opaque(word + cursor.group(f"the value of '{word}'") if cursor.at("<", "(") else word)
 
 
 def _parse_array(cursor: Cursor) -> list[Any]:
@@ -393,7 +409,8 @@ def _parse_dialect_attribute(cursor: Cursor) -> Any:
     token = cursor.advance()
     dialect, _, mnemonic = token.text[1:].partition(".")
     if not cursor.at("<"):
-        return Opaque(token.text)
+        alias = cursor.aliases.get(token.text)
+        return Opaque(token.text) if alias is None else alias.value
     if dialect not in ("stablehlo", "mhlo", "chlo"):
         return Opaque(token.text + cursor.group("the value of an attribute"))
     with cursor.nested():
@@ -449,7 +466,7 @@ _DENSE = re.compile(r'\s*<((?:"[^"\n]*+"|[^<>"]++)*+)>')
 _ITEM = re.compile(r"[\[\],]|\([^()]*\)|[^\[\],\s()]+")
 
 
-def parse_dense(cursor: Cursor) -> Literal:
+def parse_dense(cursor: Cursor) -> Literal | Elided:
     """Consumes `dense<...> : type`. raises ParseError if the literal does not fit its type."""
     token = cursor.token
     match = _DENSE.match(cursor.source.text, token.end)
@@ -458,13 +475,74 @@ def parse_dense(cursor: Cursor) -> Literal:
     start = match.start(1)
     cursor.skip_to(match.end())
     cursor.expect(":", "after a literal, before its type")
-    at_type = cursor.token
-    if at_type.text.endswith("index>"):
+    if cursor.token.text.endswith("index>"):
         return _index_literal(cursor, match[1], start)
+    dims, element = _literal_type(cursor)
+    return Elided(dims, element) if match[1].strip() == "..." else _literal(cursor, match[1], start, dims, element)
+
+
+def _literal_type(cursor: Cursor) -> tuple[tuple[int, ...], DType]:
+    at_type = cursor.token
     ir_type = parse_type(cursor)
     if not is_array(ir_type) or any(size < 0 for size in dims_of(ir_type)):
         raise cursor.error("a literal's type has known sizes", at_type)
-    return _literal(cursor, match[1], start, dims_of(ir_type), element_of(ir_type))
+    return dims_of(ir_type), element_of(ir_type)
+
+
+_ELIDED = "__elided__"
+
+
+def _parse_resource(cursor: Cursor) -> Literal | Elided:
+    """Consumes `dense_resource<name> : type`. raises ParseError if the text has no such resource, or if it does not fit the type"""
+    cursor.advance()
+    cursor.expect("<", "after 'dense_resource'")
+    token = cursor.advance()
+    if token.kind not in (TokenKind.WORD, TokenKind.STRING):
+        raise cursor.error("expected the name of a resource", token)
+    cursor.expect(">", "after the name of a resource")
+    cursor.expect(":", "after a literal, before its type")
+    dims, element = _literal_type(cursor)
+    name = unquoted(token.text) if token.kind is TokenKind.STRING else token.text
+    if name == _ELIDED:
+        return Elided(dims, element)
+    known = _resources(cursor)
+    if (blob := known.get(name)) is None:
+        raise cursor.error(
+            f"no resource '{name}' at the end of this text{nearest(name, known)}",
+            token,
+            help=f'{{-# dialect_resources: {{ builtin: {{ {name}: "0x..." }} }} #-}}',
+        )
+
+    def wrong(message: str) -> ParseError:
+        place = cursor.source.place(blob.start, blob.end)
+        return ParseError(message, stage=STAGE, place=place, details=(f"'{name}' is {element.name}{list(dims)}",))
+
+    # Four bytes for the alignment of the data, little endian, then the data.
+    digits = blob.text[1:-1].removeprefix("0x")
+    if len(digits) < 8 or re.fullmatch(r"[0-9A-Fa-f]*", digits) is None:
+        raise wrong("a resource is hexadecimal digits: four bytes for its alignment, and its data")
+    taken = len(digits) // 2 - 4
+    if (wanted := prod(dims) * element.numpy.itemsize) != taken and element.kind is not Kind.PRED:
+        raise wrong(f"this resource has {taken} bytes of data, and its type takes {wanted}")
+    return Literal(_of_bytes(digits[8:], dims, element, wrong), element)
+
+
+def _resources(cursor: Cursor) -> dict[str, Token]:
+    """The blobs of `{-# dialect_resources: {builtin: {name: "0x..."}} #-}`, by name."""
+    inner, found = Cursor(cursor.source), dict[str, Token]()
+    start = cursor.source.text.rfind("{-#")
+    if start < 0:
+        return found
+    inner.skip_to(start)
+    while inner.token.kind is not TokenKind.END:
+        token = inner.advance()
+        if (
+            token.kind in (TokenKind.WORD, TokenKind.STRING)
+            and inner.accept(":")
+            and inner.token.kind is TokenKind.STRING
+        ):
+            found[unquoted(token.text) if token.kind is TokenKind.STRING else token.text] = inner.token
+    return found
 
 
 def _index_literal(cursor: Cursor, text: str, start: int) -> Literal:

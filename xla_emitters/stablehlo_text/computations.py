@@ -97,6 +97,13 @@ class ModuleBuilder:
     def function(self, name: str, at: Token) -> ComputationOp:
         """The computation of @name, called at `at`. raises VerifyError if there is none."""
         if (found := self._built.get(name)) is None:
+            if (declared := self.program.declared.get(name)) is not None:
+                raise VerifyError(
+                    f"@{name} has no body to call",
+                    stage=VERIFY,
+                    place=self.place(at),
+                    notes=((self.place(declared.token), "declared here"),),
+                )
             known = nearest(name, self.program.functions)
             raise VerifyError(f"no function @{name}{known}", stage=VERIFY, place=self.place(at))
         return found

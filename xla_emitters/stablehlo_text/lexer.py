@@ -12,11 +12,13 @@ Source: MLIR language reference, "Lexical structure" of the high-level structure
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from xla_emitters.texts import cursor
 from xla_emitters.texts.cursor import TokenCursor
+from xla_emitters.texts.source import Source
 
 STAGE = "stablehlo.parse"
 MAX_NESTING = 60
@@ -85,12 +87,27 @@ def unquoted(text: str) -> str:
         return as_bytes
 
 
+@dataclass(frozen=True)
+class Alias:
+    """An attribute or a type that the text named, `#map = ...` or `!t = ...`: its value, and the text of it."""
+
+    value: Any
+    text: str
+
+
 class Cursor(TokenCursor[Token]):
-    """Reads tokens of StableHLO text in order; `token` is the next one, not yet consumed."""
+    """Reads tokens of StableHLO text in order; `token` is the next one, not yet consumed.
+
+    aliases  those read so far, by their names with `#` or `!`
+    """
 
     stage = STAGE
     max_nesting = MAX_NESTING
     groups = "regions or attributes"
+
+    def __init__(self, source: Source, aliases: dict[str, Alias] | None = None):
+        super().__init__(source)
+        self.aliases = {} if aliases is None else aliases
 
     def read(self, offset: int) -> Token:
         match = _PATTERN.match(self.source.text, offset)

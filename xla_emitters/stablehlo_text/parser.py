@@ -20,16 +20,19 @@ from typing import ClassVar
 from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute
 
+from xla_emitters.dialects.hlo.types import array_type
 from xla_emitters.errors import ParseError, Place, Unsupported, VerifyError
 from xla_emitters.stablehlo_text.attributes import (
     Attributes,
+    Elided,
+    Literal,
     TypeValue,
     parse_attribute,
     parse_dictionary,
     parse_labels,
     parse_struct,
 )
-from xla_emitters.stablehlo_text.lexer import STAGE, Cursor, Token, TokenKind, unquoted
+from xla_emitters.stablehlo_text.lexer import STAGE, Alias, Cursor, Token, TokenKind, unquoted
 from xla_emitters.stablehlo_text.locations import Location, parse_location
 from xla_emitters.stablehlo_text.syntax import (
     FORMAT,
@@ -45,6 +48,8 @@ from xla_emitters.texts.cursor import nearest
 from xla_emitters.texts.source import Source
 
 DIALECTS = ("stablehlo", "chlo", "check", "func", "sdy")
+_SPLIT = re.compile(r"^// -----", re.MULTILINE)
+"""The line between the parts of a file for MLIR's --split-input-file."""
 _RETURNS = ("return", "func.return", "stablehlo.return")
 _CALLS = ("call", "func.call")
 
@@ -69,6 +74,13 @@ class TreeParser:
         functions = list[Function]()
         while cursor.token.kind is not TokenKind.END:
             token = cursor.token
+            if (program or functions) and (line := _SPLIT.search(self.source.text, cursor.previous.end, token.start)):
+                raise Unsupported(
+                    "a second module after '// -----': a file holds one",
+                    stage=STAGE,
+                    place=self.source.place(line.start(), line.end()),
+                    help="write each part to a file of its own",
+                )
             if token.kind is TokenKind.ATTRIBUTE or token.kind is TokenKind.DIALECT_TYPE:
                 self._alias()
             elif token.text in ("module", "builtin.module", '"builtin.module"'):
@@ -111,11 +123,16 @@ class TreeParser:
         if cursor.at("loc"):
             self.aliases[token.text] = parse_location(cursor)
             return
-        raise Unsupported(
-            f"aliases of attributes and types ({token.text} = ...) are taken for locations only",
-            stage=STAGE,
-            place=cursor.source.place(token.start, token.end),
-        )
+        start = cursor.token.start
+        # An attribute may be followed by its type, and so may the definition of an alias.
+        is_type = token.kind is TokenKind.DIALECT_TYPE
+        value = parse_attribute(cursor)
+        if is_type and not isinstance(value, TypeValue):
+            value = None  # a type that no value may have; its use says so
+        elif is_type:
+            value = value.types
+        if value is not None:
+            cursor.aliases[token.text] = Alias(value, cursor.source.text[start : cursor.previous.end])
 
     def _module(self) -> Program:
         cursor = self.cursor
@@ -175,14 +192,15 @@ class TreeParser:
         self._optional_location()
 
     def _add(self, program: Program, function: Function) -> None:
-        if (other := program.functions.get(function.name)) is not None:
+        other = program.functions.get(function.name) or program.declared.get(function.name)
+        if other is not None:
             raise VerifyError(
                 f"function @{function.name} is defined twice",
                 stage="stablehlo.verify",
                 place=self._place(function.token),
                 notes=((self._place(other.token), "first defined here"),),
             )
-        program.functions[function.name] = function
+        (program.declared if function.is_declared else program.functions)[function.name] = function
 
     # --------------------------------------------------------------------------------------------------------- functions
 
@@ -200,20 +218,34 @@ class TreeParser:
         body = Region(None, name_token)
         function = Function(name, name_token, body, [], attributes, is_public=visibility == "public")
         cursor.expect("(", "before the parameters")
+        types = list[Attribute]()
         while not cursor.at(")"):
-            if body.arguments:
+            if body.arguments or types:
                 cursor.expect(",", "or ')' after a parameter")
-            self._parameter(function)
+            if cursor.token.kind is TokenKind.VALUE or body.arguments:
+                self._parameter(function)
+            else:
+                types.append(parse_type(cursor))
+                self._optional_dictionary(name_token)
         cursor.advance()
         if cursor.accept("->"):
             self._function_results(function)
         if cursor.accept("attributes"):
             parse_dictionary(cursor, attributes)
-        if not cursor.at("{"):
-            raise cursor.unexpected(f"the body of @{name}", help="a function without a body cannot be compiled")
-        self._region_ops(body)
+        if types or not cursor.at("{"):
+            if cursor.at("{"):
+                raise cursor.error("the parameters of a function with a body have names", name_token)
+            function.is_declared = True
+        else:
+            self._region_ops(body)
         self._optional_location()
         return function
+
+    def _optional_dictionary(self, at: Token) -> None:
+        """Consumes attributes that nothing reads: those of a parameter without a name."""
+        if self.cursor.at("{"):
+            parse_dictionary(self.cursor, Attributes(self.cursor, "a parameter", at))
+        self._optional_location()
 
     def _parameter(self, function: Function) -> None:
         cursor = self.cursor
@@ -253,16 +285,20 @@ class TreeParser:
         cursor.expect("(", "before the function's region")
         self._values = {}
         body = Region(None, token)
-        locations = self._region_ops(body)
+        is_declared = cursor.at("{") and cursor.peek().text == "}"
+        if is_declared:
+            cursor.group("a region")
+        locations = [] if is_declared else self._region_ops(body)
         cursor.expect(")", "after the function's region")
         self._generic_tail(attributes)
         self._optional_location()
         types = attributes.get("function_type", TypeValue, "the type of a function").types
         if not isinstance(types, FunctionType):
             raise attributes.wrong("function_type", "the type of a function")
-        if [argument.type for argument in body.arguments] != list(types.inputs):
+        if not is_declared and [argument.type for argument in body.arguments] != list(types.inputs):
             raise cursor.error("the arguments of the function's region are not those of its type", token)
         function = Function(attributes.string("sym_name"), token, body, list(types.outputs), attributes)
+        function.is_declared = is_declared
         function.is_public = attributes.string("sym_visibility", "public") == "public"
         function.parameter_attributes = self._listed(attributes, "arg_attrs", len(body.arguments))
         function.result_attributes = self._listed(attributes, "res_attrs", len(function.results))
@@ -276,7 +312,7 @@ class TreeParser:
             return found
         # Reads the text again to get the places of the single attributes.
         attributes.values(name, "a list of attributes")
-        cursor = Cursor(self.source)
+        cursor = Cursor(self.source, self.cursor.aliases)
         cursor.skip_to(attributes.found[name].start)
         cursor.advance()
         for number in range(count + 1):
@@ -506,7 +542,7 @@ class TreeParser:
             value = parse_attribute(cursor)
             op.attributes.add("value", value, start)
             self._optional_attributes(op)
-            return self._types(op) if cursor.at(":") else ([], [self._literal_type(op, start)])
+            return self._types(op) if cursor.at(":") else ([], [self._literal_type(op)])
         elif opcode == "while":
             return self._while(op, region)
         elif opcode == "reduce":
@@ -553,14 +589,12 @@ class TreeParser:
             parse_types(cursor)
         return types * len(op.operands) if len(types) == 1 else types, []
 
-    def _literal_type(self, op: Op, start: int) -> Attribute:
+    def _literal_type(self, op: Op) -> Attribute:
         """The type of a constant, which is inside its literal."""
-        text = self.cursor.source.text[start : self.cursor.previous.end]
-        at = text.rfind("tensor<")
-        inner = Cursor(Source(text[at:] if at >= 0 else "?", self.source.file))
-        if at < 0:
+        value = op.attributes.found["value"].value
+        if not isinstance(value, Literal | Elided):
             raise self.cursor.error("the value of a constant is a literal such as dense<0> : tensor<2xi32>", op.token)
-        return parse_type(inner)
+        return array_type(value.element.ir_type, value.dims)
 
     def _attribute(self, op: Op, name: str) -> None:
         start = self.cursor.token.start

@@ -35,6 +35,7 @@ from xla_emitters.stablehlo_text.rules import (
     GENERATORS,
     SCATTER_LISTS,
 )
+from xla_emitters.stablehlo_text.types import stablehlo_type
 
 LAYOUTS = ("operand_layouts", "result_layouts", "output_operand_aliases")
 
@@ -99,8 +100,10 @@ def _dimension(key: str) -> Attributes:
 
 def _constant(op: HloOp) -> dict[str, str]:
     value = op.properties.get("value")
+    if value is None:
+        return {"value": f"dense_resource<__elided__> : {stablehlo_type(op.result.type)}"}
     if not is_dense(value):
-        raise op.unsupported("no StableHLO of a literal that is a tuple or left out")
+        raise op.unsupported("no StableHLO of a literal that is a tuple")
     return {"value": literal_text(undense(value), element_of(op.result))}
 
 

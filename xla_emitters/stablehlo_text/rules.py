@@ -37,7 +37,7 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.dtypes import Array, Kind, dtype
-from xla_emitters.stablehlo_text.attributes import ConvolutionLabels, Literal, Symbol, is_integers, symbols_in
+from xla_emitters.stablehlo_text.attributes import ConvolutionLabels, Elided, Literal, Symbol, is_integers, symbols_in
 from xla_emitters.stablehlo_text.computations import Conversion, Rule
 
 Results: TypeAlias = SSAValue | Sequence[SSAValue]
@@ -85,12 +85,12 @@ def constant(c: Conversion, array: Array, ir_type: Attribute) -> SSAValue:
 
 
 def _constant(c: Conversion) -> Results:
-    literal = c.attributes.get("value", Literal, "a literal such as dense<0> : tensor<2xi32>")
-    if literal.array.shape != dims_of(c.type) or literal.element != element_of(c.type):
-        raise c.wrong(
-            "the literal of a constant is not of its type", f"it is {literal.element.name}{list(literal.array.shape)}"
-        )
-    return c.add_op(ConstantOp(literal.attribute(), c.type, c.name))
+    found = c.attributes.get("value", object, "a literal such as dense<0> : tensor<2xi32>")
+    if not isinstance(found, Literal | Elided):
+        raise c.attributes.wrong("value", "a literal such as dense<0> : tensor<2xi32>")
+    if found.dims != dims_of(c.type) or found.element != element_of(c.type):
+        raise c.wrong("the literal of a constant is not of its type", f"it is {found.element.name}{list(found.dims)}")
+    return c.add_op(ConstantOp(found.attribute() if isinstance(found, Literal) else None, c.type, c.name))
 
 
 def _iota(c: Conversion) -> Results:

@@ -94,7 +94,10 @@ class Region:
 
 @dataclass(eq=False)
 class Function:
-    """A function: `@name`, its place, its body, and the text's facts about its parameters and results."""
+    """A function: `@name`, its place, its body, and the text's facts about its parameters and results.
+
+    is_declared  whether it has no body
+    """
 
     name: str
     token: Token
@@ -105,15 +108,20 @@ class Function:
     parameter_locations: list[Location | None] = field(default_factory=list["Location | None"])
     result_attributes: list[Attributes] = field(default_factory=list[Attributes])
     is_public: bool = True
+    is_declared: bool = False
 
 
 @dataclass(eq=False)
 class Program:
-    """A module: its name, its functions in text order, and its attributes."""
+    """A module: its name, its functions in text order, and its attributes.
+
+    declared  the functions without a body
+    """
 
     name: str
     attributes: Attributes
     functions: dict[str, Function] = field(default_factory=dict[str, Function])
+    declared: dict[str, Function] = field(default_factory=dict[str, Function])
 
 
 def called_functions(region: Region) -> Iterator[tuple[str, Token]]:

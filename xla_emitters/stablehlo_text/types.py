@@ -102,6 +102,9 @@ def parse_type(cursor: Cursor) -> Attribute:
                 parts.append(parse_type(cursor))
         cursor.advance()
         return tuple_type(parts)
+    if token.kind is TokenKind.DIALECT_TYPE and (alias := cursor.aliases.get(token.text)) is not None:
+        cursor.advance()
+        return alias.value
     if token.text in ("!stablehlo.token", "!mhlo.token"):
         cursor.advance()
         return TokenType()

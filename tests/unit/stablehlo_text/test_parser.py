@@ -116,7 +116,7 @@ REFUSED: dict[str, tuple[str, type[XlaEmittersError], str, str]] = {
     ),
     "literal's shape": (f"%r = stablehlo.constant dense<[1.0, 2.0]> : {T}", ParseError, "[1.0", r"has the shape \[2\]"),
     "literal's number": (f"%r = stablehlo.constant dense<1.x> : {T}", ParseError, "1.x", "'1.x' is not a number"),
-    "resource": (f"%r = stablehlo.constant dense_resource<x> : {T}", Unsupported, "dense_resource", "not in the text"),
+    "resource": (f"%r = stablehlo.constant dense_resource<x> : {T}", ParseError, "x>", "no resource 'x' at the end"),
     "callee": (f"%r = call @mian(%a) : ({T}) -> {T}", VerifyError, "call", "did you mean 'main'"),
     "itself": (f"%r = call @main(%a) : ({T}) -> {T}", VerifyError, "call", "@main -> @main"),
     "string": ('%r = stablehlo.custom_call @x(%a) {b = "c} : ...', ParseError, '"', "string is not closed"),

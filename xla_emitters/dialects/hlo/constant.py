@@ -99,6 +99,14 @@ class ConstantOp(HloOp):
         """Whether the text has `{...}` for the data."""
         return self.value is None
 
+    @property
+    def coded(self) -> Attribute:
+        """The value; zeros for elided data."""
+        if self.value is not None:
+            return self.value
+        element = element_of(self.result)
+        return dense(np.zeros(dims_of(self.result), element.numpy), element)
+
     def array(self) -> Array:
         """The literal of an array constant, row major.
 
@@ -135,8 +143,7 @@ class ConstantOp(HloOp):
 
         Data that the text left out is zeros here: such a program has code, but does not run.
         """
-        element = element_of(self.result)
-        value = dense(np.zeros(dims_of(self.result), element.numpy), element) if self.is_elided else self.value
+        element, value = element_of(self.result), self.coded
         array = undense(value) if is_dense(value) else self.array()
         if array.size == 1:
             return (emit_scalar(e, array.reshape(()), element),)
