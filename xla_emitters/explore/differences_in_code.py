@@ -53,7 +53,7 @@ from xdsl.utils.hints import isa
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.mlir.llvm import GlobalOp, PoisonOp
 from xla_emitters.dialects.mlir.llvm.atomics import AtomicCmpXchgOp, AtomicRMWOp, ordering_number
-from xla_emitters.dialects.mlir.llvm.memory import GEPOp, LoadOp, StoreOp
+from xla_emitters.dialects.mlir.llvm.memory import DYNAMIC_INDEX, GEPOp, LoadOp, StoreOp
 from xla_emitters.dialects.mlir.llvm.values import AddrSpaceCastOp
 from xla_emitters.dialects.mlir.llvm.values import ConstantOp as LlvmConstantOp
 from xla_emitters.dialects.mlir.nvvm import GriddepcontrolOp
@@ -65,6 +65,7 @@ from xla_emitters.lowering.element_access import GLOBAL_ALIGNMENT
 from xla_emitters.rewrite.effects import is_speculatable
 from xla_emitters.rewrite.folders import constant_integer, constant_op, constant_value, integer_attr, width
 
+_MOST_CONSTANT_POSITION = (1 << 31) - 1
 _IDS = frozenset(f"nvvm.read.ptx.sreg.{kind}.{axis}" for kind in ("tid", "ctaid") for axis in "xyz")
 
 
@@ -94,6 +95,27 @@ def _addresses_of_elements(module: ModuleOp) -> bool:
                 op.properties["elem_type"] = kind.type
                 op.properties["rawConstantIndices"] = DenseArrayBase.from_list(i32, others)
                 changed = True
+    return changed
+
+
+def _constant_positions_in_addresses(module: ModuleOp) -> bool:
+    """`base[%c1]`, also of `arith.index_castui` of a constant -> `base[1]`."""
+    changed = False
+    for op in tuple(op for op in module.walk() if isinstance(op, GEPOp)):
+        dynamic, indices = list(op.ssa_indices), list(op.rawConstantIndices.get_values())
+        places = [number for number, index in enumerate(indices) if index == DYNAMIC_INDEX]
+        kept = list[SSAValue]()
+        for place, value in zip(places, dynamic, strict=True):
+            source = value.owner.input if isinstance(value.owner, IndexCastUIOp) else value
+            known = constant_integer(source)
+            if known is not None and 0 <= known <= _MOST_CONSTANT_POSITION:
+                indices[place] = known
+            else:
+                kept.append(value)
+        if len(kept) != len(dynamic):
+            op.operands = [op.ptr, *kept]
+            op.properties["rawConstantIndices"] = DenseArrayBase.from_list(i32, indices)
+            changed = True
     return changed
 
 
@@ -401,6 +423,7 @@ IN_CODE = (
     Rewrite("20-what-is-the-same-but-for.md", "a branch in an else", _branches_in_an_else),
     Rewrite("01-what-the-ir-carries.md", "griddepcontrol.wait", _without_waits),
     Rewrite("02-the-seed-and-the-stages.md", "base[i] of elements for base[0][i] of an array", _addresses_of_elements),
+    Rewrite("02-the-seed-and-the-stages.md", "positions in addresses stay values", _constant_positions_in_addresses),
     Rewrite("02-the-seed-and-the-stages.md", "base for base[0]", _addresses_of_first_elements),
     Rewrite("02-the-seed-and-the-stages.md", "the alignment of an access", _alignments_of_elements),
     Rewrite(

@@ -28,6 +28,7 @@ from xla_emitters.dialects.xla_gpu.calls import PureCallOp, ShuffleReduceOp
 from xla_emitters.dialects.xla_gpu.loops import ApplyIndexingOp, LoopOp, YieldOp
 from xla_emitters.dialects.xla_gpu.tensors import PredicatedExtractOp, PredicatedInsertOp
 from xla_emitters.explore.differences_in_code import Rewrite
+from xla_emitters.explore.merged_loops import loops_beside_each_other
 from xla_emitters.indexing import Expr, IndexingMap, Interval, Variable
 from xla_emitters.indexing.expression import ExprKind, linear_terms, make, make_sum, postorder
 from xla_emitters.rewrite.data_layout import index_width
@@ -448,6 +449,7 @@ IN_STRUCTURE = (
     Rewrite("09-the-order-of-code.md", "remainders that bounds decide", _remainders_that_constraints_decide),
     Rewrite(DECISION, "indices that have one value", _indices_of_one_value),
     Rewrite(DECISION, "indices computed in the loop's map", _indices_computed_in_the_body),
+    Rewrite(DECISION, "loops beside each other", loops_beside_each_other),
     Rewrite("02-the-seed-and-the-stages.md", "the k-th copy's number is a map", _sums_as_maps),
     Rewrite(DECISION, "starts that are clamped as they are given", _starts_clamped_before_they_are_indices),
     Rewrite(DECISION, "starts that maps add", _sums_of_two_as_maps),

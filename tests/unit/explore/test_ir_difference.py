@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.explore.ir_difference import Difference, KernelIr, difference
 
@@ -105,6 +107,21 @@ llvm.func @fusion(%p: !llvm.ptr, %i: i32) -> !llvm.ptr {
     theirs = ours.replace("[%i]", "[0, %i]").replace("ptr, f32", "ptr, !llvm.array<64 x f32>")
     assert between(ours, theirs).verdict == "same but for"
     assert between(ours, theirs.replace("[0,", "[1,")).verdict == "differs"
+
+
+@pytest.mark.parametrize(("number", "is_constant"), [("arith.constant 2 : index", True), ("gpu.thread_id x", False)])
+def test_a_position_in_an_address_is_a_value(number: str, is_constant: bool) -> None:
+    ours = f"""
+func.func @fusion(%p: !llvm.ptr) -> !llvm.ptr {{
+  %i = {number}
+  %n = arith.index_castui %i : index to i32
+  %0 = llvm.getelementptr inbounds %p[%n] : (!llvm.ptr, i32) -> !llvm.ptr, f32
+  func.return %0 : !llvm.ptr
+}}
+"""
+    theirs = ours.replace("%p[%n] : (!llvm.ptr, i32)", "%p[2] : (!llvm.ptr)")
+    assert (between(ours, theirs).verdict == "same but for") == is_constant
+    assert between(ours, theirs.replace("%p[2]", "%p[3]")).verdict == "differs"
 
 
 def test_a_cast_there_and_back_is_spelling() -> None:
@@ -236,6 +253,58 @@ def test_a_value_that_a_loop_hands_on_is_the_value_before_it() -> None:
     assert found.verdict == "same but for"
     assert ("20-what-is-the-same-but-for.md", "what loops carry unchanged") in found.decisions
     assert between(LOOP, carried.replace("yield %w, %p", "yield %w, %w")).verdict == "differs"
+
+
+TWO_LOOPS = """
+func.func @entry(%t: index {xla.range = [0 : index, 7 : index]}, %x: tensor<64xf32>, %p: tensor<64xf32>, %q: tensor<64xf32>)
+    -> (tensor<64xf32>, tensor<64xf32>) {
+  %r = xla_gpu.loop (%t)[%i] -> (%a) in #xla_gpu.indexing_map<"(t)[i] -> (t * 8 + i), domain: t in [0, 7], i in [0, 7]">
+      iter_args(%o = %p) -> (tensor<64xf32>) {
+    %v = tensor.extract %x[%a] : tensor<64xf32>
+    %w = tensor.insert %v into %o[%a] : tensor<64xf32>
+    xla_gpu.yield %w : tensor<64xf32>
+  }
+  %s = xla_gpu.loop (%t)[%j] -> (%b) in #xla_gpu.indexing_map<"(t)[j] -> (t + j * 8), domain: t in [0, 7], j in [0, 7]">
+      iter_args(%o = %q) -> (tensor<64xf32>) {
+    %v = tensor.extract %x[%b] : tensor<64xf32>
+    %n = arith.negf %v : f32
+    %w = tensor.insert %n into %o[%b] : tensor<64xf32>
+    xla_gpu.yield %w : tensor<64xf32>
+  }
+  func.return %r, %s : tensor<64xf32>, tensor<64xf32>
+}
+"""
+ONE_LOOP = """
+func.func @entry(%t: index {xla.range = [0 : index, 7 : index]}, %x: tensor<64xf32>, %p: tensor<64xf32>, %q: tensor<64xf32>)
+    -> (tensor<64xf32>, tensor<64xf32>) {
+  %r, %s = xla_gpu.loop (%t)[%i] -> (%a, %b)
+      in #xla_gpu.indexing_map<"(t)[i] -> (t * 8 + i, t + i * 8), domain: t in [0, 7], i in [0, 7]">
+      iter_args(%o = %p, %u = %q) -> (tensor<64xf32>, tensor<64xf32>) {
+    %v = tensor.extract %x[%a] : tensor<64xf32>
+    %w = tensor.insert %v into %o[%a] : tensor<64xf32>
+    %y = tensor.extract %x[%b] : tensor<64xf32>
+    %n = arith.negf %y : f32
+    %z = tensor.insert %n into %u[%b] : tensor<64xf32>
+    xla_gpu.yield %w, %z : tensor<64xf32>, tensor<64xf32>
+  }
+  func.return %r, %s : tensor<64xf32>, tensor<64xf32>
+}
+"""
+
+
+def test_loops_beside_each_other_are_one() -> None:
+    """Not if the second uses a result of the first, has another domain, or runs for another index."""
+    found = between(ONE_LOOP, TWO_LOOPS)
+    assert found.verdict == "same but for"
+    assert ("20-what-is-the-same-but-for.md", "loops beside each other") in found.decisions
+    assert between(ONE_LOOP.replace("%w, %z :", "%z, %w :"), TWO_LOOPS).verdict == "differs"
+    assert between(ONE_LOOP.replace("(%o = %p, %u = %q)", "(%o = %q, %u = %p)"), TWO_LOOPS).verdict == "differs"
+    for right, wrong in (
+        ("iter_args(%o = %q)", "iter_args(%o = %r)"),
+        ("t in [0, 7], j in [0, 7]", "t in [0, 7], j in [0, 6]"),
+    ):
+        other = KernelIr(parse_ir(TWO_LOOPS.replace(right, wrong))).inlined.module
+        assert sum(op.name == "xla_gpu.loop" for op in other.walk()) == 2
 
 
 GUARD = """
