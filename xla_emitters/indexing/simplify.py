@@ -7,6 +7,7 @@ An expression is simplified by two steps in turn until neither changes it: `cano
 ranges, and one pass of the rules here, from the leaves up:
 
     sums      R1  (x mod c) * p + (x floordiv c) * p * c              ->  x * p
+                  (x mod c) * p + ((x floordiv c) mod n) * p * c    ->  (x mod (c * n)) * p
               R2  (x floordiv c) * -b * c                             ->  x * -b + (x mod c) * b       (in a longer sum)
     mod       M1  x mod m, all of x between the same multiples        ->  x - that multiple of m
               M2  (y * c) mod m, c divides m                          ->  (y mod (m / c)) * c
@@ -215,6 +216,12 @@ class Simplifier:
             if bases.get(quotient) == p * c:
                 del bases[remainder], bases[quotient]
                 constant += add_scaled(bases, remainder.lhs, p)
+                continue
+            for digit in divided_by_constants(bases, MOD):
+                if digit.lhs is quotient and bases.get(digit) == p * c:
+                    del bases[remainder], bases[digit]
+                    constant += add_scaled(bases, make(MOD, remainder.lhs, Expr.constant(c * digit.rhs.value)), p)
+                    break
         return constant
 
     def _turn_negative_quotients(self, bases: dict[Expr, int]) -> int:

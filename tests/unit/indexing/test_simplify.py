@@ -203,6 +203,7 @@ def test_normal_forms(changes, text, normal):
 # One line per rule: what it does, and beside it the nearest case that it must leave alone.
 RULES = {
     "R1": ("d1 / 2 * 20 + d1 mod 2 * 10", "d1 * 10", "d1 / 2 * 21 + d1 mod 2 * 10 + d0 * 20"),
+    "R1 of digits": ("d1 mod 2 * 10 + d1 / 2 mod 3 * 20", "(d1 mod 6) * 10", "d1 mod 2 * 10 + d1 / 2 mod 3 * 21"),
     "R1 compares simplified quotients": ("d0 / 30 * 6 + d0 / 5 mod 6", "d0 / 5", "d0 / 31 * 6 + d0 / 5 mod 6"),
     "R2": ("d0 - d0 / 7 * 7", "d0 mod 7", "d0 - d0 / 7 * 6"),
     "M1": ("(d1 + 24) mod 12", "d1", "(d1 + d0) mod 12"),
