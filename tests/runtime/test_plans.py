@@ -160,16 +160,16 @@ PRODUCTS = """module @m { func.func public @main(%x: tensor<?x4xf32>, %w: tensor
   return %z : tensor<?x4xf32> } }"""
 
 
-def test_the_memory_of_plans_is_that_of_their_buffers() -> None:
+def test_the_memory_of_plans_is_that_of_their_buffers_and_events() -> None:
     """A temporary, and at most the result too, of 16 bytes a row each; the plan of a size is made by its second call."""
-    program, w, rows = compiled(PRODUCTS), np.eye(4, dtype=np.float32), 0
+    program, w, rows, code = compiled(PRODUCTS), np.eye(4, dtype=np.float32), 0, 0
     made = program.loaded.plans
     assert made is not None
     for size in (100, 1000):
         for new in (0, size):
             program(np.ones((size, 4), np.float32), w)
-            rows += new
-            assert 16 * rows <= made.bytes <= 32 * rows + 1024  # alignment
+            rows, code = rows + new, code + 3 * plans.EVENT_BYTES * (new > 0)  # two events of one segment
+            assert 16 * rows <= made.bytes - code <= 32 * rows + 1024  # alignment
 
 
 @pytest.mark.parametrize("donate", [False, True])
@@ -416,6 +416,41 @@ def test_a_buffer_that_two_segments_write_is_written_in_each_call() -> None:
     for sign in (1, 1, 1, -1, -1, 1, -1, 1):
         (found,) = program.run([np.array([sign, 0], np.float32)])
         assert int(found) == (1 if sign > 0 else 2)
+
+
+TURNS = """module @m { func.func public @main(%x: tensor<?x2xf32>, %most: tensor<f32>) -> tensor<?x2xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %w = stablehlo.constant dense<[[0.0, -1.0], [1.0, 0.0]]> : tensor<2x2xf32>
+  %0:2 = stablehlo.while(%s = %zero, %v = %x) : tensor<f32>, tensor<?x2xf32>
+   cond { %less = stablehlo.compare LT, %s, %most : (tensor<f32>, tensor<f32>) -> tensor<i1>
+     stablehlo.return %less : tensor<i1> }
+   do { %t = stablehlo.add %s, %one : tensor<f32>
+     %y = stablehlo.dot %v, %w : (tensor<?x2xf32>, tensor<2x2xf32>) -> tensor<?x2xf32>
+     stablehlo.return %t, %y : tensor<f32>, tensor<?x2xf32> }
+  return %0#1 : tensor<?x2xf32> } }"""
+
+
+def turned(x: Array, trips: int) -> Array:
+    return x @ np.linalg.matrix_power(np.array([[0, -1], [1, 0]], np.float32), trips)
+
+
+def test_a_long_loop_that_data_end_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One path may have any number of segments: no machine code replaces a loop with a product."""
+    program, x = compiled(TURNS), np.arange(6, dtype=np.float32).reshape(3, 2)
+    runs = program_runs(program, monkeypatch)
+    for trips in (300, 300, 300, 301, 301, 300, 301):
+        np.testing.assert_array_equal(program(x, np.array(trips, np.float32)), turned(x, trips))
+    assert len(runs) == 3
+
+
+def test_too_many_paths_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "MOST_SEGMENTS", 3)
+    program, x = compiled(TURNS), np.arange(6, dtype=np.float32).reshape(3, 2)
+    runs = program_runs(program, monkeypatch)
+    for trips in (9, 9, 9, 8, 7, 9, 6, 9, 5, 9, 9):
+        np.testing.assert_array_equal(program(x, np.array(trips, np.float32)), turned(x, trips))
+    assert len(runs) == 8
 
 
 def test_products_in_any_dimensions_need_no_python_between() -> None:

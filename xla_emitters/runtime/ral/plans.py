@@ -19,8 +19,8 @@ removed since, the host program runs, and after `wait` calls, in which kernels a
 Each read of data costs some microseconds of Python between two segments. Calls with more than FEW_READS of them are counted, so that the
 program can be made machine code; with `limit_reads` there are no plans for such calls.
 
-Plans are kept for the MOST_PLANS sizes that were called last, as long as their memory is not more than MOST_BYTES. One call at a time uses
-them: while another thread does, the host program runs.
+Plans are kept for the MOST_PLANS sizes that were called last, as long as their buffers, and EVENT_BYTES for each event, take at most
+MOST_BYTES. One call at a time uses them: while another thread does, the host program runs.
 """
 
 from __future__ import annotations
@@ -36,11 +36,13 @@ from xla_emitters.dtypes import Array
 from xla_emitters.runtime.ral.context import Context
 from xla_emitters.runtime.ral.host_kernels import ALIGNMENT, HostKernels
 from xla_emitters.runtime.ral.hot_spots import Spot
-from xla_emitters.runtime.ral.recording import FEW_READS, MOST_SEGMENTS, Recording, Unplanned
+from xla_emitters.runtime.ral.recording import FEW_READS, MOST_EVENTS, MOST_SEGMENTS, Recording, Unplanned
 from xla_emitters.runtime.ral.segment_code import SegmentCode, Steps
 from xla_emitters.runtime.ral.segments import Plan, Segment
 
 MOST_PLANS, MOST_BYTES = 1024, 1 << 28
+EVENT_BYTES = 512
+"""About the memory of an event's code, and of a segment without events."""
 AGAIN = 16
 """Calls after which sizes whose plan was dropped for its memory are recorded again: recording takes about as long as a call."""
 Key: TypeAlias = tuple[Any, ...]
@@ -58,17 +60,24 @@ class Plans:
     record   runs the host program as a call that is recorded
     donated  indices of the arguments whose memory a run may take
     wait     number of calls at the same sizes before recording
+    most_reads  reads of data in a call that has a plan
     """
 
     def __init__(
-        self, kernels: HostKernels, steps: Steps, record: Recorder, donated: frozenset[int] = frozenset(), wait: int = 1
+        self,
+        kernels: HostKernels,
+        steps: Steps,
+        record: Recorder,
+        donated: frozenset[int] = frozenset(),
+        wait: int = 1,
+        most_reads: int = MOST_EVENTS,
     ) -> None:
         self._kernels = kernels
         self._steps = steps
         self._record = record
         self._donated = donated
         self._wait = wait
-        self._most_reads = MOST_SEGMENTS
+        self._most_reads = most_reads
         self.slow_reads = 0
         """Elements that were read in repeated calls with more than FEW_READS of them."""
         self._known = OrderedDict[Key, Plan]()
@@ -76,7 +85,7 @@ class Plans:
 
     @property
     def bytes(self) -> int:
-        """Memory of the buffers that plans keep."""
+        """Memory of the buffers and the code that plans keep."""
         return sum(plan.bytes for plan in self._known.values() if plan.is_recorded)
 
     def run(self, inputs: Sequence[Any], context: Context, own: Owner | None = None) -> list[Array] | None:
@@ -149,12 +158,13 @@ class Plans:
 
     def _compile(self, plan: Plan, inputs: int) -> None:
         """Compiles the segments that have no code; if they are too many, or need too much memory, calls are not repeated."""
-        segments = [plan.root]
-        for segment in segments:
-            segments += segment.children.values()
+        segments, level, longest = list[Segment](), [plan.root], 0
+        while level:
+            segments += level
+            level, longest = [child for segment in level for child in segment.children.values()], longest + 1
         memory = {id(slot.memory): slot.memory.nbytes for segment in segments for slot in segment.slots}
-        plan.bytes = sum(memory.values())
-        if len(segments) > MOST_SEGMENTS or plan.bytes > MOST_BYTES:
+        plan.bytes = sum(memory.values()) + EVENT_BYTES * sum(1 + segment.count for segment in segments)
+        if len(segments) > MOST_SEGMENTS + longest or plan.bytes > MOST_BYTES:
             plan.root, plan.is_recorded, plan.usable = Segment(), False, False
             return
         for segment in segments:

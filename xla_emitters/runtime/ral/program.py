@@ -31,7 +31,7 @@ from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
 from xla_emitters.runtime.ral.native_program import NativeProgram
 from xla_emitters.runtime.ral.plans import Owner, Plans
-from xla_emitters.runtime.ral.recording import Recording, Unplanned, elements_of
+from xla_emitters.runtime.ral.recording import MOST_EVENTS, MOST_SEGMENTS, Recording, Unplanned, elements_of
 from xla_emitters.runtime.ral.segment_code import Steps
 from xla_emitters.runtime.reference import call_beside
 from xla_emitters.runtime.simt.loops import compile_loops
@@ -116,7 +116,9 @@ class LoadedProgram:
         self._steps = 0
         self.plans: Plans | None = None
         if steps is not None and isinstance(kernels, HostKernels):
-            self.plans = Plans(kernels, steps, self._record, donated, TIMED if heat is not None else 1)
+            wait = TIMED if heat is not None else 1
+            most_reads = MOST_SEGMENTS if self._may_stop else MOST_EVENTS
+            self.plans = Plans(kernels, steps, self._record, donated, wait, most_reads)
 
     def _loaded(self, empty: Callable[..., Array], functions: Mapping[str, Any], ral: Callable[[str], Any]) -> Any:
         """The source's function `main`, with these globals."""

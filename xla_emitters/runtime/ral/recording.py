@@ -24,8 +24,8 @@ these decide, however few the reads are.
 A known buffer that a later segment writes, such as the cache of a loop that data end, is set in each call. If the first segment that writes
 it is added to compiled ones, in which it is a constant, the plan is recorded anew, with no constants.
 
-Not planned (`Unplanned`): reads of data after a donated argument was written, more than MOST_EVENTS, and more reads than MOST_SEGMENTS
-(FEW_READS where the program is machine code too).
+Not planned (`Unplanned`): reads of data after a donated argument was written, and more than MOST_EVENTS; where the program can be machine
+code, more than FEW_EVENTS, and more reads than MOST_SEGMENTS (FEW_READS where it is).
 """
 
 from __future__ import annotations
@@ -57,8 +57,10 @@ from xla_emitters.runtime.ral.segments import (
     Slot,
 )
 
-MOST_EVENTS, MOST_SEGMENTS = 20_000, 256
-"""Limits on the events of one path through a program, and on the segments of a plan."""
+MOST_EVENTS, MOST_SEGMENTS = 50_000, 256
+"""Limits on the events of one path through a program, and on the segments of a plan beside those of its longest path."""
+FEW_EVENTS = 20_000
+"""Limit on the events of one path where the program can be machine code instead."""
 FEW_READS = 8
 """Elements that are read in one call: where more follow from single arguments, these are read in their place; where more are data, machine
 code is faster than a plan."""
@@ -137,7 +139,7 @@ class Recording(Call):
         donated: frozenset[int] = frozenset(),
         *,
         may_stop: bool = False,
-        most_reads: int = MOST_SEGMENTS,
+        most_reads: int = MOST_EVENTS,
     ) -> None:
         super().__init__(context, inputs, donated)
         self._may_stop, self._reads, self._most_reads = may_stop, 0, most_reads
@@ -206,10 +208,11 @@ class Recording(Call):
 
     def note(self, event: Event) -> None:
         self._count += 1
-        if self._count > MOST_EVENTS:
-            self._fails(f"more than {MOST_EVENTS} events")
+        if self._count > (most := FEW_EVENTS if self._may_stop else MOST_EVENTS):
+            self._fails(f"more than {most} events")
         elif self._new:
             self.segment.events.append(event)
+            self.segment.count += 1
 
     def _fails(self, why: str) -> None:
         """Records that the call cannot be repeated. raises Unplanned if it may stop"""

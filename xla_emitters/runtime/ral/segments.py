@@ -137,6 +137,7 @@ class Segment:
     children  value that is read -> the next segment
     results   in the last segment: the buffers that are returned
     refused   whether it cannot be repeated
+    count     of its events
     """
 
     slots: list[Slot] = field(default_factory=list[Slot])
@@ -146,6 +147,7 @@ class Segment:
     children: dict[Any, Segment] = field(default_factory=dict[Any, "Segment"])
     results: list[Place] = field(default_factory=list[Place])
     refused: bool = False
+    count: int = 0
     allocations: int = 0
     peak_bytes: int = 0
     code: Any = None
