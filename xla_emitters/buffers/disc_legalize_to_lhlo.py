@@ -58,6 +58,7 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
+from xla_emitters.dialects.hlo.library_calls import communication
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU, HOST, devices_of
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import as_array, is_array, leaf_types, tuple_types
@@ -240,7 +241,8 @@ class _Body:
     def _buffer_op(self, op: HloOp, inputs: Sequence[Leaves]) -> Leaves:
         kin = BUFFER_OPS.get(op.opcode)
         if kin is None or any(len(leaves) != 1 for leaves in inputs):
-            why = "has no kin on buffers" if kin is None else "takes a tuple, which is not a buffer"
+            reason = communication(op) or "it has no kin on buffers"
+            why = f"is not taken: {reason}" if kin is None else "takes a tuple, which is not a buffer"
             raise self._refuse(op, why)
         parts = tuple_types(op.result.type)
         if any(isinstance(part, TupleType) for part in parts) or (

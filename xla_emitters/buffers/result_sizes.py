@@ -67,7 +67,10 @@ class Sizing:
         if found is None:
             target = target_of(self.op)
             called = f" of '{target}'" if target else ""
-            raise self.op.unsupported(f"no rule for the size of dimension {dim} of the result{called}")
+            raise self.op.unsupported(
+                f"no rule for the size of dimension {dim} of the result{called}",
+                help=TAKES_SIZES.get(self.op.opcode, ""),
+            )
         return found
 
 
@@ -82,6 +85,14 @@ def result_sizes(op: HloOp, buffers: Sequence[SSAValue], leaf: int, code: IndexC
     raises   Unsupported for an op that has no rule, and for sizes that do not follow
     """
     return Sizing(op, buffers, leaf, code).sizes()
+
+
+TAKES_SIZES: Mapping[str, str] = {
+    "custom-call": "indices_of_shape_operands names the operand that lists the sizes",
+    "reshape": "stablehlo.dynamic_reshape takes the sizes as a value",
+    "rng-bit-generator": "the custom call stablehlo.dynamic_rng_bit_generator takes the sizes as a value",
+}
+"""Opcode -> how a text gives the sizes that its operands do not."""
 
 
 def _elementwise(s: Sizing, dim: int) -> Number | None:

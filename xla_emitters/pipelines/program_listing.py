@@ -17,8 +17,9 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, TupleOp
-from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
+from xla_emitters.dialects.hlo.library_calls import communication, is_library_call, library_call_of
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
+from xla_emitters.dialects.lmhlo import LEFT_OUT
 from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import host_computations
@@ -126,6 +127,8 @@ def _listed(op: HloOp, computation: ComputationOp, sizes: Sizes) -> ListedOp:
         device.data if isinstance(device, StringAttr) else None,
     )
     if not is_library_call(op):
+        if op.opcode in LEFT_OUT and (reason := communication(op)):
+            return ListedOp(*where, NUMPY, None, False, reason)
         return ListedOp(*where, NUMPY, None, True, "the op's definition, in NumPy")
     try:
         function = library_call_of(op)[0]

@@ -94,6 +94,8 @@ def _constant(c: Conversion) -> Results:
 
 
 def _iota(c: Conversion) -> Results:
+    if UNBOUNDED in dims_of(c.type):
+        raise c.wrong(f"'{c.op.name}' has a result of known sizes", "dynamic_iota takes sizes as a value")
     return c.add("iota", [], c.type, iota_dimension=IntegerAttr(c.attributes.integer("iota_dimension"), i64))
 
 
@@ -161,7 +163,17 @@ def _slice(c: Conversion) -> Results:
     lists = [c.attributes.integers(name) for name in ("start_indices", "limit_indices", "strides")]
     if len({len(numbers) for numbers in lists}) != 1:
         raise c.wrong("the starts, limits and strides of a slice are as many as the operand's dimensions")
-    return c.add("slice", c.operands, c.type, slice=ArrayAttr([integer_array(row) for row in zip(*lists, strict=True)]))
+    ranges = list(zip(*lists, strict=True))
+    sizes = [-(-(limit - start) // stride) if stride > 0 else UNBOUNDED for start, limit, stride in ranges]
+    return c.add("slice", c.operands, _known(c.type, sizes), slice=ArrayAttr([integer_array(row) for row in ranges]))
+
+
+def _known(ir_type: Attribute, sizes: Sequence[int]) -> Attribute:
+    """The type of an array whose sizes the attributes give, with these where the text has `?`."""
+    if not is_array(ir_type) or len(dims_of(ir_type)) != len(sizes) or UNBOUNDED not in dims_of(ir_type):
+        return ir_type
+    known = [given if said == UNBOUNDED else said for said, given in zip(dims_of(ir_type), sizes, strict=True)]
+    return array_type(as_array(ir_type).element_type, known)
 
 
 def _pad(c: Conversion) -> Results:
@@ -175,8 +187,8 @@ def _pad(c: Conversion) -> Results:
 
 
 def _dynamic_slice(c: Conversion) -> Results:
-    sizes = integer_array(c.attributes.integers("slice_sizes"))
-    return c.add("dynamic-slice", c.operands, c.type, dynamic_slice_sizes=sizes)
+    sizes = c.attributes.integers("slice_sizes")
+    return c.add("dynamic-slice", c.operands, _known(c.type, sizes), dynamic_slice_sizes=integer_array(sizes))
 
 
 # ------------------------------------------------------------------------------------------------------------ contractions

@@ -217,9 +217,13 @@ def list_program(options: argparse.Namespace, text: str, name: str) -> int:
     """Prints a line for each op that works on data."""
     from xla_emitters.pipelines.program_listing import list_program as listed
 
-    program = compiled(options, text, name)
+    try:
+        program = compiled(options, text, name)
+        kernels, refused_because = _kernels_of(program)
+    except Unsupported as error:
+        # An op that the pipeline refuses is listed too; a text that cannot be read is refused again.
+        program, kernels, refused_because = compiled(options, text, name, "hlo"), (), error.message
     listing = listed(program.at("hlo"))
-    kernels, refused_because = _kernels_of(program)
     if options.json:
         rows_of_kernels = [
             {**kernel.to_json(), "computation": "ENTRY", "emitter": kernel.schedule, "supported": True, "reason": ""}

@@ -146,3 +146,37 @@ def test_a_file_of_several_parts_is_refused_at_the_line_between() -> None:
             parse_stablehlo(f"{part}\n// -----\n{second}")
         assert error.value.place is not None
         assert error.value.place.line == 5
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        "stablehlo.slice %x [1:3, 0:4:2] : (tensor<?x4xf32>) -> tensor<?x?xf32>",
+        '"stablehlo.dynamic_slice"(%x, %i, %i) {slice_sizes = array<i64: 2, 2>} : '
+        "(tensor<?x4xf32>, tensor<i32>, tensor<i32>) -> tensor<?x2xf32>",
+    ],
+)
+def test_sizes_that_the_attributes_give_need_not_be_written(op: str) -> None:
+    of = op.rpartition("-> ")[2]
+    program = xe.compile(
+        f"func.func @main(%x: tensor<?x4xf32>, %i: tensor<i32>) -> {of} {{\n%r = {op}\nreturn %r : {of} }}"
+    )
+    x = np.arange(20, dtype=np.float32).reshape(5, 4)
+    wanted = x[1:3, 0:4:2] if "[" in op else x[1:3, 1:3]
+    np.testing.assert_array_equal(program(x, np.int32(1)), wanted)
+
+
+@pytest.mark.parametrize(
+    ("op", "of", "help"),
+    [
+        ("stablehlo.iota dim = 0 : tensor<?xf32>", "tensor<?xf32>", "dynamic_iota takes sizes as a value"),
+        (
+            "stablehlo.reshape %x : (tensor<?x4xf32>) -> tensor<?x?xf32>",
+            "tensor<?x?xf32>",
+            "dynamic_reshape takes the sizes as a value",
+        ),
+    ],
+)
+def test_an_unknown_size_without_a_value_names_the_op_that_takes_one(op: str, of: str, help: str) -> None:
+    with pytest.raises((Unsupported, VerifyError), match=help):
+        xe.compile(f"func.func @main(%x: tensor<?x4xf32>) -> {of} {{\n%r = {op}\nreturn %r : {of} }}")

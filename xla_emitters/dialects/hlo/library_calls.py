@@ -40,7 +40,10 @@ from xla_emitters.library import call as call_library
 from xla_emitters.library.sort import top_key
 
 _COMMUNICATION = (
-    ({"all", "ragged", "collective", "partition", "replica"}, "it needs the other devices that a program runs on"),
+    (
+        {"all", "ragged", "collective", "partition", "replica", "reduce-scatter"},
+        "it needs the other devices that a program runs on",
+    ),
     ({"infeed", "outfeed", "send", "recv"}, "it exchanges data with the host or another program"),
 )
 """Words in opcodes of ops that no library computes, and the reason."""
@@ -52,6 +55,12 @@ TextOf: TypeAlias = Callable[[ComputationOp], str]
 def name_of(computation: ComputationOp) -> str:
     """A computation's name."""
     return computation.sym_name.data
+
+
+def communication(op: HloOp) -> str:
+    """Why no library here computes an op that exchanges data; "" for other ops."""
+    parts = {op.opcode, *op.opcode.split("-")}
+    return next((reason for words, reason in _COMMUNICATION if words & parts), "")
 
 
 def is_library_call(op: HloOp) -> bool:
@@ -128,8 +137,7 @@ def _found(op: HloOp, text_of: TextOf) -> tuple[str, Config]:
             name, configured = _BY_OPCODE[op.opcode]
             return name, configured(op)
         case _:
-            parts = set(op.opcode.split("-"))
-            why = next((f"{reason}; " for words, reason in _COMMUNICATION if words & parts), "")
+            why = f"{reason}; " if (reason := communication(op)) else ""
             raise op.unsupported("no library function", help=f"{why}{TAKE_THE_REST}")
 
 
