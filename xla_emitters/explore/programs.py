@@ -29,6 +29,7 @@ from xla_emitters.pipelines.program_inputs import drawn_inputs, result_specs
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES, RUN_ON_KERNELS
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program, executable_stage, run_module
 from xla_emitters.program import ArraySpec
+from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.bundle import ProgramCase, Shape
@@ -58,7 +59,11 @@ def reference_of(
     rtol: float | None = None,
     most_iterations: int = MOST_ITERATIONS,
 ) -> Reference:
-    """The NumPy reference of the module as it was read, on arguments that fit; products are computed by the runtime's library."""
+    """The NumPy reference of the module as it was read, on arguments that fit; products are computed by the runtime's library.
+
+    raises  Unsupported where the text leaves out the data of constants
+    """
+    refuse_left_out(program.name, program.left_out)
     values = evaluate(entry_of(program.source), inputs, most_iterations=most_iterations, value_of=value_of)
     return ProgramReference(program, inputs, atol, rtol, values, most_iterations=most_iterations)
 

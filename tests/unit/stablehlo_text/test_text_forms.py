@@ -11,6 +11,7 @@ import pytest
 import xla_emitters as xe
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.errors import ParseError, Unsupported, VerifyError
+from xla_emitters.explore.programs import reference_of
 from xla_emitters.stablehlo_text import parse_stablehlo, print_stablehlo
 
 
@@ -112,6 +113,8 @@ def test_an_elided_constant_compiles_and_does_not_run(literal: str) -> None:
         program(np.ones((2, 3), np.float32))
     with pytest.raises(Unsupported, match="leaves out the data of %w"):
         program.on("gpu")
+    with pytest.raises(Unsupported, match="leaves out the data of %w"):
+        reference_of(program, [np.ones((2, 3), np.float32)])
 
 
 DECLARED = """module {
