@@ -406,6 +406,22 @@ def _assuming(c: Conversion) -> Results:
     return c.body.ops(region)
 
 
+# --------------------------------------------------------------------------------------------- reshapes with a size of -1
+
+
+def _compute_reshape_shape(c: Conversion) -> Results:
+    """The sizes, with -1 replaced by the quotient of the number of elements and the others' product."""
+    count, shape = c.expect_operands(2)
+    sizes = [_as_type(c, extent, S64) for extent in _extents(c, shape)]
+    one, product = _number(c, 1), _number(c, 1)
+    is_open = [_compare(c, "EQ", size, _number(c, -1)) for size in sizes]
+    for size, unknown in zip(sizes, is_open, strict=True):
+        product = c.add("multiply", [product, c.add("select", [unknown, one, size], INDEX)], INDEX)
+    quotient = c.add("divide", [_as_type(c, count, S64), product], INDEX)
+    found = [c.add("select", [unknown, quotient, size], INDEX) for size, unknown in zip(sizes, is_open, strict=True)]
+    return _as_type(c, _listed(c, found), element_of(shape))
+
+
 _UNSIGNED: dict[str, Callable[[Conversion], SSAValue]] = {
     "divui": _binary("divide"),
     "remui": _binary("remainder"),
@@ -456,5 +472,6 @@ MLIR_RULES: dict[str, Rule] = {
     "shape.cstr_require": _cstr_require,
     "shape.assuming_all": lambda c: _all(c, c.operands),
     "shape.assuming": _assuming,
+    "stablehlo.compute_reshape_shape": _compute_reshape_shape,
 }
 """Op -> the rule that converts it."""

@@ -37,6 +37,7 @@ from xla_emitters.stablehlo_text.locations import Location, parse_location
 from xla_emitters.stablehlo_text.syntax import (
     FORMAT,
     KEYS,
+    MHLO_IN_CHLO,
     NO_TYPES,
     OPERAND_TYPES_ONLY,
     OTHER_TYPES,
@@ -55,6 +56,12 @@ _SPLIT = re.compile(r"^// -----", re.MULTILINE)
 """The line between the parts of a file for MLIR's --split-input-file."""
 _RETURNS = ("return", "func.return", "stablehlo.return", "shape.assuming_yield")
 _CALLS = ("call", "func.call")
+
+
+def _renamed(name: str) -> str:
+    """The name of an op; one of MHLO is that of the same op in StableHLO or CHLO."""
+    dialect, _, opcode = name.partition(".")
+    return name if dialect != "mhlo" else f"{'chlo' if opcode in MHLO_IN_CHLO else 'stablehlo'}.{opcode}"
 
 
 class TreeParser:
@@ -382,13 +389,14 @@ class TreeParser:
         results = self._result_names()
         token = cursor.token
         if token.kind is TokenKind.STRING:
-            name = unquoted(cursor.advance().text)
+            name = _renamed(unquoted(cursor.advance().text))
             op = Op(name, token, Attributes(cursor, name, token))
             self._check_dialect(op)
             operand_types, result_types = self._generic(op, region)
         elif token.kind is TokenKind.WORD:
             cursor.advance()
-            op = Op(token.text, token, Attributes(cursor, token.text, token))
+            name = _renamed(token.text)
+            op = Op(name, token, Attributes(cursor, name, token))
             self._check_dialect(op)
             operand_types, result_types = self._pretty(op, region)
         else:

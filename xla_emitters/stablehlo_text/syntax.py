@@ -24,6 +24,9 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of
 from xla_emitters.stablehlo_text.types import INDEX, SHAPE, TRUTH
 
+MHLO_IN_CHLO = frozenset(("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "erf_inv", "sinh"))
+"""Ops of MHLO that are in CHLO; the others have the name, operands and attributes of StableHLO's."""
+
 KEYS: dict[str, dict[str, str]] = {
     "iota": {"dim": "iota_dimension"},
     "dynamic_iota": {"dim": "iota_dimension"},

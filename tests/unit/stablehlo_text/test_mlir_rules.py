@@ -116,6 +116,31 @@ def test_the_pretty_form_is_the_generic_form() -> None:
     assert print_stablehlo(parse_stablehlo(PRETTY)) == print_stablehlo(parse_stablehlo(GENERIC))
 
 
+def test_an_op_of_mhlo_is_that_of_stablehlo_or_chlo() -> None:
+    text = PRETTY.replace("%q : t", "%k : t").replace(
+        "    shape.assuming_yield",
+        "    %k = chlo.erf %q : tensor<?x4xf32> -> tensor<?x4xf32>\n    shape.assuming_yield",
+    )
+    mhlo = text.replace("stablehlo.", "mhlo.").replace("chlo.erf", "mhlo.erf")
+    assert mhlo.count("mhlo.") == 2
+    assert print_stablehlo(parse_stablehlo(mhlo)) == print_stablehlo(parse_stablehlo(text))
+
+
+RESHAPED = """func.func @main(%x: tensor<?x?xf32>, %t: tensor<3xi32>) -> tensor<?x?x?xf32> {
+  %0 = shape.shape_of %x : tensor<?x?xf32> -> tensor<2xindex>
+  %n = shape.num_elements %0 : tensor<2xindex> -> index
+  %s = mhlo.compute_reshape_shape %n, %t : (index, tensor<3xi32>) -> tensor<3xi32>
+  %r = "mhlo.dynamic_reshape"(%x, %s) : (tensor<?x?xf32>, tensor<3xi32>) -> tensor<?x?x?xf32>
+  return %r : tensor<?x?x?xf32>
+}"""
+
+
+@pytest.mark.parametrize("sizes", [(2, -1, 3), (-1, 1, 1), (3, 4, 2)])
+def test_a_size_of_minus_one_is_computed(sizes: tuple[int, int, int]) -> None:
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    np.testing.assert_array_equal(run(RESHAPED, x, np.asarray(sizes, np.int32))[0], x.reshape(sizes))
+
+
 BIAS = """func.func @main(%x: tensor<?x?xf32>, %b: tensor<?xf32>) -> tensor<?x?xf32> {
   %0 = shape.shape_of %x : tensor<?x?xf32> -> tensor<?xindex>
   %1 = shape.shape_of %b : tensor<?xf32> -> !shape.shape
