@@ -163,7 +163,7 @@ def broadcast_operands(c: Conversion, operands: Sequence[SSAValue], dimensions: 
         placed = list(range(rank - len(sizes), rank))
         if dimensions is not None and len(sizes) < rank:
             placed = list(dimensions)
-        if sizes == result.get_shape() and len({dims_of(other) for other in operands}) == 1:
+        if len(operands) == 1 or all(other is x for other in operands):
             found.append(x)
             continue
         wanted = array_type(as_array(x.type).element_type, result.get_shape())

@@ -85,6 +85,14 @@ def test_operands_are_broadcast_along_their_last_dimensions(unknown: bool) -> No
     np.testing.assert_array_equal(found, x - y)
 
 
+@pytest.mark.parametrize("shapes", [((1, 3), (2, 1)), ((1, 0), (2, 1)), ((2, 3), (2, 3))])
+def test_operands_of_one_type_may_have_different_sizes(shapes: tuple[tuple[int, int], tuple[int, int]]) -> None:
+    x, y = (np.arange(float(np.prod(shape)), dtype=np.float32).reshape(shape) for shape in shapes)
+    of = "tensor<?x?xf32>"
+    body = f"%r = chlo.broadcast_subtract %x, %y : ({of}, {of}) -> {of}"
+    np.testing.assert_array_equal(run(body, {"x": (of, x), "y": (of, y)}, of), x - y)
+
+
 def test_a_serialized_op_is_the_op() -> None:
     text = "%r = stablehlo.custom_call @mhlo.erf(%x) : (tensor<3xf64>) -> tensor<3xf64>"
     x = np.asarray([-1.0, 0.2, 2.0])
