@@ -29,7 +29,7 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dim
 from xla_emitters.dtypes import DType, Kind, dtype
 from xla_emitters.stablehlo_text.attributes import Literal
 from xla_emitters.stablehlo_text.computations import Conversion, Rule
-from xla_emitters.stablehlo_text.rules import Results, constant, elementwise, pass_through
+from xla_emitters.stablehlo_text.rules import Results, constant, elementwise, listed, pass_through, size_of
 from xla_emitters.stablehlo_text.types import INDEX, TRUTH, stablehlo_type
 
 S64 = dtype("s64")
@@ -162,21 +162,11 @@ def _select(c: Conversion) -> Results:
 
 
 def _size(c: Conversion, x: SSAValue, dim: int) -> SSAValue:
-    if (size := dims_of(x)[dim]) != UNBOUNDED:
-        return _number(c, size)
-    found = c.add("get-dimension-size", [x], array_type(dtype("s32").ir_type, ()), dimensions=integer_array([dim]))
-    return _as_type(c, found, S64)
+    return _as_type(c, size_of(c, x, dim), S64)
 
 
 def _listed(c: Conversion, scalars: Sequence[SSAValue]) -> SSAValue:
-    """The list of these scalars; of none: s64[0]."""
-    if not scalars:
-        return constant(c, np.zeros(0, np.int64), array_type(S64.ir_type, (0,)))
-    element = as_array(scalars[0].type).element_type
-    parts = [c.add("reshape", [scalar], array_type(element, (1,))) for scalar in scalars]
-    if len(parts) == 1:
-        return parts[0]
-    return c.add("concatenate", parts, array_type(element, (len(parts),)), dimensions=integer_array([0]))
+    return listed(c, scalars, S64)
 
 
 def _length(c: Conversion, shape: SSAValue) -> int:
