@@ -26,7 +26,7 @@ from xla_emitters.dialects.hlo.reductions import ReduceOp, ReduceWindowOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, PadOp, SliceOp, TransposeOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types
-from xla_emitters.dialects.hlo.windows import WindowDim
+from xla_emitters.dialects.hlo.windows import WindowAttr, WindowDim
 from xla_emitters.shapes import Facts, Size, floordiv, maximum
 from xla_emitters.sizes.arrays import AxisKey, Leaf
 from xla_emitters.sizes.numbers import is_data
@@ -51,6 +51,10 @@ class Known(Protocol):
 
     def equal_products(self, a: Sequence[AxisKey], b: Sequence[Entry], op: HloOp) -> None:
         """Records that `op` requires the same number of elements on both sides."""
+        ...
+
+    def equals(self, key: AxisKey, size: Size | None, op: HloOp) -> None:
+        """Records that `op` requires the axis to have this size, which a kernel does not check."""
         ...
 
     def inside(self, start: Size, limit: Size, key: AxisKey, op: HloOp) -> None:
@@ -290,6 +294,16 @@ def _reduce_window(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequenc
     return [found] * len(arrays)
 
 
+def _select_and_scatter(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
+    """As the array; the source has an element for each position of the window."""
+    array, source = operands[:2]
+    window = op.properties["window"]
+    assert isinstance(window, WindowAttr)
+    for axis, along in enumerate(window.data.dims):
+        known.equals(source.axis(axis), _slid(known.size(array.axis(axis)), along, known.facts), op)
+    return [array.axes]
+
+
 def _keys(axes: Shape) -> list[AxisKey]:
     return [axis for axis in axes if isinstance(axis, tuple)]
 
@@ -481,7 +495,7 @@ RULES: dict[str, Rule] = {
     "reduce": _reduce,
     "reduce-window": _reduce_window,
     "dynamic-reduce-window": _dynamic_reduce_window,
-    "select-and-scatter": _as_operand(0),
+    "select-and-scatter": _select_and_scatter,
     "map": elementwise,
     "dot": _dot,
     "convolution": _convolution,
