@@ -23,6 +23,7 @@ from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
 from xla_emitters.dialects.hlo.implicit_broadcast import BROADCAST, DONE, broadcast_axes
 from xla_emitters.dialects.hlo.reductions import ReduceOp, ReduceWindowOp
+from xla_emitters.dialects.hlo.routines import ragged_dot_places
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, PadOp, SliceOp, TransposeOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types
@@ -343,6 +344,17 @@ def _dot(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     return [[*(lhs.axis(dim) for dim in (*pairing.lhs_batch, *left)), *(rhs.axis(dim) for dim in right)]]
 
 
+def _ragged_dot(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
+    """Paired dimensions are equal, as in a dot; rhs has as many groups as there are sizes of groups."""
+    assert isinstance(op, RuleOp)
+    for kind in ("batch", "contracting"):
+        for a, b in zip(op.numbers(f"lhs_{kind}_dims"), op.numbers(f"rhs_{kind}_dims"), strict=True):
+            known.join(operands[0].axis(a), operands[1].axis(b), op)
+    for dim in op.numbers("rhs_group_dims"):
+        known.join(operands[1].axis(dim), operands[2].axes[-1], op)
+    return [[operands[operand].axis(dim) for operand, dim in ragged_dot_places(op)]]
+
+
 def _convolved(
     op: HloOp, labels: Sequence[str], operands: Sequence[Leaf], along: Sequence[Entry], batch_groups: int, known: Known
 ) -> Sequence[Shape]:
@@ -498,6 +510,7 @@ RULES: dict[str, Rule] = {
     "select-and-scatter": _select_and_scatter,
     "map": elementwise,
     "dot": _dot,
+    "ragged-dot": _ragged_dot,
     "convolution": _convolution,
     "dynamic-conv": _dynamic_conv,
     "gather": _gather,
