@@ -51,9 +51,9 @@ def _as_type(c: Conversion, x: SSAValue, element: DType) -> SSAValue:
 
 def _constant(c: Conversion) -> Results:
     value = c.attributes.get("value", object, "a number or a literal")
-    array = value.array if isinstance(value, Literal) else np.asarray(value)
     element = element_of(c.type)
-    if array.shape != dims_of(c.type) or (element.is_integer and array.dtype.kind == "f"):
+    array = value.array if isinstance(value, Literal) else np.asarray(value)
+    if array.dtype.kind == "O" or array.shape != dims_of(c.type) or (element.is_integer and array.dtype.kind == "f"):
         raise c.attributes.wrong("value", f"a value of {stablehlo_type(c.type)}")
     return constant(c, array.astype(element.numpy), c.type)
 
