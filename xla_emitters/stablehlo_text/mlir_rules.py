@@ -25,7 +25,16 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.hlo.base import integer_array
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, same_shape, tuple_type
+from xla_emitters.dialects.hlo.types import (
+    UNBOUNDED,
+    array_type,
+    as_array,
+    dims_of,
+    element_of,
+    is_array,
+    same_shape,
+    tuple_type,
+)
 from xla_emitters.dtypes import DType, Kind, dtype
 from xla_emitters.stablehlo_text.attributes import Literal
 from xla_emitters.stablehlo_text.computations import Conversion, Rule
@@ -53,7 +62,7 @@ def _constant(c: Conversion) -> Results:
     value = c.attributes.get("value", object, "a number or a literal")
     element = element_of(c.type)
     array = value.array if isinstance(value, Literal) else np.asarray(value)
-    if array.dtype.kind == "O" or array.shape != dims_of(c.type) or (element.is_integer and array.dtype.kind == "f"):
+    if array.dtype.kind in "OU" or array.shape != dims_of(c.type) or (element.is_integer and array.dtype.kind == "f"):
         raise c.attributes.wrong("value", f"a value of {stablehlo_type(c.type)}")
     return constant(c, array.astype(element.numpy), c.type)
 
@@ -425,7 +434,35 @@ _SAME = {
     "shrui": "shift-right-logical", "addf": "add", "subf": "subtract", "mulf": "multiply", "divf": "divide",
 }  # fmt: skip
 
-MLIR_RULES: dict[str, Rule] = {
+
+def _checked(name: str, rule: Rule) -> Rule:
+    """The rule, for operands that are arrays; those of `arith`'s integer ops and of `shape` are integers, elements of a list scalars."""
+    least = 0 if name in _WITHOUT_OPERANDS else 1
+    of_integers = name.startswith("arith.") and name not in _ANY_ELEMENTS
+
+    def checked(c: Conversion) -> Results:
+        if len(c.operands) < least:
+            raise c.wrong(f"'{c.op.name}' has operands")
+        for x in c.operands:
+            if not is_array(x.type):
+                raise c.wrong(f"'{c.op.name}' takes arrays and scalars")
+            if of_integers and not element_of(x).is_integer and element_of(x).kind is not Kind.PRED:
+                raise c.wrong(f"'{c.op.name}' takes integers", f"it is {stablehlo_type(x.type)}")
+            if name in _OF_SCALARS and dims_of(x):
+                raise c.wrong(f"'{c.op.name}' takes scalars", f"it is {stablehlo_type(x.type)}")
+        return rule(c)
+
+    return checked
+
+
+_WITHOUT_OPERANDS = (
+    "arith.constant", "shape.const_shape", "shape.const_size", "shape.const_witness", "shape.assuming_all", "tensor.from_elements",
+    "shape.from_extents", "shape.broadcast", "shape.concat",
+)  # fmt: skip
+_ANY_ELEMENTS = ("arith.select", "arith.sitofp", "arith.fptosi", "arith.addf", "arith.subf", "arith.mulf", "arith.divf")
+_OF_SCALARS = ("tensor.from_elements", "shape.from_extents")
+
+_RULES: dict[str, Rule] = {
     "arith.constant": _constant,
     **{f"arith.{name}": elementwise(opcode) for name, opcode in _SAME.items()},
     **{f"arith.{name}": _unsigned(rule) for name, rule in _UNSIGNED.items()},
@@ -464,4 +501,6 @@ MLIR_RULES: dict[str, Rule] = {
     "shape.assuming": _assuming,
     "stablehlo.compute_reshape_shape": _compute_reshape_shape,
 }
+
+MLIR_RULES: dict[str, Rule] = {name: _checked(name, rule) for name, rule in _RULES.items()}
 """Op -> the rule that converts it."""

@@ -20,7 +20,7 @@ from typing import ClassVar
 from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.hlo.types import array_type
+from xla_emitters.dialects.hlo.types import array_type, is_array
 from xla_emitters.errors import ParseError, Place, Unsupported, VerifyError
 from xla_emitters.stablehlo_text.attributes import (
     Attributes,
@@ -791,6 +791,8 @@ class TreeParser:
         if cursor.accept("->") or cursor.accept("to"):
             return types * count if len(types) == 1 else types, parse_types(cursor)
         if others is not None:
+            if not all(map(is_array, types)):
+                raise cursor.error(f"'{op.name}' takes arrays and scalars", op.token)
             return others(types, count)
         if opcode in OPERAND_TYPES_ONLY:
             return types, []

@@ -530,6 +530,8 @@ def _einsum(c: Conversion) -> Results:
     contracting = [label for label in left if label in right and label not in wanted]
     free = [[label for label in row if label not in (*batch, *contracting)] for row in (left, right)]
     made = (*batch, *free[0], *free[1])
+    if len(dims_of(c.type)) != len(wanted):
+        raise c.wrong(f"'{text}' of '{c.op.name}' has a result of {len(wanted)} dimensions")
     sizes = dict(zip(wanted, dims_of(c.type), strict=True))
     found = c.add(
         "dot",
@@ -549,6 +551,8 @@ def _torch_index_select(c: Conversion) -> Results:
     x, index = c.expect_operands(2)
     rank, count = len(dims_of(x)), len(dims_of(index))
     dim, batch = c.attributes.integer("dim"), c.attributes.integer("batch_dims", 0)
+    if not element_of(index).is_integer:
+        raise c.wrong(f"the indices of '{c.op.name}' are integers", f"they are {type_text(index.type)}")
     if not 0 <= batch <= dim < rank or batch > count:
         raise c.wrong(f"'{c.op.name}' has 0 <= batch_dims <= dim, which is a dimension of the operand of {rank}")
     kept = [other for other in range(batch, rank) if other != dim]

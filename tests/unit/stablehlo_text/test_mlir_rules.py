@@ -222,6 +222,11 @@ REFUSED: dict[str, tuple[str, type[XlaEmittersError], str]] = {
     "no cast": ("%y = tensor.cast %x : tensor<?x4xf32> to tensor<?x5xf32>", VerifyError, "cannot make tensor<?x5xf32>"),
     "one bit": ("%r = arith.trunci %c2 : index to i1", Unsupported, "to i1 is not taken"),
     "predicate": ("%r = arith.cmpi lt, %c2, %c2 : index", XlaEmittersError, "one of eq, ne, slt"),
+    "no operand": ('%r = "tensor.extract"() : () -> index', VerifyError, "has operands"),
+    "floats": ("%r = arith.addi %x, %x : tensor<?x4xf32>", VerifyError, "takes integers"),
+    "no scalars": ("%r = tensor.from_elements %s, %s : tensor<2xindex>", VerifyError, "takes scalars"),
+    "a string": ('%r = "arith.constant"() <{value = "a"}> : () -> index', XlaEmittersError, "a value of tensor<i64>"),
+    "a tuple": ("%r = arith.cmpi sgt, %x, %x : tuple<tensor<f32>>", XlaEmittersError, "takes arrays and scalars"),
     "unknown rank": ("%r = shape.rank %t : tensor<?xindex> -> index", Unsupported, "unknown rank"),
 }
 
