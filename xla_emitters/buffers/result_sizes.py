@@ -24,6 +24,7 @@ from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicRe
 from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp, ElementwiseOp
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp
 from xla_emitters.dialects.hlo.reductions import ReduceWindowOp
+from xla_emitters.dialects.hlo.routines import ragged_dot_places
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import PadOp, rows
 from xla_emitters.dialects.hlo.types import UNBOUNDED, as_array, dims_of, leaf_types
@@ -189,6 +190,11 @@ def _dot(s: Sizing, dim: int) -> Number:
     return s.of(*places[dim])
 
 
+def _ragged_dot(s: Sizing, dim: int) -> Number:
+    assert isinstance(s.op, RuleOp)
+    return s.of(*ragged_dot_places(s.op)[dim])
+
+
 class _Along:
     """A window along one dimension, as `WindowDim`, with numbers that may be values."""
 
@@ -309,6 +315,7 @@ RULES: Mapping[str, Rule] = {
     "h2d": _like(0),
     "map": _like(0),
     "pad": _pad,
+    "ragged-dot": _ragged_dot,
     "real-dynamic-slice": _real_dynamic_slice,
     "reduce": _reduce,
     "reduce-window": _reduce_window,

@@ -3,7 +3,8 @@
     %n = hlo.multiply %b, %c4 : tensor<i32>                b * 4
     %q = hlo.divide %s, %c2                                floordiv(s, 2), if s >= 0 is known: HLO rounds toward zero
     %p = hlo.compare %s, %c0, GE                           True if s >= 0 is known, else the comparison
-    %r = hlo.select %p, %x, %y                             x, y, or unknown
+    %o = hlo.or (b == 1), (s == 1)                         (b - 1) * (s - 1) == 0
+    %r = hlo.select %p, %x, %y                             x, y, or y + (x - y) * p, where p is min(max(s + 1, 0), 1): 1 if s >= 0, else 0
 
 A result outside the range of its type is unknown, because the arithmetic wraps around. For a symbolic result the range is a guard of
 the program (`program.py`); unsigned arithmetic is tracked only if it is known not to wrap below zero.
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TypeAlias
 
 from xla_emitters.dialects.hlo.base import HloOp
@@ -31,11 +33,13 @@ from xla_emitters.dialects.hlo.elementwise import CompareOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import DType, Kind
 from xla_emitters.errors import VerifyError
-from xla_emitters.shapes import Facts, Size, floordiv, maximum, minimum, mod
+from xla_emitters.shapes import Facts, Size, TooLarge, floordiv, maximum, minimum, mod
 from xla_emitters.shapes.size import lone_atom
 from xla_emitters.sizes.arrays import Comparison, Number, Truth
 
 FEWEST_BITS = 32  # of a type that sizes are computed in
+MOST_OF_A_CHOICE = 40
+"""The largest weight of a size that is one of two: choices among choices grow fast, and nothing could be proved about them."""
 _DATA = "_data"
 
 _Computation: TypeAlias = tuple[str, str, str, tuple[Number, ...]]
@@ -256,8 +260,16 @@ def _and(operands: Sequence[Truth | None]) -> Truth | None:
 def _or(operands: Sequence[Truth | None]) -> Truth | None:
     if any(operand is True for operand in operands):
         return True
-    rest = [operand for operand in operands if operand is not False]
-    return False if not rest else rest[0] if len(rest) == 1 else None
+    rest = [operand for operand in operands if operand is not None and not isinstance(operand, bool)]
+    if len(rest) < 2 or None in operands:
+        return None if None in operands else rest[0] if rest else False
+    if any(len(operand) > 1 or direction != "EQ" for operand in rest for direction, _, _ in operand):
+        return None
+    try:
+        product = prod((a - b for operand in rest for _, a, b in operand), start=Size.constant(1))
+    except TooLarge:
+        return None
+    return frozenset({Comparison("EQ", product, Size.constant(0))})
 
 
 def _not(operands: Sequence[Truth | None]) -> Truth | None:
@@ -303,4 +315,22 @@ def _select(condition: Number, then: Number, otherwise: Number, facts: Facts, me
         assumed = assume(facts, condition, "a condition")
     except VerifyError:
         return otherwise
-    return otherwise if any(decide(one, assumed) is False for one in condition) else None
+    if any(decide(one, assumed) is False for one in condition):
+        return otherwise
+    if not isinstance(then, Size) or not isinstance(otherwise, Size):
+        return None
+    try:
+        found = otherwise + (then - otherwise) * prod(map(_indicator, condition), start=Size.constant(1))
+    except TooLarge:
+        return None
+    return found if found.weight <= MOST_OF_A_CHOICE else None
+
+
+def _indicator(comparison: Comparison) -> Size:
+    """1 if the comparison holds, else 0."""
+    direction, a, b = comparison
+    if direction in ("EQ", "NE"):
+        differs = minimum(maximum(a - b, b - a), 1)
+        return differs if direction == "NE" else 1 - differs
+    more = {"GT": a - b, "GE": a - b + 1, "LT": b - a, "LE": b - a + 1}[direction]
+    return minimum(maximum(more, 0), 1)

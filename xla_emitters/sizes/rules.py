@@ -23,10 +23,11 @@ from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
 from xla_emitters.dialects.hlo.implicit_broadcast import BROADCAST, DONE, broadcast_axes
 from xla_emitters.dialects.hlo.reductions import ReduceOp, ReduceWindowOp
+from xla_emitters.dialects.hlo.routines import ragged_dot_places
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, PadOp, SliceOp, TransposeOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types
-from xla_emitters.dialects.hlo.windows import WindowDim
+from xla_emitters.dialects.hlo.windows import WindowAttr, WindowDim
 from xla_emitters.shapes import Facts, Size, floordiv, maximum
 from xla_emitters.sizes.arrays import AxisKey, Leaf
 from xla_emitters.sizes.numbers import is_data
@@ -51,6 +52,10 @@ class Known(Protocol):
 
     def equal_products(self, a: Sequence[AxisKey], b: Sequence[Entry], op: HloOp) -> None:
         """Records that `op` requires the same number of elements on both sides."""
+        ...
+
+    def equals(self, key: AxisKey, size: Size | None, op: HloOp) -> None:
+        """Records that `op` requires the axis to have this size, which a kernel does not check."""
         ...
 
     def inside(self, start: Size, limit: Size, key: AxisKey, op: HloOp) -> None:
@@ -290,6 +295,16 @@ def _reduce_window(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequenc
     return [found] * len(arrays)
 
 
+def _select_and_scatter(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
+    """As the array; the source has an element for each position of the window."""
+    array, source = operands[:2]
+    window = op.properties["window"]
+    assert isinstance(window, WindowAttr)
+    for axis, along in enumerate(window.data.dims):
+        known.equals(source.axis(axis), _slid(known.size(array.axis(axis)), along, known.facts), op)
+    return [array.axes]
+
+
 def _keys(axes: Shape) -> list[AxisKey]:
     return [axis for axis in axes if isinstance(axis, tuple)]
 
@@ -327,6 +342,17 @@ def _dot(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
     left = [dim for dim in range(lhs.rank) if dim not in (*pairing.lhs_batch, *pairing.lhs_contracting)]
     right = [dim for dim in range(rhs.rank) if dim not in (*pairing.rhs_batch, *pairing.rhs_contracting)]
     return [[*(lhs.axis(dim) for dim in (*pairing.lhs_batch, *left)), *(rhs.axis(dim) for dim in right)]]
+
+
+def _ragged_dot(op: HloOp, operands: Sequence[Leaf], known: Known) -> Sequence[Shape]:
+    """Paired dimensions are equal, as in a dot; rhs has as many groups as there are sizes of groups."""
+    assert isinstance(op, RuleOp)
+    for kind in ("batch", "contracting"):
+        for a, b in zip(op.numbers(f"lhs_{kind}_dims"), op.numbers(f"rhs_{kind}_dims"), strict=True):
+            known.join(operands[0].axis(a), operands[1].axis(b), op)
+    for dim in op.numbers("rhs_group_dims"):
+        known.join(operands[1].axis(dim), operands[2].axes[-1], op)
+    return [[operands[operand].axis(dim) for operand, dim in ragged_dot_places(op)]]
 
 
 def _convolved(
@@ -481,9 +507,10 @@ RULES: dict[str, Rule] = {
     "reduce": _reduce,
     "reduce-window": _reduce_window,
     "dynamic-reduce-window": _dynamic_reduce_window,
-    "select-and-scatter": _as_operand(0),
+    "select-and-scatter": _select_and_scatter,
     "map": elementwise,
     "dot": _dot,
+    "ragged-dot": _ragged_dot,
     "convolution": _convolution,
     "dynamic-conv": _dynamic_conv,
     "gather": _gather,

@@ -407,6 +407,15 @@ class Walk:
                 products[side] = products[side] * size
         self._meet(products[0], products[1], self._source(op), op, "the numbers of elements differ")
 
+    def equals(self, key: AxisKey, size: Size | None, op: HloOp) -> None:
+        own = self.size(key)
+        if own is not None and size is not None and not is_data(own) and not is_data(size):
+            self._meet(own, size, self._source(op), op)
+        elif self._is_trial:
+            self._is_silenced = True
+        else:
+            self.unproved[op] = None
+
     def inside(self, start: Size, limit: Size, key: AxisKey, op: HloOp) -> None:
         size = self.size(key)
         if self._is_certain and size is not None and not any(map(is_data, (start, limit, size))):

@@ -28,7 +28,7 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects.hlo.constant import Dense, dense
 from xla_emitters.dialects.hlo.convert import round_once
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
-from xla_emitters.dtypes import Array, DType, Kind, dtype
+from xla_emitters.dtypes import Array, DType, Kind
 from xla_emitters.errors import ParseError
 from xla_emitters.hlo_text.literals import integer_range
 from xla_emitters.stablehlo_text.lexer import STAGE, Cursor, Token, TokenKind, unquoted
@@ -475,8 +475,6 @@ def parse_dense(cursor: Cursor) -> Literal | Elided:
     start = match.start(1)
     cursor.skip_to(match.end())
     cursor.expect(":", "after a literal, before its type")
-    if cursor.token.text.endswith("index>"):
-        return _index_literal(cursor, match[1], start)
     dims, element = _literal_type(cursor)
     return Elided(dims, element) if match[1].strip() == "..." else _literal(cursor, match[1], start, dims, element)
 
@@ -543,13 +541,6 @@ def _resources(cursor: Cursor) -> dict[str, Token]:
         ):
             found[unquoted(token.text) if token.kind is TokenKind.STRING else token.text] = inner.token
     return found
-
-
-def _index_literal(cursor: Cursor, text: str, start: int) -> Literal:
-    """Layouts are lists of `index` numbers, which are read as s64."""
-    token = cursor.expect_kind(TokenKind.TYPE, "the literal's type")
-    sizes = [int(size) for size in re.findall(r"\d+", token.text)]
-    return _literal(cursor, text, start, tuple(sizes), dtype("s64"))
 
 
 def _literal(cursor: Cursor, text: str, start: int, dims: tuple[int, ...], element: DType) -> Literal:

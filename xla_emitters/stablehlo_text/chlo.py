@@ -33,6 +33,9 @@ from xla_emitters.stablehlo_text.rules import (
     broadcast_in_dim,
     constant,
     elementwise,
+    listed,
+    size_of,
+    sizes_of,
 )
 
 # ------------------------------------------------------------------------------------------------------------- elementwise
@@ -89,29 +92,6 @@ def like(c: Conversion, x: SSAValue, value: complex) -> SSAValue:
     return c.add("dynamic-broadcast-in-dim", [number, sizes_of(c, x)], ir_type, dimensions=dimensions)
 
 
-def sizes_of(c: Conversion, x: SSAValue) -> SSAValue:
-    """The sizes of an array, as a list s32[rank]."""
-    return _listed(c, [_size(c, x, dim) for dim in range(len(dims_of(x)))])
-
-
-S32 = dtype("s32")
-
-
-def _size(c: Conversion, x: SSAValue, dim: int) -> SSAValue:
-    scalar = array_type(S32.ir_type, ())
-    if (size := dims_of(x)[dim]) != UNBOUNDED:
-        return constant(c, np.asarray(size, np.int32), scalar)
-    return c.add("get-dimension-size", [x], scalar, dimensions=integer_array([dim]))
-
-
-def _listed(c: Conversion, sizes: Sequence[SSAValue]) -> SSAValue:
-    one = array_type(S32.ir_type, (1,))
-    parts = [c.add("reshape", [size], one) for size in sizes]
-    if not parts:
-        return constant(c, np.zeros(0, np.int32), array_type(S32.ir_type, (0,)))
-    return c.add("concatenate", parts, array_type(S32.ir_type, (len(parts),)), dimensions=integer_array([0]))
-
-
 def _square(c: Conversion) -> Results:
     (x,) = c.expect_operands(1)
     return c.add("multiply", [x, x], c.type)
@@ -163,7 +143,7 @@ def broadcast_operands(c: Conversion, operands: Sequence[SSAValue], dimensions: 
         placed = list(range(rank - len(sizes), rank))
         if dimensions is not None and len(sizes) < rank:
             placed = list(dimensions)
-        if sizes == result.get_shape() and len({dims_of(other) for other in operands}) == 1:
+        if len(operands) == 1 or all(other is x for other in operands):
             found.append(x)
             continue
         wanted = array_type(as_array(x.type).element_type, result.get_shape())
@@ -179,7 +159,7 @@ def _broadcast_sizes(
     c: Conversion, operands: Sequence[SSAValue], rank: int, dimensions: Sequence[int] | None
 ) -> SSAValue:
     """The sizes of the result: for each dimension, the size of an operand in which it is not 1."""
-    scalar, truth = array_type(S32.ir_type, ()), array_type(dtype("pred").ir_type, ())
+    scalar, truth = array_type(dtype("s32").ir_type, ()), array_type(dtype("pred").ir_type, ())
     one = constant(c, np.asarray(1, np.int32), scalar)
     sizes = list[SSAValue]()
     for dim in range(rank):
@@ -189,11 +169,11 @@ def _broadcast_sizes(
             places = list(dimensions) if dimensions is not None and own < rank else list(range(rank - own, rank))
             if dim not in places:
                 continue
-            other = _size(c, x, places.index(dim))
+            other = size_of(c, x, places.index(dim))
             is_one = c.add("compare", [size, one], truth, direction=StringAttr("EQ"))
             size = other if size is one else c.add("select", [is_one, other, size], scalar)
         sizes.append(size)
-    return _listed(c, sizes)
+    return listed(c, sizes)
 
 
 def _broadcasting(inner: Rule) -> Rule:

@@ -344,7 +344,7 @@ class Body:
 
 def is_constant(value: Value) -> bool:
     """Whether a value is a literal."""
-    return value.owner is not None and value.owner.name == "stablehlo.constant"
+    return value.owner is not None and value.owner.name in ("stablehlo.constant", "arith.constant")
 
 
 class Conversion:

@@ -20,7 +20,7 @@ from typing import ClassVar
 from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.hlo.types import array_type
+from xla_emitters.dialects.hlo.types import array_type, is_array
 from xla_emitters.errors import ParseError, Place, Unsupported, VerifyError
 from xla_emitters.stablehlo_text.attributes import (
     Attributes,
@@ -37,21 +37,31 @@ from xla_emitters.stablehlo_text.locations import Location, parse_location
 from xla_emitters.stablehlo_text.syntax import (
     FORMAT,
     KEYS,
+    MHLO_IN_CHLO,
+    NO_TYPES,
     OPERAND_TYPES_ONLY,
+    OTHER_TYPES,
     RESULT_TYPES_ONLY,
     SAME_TYPES,
+    VALUE_FIRST,
     WORDS,
 )
 from xla_emitters.stablehlo_text.tree import Function, Op, Program, Region, Value
-from xla_emitters.stablehlo_text.types import parse_type, parse_types
+from xla_emitters.stablehlo_text.types import TRUTH, parse_type, parse_types
 from xla_emitters.texts.cursor import nearest
 from xla_emitters.texts.source import Source
 
-DIALECTS = ("stablehlo", "chlo", "check", "func", "sdy")
+DIALECTS = ("stablehlo", "chlo", "check", "func", "sdy", "arith", "tensor", "shape")
 _SPLIT = re.compile(r"^// -----", re.MULTILINE)
 """The line between the parts of a file for MLIR's --split-input-file."""
-_RETURNS = ("return", "func.return", "stablehlo.return")
+_RETURNS = ("return", "func.return", "stablehlo.return", "shape.assuming_yield")
 _CALLS = ("call", "func.call")
+
+
+def _renamed(name: str) -> str:
+    """The name of an op; one of MHLO is that of the same op in StableHLO or CHLO."""
+    dialect, _, opcode = name.partition(".")
+    return name if dialect != "mhlo" else f"{'chlo' if opcode in MHLO_IN_CHLO else 'stablehlo'}.{opcode}"
 
 
 class TreeParser:
@@ -379,13 +389,14 @@ class TreeParser:
         results = self._result_names()
         token = cursor.token
         if token.kind is TokenKind.STRING:
-            name = unquoted(cursor.advance().text)
+            name = _renamed(unquoted(cursor.advance().text))
             op = Op(name, token, Attributes(cursor, name, token))
             self._check_dialect(op)
             operand_types, result_types = self._generic(op, region)
         elif token.kind is TokenKind.WORD:
             cursor.advance()
-            op = Op(token.text, token, Attributes(cursor, token.text, token))
+            name = _renamed(token.text)
+            op = Op(name, token, Attributes(cursor, name, token))
             self._check_dialect(op)
             operand_types, result_types = self._pretty(op, region)
         else:
@@ -536,6 +547,10 @@ class TreeParser:
         if op.name in _CALLS:
             self._attribute(op, "callee")
             self._parenthesized(op, region)
+        elif op.name in VALUE_FIRST:
+            return self._value_first(op, VALUE_FIRST[op.name])
+        elif op.name == "shape.assuming":
+            return self._assuming(op, region)
         elif opcode == "constant":
             self._optional_attributes(op)
             start = cursor.token.start
@@ -565,6 +580,8 @@ class TreeParser:
             self._items(op, region)
         else:
             self._items(op, region)
+        if cursor.accept("overflow"):
+            cursor.group("the promises of integer arithmetic")
         self._optional_attributes(op)
         return self._types(op)
 
@@ -589,6 +606,26 @@ class TreeParser:
             parse_types(cursor)
         return types * len(op.operands) if len(types) == 1 else types, []
 
+    def _value_first(self, op: Op, name: str) -> tuple[Sequence[Attribute] | None, Sequence[Attribute]]:
+        """`4 : index`, `true`, `dense<[1, 2]> : tensor<2xindex>`, `[1, 2] : tensor<2xindex>`"""
+        cursor = self.cursor
+        self._attribute(op, name)
+        self._optional_attributes(op)
+        value = op.attributes.found[name].value
+        if isinstance(value, Literal | Elided):
+            return [], [self._literal_type(op)]
+        if isinstance(value, bool) and not cursor.at(":"):
+            return [], [TRUTH]
+        return self._types(op)
+
+    def _assuming(self, op: Op, region: Region) -> tuple[Sequence[Attribute], Sequence[Attribute]]:
+        """`%witness -> (types) { ... }`"""
+        self._operand(op, region)
+        types = parse_types(self.cursor) if self.cursor.accept("->") else []
+        op.regions.append(self._region(region))
+        self._optional_attributes(op)
+        return [TRUTH], types
+
     def _literal_type(self, op: Op) -> Attribute:
         """The type of a constant, which is inside its literal."""
         value = op.attributes.found["value"].value
@@ -603,6 +640,16 @@ class TreeParser:
     def _optional_attributes(self, op: Op) -> None:
         if self.cursor.accept("attributes") or self.cursor.at("{"):
             parse_dictionary(self.cursor, op.attributes)
+
+    def _indices(self, op: Op, region: Region) -> None:
+        """`%x[%i, %j]`, an element."""
+        cursor = self.cursor
+        cursor.expect("[", "before the indices of an element")
+        while not cursor.at("]"):
+            if len(op.operands) > 1:
+                cursor.expect(",", "or ']' after an index")
+            self._operand(op, region)
+        cursor.advance()
 
     def _parenthesized(self, op: Op, region: Region) -> None:
         cursor = self.cursor
@@ -624,7 +671,12 @@ class TreeParser:
             if token.kind is TokenKind.VALUE:
                 self._operand(op, region)
                 if cursor.at("["):
-                    self._subscript(op)
+                    if op.name == "tensor.extract":
+                        self._indices(op, region)
+                    else:
+                        self._subscript(op)
+            elif token.kind is TokenKind.STRING and op.name == "shape.cstr_require":
+                self._attribute(op, "msg")
             elif token.kind is TokenKind.WORD and cursor.peek().text == "=":
                 cursor.advance()
                 cursor.advance()
@@ -721,9 +773,12 @@ class TreeParser:
     def _types(self, op: Op) -> tuple[Sequence[Attribute] | None, Sequence[Attribute]]:
         """Consumes `: types`; returns those of the operands (None if omitted) and of the results."""
         cursor = self.cursor
+        others = OTHER_TYPES.get(op.name)
         if not cursor.accept(":"):
             if op.name in _RETURNS and not op.operands:
                 return [], []
+            if others is not None and op.name in NO_TYPES:
+                return others([], len(op.operands))
             raise cursor.unexpected(f"':' before the types of '{op.name}'")
         if cursor.at("("):
             operands = parse_types(cursor)
@@ -733,8 +788,12 @@ class TreeParser:
         while cursor.accept(","):
             types.append(parse_type(cursor))
         count, opcode = len(op.operands), op.opcode
-        if cursor.accept("->"):
+        if cursor.accept("->") or cursor.accept("to"):
             return types * count if len(types) == 1 else types, parse_types(cursor)
+        if others is not None:
+            if not all(map(is_array, types)):
+                raise cursor.error(f"'{op.name}' takes arrays and scalars", op.token)
+            return others(types, count)
         if opcode in OPERAND_TYPES_ONLY:
             return types, []
         if opcode in SAME_TYPES:

@@ -12,7 +12,8 @@ Source: StableHLO specification (https://openxla.org/stablehlo/spec); docs/refer
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -36,7 +37,7 @@ from xla_emitters.dialects.hlo.types import (
     type_text,
 )
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
-from xla_emitters.dtypes import Array, Kind, dtype
+from xla_emitters.dtypes import Array, DType, Kind, dtype
 from xla_emitters.stablehlo_text.attributes import ConvolutionLabels, Elided, Literal, Symbol, is_integers, symbols_in
 from xla_emitters.stablehlo_text.computations import Conversion, Rule
 
@@ -141,8 +142,13 @@ def _broadcast_in_dim(c: Conversion) -> Results:
 
 def _broadcast(c: Conversion) -> Results:
     (x,) = c.expect_operands(1)
-    new = len(c.attributes.integers("broadcast_sizes"))
-    return broadcast_in_dim(c, x, c.type, [new + dim for dim in range(len(dims_of(x)))])
+    new = c.attributes.integers("broadcast_sizes")
+    places = [len(new) + dim for dim in range(len(dims_of(x)))]
+    if not has_dynamic_dims(c.type):
+        return broadcast_in_dim(c, x, c.type, places)
+    sizes = [constant(c, np.asarray(size, np.int32), array_type(S32.ir_type, ())) for size in new]
+    shape = listed(c, [*sizes, *(size_of(c, x, dim) for dim in range(len(places)))])
+    return c.add("dynamic-broadcast-in-dim", [x, shape], c.type, dimensions=integer_array(places))
 
 
 def _reshape(c: Conversion) -> Results:
@@ -415,6 +421,33 @@ def _dynamic_gather(c: Conversion) -> Results:
 # ---------------------------------------------------------------------------------------------------------- sizes as values
 
 
+S32 = dtype("s32")
+
+
+def size_of(c: Conversion, x: SSAValue, dim: int) -> SSAValue:
+    """The size of one dimension, as s32[]."""
+    scalar = array_type(S32.ir_type, ())
+    if (size := dims_of(x)[dim]) != UNBOUNDED:
+        return constant(c, np.asarray(size, np.int32), scalar)
+    return c.add("get-dimension-size", [x], scalar, dimensions=integer_array([dim]))
+
+
+def listed(c: Conversion, scalars: Sequence[SSAValue], element: DType = S32) -> SSAValue:
+    """The list of these scalars. The type of none is s32[0], or of another element."""
+    if not scalars:
+        return constant(c, np.zeros(0, element.numpy), array_type(element.ir_type, (0,)))
+    ir_type = as_array(scalars[0].type).element_type
+    parts = [c.add("reshape", [scalar], array_type(ir_type, (1,))) for scalar in scalars]
+    if len(parts) == 1:
+        return parts[0]
+    return c.add("concatenate", parts, array_type(ir_type, (len(parts),)), dimensions=integer_array([0]))
+
+
+def sizes_of(c: Conversion, x: SSAValue) -> SSAValue:
+    """The sizes of an array, as a list s32[rank]."""
+    return listed(c, [size_of(c, x, dim) for dim in range(len(dims_of(x)))])
+
+
 def _dynamic_broadcast_in_dim(c: Conversion) -> Results:
     return c.add(
         "dynamic-broadcast-in-dim",
@@ -429,6 +462,115 @@ def _dynamic_broadcast_in_dim(c: Conversion) -> Results:
 def _dynamic_iota(c: Conversion) -> Results:
     dimension = IntegerAttr(c.attributes.integer("iota_dimension"), i64)
     return c.add("dynamic-iota", c.expect_operands(1), c.type, iota_dimension=dimension)
+
+
+# ------------------------------------------------------------------------------------- ops that are written as dot and gather
+
+_Labels: TypeAlias = tuple[str, ...]
+
+
+def _labels_of(c: Conversion, text: str, ranks: Sequence[int]) -> tuple[list[_Labels], _Labels]:
+    """The labels of the operands' dimensions and the result's in "ab,bc->ac"; `...` are as many dimensions as are left."""
+    inputs, arrow, output = text.replace(" ", "").partition("->")
+    rows = inputs.split(",")
+    if not arrow or len(rows) != len(ranks) or not re.fullmatch(r"(?:[a-zA-Z,]|\.\.\.)*", f"{inputs}{output}"):
+        raise c.wrong(f"'{text}' is not the form of '{c.op.name}'", "such as ab,bc->ac")
+    lengths = [rank - len(row.replace("...", "")) for row, rank in zip(rows, ranks, strict=True)]
+    most = max(length for row, length in zip([*rows, "..."], [*lengths, 0], strict=True) if "..." in row)
+
+    def labels(row: str, count: int) -> _Labels:
+        before, dots, after = row.partition("...")
+        return (*before, *(f".{i}" for i in range(most - count, most) if dots), *after)
+
+    found = [labels(row, length) for row, length in zip(rows, lengths, strict=True)]
+    result = labels(output, most)
+    for row, rank in zip(found, ranks, strict=True):
+        if len(row) != rank:
+            raise c.wrong(f"'{text}' of '{c.op.name}' has {len(row)} labels for {rank} dimensions")
+    if any(len(set(row)) != len(row) for row in (*found, result)):
+        raise c.unsupported(f"'{text}' has a label twice in one array: diagonals are not taken")
+    if unknown := set(result) - {label for row in found for label in row}:
+        raise c.wrong(f"'{text}' has the label '{min(unknown)}' only in its result")
+    return found, result
+
+
+def _summed(c: Conversion, x: SSAValue, labels: _Labels, kept: Collection[str]) -> tuple[SSAValue, _Labels]:
+    """The sum over the dimensions with other labels."""
+    dropped = [dim for dim, label in enumerate(labels) if label not in kept]
+    if not dropped:
+        return x, labels
+    element = as_array(x.type).element_type
+    scalar = array_type(element, ())
+    zero = constant(c, np.zeros((), element_of(x).numpy), scalar)
+    ir_type = array_type(element, [size for dim, size in enumerate(dims_of(x)) if dim not in dropped])
+    add = c.module.scalar_computation("add", scalar, c.op.token)
+    found = c.add("reduce", [x, zero], ir_type, dimensions=integer_array(dropped), to_apply=add)
+    return found, tuple(label for label in labels if label in kept)
+
+
+def _ordered(c: Conversion, x: SSAValue, labels: _Labels, wanted: _Labels) -> SSAValue:
+    if labels == wanted:
+        return x
+    return c.add("transpose", [x], c.type, dimensions=integer_array([labels.index(label) for label in wanted]))
+
+
+def _unary_einsum(c: Conversion) -> Results:
+    (x,) = c.expect_operands(1)
+    (labels,), wanted = _labels_of(c, c.attributes.string("einsum_config"), [len(dims_of(x))])
+    return _ordered(c, *_summed(c, x, labels, wanted), wanted)
+
+
+def _einsum(c: Conversion) -> Results:
+    """Sums over the labels that only one operand has, a dot, and a transpose."""
+    text, operands = c.attributes.string("einsum_config"), c.expect_operands(2)
+    (left, right), wanted = _labels_of(c, text, [len(dims_of(x)) for x in operands])
+    lhs, left = _summed(c, operands[0], left, {*right, *wanted})
+    rhs, right = _summed(c, operands[1], right, {*left, *wanted})
+    batch = [label for label in left if label in right and label in wanted]
+    contracting = [label for label in left if label in right and label not in wanted]
+    free = [[label for label in row if label not in (*batch, *contracting)] for row in (left, right)]
+    made = (*batch, *free[0], *free[1])
+    if len(dims_of(c.type)) != len(wanted):
+        raise c.wrong(f"'{text}' of '{c.op.name}' has a result of {len(wanted)} dimensions")
+    sizes = dict(zip(wanted, dims_of(c.type), strict=True))
+    found = c.add(
+        "dot",
+        [lhs, rhs],
+        array_type(as_array(c.type).element_type, [sizes[label] for label in made]),
+        lhs_batch_dims=_nonempty([left.index(label) for label in batch]),
+        rhs_batch_dims=_nonempty([right.index(label) for label in batch]),
+        lhs_contracting_dims=integer_array([left.index(label) for label in contracting]),
+        rhs_contracting_dims=integer_array([right.index(label) for label in contracting]),
+        operand_precision=_precision(c),
+    )
+    return _ordered(c, found, made, wanted)
+
+
+def _torch_index_select(c: Conversion) -> Results:
+    """A gather of slices of size 1 along `dim`, where the first `batch_dims` dimensions of array and indices are the same."""
+    x, index = c.expect_operands(2)
+    rank, count = len(dims_of(x)), len(dims_of(index))
+    dim, batch = c.attributes.integer("dim"), c.attributes.integer("batch_dims", 0)
+    if not element_of(index).is_integer:
+        raise c.wrong(f"the indices of '{c.op.name}' are integers", f"they are {type_text(index.type)}")
+    if not 0 <= batch <= dim < rank or batch > count:
+        raise c.wrong(f"'{c.op.name}' has 0 <= batch_dims <= dim, which is a dimension of the operand of {rank}")
+    kept = [other for other in range(batch, rank) if other != dim]
+    places = [*range(batch, dim), *range(dim + count - batch, rank + count - batch - 1)]
+    attributes: dict[str, Attribute | None] = {
+        "offset_dims": integer_array(places),
+        "collapsed_slice_dims": integer_array([dim]),
+        "operand_batching_dims": _nonempty(range(batch)),
+        "start_indices_batching_dims": _nonempty(range(batch)),
+        "start_index_map": integer_array([dim]),
+        "index_vector_dim": IntegerAttr(count, i64),
+    }
+    if not has_dynamic_dims(x.type):
+        sizes = integer_array([size if other in kept else 1 for other, size in enumerate(dims_of(x))])
+        return c.add("gather", [x, index], c.type, slice_sizes=sizes, **attributes)
+    one = constant(c, np.asarray(1, np.int32), array_type(S32.ir_type, ()))
+    listed_sizes = listed(c, [size_of(c, x, other) if other in kept else one for other in range(rank)])
+    return c.add("dynamic-gather", [x, index, listed_sizes], c.type, **attributes)
 
 
 # ---------------------------------------------------------------------------------------------------- tuples, tokens, calls
@@ -761,9 +903,9 @@ DATA_RULES: dict[str, Rule] = {
     "batch_norm_grad": _norm("batch-norm-grad"),
     "uniform_quantize": _QUANTIZED,
     "uniform_dequantize": _QUANTIZED,
-    "einsum": refused("write it as dot_general"),
-    "unary_einsum": refused("write it as reduce or transpose"),
-    "torch_index_select": refused("write it as gather"),
+    "einsum": _einsum,
+    "unary_einsum": _unary_einsum,
+    "torch_index_select": _torch_index_select,
 }
 
 OTHER_RULES: dict[str, Rule] = {"func.call": _call, "sdy.sharding_constraint": pass_through}

@@ -3,8 +3,11 @@
     tensor<4x?xf32>                                   tensor<4x?xf32>
     tensor<?x4xf32, #stablehlo.bounds<8, ?>>          tensor<?x4xf32, #hlo.layout<[1, 0], bounds = [8, ?]>>
     tuple<tensor<f32>, !stablehlo.token>              tuple<tensor<f32>, !hlo.token>
+    index   tensor<2xindex>   i32   !shape.size       tensor<i64>, tensor<2xi64>, tensor<i32>, tensor<i64>
+    !shape.witness                                    tensor<i1>
+    !shape.shape                                      a list of sizes of any length (`SHAPE`)
 
-Quantized elements (`!quant.uniform<...>`), sparse encodings and `index` elements are refused by name.
+Quantized elements (`!quant.uniform<...>`) and sparse encodings are refused by name.
 Source: StableHLO specification, "Types" (https://openxla.org/stablehlo/spec#types).
 """
 
@@ -17,21 +20,30 @@ from xdsl.dialects.builtin import FunctionType, TensorType, TupleType
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo.types import UNBOUNDED, TokenType, array_type, as_array, size_bounds, tuple_type
-from xla_emitters.dtypes import DTYPES
+from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.errors import Unsupported
 from xla_emitters.stablehlo_text.lexer import STAGE, Cursor, TokenKind
 from xla_emitters.texts.cursor import nearest
 
 ELEMENTS = {str(row.ir_type): row.ir_type for row in DTYPES}
 """The element types by their spelling in MLIR."""
+INDEX = array_type(dtype("s64").ir_type, ())
+TRUTH = array_type(dtype("pred").ir_type, ())
+SHAPE = array_type(dtype("s64").ir_type, (UNBOUNDED,))
+_SCALARS = {
+    **{name: array_type(ir_type, ()) for name, ir_type in ELEMENTS.items()},
+    "index": INDEX,
+    "!shape.size": INDEX,
+    "!shape.witness": TRUTH,
+    "!shape.shape": SHAPE,
+}
+"""Types of values that are not arrays, as MLIR's own dialects have them -> the arrays that hold them."""
 _SHAPE = re.compile(r"\s*((?:(?:\d+|\?)\s*x\s*)*)(.*)", re.DOTALL)
 _SIZE = re.compile(r"\d+|\?")
 _BOUNDS = re.compile(r"#(?:stablehlo|mhlo)\.(?:bounds<([\d?,\s]*)>|type_extensions<bounds\s*=\s*\[([\d?,\s]*)\]>)\Z")
 _REFUSED = {
     "*x": "arrays of unknown rank",
-    "index": "elements of type index",
     "!quant": "quantized types",
-    "!shape": "the types of the shape dialect",
     "tuple": "arrays of tuples",
 }
 
@@ -52,7 +64,7 @@ def tensor_type(text: str) -> Attribute:
     sizes, rest = match[1], match[2].strip()
     element, _, encoding = rest.partition(",") if not rest.startswith("!") else (rest, "", "")
     element = element.strip()
-    if (ir_type := ELEMENTS.get(element)) is None:
+    if (ir_type := INDEX.element_type if element == "index" else ELEMENTS.get(element)) is None:
         for prefix, what in _REFUSED.items():
             if element.startswith(prefix):
                 raise _NoType(f"{what} are not taken: {text}", is_legal=True)
@@ -108,9 +120,12 @@ def parse_type(cursor: Cursor) -> Attribute:
     if token.text in ("!stablehlo.token", "!mhlo.token"):
         cursor.advance()
         return TokenType()
+    if (scalar := _SCALARS.get(token.text)) is not None:
+        cursor.advance()
+        return scalar
     if token.text == "tensor":
         raise cursor.error("this type is not closed", token, help="tensor<8x?xf32>")
-    if token.kind is TokenKind.DIALECT_TYPE or token.text in ("memref", "vector", "index", "none"):
+    if token.kind is TokenKind.DIALECT_TYPE or token.text in ("memref", "vector", "none"):
         raise Unsupported(
             f"values of type {token.text} are not taken", stage=STAGE, place=cursor.source.place(token.start, token.end)
         )

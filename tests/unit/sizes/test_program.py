@@ -320,6 +320,39 @@ module @m {
     assert [op.opcode for op in sizes.walk.unproved] == ["add"]
 
 
+SCATTERED = """
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %r = "stablehlo.select_and_scatter"(%x, %s, %zero) <{window_dimensions = array<i64: 2>, window_strides = array<i64: 2>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %1 = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    }, {
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %1 = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+    }) : (tensor<?xf32>, tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
+"""
+
+
+@pytest.mark.parametrize(("size", "places"), [(0, 0), (1, 0), (6, 3), (7, 3)])
+def test_a_window_that_scatters_has_one_source_for_each_place(size: int, places: int) -> None:
+    signature = "%x: tensor<?xf32>, %s: tensor<?xf32>"
+    sizes = program(f"{SCATTERED} return %r : tensor<?xf32>", signature, "tensor<?xf32>")
+    assert not sizes.walk.unproved
+    sizes.guards.check([Argument("f32", (size,)), Argument("f32", (places,))])
+    for wrong in {abs(places - 1), places + 1}:
+        with pytest.raises(DataError, match="argument 1"):
+            sizes.guards.check([Argument("f32", (size,)), Argument("f32", (wrong,))])
+    # In a branch it checks itself, so that no kernel takes it.
+    branch = f"""
+    %q = "stablehlo.if"(%p) ({{ {SCATTERED}
+      stablehlo.return %r : tensor<?xf32>
+    }}, {{ stablehlo.return %x : tensor<?xf32> }}) : (tensor<i1>) -> tensor<?xf32>
+    return %q : tensor<?xf32>"""
+    unproved = program(branch, f"{signature}, %p: tensor<i1>", "tensor<?xf32>").walk.unproved
+    assert [op.opcode for op in unproved] == ["select-and-scatter"]
+
+
 def test_the_report_says_where_symbols_are_from_and_what_is_checked() -> None:
     report = sizes_in("halves").report()
     assert "b     argument 0 (p0) 'x', axis 0, which is 2*b" in report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -83,6 +84,58 @@ def test_operands_are_broadcast_along_their_last_dimensions(unknown: bool) -> No
     body = f"%r = chlo.broadcast_subtract %x, %y : ({types[0]}, {types[1]}) -> {result}"
     found = run(body, {"x": (types[0], x), "y": (types[1], y)}, result)
     np.testing.assert_array_equal(found, x - y)
+
+
+@pytest.mark.parametrize("shapes", [((1, 3), (2, 1)), ((1, 0), (2, 1)), ((2, 3), (2, 3))])
+def test_operands_of_one_type_may_have_different_sizes(shapes: tuple[tuple[int, int], tuple[int, int]]) -> None:
+    x, y = (np.arange(float(np.prod(shape)), dtype=np.float32).reshape(shape) for shape in shapes)
+    of = "tensor<?x?xf32>"
+    body = f"%r = chlo.broadcast_subtract %x, %y : ({of}, {of}) -> {of}"
+    np.testing.assert_array_equal(run(body, {"x": (of, x), "y": (of, y)}, of), x - y)
+
+
+RAGGED = {
+    # dimension numbers, shapes of lhs and rhs, the einsum of a group, and whether the ragged dimension 1 of lhs is summed over
+    "free": ("[0] x [1], [2] x [2], 1, [0]", (2, 9, 4), (3, 2, 4, 5), "bmk,bkn->bmn", False),
+    "summed": ("[0] x [0], [1] x [1], 1, []", (2, 9, 4), (2, 9, 5), "bkm,bkn->bmn", True),
+}
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+@pytest.mark.parametrize("groups", [(2, 3, 4), (0, 1, 2), (5, 9, 3)])
+@pytest.mark.parametrize("name", RAGGED)
+def test_a_ragged_dot_is_a_dot_for_each_group(name: str, groups: tuple[int, int, int], unknown: bool) -> None:
+    dimensions, of_x, of_w, einsum, is_summed = RAGGED[name]
+    batch, summed, ragged, group = re.split(r", (?=[\[\d])", dimensions)
+    parts = {"batching": batch, "contracting": summed}
+    numbers = [
+        f"{side}_{kind}_dimensions = {part.split(' x ')[i]}"
+        for i, side in enumerate(("lhs", "rhs"))
+        for kind, part in parts.items()
+    ]
+    numbers += [f"lhs_ragged_dimensions = [{ragged}]", f"rhs_group_dimensions = {group}"]
+    draws = np.random.default_rng(3)
+    x, w = draws.standard_normal(of_x), draws.standard_normal(of_w)
+    wanted = np.zeros((3, 2, 4, 5) if is_summed else (2, 9, 5))
+    for number, (size, end) in enumerate(zip(groups, np.cumsum(groups), strict=True)):
+        rows = slice(end - size, end)
+        if is_summed:
+            wanted[number] = np.einsum(einsum, x[:, rows], w[:, rows])
+        else:
+            wanted[:, rows] = np.einsum(einsum, x[:, rows], w[number])
+
+    def type_of(shape: tuple[int, ...]) -> str:
+        return f"tensor<{''.join('?x' if unknown and size in (2, 9) else f'{size}x' for size in shape)}f64>"
+
+    types = [type_of(of_x), type_of(of_w), "tensor<3xi32>"]
+    result = type_of(wanted.shape)
+    body = (
+        f'%r = "chlo.ragged_dot"(%x, %w, %g) <{{ragged_dot_dimension_numbers = #chlo.ragged_dot<{", ".join(numbers)}>}}>'
+        f" : ({', '.join(types)}) -> {result}"
+    )
+    sizes = np.asarray(groups, np.int32)
+    found = run(body, {"x": (types[0], x), "w": (types[1], w), "g": (types[2], sizes)}, result)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
 
 
 def test_a_serialized_op_is_the_op() -> None:

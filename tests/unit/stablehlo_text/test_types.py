@@ -37,7 +37,7 @@ def test_an_unknown_size_is_no_number_that_looks_known() -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("tensor<4xindex>", Unsupported),
+        ("tensor<4xnone>", ParseError),
         ("tensor<4x!quant.uniform<i8:f32, 1.0>>", Unsupported),
         ("tensor<4xf32, #sparse>", Unsupported),
         ("memref<4xf32>", Unsupported),

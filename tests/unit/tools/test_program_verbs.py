@@ -265,7 +265,9 @@ def test_optimize_wants_static_sizes_and_says_what_takes_others(capsys: pytest.C
 
 def test_a_file_of_another_kind_of_mlir_is_located(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "kernel.mlir"
-    path.write_text("module {\n  func.func @f(%x: index) -> index {\n    return %x : index\n  }\n}\n")
+    path.write_text(
+        "module {\n  func.func @f(%x: memref<4xf32>) -> memref<4xf32> {\n    return %x : memref<4xf32>\n  }\n}\n"
+    )
     assert main(["run", str(path)]) == 1
     assert f"{path}:2:" in capsys.readouterr().err
 

@@ -246,7 +246,7 @@ def _scaled_dot(op: RuleOp) -> Attribute:
     return array_type(as_array(op.result.type).element_type, dims)
 
 
-def _ragged_dot(op: RuleOp) -> Attribute | None:
+def _ragged_dot(op: RuleOp) -> Attribute:
     """A dot in which one dimension of lhs is divided into groups, whose sizes operand 2 holds."""
     op.expect_kind(2, *INTEGERS)
     ragged = op.numbers("lhs_ragged_dims")
@@ -265,6 +265,17 @@ def _ragged_dot(op: RuleOp) -> Attribute | None:
     else:
         dims = dimensions.result_dims(op, skip=groups)
     return array_type(as_array(op.result.type).element_type, dims)
+
+
+def ragged_dot_places(op: RuleOp) -> list[tuple[int, int]]:
+    """For each dimension of a ragged-dot's result, the (operand, dimension) whose size it has."""
+    groups, taken = op.numbers("rhs_group_dims"), op.numbers("lhs_contracting_dims")
+    places = [(2, len(dims_of(op.operands[2])) - 1)] if op.numbers("lhs_ragged_dims")[0] in taken else []
+    batch = op.numbers("lhs_batch_dims")
+    of_rhs = (*op.numbers("rhs_batch_dims"), *op.numbers("rhs_contracting_dims"), *groups)
+    places += [(0, dim) for dim in batch]
+    places += [(0, dim) for dim in range(len(dims_of(op.operands[0]))) if dim not in (*batch, *taken)]
+    return places + [(1, dim) for dim in range(len(dims_of(op.operands[1]))) if dim not in of_rhs]
 
 
 def _stochastic_convert(op: RuleOp) -> Attribute:
@@ -350,7 +361,13 @@ ROWS: tuple[RuleRow, ...] = (
         _scan_callees,
     ),
     RuleRow(
-        "ragged-dot", range(3, 4), _ragged_dot, (), (*_DOT, "lhs_ragged_dims", "rhs_group_dims", "operand_precision")
+        "ragged-dot",
+        range(3, 4),
+        _ragged_dot,
+        (),
+        (*_DOT, "lhs_ragged_dims", "rhs_group_dims", "operand_precision"),
+        meaning=meaning.ragged_dot,
+        sizes=lambda op: dims_of(_ragged_dot(op)),
     ),
     RuleRow("scaled-dot", range(4, 5), _scaled_dot, (), (*_DOT, "operand_precision", "algorithm")),
     RuleRow("stochastic-convert", range(2, 3), _stochastic_convert),

@@ -1,8 +1,10 @@
-"""Values of routines that no library function computes: batch normalisation, select-and-scatter.
+"""Values of routines that no library function computes: batch normalisation, select-and-scatter, ragged-dot.
 
     batch-norm-training   mean and variance of each feature, over all other dimensions; then
                           (x - mean) / sqrt(variance + epsilon) * scale + offset
     select-and-scatter    for each window, adds (by `scatter`) its source to the element that `select` keeps, the first of equal ones
+    ragged-dot            a dot for each group of consecutive rows of lhs, with the group's part of rhs; rows of no group give 0. If the
+                          ragged dimension is summed over: a result for each group
 
 Batch normalisation is computed in float64 and rounded once. Source: HLO's operation semantics.
 """
@@ -17,11 +19,11 @@ import numpy as np
 
 from xla_emitters.dialects.hlo.base import Call
 from xla_emitters.dialects.hlo.called import on_elements
-from xla_emitters.dialects.hlo.convert import convert_array
+from xla_emitters.dialects.hlo.convert import convert_array, wrap
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.hlo.windows import WindowAttr, points_inside, window_map
-from xla_emitters.dtypes import Array, dtype
+from xla_emitters.dtypes import Array, Kind, dtype
 
 
 class _Features:
@@ -99,3 +101,48 @@ def select_and_scatter(op: RuleOp, operands: Sequence[Any], call: Call) -> Array
         taken = tuple(part[number == k] for part in at)
         found[taken] = combine([found[taken], source[number == k]])[0]
     return found
+
+
+def ragged_dot(op: RuleOp, operands: Sequence[Any], call: Call) -> Array:
+    """The groups are ranges of the ragged dimension, one after the other; what lies outside of the dimension is left out."""
+    lhs_batch, rhs_batch = op.numbers("lhs_batch_dims"), op.numbers("rhs_batch_dims")
+    lhs_summed, rhs_summed = op.numbers("lhs_contracting_dims"), op.numbers("rhs_contracting_dims")
+    (ragged,), groups = op.numbers("lhs_ragged_dims"), op.numbers("rhs_group_dims")
+    element = element_of(op.result)
+    held = dtype("f32") if element.kind is Kind.FLOAT and element.bits < 32 else element
+    lhs, rhs = (
+        convert_array(array, element_of(operand), held).astype(np.int64 if held.is_integer else held.numpy)
+        for array, operand in zip(operands[:2], op.operands, strict=False)
+    )
+    if operands[2].ndim != 1:
+        raise op.unsupported("no value for group sizes that differ along another dimension")
+    ends = np.cumsum(operands[2].astype(np.int64)).clip(0)
+    starts = (ends - operands[2]).clip(0)
+    labels = list(range(lhs.ndim)), list(range(lhs.ndim, lhs.ndim + rhs.ndim))
+    for a, b in (*zip(lhs_batch, rhs_batch, strict=True), *zip(lhs_summed, rhs_summed, strict=True)):
+        labels[1][b] = a
+    free = [dim for dim in range(lhs.ndim) if dim not in (*lhs_batch, *lhs_summed)]
+    kept = [label for label in labels[1] if label >= lhs.ndim and label != lhs.ndim + (groups[0] if groups else -1)]
+    result = [*lhs_batch, *free, *kept]
+
+    def part(array: Array, dim: int, start: int, end: int) -> Array:
+        return array[(slice(None),) * dim + (slice(start, end),)]
+
+    if ragged in lhs_batch:
+        found = np.einsum(lhs, labels[0], rhs, labels[1], result)
+    elif ragged in lhs_summed:
+        other = rhs_summed[lhs_summed.index(ragged)]
+        parts = [
+            np.einsum(part(lhs, ragged, *ends_of), labels[0], part(rhs, other, *ends_of), labels[1], result)
+            for ends_of in zip(starts, ends, strict=True)
+        ]
+        found = np.stack(parts) if parts else np.zeros(op.result_sizes(), lhs.dtype)
+    else:
+        found, along = np.zeros(op.result_sizes(), lhs.dtype), result.index(ragged)
+        of_group = [label for label in labels[1] if label != lhs.ndim + groups[0]]
+        for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            its = np.take(rhs, number, axis=groups[0])
+            part(found, along, start, end)[...] = np.einsum(
+                part(lhs, ragged, start, end), labels[0], its, of_group, result
+            )
+    return convert_array(wrap(found, held) if held.is_integer else found, held, element)
