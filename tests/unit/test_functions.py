@@ -55,10 +55,12 @@ NAMED_ELSEWHERE = {
     # Intrinsics that are not functions of floats alone: abs of integers, sincos, lrint and lround, powi, vector reductions.
     "runtime/simt/llvm.py": {"abs"},
     "runtime/simt/llvm_intrinsics.py": {"cos", "fmax", "fmin", "powi", "rint", "round", "sin"},
-    # The names of StableHLO's and CHLO's ops, and formulas in HLO's ops of functions that HLO has not.
+    # The names of ops of StableHLO, CHLO, MHLO and MLIR's dialects, and formulas in HLO's ops of functions that HLO has not.
     "stablehlo_text/rules.py": set(BY_OPCODE),
     "stablehlo_text/chlo.py": {*BY_OPCODE, "atan"},
     "stablehlo_text/formulas.py": {*BY_OPCODE, "erfc"},
+    "stablehlo_text/mlir_rules.py": {*BY_OPCODE, "arith.divf"},
+    "stablehlo_text/syntax.py": set(BY_OPCODE),
     # How an error of its operand grows through each function: a rule an opcode.
     **{file: set(BY_OPCODE) for file in ERRORS},
 }

@@ -241,7 +241,7 @@ class _Body:
     def _buffer_op(self, op: HloOp, inputs: Sequence[Leaves]) -> Leaves:
         kin = BUFFER_OPS.get(op.opcode)
         if kin is None or any(len(leaves) != 1 for leaves in inputs):
-            reason = communication(op) or "it has no kin on buffers"
+            reason = communication(op) or "it has no counterpart on buffers"
             why = f"is not taken: {reason}" if kin is None else "takes a tuple, which is not a buffer"
             raise self._refuse(op, why)
         parts = tuple_types(op.result.type)

@@ -114,7 +114,7 @@ class _Writer:
             properties |= change(lists)
         found = HLO_OPS.get(opcode)
         if found is None or len(op.outputs) > 1:
-            raise refusal(STAGE, op, f"'{opcode}' has no kin with fixed sizes")
+            raise refusal(STAGE, op, f"'{opcode}' has no form with fixed sizes")
         given = [self.value(operand, op) for operand in operands]
         if opcode == "broadcast":
             given, properties = self.without_ones(given[0], shape, properties, op)

@@ -10,5 +10,5 @@ hlo.computation @main entry {
   %c = hlo.call %x {name = "c", to_apply = @f} : tensor<4xf32>
   hlo.return %c : tensor<4xf32>
 }
-// CHECK: error: [disc-legalize-to-lhlo] 'call' (instruction %c) has no kin on buffers
+// CHECK: error: [disc-legalize-to-lhlo] 'call' (instruction %c) is not taken: it has no counterpart on buffers
 // CHECK: help: run disc-inliner first
