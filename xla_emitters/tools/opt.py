@@ -37,7 +37,8 @@ from xla_emitters.tools.input_output import decoded
 from xla_emitters.tools.pass_list import MLIR_NAMES, NOTHING_TO_DO, PIPELINES, parse_passes, pass_flags, passes_of
 from xla_emitters.universe import PASSES, all_passes
 
-_HLO = re.compile(rb"(?:\s+|//[^\n]*)*HloModule\b")
+# Possessive: what was taken for a space or a comment is not tried again in another way.
+_HLO = re.compile(rb"(?:\s|//[^\n]*+)*+HloModule\b")
 
 _ALIASES = {
     "passes": ("--pass-pipeline", "-pass-pipeline"),

@@ -176,6 +176,18 @@ def test_a_name_that_does_not_say_the_format(
         assert run(capsys) == (0, out, "")
 
 
+def test_a_text_may_begin_with_many_empty_lines_and_comments(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whether it is HLO is known in linear time."""
+    path, before = tmp_path / "k.txt", "\n" * 200 + "// a // b // c\n" * 50
+    for text, wanted in ((KERNEL, "tensor.extract"), (HLO, "hlo.negate")):
+        path.write_text(before + text)
+        code, out, _ = run(capsys, path)
+        assert code == 0
+        assert wanted in out
+
+
 def test_diagnostics_are_printed_not_failures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """xDSL's options: a part that is wrong is reported on standard output, and the next part is read."""
     path = tmp_path / "k.mlir"
