@@ -127,7 +127,7 @@ class HostKernels(Kernels):
         count = grid[0]
         parts = parts_of(count, total)
         start = perf_counter_ns()
-        _share(lambda first, last: _run(function, values, first, last, shared_bytes), count, parts)
+        share(lambda first, last: _run(function, values, first, last, shared_bytes), count, parts)
         return perf_counter_ns() - start
 
     def product(self, element: str) -> ProductCode | None:
@@ -147,7 +147,7 @@ class HostKernels(Kernels):
             words = (ctypes.c_int64 * len(given))(*given)
             step(ctypes.addressof(words))
 
-        _share(multiply, work.items(across), _thread_count() if work.is_shared else 1)
+        share(multiply, work.items(across), _thread_count() if work.is_shared else 1)
         return True
 
     def convolution(self, element: str) -> ConvolutionCode | None:
@@ -169,7 +169,7 @@ class HostKernels(Kernels):
             words = (ctypes.c_int64 * len(given))(*given)
             step(ctypes.addressof(words))
 
-        _share(convolve, work.items(code.lanes), _thread_count() if work.is_shared else 1)
+        share(convolve, work.items(code.lanes), _thread_count() if work.is_shared else 1)
         return True
 
     def _make(self, name: str) -> Callable[..., None]:
@@ -184,7 +184,7 @@ def parts_of(blocks: int, total_bytes: int) -> int:
     return min(blocks, _thread_count(), total_bytes // SHARED_WORK + 1)
 
 
-def _share(work: Callable[[int, int], None], count: int, parts: int) -> None:
+def share(work: Callable[[int, int], None], count: int, parts: int) -> None:
     """Calls `work` on ranges that cover 0 to `count`, in this thread and others."""
     if min(parts, count) < 2:
         return work(0, count)

@@ -1,0 +1,220 @@
+"""Steps of a program whose sizes are known only when it is called, and the numbers of the host that these sizes become.
+
+    Compute n2 = add n0, 63                     a number of the host, from numbers
+    Compute n3 = floordiv n2, 64
+    Allocate a4 f32[n0,n1]
+    Launch main_kLoop_add_0 grid (n3, 1, 1): a0, a4, n1
+    Call dot: a4, a1 -> a5
+    Release a4
+    Loop while.0: condition ..., while n7: body ...
+
+`Program.bind` evaluates all numbers that follow from the sizes of the arguments, once for each set of sizes; what is left are steps
+whose extents are integers, and the numbers that only data decide. `runtime/walk` runs them.
+
+An array is a slot: a place that holds memory from `Allocate` (or the caller) to `Release`. Several slots may name the same memory
+(`View`). A step that moves a slot's memory to another slot leaves the first one without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of the host, by its index: assigned by one step, read by later ones."""
+
+    index: int
+
+    def __str__(self) -> str:
+        return f"n{self.index}"
+
+
+Extent: TypeAlias = int | Number
+"""A size, an index or a truth value: an integer, or a number of the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An array as a step reads or writes it.
+
+    slot       number of the slot that holds its memory
+    dtype      HLO's name of its element type
+    shape      row major
+    on_device  whether it is in the device's memory; otherwise in the host's
+    """
+
+    slot: int
+    dtype: str
+    shape: tuple[Extent, ...]
+    on_device: bool
+
+    def __str__(self) -> str:
+        return f"a{self.slot} {self.dtype}[{','.join(map(str, self.shape))}]{'' if self.on_device else ' host'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Assigns a row of FUNCTIONS, applied to numbers."""
+
+    result: Number
+    function: str
+    operands: tuple[Extent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """Assigns a size of the array that a slot holds."""
+
+    result: Number
+    slot: int
+    axis: Extent
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Assigns an element of an array of the host."""
+
+    result: Number
+    array: Place
+    index: tuple[Extent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Sets an element of an array of the host."""
+
+    array: Place
+    index: tuple[Extent, ...]
+    value: Extent
+
+
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """Gives a slot memory, uninitialized."""
+
+    array: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Gives a slot of the host memory with these elements."""
+
+    array: Place
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Gives the memory of `source` a second name, in another shape of as many elements."""
+
+    source: Place
+    target: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Ends a name; memory without names is free."""
+
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Moves memory between slots, all at once: (source, target) pairs. A source that is no target is left without memory."""
+
+    pairs: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An op that no kernel computes: a library's function, a copy, arithmetic of the host, a check.
+
+    op      its number in the program's `ops`
+    name    of the instruction
+    """
+
+    op: int
+    name: str
+    reads: tuple[Place, ...]
+    writes: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel on arrays and numbers, in the order of its parameters. A grid without blocks launches nothing."""
+
+    kernel: str
+    grid: tuple[Extent, Extent, Extent]
+    block: tuple[Extent, Extent, Extent]
+    shared_bytes: Extent
+    arguments: tuple[Place | Extent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Runs `condition`; while `holds` is then true, `body` and `condition` again.
+
+    carried  slots whose memory the body replaces
+    """
+
+    name: str
+    condition: tuple[Step, ...]
+    holds: Extent
+    body: tuple[Step, ...]
+    carried: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Runs the branch with the number `selector`, the last one for all other numbers.
+
+    results  slots to which each branch moves memory
+    chosen   numbers that each branch assigns
+    """
+
+    name: str
+    selector: Extent
+    branches: tuple[tuple[Step, ...], ...]
+    results: tuple[int, ...]
+    chosen: tuple[int, ...] = ()
+
+
+Step: TypeAlias = (
+    Compute | Dimension | Load | Store | Allocate | Fill | View | Release | Move | Call | Launch | Loop | Branch
+)
+
+FUNCTIONS: Mapping[str, Callable[..., int]] = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "ceildiv": lambda a, b: -(-a // b),
+    "remainder": lambda a, b: a % b,  # of sizes, which are not negative
+    "minimum": min,
+    "maximum": max,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "eq": lambda a, b: int(a == b),
+    "ne": lambda a, b: int(a != b),
+    "lt": lambda a, b: int(a < b),
+    "le": lambda a, b: int(a <= b),
+    "gt": lambda a, b: int(a > b),
+    "ge": lambda a, b: int(a >= b),
+    "select": lambda condition, a, b: a if condition else b,
+    "copy": lambda a: a,
+}
+"""All arithmetic on numbers of the host. They are sizes, indices and truth values, which 64 bits hold."""
+
+
+def steps_within(steps: Sequence[Step]) -> Iterator[Step]:
+    """Steps and the steps inside them, in program order."""
+    for step in steps:
+        yield step
+        if isinstance(step, Loop):
+            yield from steps_within((*step.condition, *step.body))
+        elif isinstance(step, Branch):
+            for branch in step.branches:
+                yield from steps_within(branch)

@@ -1,0 +1,179 @@
+"""Steps on the CPU: kernels as machine code, all other ops in NumPy.
+
+    words of a launch of k:    x  y  n  |  first block, end of the range, memory of a block
+
+Each launch of a frame has words, which hold the addresses and numbers that never change; a run sets the others and calls the code with
+the address of the words. For large arrays threads share the blocks: each part of the grid has words of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+
+from xla_emitters.dtypes import dtype
+from xla_emitters.host.steps_of_buffers import LOOPS, CallableOp
+from xla_emitters.lowering.host_steps import ADDED_TYPES, DATA
+from xla_emitters.program.sized import Launch, Place
+from xla_emitters.runtime.numpy_platform import NumpyPlatform
+from xla_emitters.runtime.ral.host_kernels import PIECES, SCRATCH_ALIGNMENT, parts_of, share
+from xla_emitters.runtime.walk import Frame, Run
+
+STEP = ctypes.CFUNCTYPE(None, ctypes.c_size_t)
+"""Machine code that takes the address of its words."""
+
+
+class CpuPlatform(NumpyPlatform):
+    """See the file's head.
+
+    ops      as for `NumpyPlatform`
+    step_of  returns the address of the code of a kernel that takes words
+    """
+
+    def __init__(self, ops: Sequence[CallableOp], step_of: Callable[[str], int]) -> None:
+        super().__init__(ops)
+        self._step_of = step_of
+        self._steps = dict[str, Callable[[int], None]]()
+
+    def _step(self, kernel: str) -> Callable[[int], None]:
+        if kernel not in self._steps:
+            self._steps[kernel] = STEP(self._step_of(kernel))
+        return self._steps[kernel]
+
+    def launch(self, frame: Frame, step: Launch) -> Run:
+        if step.kernel.startswith(LOOPS):
+            return super().launch(frame, step)
+        code, blocks = self._step(step.kernel), step.grid[0]
+        total = _bytes(frame, step)
+        if isinstance(blocks, int) and isinstance(step.shared_bytes, int) and total is not None:
+            parts = parts_of(blocks, total)
+            pieces = min(blocks, parts * PIECES) if parts > 1 else 1
+            words = _Words(frame, step, pieces)
+            ends = [blocks * piece // pieces for piece in range(pieces + 1)]
+            for piece in range(pieces):
+                words.set_range(piece, ends[piece], ends[piece + 1], step.shared_bytes)
+            return _shared(code, words, parts) if pieces > 1 else _alone(code, words)
+        return self._at_run(frame, step, code)
+
+    def _at_run(self, frame: Frame, step: Launch, code: Callable[[int], None]) -> Run:
+        """A launch whose grid, or whose arrays' sizes, only data decide."""
+        words, blocks, shared = _Words(frame, step, 1), frame.value(step.grid[0]), frame.value(step.shared_bytes)
+        set_words = words.setter()
+
+        def run() -> None:
+            if count := blocks():
+                words.set_range(0, 0, count, shared())
+                set_words()
+                code(words.addresses[0])
+
+        return run
+
+
+class _Words:
+    """The words of one launch, for each part of its grid."""
+
+    def __init__(self, frame: Frame, step: Launch, pieces: int) -> None:
+        self._frame = frame
+        count = len(step.arguments) + len(ADDED_TYPES)
+        self._end = len(step.arguments)
+        self.arrays = [(ctypes.c_int64 * count)() for _ in range(pieces)]
+        self.addresses = [ctypes.addressof(array) for array in self.arrays]
+        self._scratch = list[object]()
+        frame.kept.append(self)  # the code reads them by their addresses
+        self._slots, self._numbers = list[tuple[int, int]](), list[tuple[int, int]]()
+        for place, value in enumerate(step.arguments):
+            if isinstance(value, int):
+                self._set(place, value)
+            elif not isinstance(value, Place):
+                self._numbers.append((place, value.index))
+            elif frame.is_fixed(value.slot):
+                self._set(place, pointer(frame.arrays[value.slot]))
+            else:
+                self._slots.append((place, value.slot))
+
+    def _set(self, place: int, value: int) -> None:
+        for words in self.arrays:
+            words[place] = value
+
+    def set_range(self, piece: int, first: int, last: int, scratch_bytes: int) -> None:
+        """The blocks that a part computes, and memory for one of them at a time."""
+        words, address = self.arrays[piece], 0
+        if scratch_bytes:
+            memory = np.empty(scratch_bytes + SCRATCH_ALIGNMENT, np.uint8)
+            self._scratch[piece : piece + 1] = [memory]
+            address = memory.ctypes.data
+            address += -address % SCRATCH_ALIGNMENT
+        words[self._end], words[self._end + 1], words[self._end + 2] = first, last, address
+
+    def setter(self) -> Run:
+        """Sets the words that change from run to run."""
+        slots, numbers, arrays, held = self._slots, self._numbers, self._frame.arrays, self._frame.numbers
+        if len(self.arrays) == 1:
+            (words,) = self.arrays
+
+            def set_one() -> None:
+                for place, slot in slots:
+                    words[place] = pointer(arrays[slot])
+                for place, number in numbers:
+                    words[place] = held[number]
+
+            return set_one
+
+        def set_all() -> None:
+            for place, slot in slots:
+                self._set(place, pointer(arrays[slot]))
+            for place, number in numbers:
+                self._set(place, held[number])
+
+        return set_all
+
+    @property
+    def is_fixed(self) -> bool:
+        return not self._slots and not self._numbers
+
+
+def pointer(array: object) -> int:
+    """The address of a NumPy array's elements: the first field behind the head of an array object."""
+    return ctypes.c_size_t.from_address(id(array) + DATA).value
+
+
+def _alone(code: Callable[[int], None], words: _Words) -> Run:
+    (address,) = words.addresses
+    if words.is_fixed:
+        return lambda: code(address)
+    set_words = words.setter()
+
+    def run() -> None:
+        set_words()
+        code(address)
+
+    return run
+
+
+def _shared(code: Callable[[int], None], words: _Words, parts: int) -> Run:
+    addresses, set_words = words.addresses, words.setter()
+
+    def work(first: int, last: int) -> None:
+        for piece in range(first, last):
+            code(addresses[piece])
+
+    def run() -> None:
+        set_words()
+        share(work, len(addresses), parts)
+
+    return run
+
+
+def _bytes(frame: Frame, step: Launch) -> int | None:
+    """Total bytes of a launch's arrays; None where only data decide it."""
+    total = 0
+    for value in step.arguments:
+        if isinstance(value, Place):
+            shape = frame.bound.shapes.get(value.slot)
+            if shape is None:
+                return None
+            total += prod(shape) * dtype(value.dtype).numpy.itemsize
+    return total

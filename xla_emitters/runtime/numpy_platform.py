@@ -1,0 +1,72 @@
+"""Steps in NumPy: an op on arrays as its class defines it, kernels by a function that takes arrays and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xla_emitters.dialects.lmhlo import FusionOp
+from xla_emitters.errors import InternalError
+from xla_emitters.host.steps_of_buffers import LOOPS, CallableOp
+from xla_emitters.program.bind import STAGE
+from xla_emitters.program.sized import Call, Launch, Place
+from xla_emitters.runtime.ral.buffer_ops import function_of
+from xla_emitters.runtime.ral.kernels import Kernels
+from xla_emitters.runtime.reference import call_beside
+from xla_emitters.runtime.simt.loops import compile_loops
+from xla_emitters.runtime.walk import Frame, Run
+
+
+class NumpyPlatform:
+    """See the file's head.
+
+    ops      of the program, by the numbers of its calls
+    kernels  launches kernels by name; None for a program without any
+    """
+
+    def __init__(self, ops: Sequence[CallableOp], kernels: Kernels | None = None) -> None:
+        self._ops, self._kernels = ops, kernels
+        self._functions = dict[int, Callable[..., None]]()
+
+    def function(self, number: int) -> Callable[..., None]:
+        """The function that computes an op: (operands ..., results ...)."""
+        if number not in self._functions:
+            op = self._ops[number]
+            made = compile_loops(op) if isinstance(op, FusionOp) else function_of(op, call_beside(op))
+            self._functions[number] = made
+        return self._functions[number]
+
+    def evaluate(self, number: int, arrays: Sequence[Any]) -> None:
+        """Computes an op now."""
+        self.function(number)(*arrays)
+
+    def call(self, frame: Frame, step: Call) -> Run:
+        function, operands = self.function(step.op), frame.operands((*step.reads, *step.writes))
+        return lambda: function(*operands())
+
+    def launch(self, frame: Frame, step: Launch) -> Run:
+        operands = frame.operands([value for value in step.arguments if isinstance(value, Place)])
+        numbers = frame.values([value for value in step.arguments if not isinstance(value, Place)])
+        is_array = [isinstance(value, Place) for value in step.arguments]
+
+        def arguments() -> list[Any]:
+            arrays, values = iter(operands()), iter(numbers())
+            return [next(arrays) if held else next(values) for held in is_array]
+
+        if step.kernel.startswith(LOOPS):
+            loops = self.function(int(step.kernel.removeprefix(LOOPS).partition(".")[0]))
+            return lambda: loops(*arguments())
+        kernels = self._kernels
+        if kernels is None:
+            raise InternalError(f"no kernel '{step.kernel}': the program was loaded without kernels", stage=STAGE)
+        grid, block, shared = frame.values(step.grid), frame.values(step.block), frame.value(step.shared_bytes)
+
+        def run() -> None:
+            x, y, z = grid()
+            if x and y and z:
+                a, b, c = block()
+                kernels.launch(step.kernel, (x, y, z), (a, b, c), shared(), arguments())
+
+        return run
+
+

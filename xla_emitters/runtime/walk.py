@@ -1,0 +1,375 @@
+"""Runs bound steps: each becomes a function without arguments, once for each `Frame`; a call runs the functions in order.
+
+    frame = Frame(bound, parameters, platform)      memory of one call at a time: slots, numbers, the arena
+    frame.run([x, y])                               -> the results
+
+A platform computes single steps (`Platform`): on the CPU by NumPy, with kernels by the executor or as machine code. Control flow, numbers
+of the host, memory and names of memory are the same on all of them. A frame belongs to one call at a time; `Frames` keeps those of finished
+calls, so that a warm call finds its memory where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from threading import Lock
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.errors import DataError, ExecutionError
+from xla_emitters.program.bind import ALIGNMENT, STAGE, Bound, no_reshape
+from xla_emitters.program.sized import (
+    FUNCTIONS,
+    Allocate,
+    Branch,
+    Call,
+    Compute,
+    Dimension,
+    Extent,
+    Fill,
+    Launch,
+    Load,
+    Loop,
+    Move,
+    Number,
+    Place,
+    Release,
+    Step,
+    Store,
+    View,
+)
+from xla_emitters.runtime.memory_size import memory_bytes
+from xla_emitters.runtime.steps import LARGER_LIMIT, MOST_ITERATIONS
+
+Run: TypeAlias = Callable[[], None]
+"""A step, ready to run."""
+MOST_IDLE = 8
+"""Frames of one binding that are kept between calls."""
+
+
+class Platform(Protocol):
+    """What differs between platforms: how a call and a launch are computed."""
+
+    def call(self, frame: Frame, step: Call) -> Run: ...
+
+    def launch(self, frame: Frame, step: Launch) -> Run: ...
+
+
+class Frame:
+    """The state of one call, and its steps ready to run.
+
+    arrays   slot -> the array that it holds, or None
+    numbers  of the host
+    kept     objects that steps refer to by address
+    """
+
+    def __init__(
+        self,
+        bound: Bound,
+        parameters: Sequence[Place],
+        slots: int,
+        numbers: int,
+        constants: Mapping[int, Array],
+        platform: Platform,
+        *,
+        most_iterations: int = MOST_ITERATIONS,
+        empty: Callable[[tuple[int, ...], Any], Array] = np.empty,
+    ) -> None:
+        self.bound, self.platform, self.most_iterations = bound, platform, most_iterations
+        self._empty = empty
+        self.arrays: list[Any] = [None] * slots
+        self.numbers = [0] * numbers
+        self._parameters = [place.slot for place in parameters]
+        for slot, array in (*constants.items(), *bound.known.items()):
+            self.arrays[slot] = array
+        self._arena = _aligned(empty, bound.arena_bytes)
+        self._dtypes = dict[int, np.dtype[Any]]()
+        self._results = [place.slot for place in bound.results]
+        self._varying = list[int]()
+        self.kept = list[object]()
+        self._code = self._prepared(bound.steps)
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """The results for arguments of the sizes of this binding. raises DataError, ExecutionError
+
+        The frame keeps nothing of a call but the memory of its arena.
+        """
+        arrays = self.arrays
+        for slot, array in zip(self._parameters, inputs, strict=True):
+            arrays[slot] = array
+        try:
+            for run in self._code:
+                run()
+            return [arrays[slot] for slot in self._results]
+        finally:
+            for slot in (*self._parameters, *self._results, *self._varying):
+                arrays[slot] = None
+
+    # ------------------------------------------------------------------------------------------------------ operands
+
+    def is_fixed(self, slot: int) -> bool:
+        """Whether a slot holds the same array in every call."""
+        return slot in self.bound.offsets or self.arrays[slot] is not None
+
+    def value(self, extent: Extent) -> Callable[[], int]:
+        """A number when the step runs."""
+        if isinstance(extent, int):
+            return lambda: extent
+        numbers, index = self.numbers, extent.index
+        return lambda: numbers[index]
+
+    def values(self, extents: Sequence[Extent]) -> Callable[[], tuple[int, ...]]:
+        """Several numbers when the step runs."""
+        known = tuple(extent for extent in extents if isinstance(extent, int))
+        if len(known) == len(extents):
+            return lambda: known
+        numbers = self.numbers
+        pairs = [(extent.index, 0) if isinstance(extent, Number) else (-1, extent) for extent in extents]
+        return lambda: tuple([numbers[index] if index >= 0 else fixed for index, fixed in pairs])
+
+    def operands(self, places: Sequence[Place]) -> Callable[[], list[Array]]:
+        """The arrays of places when the step runs, in the shapes of the places."""
+        arrays = self.arrays
+        flat = [place.shape == (-1,) for place in places]
+        if all(self.is_fixed(place.slot) for place in places):
+            held = [arrays[p.slot].reshape(-1) if is_flat else arrays[p.slot] for p, is_flat in zip(places, flat, strict=True)]
+            return lambda: held
+        slots = [place.slot for place in places]
+        if not any(flat):
+            return lambda: [arrays[slot] for slot in slots]
+        pairs = list(zip(slots, flat, strict=True))
+        return lambda: [arrays[slot].reshape(-1) if is_flat else arrays[slot] for slot, is_flat in pairs]
+
+    # --------------------------------------------------------------------------------------------------------- steps
+
+    def _prepared(self, steps: Sequence[Step]) -> list[Run]:
+        found = (self._prepare(step) for step in steps)
+        return [run for run in found if run is not None]
+
+    def _prepare(self, step: Step) -> Run | None:
+        match step:
+            case Compute():
+                return self._compute(step)
+            case Dimension():
+                return self._dimension(step)
+            case Load():
+                return self._load(step)
+            case Store():
+                return self._store(step)
+            case Allocate():
+                return self._allocate(step.array)
+            case Fill():
+                return self._fill(step)
+            case View():
+                return self._view(step)
+            case Release():
+                return self._release(step.slot)
+            case Move():
+                return self._move(step)
+            case Call():
+                return self.platform.call(self, step)
+            case Launch():
+                return self.platform.launch(self, step)
+            case Loop():
+                return self._loop(step)
+            case Branch():
+                return self._branch(step)
+
+    def _compute(self, step: Compute) -> Run:
+        numbers, result, function = self.numbers, step.result.index, FUNCTIONS[step.function]
+        operands = self.values(step.operands)
+
+        def run() -> None:
+            try:
+                numbers[result] = function(*operands())
+            except ZeroDivisionError:
+                raise DataError(f"{step.function} by zero, of {operands()[0]}", stage=STAGE) from None
+
+        return run
+
+    def _dimension(self, step: Dimension) -> Run:
+        numbers, arrays, result, slot, axis = self.numbers, self.arrays, step.result.index, step.slot, step.axis
+        if isinstance(axis, int):
+
+            def run() -> None:
+                numbers[result] = arrays[slot].shape[axis]
+
+            return run
+        value = self.value(axis)
+
+        def run_at() -> None:
+            numbers[result] = arrays[slot].shape[value()]
+
+        return run_at
+
+    def _load(self, step: Load) -> Run:
+        numbers, arrays, result, slot = self.numbers, self.arrays, step.result.index, step.array.slot
+        if not step.index:
+
+            def run() -> None:
+                numbers[result] = int(arrays[slot])
+
+            return run
+        index = self.values(step.index)
+
+        def run_at() -> None:
+            numbers[result] = int(arrays[slot][index()])
+
+        return run_at
+
+    def _store(self, step: Store) -> Run:
+        arrays, slot, index, value = self.arrays, step.array.slot, self.values(step.index), self.value(step.value)
+
+        def run() -> None:
+            arrays[slot][index()] = value()
+
+        return run
+
+    def _allocate(self, place: Place) -> Run | None:
+        arrays, slot, kind = self.arrays, place.slot, dtype(place.dtype).numpy
+        if slot in self.bound.offsets:
+            shape = self.bound.shapes[slot]
+            start = self.bound.offsets[slot]
+            length = prod(shape) * kind.itemsize
+            arrays[slot] = self._arena[start : start + length].view(kind).reshape(shape)
+            return None
+        self._varying.append(slot)
+        shape, empty = self.values(place.shape), self._empty
+
+        def run() -> None:
+            sizes = shape()
+            try:
+                arrays[slot] = empty(sizes, kind)
+            except (ValueError, MemoryError) as error:
+                raise _no_array(sizes, kind) from error
+
+        return run
+
+    def _fill(self, step: Fill) -> Run:
+        arrays, slot, kind = self.arrays, step.array.slot, dtype(step.array.dtype).numpy
+        held = np.frombuffer(step.data, kind).reshape(self.values(step.array.shape)())
+        self._varying.append(slot)
+
+        def run() -> None:
+            arrays[slot] = held.copy()
+
+        return run
+
+    def _view(self, step: View) -> Run | None:
+        arrays, source, target = self.arrays, step.source.slot, step.target.slot
+        if target in self.bound.offsets or (self.is_fixed(source) and target in self.bound.shapes):
+            arrays[target] = arrays[source].reshape(self.bound.shapes[target])
+            return None
+        self._varying.append(target)
+        shape = self.values(step.target.shape)
+
+        def run() -> None:
+            held, sizes = arrays[source], shape()
+            if prod(sizes) != held.size or min(sizes, default=0) < 0:
+                raise no_reshape(held.shape, sizes)
+            arrays[target] = held.reshape(sizes)
+
+        return run
+
+    def _release(self, slot: int) -> Run | None:
+        if self.is_fixed(slot):
+            return None
+        arrays = self.arrays
+
+        def run() -> None:
+            arrays[slot] = None
+
+        return run
+
+    def _move(self, step: Move) -> Run:
+        arrays = self.arrays
+        self._varying.extend(target for _, target in step.pairs)
+        if len(step.pairs) == 1:
+            ((source, target),) = step.pairs
+
+            def run_one() -> None:
+                arrays[target], arrays[source] = arrays[source], None
+
+            return run_one
+        sources, targets = zip(*step.pairs, strict=True)
+        left = [source for source in sources if source not in targets]
+
+        def run() -> None:
+            for target, array in zip(targets, [arrays[source] for source in sources], strict=True):
+                arrays[target] = array
+            for source in left:
+                arrays[source] = None
+
+        return run
+
+    def _loop(self, step: Loop) -> Run:
+        condition, body = self._prepared(step.condition), self._prepared(step.body)
+        holds, most = self.value(step.holds), self.most_iterations
+
+        def run() -> None:
+            trips = 0
+            while True:
+                for decide in condition:
+                    decide()
+                if not holds():
+                    return
+                if trips == most:
+                    raise ExecutionError(
+                        f"loop %{step.name} does not end within {most} iterations", stage=STAGE, help=LARGER_LIMIT
+                    )
+                trips += 1
+                for repeat in body:
+                    repeat()
+
+        return run
+
+    def _branch(self, step: Branch) -> Run:
+        branches = [self._prepared(steps) for steps in step.branches]
+        selector, last = self.value(step.selector), len(branches) - 1
+
+        def run() -> None:
+            number = selector()
+            for run in branches[number if 0 <= number <= last else last]:
+                run()
+
+        return run
+
+
+def _aligned(empty: Callable[[tuple[int, ...], Any], Array], count: int) -> Array:
+    """Bytes whose first one has an address that ALIGNMENT divides."""
+    held = empty((count + ALIGNMENT,), np.dtype(np.uint8))
+    start = -held.ctypes.data % ALIGNMENT
+    return held[start : start + count]
+
+
+def _no_array(shape: tuple[int, ...], kind: np.dtype[Any]) -> DataError:
+    if any(size < 0 for size in shape):
+        return DataError(f"a size of {list(shape)} is negative", stage=STAGE)
+    wanted = prod(shape) * kind.itemsize
+    return DataError(
+        f"out of memory: a buffer of {list(shape)} {kind.name} takes {wanted} bytes; there are {memory_bytes()} in all",
+        stage=STAGE,
+    )
+
+
+class Frames:
+    """Frames of one binding: a call takes one and gives it back, so calls at the same time have memory of their own."""
+
+    def __init__(self, make: Callable[[], Frame]) -> None:
+        self._make = make
+        self._idle = list[Frame]()
+        self._lock = Lock()
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Like `Frame.run`."""
+        try:
+            frame = self._idle.pop()
+        except IndexError:
+            frame = self._make()
+        try:
+            return frame.run(inputs)
+        finally:
+            if len(self._idle) < MOST_IDLE:
+                self._idle.append(frame)
