@@ -65,8 +65,6 @@ from xdsl.traits import (
     MemoryAllocEffect,
     MemoryEffect,
     MemoryEffectKind,
-    MemoryReadEffect,
-    MemoryWriteEffect,
     RecursiveMemoryEffect,
 )
 from xdsl.utils.exceptions import VerifyException
@@ -356,33 +354,8 @@ class WatchOp(IRDLOperation):
     values = var_operand_def(MemRefType | IndexType)
 
 
-@irdl_op_definition
-class RunHotOp(IRDLOperation):
-    """Runs a kernel compiled for a fusion at exactly these sizes, if there is one; returns whether it did.
-
-    fusion   its name
-    reads, writes  its arrays
-    numbers  the other values that determine sizes and indices in it, as integers
-    """
-
-    name = "lmhlo.run_hot"
-
-    fusion = prop_def(StringAttr)
-    reads = var_operand_def(MemRefType)
-    writes = var_operand_def(MemRefType)
-    numbers = var_operand_def()
-    has_run = result_def(i1)
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    def __init__(self, fusion: str, reads: Sequence[SSAValue], writes: Sequence[SSAValue], numbers: Sequence[SSAValue]):
-        super().__init__(
-            operands=[reads, writes, numbers], properties={"fusion": StringAttr(fusion)}, result_types=[i1]
-        )
-
-
 LMHLO = Dialect(
     "lmhlo",
-    [*BUFFER_OPS.values(), FusionOp, RunHotOp, WhileOp, CaseOp, ConditionOp, TerminatorOp, IncRefOp, WatchOp],
+    [*BUFFER_OPS.values(), FusionOp, WhileOp, CaseOp, ConditionOp, TerminatorOp, IncRefOp, WatchOp],
     [],
 )

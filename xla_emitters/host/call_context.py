@@ -10,7 +10,7 @@
     buffers       linked list of the live buffers
     allocations   their number so far; bytes, peak_bytes: their current and their largest total size
 
-Calls by name need only the first three. The layout is an interface: `lowering/host_runtime`, `runtime/ral/native_program` and the
+Calls by name need only the first three. The layout is an interface: `lowering/host_runtime` and the
 C header of a bundle define it too.
 Source: docs/reference/4 4.1, 4.3.
 """

@@ -7,10 +7,6 @@
 The arguments: blocks in x, y, z, threads in x, y, z, bytes of dynamic shared memory, then the kernel's arguments. The name is that of
 the kernel and of its module, which stays in the program: the compiler of kernels reads it from there.
 
-    %ran = lmhlo.run_hot %x, %y, %n {fusion = "k"}
-->
-    %ran = disc_ral.dispatch "ral_run_hot" on "gpu"(%ctx, %stream, %x, %y, %n) config "k"
-
 Source: seed document, "GpuLaunchFuncToTaoRALPass"; docs/reference/4 4.5.
 """
 
@@ -25,12 +21,10 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.disc_ral import DispatchOp
-from xla_emitters.dialects.lmhlo import RunHotOp
 from xla_emitters.host.contexts import context_of, stream_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 LAUNCH = "ral_kernel_launch"
-RUN_HOT = "ral_run_hot"
 
 
 @dataclass(frozen=True)
@@ -53,9 +47,3 @@ class DiscGpuLaunchFuncToRalPass(KernelPass):
             made = DispatchOp(LAUNCH, "gpu", arguments, config=StringAttr(launch.kernel.string_value().split(".")[-1]))
             made.location = launch.location
             Rewriter.replace_op(launch, made, [])
-        for ask in [found for found in op.walk() if isinstance(found, RunHotOp)]:
-            arguments = [context_of(ask), stream_of(ask), *ask.reads, *ask.writes, *ask.numbers]
-            made = DispatchOp(RUN_HOT, "gpu", arguments, [ask.has_run.type], config=ask.fusion)
-            made.location = ask.location
-            made.res[0].name_hint = ask.has_run.name_hint
-            Rewriter.replace_op(ask, made)

@@ -323,11 +323,6 @@ def _launch(w: _Writer, op: Operation) -> None:
     w.line(f"ctx.launch({name!r}, ({grid}), ({block}), {shared}, {w.tuple([w[value] for value in op.kernelOperands])})")
 
 
-def _run_hot(w: _Writer, op: Operation) -> str:
-    assert isinstance(op, lmhlo.RunHotOp)
-    return f"ctx.run_hot({op.fusion.data!r}, {w.tuple([w[value] for value in op.operands])})"
-
-
 def _if(w: _Writer, op: Operation) -> None:
     assert isinstance(op, scf.IfOp)
     names = [w.define(result, "chosen") for result in op.output]
@@ -435,7 +430,6 @@ def _form(text: str) -> Callable[[_Writer, Operation], str]:
 COMPARISONS = {0: "==", 1: "!=", 2: "<", 3: "<=", 4: ">", 5: ">="}
 
 EXPRESSIONS: Mapping[type[Operation], Callable[[_Writer, Operation], str]] = {
-    lmhlo.RunHotOp: _run_hot,
     arith.AddiOp: _form("{0} + {1}"),
     arith.AndIOp: _form("{0} & {1}"),
     arith.CeilDivSIOp: _form("-(-{0} // {1})"),

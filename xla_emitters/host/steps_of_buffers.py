@@ -6,9 +6,9 @@
     gpu.launch_func @k blocks in (%1, 1, 1) args(%x, %y)             Launch k grid (n1, 1, 1): a0, a1
     return %y                                                        results: a1
 
-Taken at any stage from `lmhlo` to `kernels`: an op on buffers is a `Call`, a fusion of loops too, an outlined kernel a `Launch`. A buffer is
-a slot; `lmhlo.inc_ref` gives its memory a second slot. A loop's carried buffers and a branch's results have slots of their own, to which
-memory moves. Constants that nobody changes have memory before the first step.
+Taken at any stage from `lmhlo` to `kernels`: an op on buffers is a `Call`, an outlined kernel and the loops of a fusion a `Launch`. A
+buffer is a slot; `lmhlo.inc_ref` gives its memory a second slot. A loop's carried buffers and a branch's results have slots of their own,
+to which memory moves. Constants that nobody changes have memory before the first step.
 Integers of the IR are numbers; `arith.index_cast` keeps them, as sizes fit every type that a program gives them.
 Source: docs/reference/4 2.2, 4.2.
 """
@@ -65,6 +65,7 @@ class SizedSteps:
     slots       how many there are
     numbers     how many there are
     constants   slot -> its elements
+    names       slot -> the name of its value in the IR
     ops         what each `Call` computes
     donated     indices of the parameters whose memory belongs to the program
     """
@@ -75,6 +76,7 @@ class SizedSteps:
     slots: int
     numbers: int
     constants: Mapping[int, Array] = field(repr=False)
+    names: Mapping[int, str] = field(repr=False)
     ops: tuple[CallableOp, ...] = field(repr=False)
     donated: frozenset[int]
 
@@ -96,6 +98,7 @@ class _Writer:
         self.extents = dict[SSAValue, Extent]()
         self.slots = self.numbers = 0
         self.constants = dict[int, Array]()
+        self.names = dict[int, str]()
         self.ops = list[CallableOp]()
 
     def program(self, function: func.FuncOp) -> SizedSteps:
@@ -110,6 +113,7 @@ class _Writer:
             self.slots,
             self.numbers,
             self.constants,
+            self.names,
             tuple(self.ops),
             frozenset(number for number, held in attributes if DONATED in held.data),
         )
@@ -123,6 +127,8 @@ class _Writer:
     def place(self, value: SSAValue, shape: Sequence[Extent]) -> Place:
         """A new slot for a buffer."""
         self.places[value] = made = _place(self.slots, value.type, shape)
+        if value.name_hint:
+            self.names[self.slots] = value.name_hint
         self.slots += 1
         return made
 
@@ -239,7 +245,9 @@ def _alloc(w: _Writer, op: Operation) -> None:
 
 def _is_constant(buffer: SSAValue) -> bool:
     """Whether `_buffer_op` gives the buffer its elements before the first step."""
-    written = [use.operation for use in buffer.uses if isinstance(use.operation, BufferOp) and buffer in use.operation.outputs]
+    written = [
+        use.operation for use in buffer.uses if isinstance(use.operation, BufferOp) and buffer in use.operation.outputs
+    ]
     if len(written) != 1 or written[0].name != "lmhlo.constant" or _is_given_away(buffer):
         return False
     return is_dense(written[0].properties.get("value"))
@@ -303,6 +311,14 @@ def _fusion(w: _Writer, op: Operation) -> None:
     w.steps.append(Launch(f"{LOOPS}{len(w.ops) - 1}.{name}", (1, 1, 1), (1, 1, 1), 0, captured))
 
 
+def _watch(w: _Writer, op: Operation) -> None:
+    assert isinstance(op, lmhlo.WatchOp)
+    values = tuple(w.places[v] if isinstance(v.type, MemRefType) else w[v] for v in op.values)
+    w.steps.append(Launch(f"{WATCH}{op.number.value.data}", (1, 1, 1), (1, 1, 1), 0, values))
+
+
+WATCH = "watch."
+"""Beginning of the name of a launch that passes its arguments to a function that watches the run: then follows the number of the place."""
 LOOPS = "loops."
 """Beginning of the name of a launch that runs the loops of a fusion: then follow the number of the op and the fusion's name."""
 
@@ -392,6 +408,7 @@ STEPS: Mapping[type[Operation], Callable[[_Writer, Operation], None]] = {
     lmhlo.CaseOp: _case,
     lmhlo.FusionOp: _fusion,
     lmhlo.IncRefOp: _inc_ref,
+    lmhlo.WatchOp: _watch,
     lmhlo.WhileOp: _while,
     memref.AllocOp: _alloc,
     memref.AllocaOp: _alloc,

@@ -34,13 +34,12 @@ from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.lowering.host_code import describe_cpu, host_object
 from xla_emitters.pipelines.program_host import CpuLowering
-from xla_emitters.pipelines.program_llvm import LlvmHost
+from xla_emitters.pipelines.program_llvm import DROP, FREE, MAIN, LlvmHost
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.program.ral_name import RalName
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.native_program import DROP, FREE, MAIN
 from xla_emitters.shapes import Guard, Size
 from xla_emitters.shapes.facts import EQUAL, MULTIPLE, Fact
 from xla_emitters.shapes.size import Atom, Kind
@@ -85,7 +84,7 @@ def c_bundle(program: DynamicProgram, name: str) -> dict[str, bytes]:
     if program.fused is None or program.sizes.unresolved:
         raise Unsupported(f"{program.name} has sizes that depend on data, which kernels do not check", stage=STAGE)
     lowering = CpuLowering(program.name, program.fused, program.options)
-    host = LlvmHost(program.name, lowering.host, lowering.module, None, program.options)
+    host = LlvmHost(program.name, lowering.host, lowering.module, program.options)
     _refuse_calls(program, host)
     guards = program.sizes.guards
     for number, parameter in enumerate(guards.parameters):

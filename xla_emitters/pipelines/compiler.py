@@ -73,8 +73,6 @@ def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKe
     options = CompileOptions(**given)
     if options.constants:
         raise UsageError("constants are written for programs (StableHLO); a kernel holds its own", stage="compile")
-    if options.heat:
-        raise UsageError("heat is for programs (StableHLO); the sizes of HLO text are known", stage="compile")
     if options.mixed_precision:
         raise UsageError("mixed precision is for programs (StableHLO): a fusion has XLA's types", stage="compile")
     found = look_up(source, options, cache=cache)

@@ -34,7 +34,6 @@ class CompileKeywords(TypedDict, total=False):
     line_info: bool
     constants: str
     jobs: int
-    heat: str
     mixed_precision: str
     tune: str
     splits: tuple[str, ...] | None
@@ -56,8 +55,6 @@ class CompileOptions:
     constants   for a program with unknown sizes: the .npz file to which its constants are written, and from which a run reads them;
                 "": they stay in the program
     jobs        processes that compile the kernels of a module; the result does not depend on their number
-    heat        for a program with unknown sizes: when fusions get kernels for recurring sizes, "on", "off", or limits as in
-                docs/programs.md, "calls=20,kernels=8"; "": the value of XLA_EMITTERS_HEAT, which is off by default
     mixed_precision   for a program with unknown sizes: "f16" or "bf16", the type in which products and convolutions of f32 are computed,
                 with sums in f32; "": they are computed in f32
     tune        how the work per thread is chosen: "xla" like XLA, "price" by the cost model among candidates (docs/cost_model.md)
@@ -78,7 +75,6 @@ class CompileOptions:
     line_info: bool = False
     constants: str = ""
     jobs: int = field(default=1, repr=False)
-    heat: str = ""
     mixed_precision: str = ""
     tune: str = TUNE[0]
     splits: tuple[str, ...] | None = None

@@ -25,7 +25,6 @@ from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import PythonProgram, python_program
 from xla_emitters.library.arguments import numpy_type, pattern_type
-from xla_emitters.pipelines.hot_fusions import loader_for_gpu
 from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.program import Launch
 from xla_emitters.runtime.arrays import element_name
@@ -35,7 +34,6 @@ from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.cupy_kernels import CupyKernels, KernelForm
 from xla_emitters.runtime.ral.cupy_program import BufferFunction, CupyProgram, is_numpy
-from xla_emitters.runtime.ral.heat import Heat
 from xla_emitters.runtime.reference import call_beside
 from xla_emitters.sizes import Argument, Sizes
 
@@ -85,13 +83,7 @@ class GpuProgram:
             [element for element, _ in self.program.results],
             made.donated,
         )
-        loaded.context.heat = lowering.heat("gpu", loader_for_gpu(self._cupy, lowering.options.device.architecture))
         return loaded
-
-    @property
-    def heat(self) -> Heat | None:
-        """Counts how often each fusion was called at which sizes, and has the kernels for hot ones; None where nothing is counted."""
-        return self.loaded.context.heat
 
     @cached_property
     def kernels(self) -> CupyKernels:

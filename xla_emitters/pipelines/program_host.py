@@ -1,7 +1,7 @@
 """A program with unknown sizes on the CPU: fusions as machine code of this machine.
 
-    lowering = CpuLowering(fused, options)              buffers and fusions, the module at the stage `fused`
-    lowering.run(arrays)                         host program in Python, kernels by LLVM
+    lowering = CpuLowering(name, fused, options)        buffers and fusions, the module at the stage `fused`
+    lowering.loaded.run(arrays)                         its steps, kernels by LLVM
 
 The passes are like those of `GpuLowering`; a block is one thread, and a call of a kernel runs a range of its blocks. All kernels are one
 module.
@@ -13,11 +13,9 @@ which checks them.
 
 from __future__ import annotations
 
-import ctypes
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
+from functools import cached_property
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -25,32 +23,18 @@ from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.errors import ToolError, Unsupported, UsageError
-from xla_emitters.host.disc_convert_const_to_ral import constants_of
-from xla_emitters.host.loop_blocks import has_plain_loop
-from xla_emitters.host.python_program import python_program
-from xla_emitters.kernels.buffer_accesses import buffer_accesses
-from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed, vector_bytes
-from xla_emitters.lowering.host_convolutions import convolution_step, scratch_bytes, tile_of
-from xla_emitters.lowering.host_integers import integer_step
-from xla_emitters.lowering.host_products import WIDE, product_step
-from xla_emitters.lowering.host_row_convolutions import row_convolution_step
-from xla_emitters.lowering.host_steps import ADDED_TYPES, ENTRY, STEPS, step_entries
+from xla_emitters.host.steps_of_buffers import steps_of_buffers
+from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed
+from xla_emitters.lowering.host_steps import ADDED_TYPES, ENTRY, WORDS, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
-from xla_emitters.pipelines.hot_fusions import HotFusions, load_for_cpu
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
-from xla_emitters.pipelines.program_llvm import LlvmHost
-from xla_emitters.pipelines.program_passes import CPU_KERNEL, CPU_LOOPS, PROGRAM_HEAT
+from xla_emitters.pipelines.program_passes import CPU_KERNEL, CPU_LOOPS
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Recorder
-from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.heat import HeatLimits
-from xla_emitters.runtime.ral.host_kernels import C_TYPES, ConvolutionCode, HostKernels, ProductCode
-from xla_emitters.runtime.ral.kernels import Accesses
-from xla_emitters.runtime.ral.native_program import NativeProgram
-from xla_emitters.runtime.ral.program import LoadedProgram
-from xla_emitters.runtime.ral.segment_code import Steps
+from xla_emitters.runtime.cpu_platform import CpuPlatform
+from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.sizes import Sizes
 
 CPU = "XLA_EMITTERS_CPU"
@@ -106,29 +90,24 @@ def choose_backend(name: str, fused: ModuleOp, options: CompileOptions, sizes: S
 class CpuLowering:
     """A program on the CPU, compiled by LLVM; see the file's head.
 
-    fused   the module at the stage `fused`, which is not changed
+    launching  the module with launches, and the kernels on buffers
+    module     the kernels in the LLVM dialect
+    fused      the module at the stage `fused`, which is not changed
     raises  Unsupported for what no kernel computes, or no kernel for a CPU
     """
 
     @collector_at_rest()
     def __init__(self, name: str, fused: ModuleOp, options: CompileOptions) -> None:
-        self._name, self._options = name, options
-        recorder = Recorder(name, "none", options.verify, None)
-        context, self.host = make_context(), fused.clone()
-        self._limits = HeatLimits.asked(options.heat)
-        self._hot = HotFusions(fused, "cpu", options, load_for_cpu) if self._limits else None
-        for row in (*(PROGRAM_HEAT if self._hot else ()), *CPU_LOOPS, *rows_of("program-host")):
-            recorder.run(row.make(options), row.stage, context, self.host)
-        modules, self.accesses = list[ModuleOp](), dict[str, Accesses]()
-        for found in [op for op in self.host.walk() if isinstance(op, gpu.ModuleOp)]:
+        self._options = options
+        self._recorder = Recorder(name, "none", options.verify, None)
+        context, self.launching = make_context(), fused.clone()
+        for row in CPU_LOOPS:
+            self._recorder.run(row.make(options), row.stage, context, self.launching)
+        modules = list[ModuleOp]()
+        for found in [op for op in self.launching.walk() if isinstance(op, gpu.ModuleOp)]:
             module = ModuleOp([found.clone()])
-            self.accesses |= {
-                kernel.sym_name.data: buffer_accesses(kernel)
-                for kernel in found.walk()
-                if isinstance(kernel, gpu.FuncOp)
-            }
             for row in CPU_KERNEL:
-                recorder.run(row.make(options), row.stage, context, module)
+                self._recorder.run(row.make(options), row.stage, context, module)
             modules.append(module)
         self.module = merge_modules(modules)[0] if modules else ModuleOp([])
         self.parameters = dict[str, list[str]]()
@@ -136,8 +115,16 @@ class CpuLowering:
             if isinstance(function, llvm.FuncOp) and function.body.blocks:
                 types = list(map(type_text, function.function_type.inputs))
                 self.parameters[function.sym_name.data] = types[: -len(ADDED_TYPES)]
-                if unknown := set(types) - set(C_TYPES):
+                if unknown := set(types) - WORDS:
                     raise refusal("cpu", function, f"a parameter of type {min(unknown)}")
+
+    @cached_property
+    def host(self) -> ModuleOp:
+        """The host program in IR that launches the kernels: what the ahead-of-time form is made of."""
+        context, module = make_context(), self.launching.clone()
+        for row in rows_of("program-host"):
+            self._recorder.run(row.make(self._options), row.stage, context, module)
+        return module
 
     @cached_property
     def ir(self) -> str:
@@ -146,61 +133,6 @@ class CpuLowering:
 
     @cached_property
     def loaded(self) -> LoadedProgram:
-        """The host program with its context and kernels. raises ToolError as `HostCode`"""
-        made = python_program(self.host)
-        address = HostCode(self.ir).address
-        shared = HostCode(STEPS).address
-        kernels = HostKernels(
-            self.parameters,
-            self.accesses,
-            address,
-            product_code,
-            convolution_code,
-            step_of=lambda name: address(f"{name}{ENTRY}"),
-        )
-        replay = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(shared("replay"))
-        constants = Constants(constants_of(self.host))
-        return LoadedProgram(
-            made.source,
-            made.functions,
-            made.dtypes,
-            constants,
-            kernels,
-            made.donated,
-            Steps(replay, shared("copy"), integer_code),
-            by_code=partial(self._by_code, kernels) if has_plain_loop(self.host) else None,
-            heat=self._hot.heat(self._limits) if self._hot is not None and self._limits is not None else None,
-        )
-
-    def _by_code(self, kernels: HostKernels) -> NativeProgram | None:
-        """The host program as machine code; None where it cannot be compiled."""
-        try:
-            return LlvmHost(self._name, self.host, self.module, kernels, self._options).program
-        except (ToolError, Unsupported):
-            return None
-
-
-def integer_code(opcode: str, types: Sequence[str], direction: str) -> int:
-    """Address of the machine code of an op on scalar integers."""
-    name, text = integer_step(opcode, types, direction)
-    return HostCode(text).address(name)
-
-
-def product_code(element: str) -> ProductCode:
-    """Machine code of products of f32 or f64."""
-    width = vector_bytes()
-    address, lanes = HostCode(product_step(element, width)).address(f"product.{element}"), tile_of(width, element)[1]
-    return ProductCode(address, lanes, WIDE * lanes)
-
-
-def convolution_code(element: str) -> ConvolutionCode:
-    """Machine code of convolutions of f32 or f64."""
-    width = vector_bytes()
-
-    @cache
-    def address_of(by_rows: bool) -> int:
-        if by_rows:
-            return HostCode(row_convolution_step(element, width)).address(f"row_convolution.{element}")
-        return HostCode(convolution_step(element, width)).address(f"convolution.{element}")
-
-    return ConvolutionCode(address_of, tile_of(width, element)[1], scratch_bytes)
+        """The program's steps, with kernels as machine code. raises ToolError as `HostCode`"""
+        made, code = steps_of_buffers(self.launching), HostCode(self.ir)
+        return LoadedProgram(made, CpuPlatform(made.ops, lambda name: code.address(f"{name}{ENTRY}")))

@@ -28,24 +28,24 @@ from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
+from xla_emitters.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.kernels.index_bounds import IndexBounds
 from xla_emitters.kernels.kernel_entry import shared_bytes
 from xla_emitters.loops.schedule import SCHEDULE
 from xla_emitters.lowering.toolchain import compile_to_ptx
-from xla_emitters.pipelines.hot_fusions import HotFusions, Loader, load_for_simt
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, TOOL_STAGES, line_info
-from xla_emitters.pipelines.program_passes import PROGRAM_HEAT, RUN_ON_KERNELS
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.program import Extents, Launch
 from xla_emitters.rewrite.data_layout import NARROW
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
+from xla_emitters.runtime.loaded import LoadedProgram
+from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.heat import Heat, HeatLimits
 from xla_emitters.runtime.ral.kernels import Kernels
-from xla_emitters.runtime.ral.program import LoadedProgram
+from xla_emitters.runtime.ral.program import PythonHost
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.trace import Trace
 
@@ -106,14 +106,11 @@ class GpuLowering:
         self.options = options
         self._recorder = Recorder(name, options.record, options.verify, observe)
         self._stages = dict[str, ModuleOp]()
-        self._loaded = dict[str, LoadedProgram]()
+        self._loaded = dict[str, LoadedProgram | PythonHost]()
         context, module = make_context(), fused.clone()
-        self._limits = HeatLimits.asked(options.heat)
-        self._fused = fused
         # Watch ops are inserted after the loops' passes: the passes on the host do not know them.
         is_watched = any(isinstance(op, WatchOp) for op in module.walk())
-        hot = PROGRAM_HEAT if self._limits and not is_watched else ()
-        for row in (*hot, *rows_of("program-loops"), *(() if is_watched else rows_of("program-host"))):
+        for row in (*rows_of("program-loops"), *(() if is_watched else rows_of("program-host"))):
             self._recorder.run(row.make(options), row.stage, context, module)
             if row.stage:
                 self._stages[row.stage] = module.clone()
@@ -285,40 +282,32 @@ class GpuLowering:
             case _:
                 return print_ir(self.at(stage))
 
-    def loaded(self, stage: str) -> LoadedProgram:
-        """The host program with its context, and with kernels at that stage."""
+    def loaded(self, stage: str) -> LoadedProgram | PythonHost:
+        """The program's steps, with kernels at that stage; for the stage "host", what its host program in IR does."""
         if stage not in self._loaded:
-            loaded = self._load(self.at(stage if stage in ("loops", "kernels") else "host"), stage)
-            if stage == RUN_ON_KERNELS[-1]:
-                loaded.context.heat = self.heat("simt", load_for_simt)
-            self._loaded[stage] = loaded
+            self._loaded[stage] = self._host() if stage == "host" else self.watched(stage)
         return self._loaded[stage]
 
-    def heat(self, platform: str, load: Loader) -> Heat | None:
-        """Counts the fusions of one loaded program; None where nothing is to be counted. Arguments as in `HotFusions`."""
-        if self._limits is None:
-            return None
-        hot = HotFusions(self._fused, platform, self.options, load, lambda name: print_ir(self.lowered(name)))
-        return hot.heat(self._limits)
-
-    def watched(self, stage: str, watch: Callable[..., None], kernels: Callable[[Kernels], Kernels]) -> LoadedProgram:
-        """The host program of a module with `lmhlo.watch` ops, before the passes on the host, with kernels at that stage.
-
-        watch    the function that these ops call: (number, values ...)
-        kernels  wraps the object that launches kernels
-        """
-        return self._load(self.at(stage if stage == "loops" else "kernels"), stage, watch, kernels)
-
-    def _load(
+    def watched(
         self,
-        host: ModuleOp,
         stage: str,
         watch: Callable[..., None] | None = None,
         kernels: Callable[[Kernels], Kernels] = lambda found: found,
     ) -> LoadedProgram:
-        made, launched = python_program(host), kernels(self._simt_kernels(stage))
+        """The program's steps, with kernels at that stage.
+
+        watch    the function that `lmhlo.watch` ops call: (number, values ...)
+        kernels  wraps the object that launches kernels
+        """
+        made = steps_of_buffers(self.at(stage if stage == "loops" else "kernels"))
+        return LoadedProgram(made, NumpyPlatform(made.ops, kernels(self._simt_kernels(stage)), watch))
+
+    def _host(self) -> PythonHost:
+        host = self.at("host")
+        made = python_program(host)
         constants = Constants(constants_of(host))
-        return LoadedProgram(made.source, made.functions, made.dtypes, constants, launched, made.donated, watch=watch)
+        kernels = self._simt_kernels("host")
+        return PythonHost(made.source, made.functions, made.dtypes, constants, kernels, made.donated)
 
     def _simt_kernels(self, stage: str) -> SimtKernels:
         if stage != "llvm-dialect":

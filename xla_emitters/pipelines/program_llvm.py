@@ -1,15 +1,14 @@
-"""The host program as machine code: one function that launches kernels and calls the runtime for everything else.
+"""The ahead-of-time form of a program for C: one function that launches kernels and calls the runtime for everything else.
 
-    LlvmHost(name, host, code, kernels, options).program.run([x])
+    LlvmHost(name, host, code, options).ir          LLVM IR of the host program and its kernels
 
-The same host program can run in Python (`host/python_program`); here it is in the LLVM dialect. Kernels for a CPU are in the same code and
-are called directly. `XLA_EMITTERS_HOST` is `python` or `llvm`, independently of what computes the ops (`program_host`).
+Kernels for a CPU are in the same code and are called directly.
 Source: seed document, "RewriteRalApiPass"; docs/reference/4 4.3, 4.5.
 """
 
 from __future__ import annotations
 
-import os
+from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.dialects import arith, func
@@ -21,30 +20,31 @@ from xla_emitters.dialects.disc_ral import DispatchOp, RecvInputOp, SendOutputOp
 from xla_emitters.dialects.lmhlo import DONATED, tensor_of
 from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.errors import UsageError
-from xla_emitters.host.disc_convert_const_to_ral import constants_of
-from xla_emitters.host.disc_direct_calls import DiscDirectCallsPass
 from xla_emitters.host.disc_rewrite_ral_api import NAME, keep_names, name_buffer_ops
-from xla_emitters.lowering.host_code import STAGE, HostCode
 from xla_emitters.lowering.host_runtime import host_program_ir
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import HOST_BY_LLVM
 from xla_emitters.rewrite.recorder import Recorder
-from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.dispatch_log import DispatchLog
-from xla_emitters.runtime.ral.kernels import Kernels
-from xla_emitters.runtime.ral.native_program import CONSTANT, MAIN, Interface, NativeProgram
 
-HOST = "XLA_EMITTERS_HOST"
-PYTHON, LLVM = WAYS = ("python", "llvm")
+MAIN, FREE, DROP = "ral_main", "ral_free", "ral_drop"
+"""Functions of the machine code: the host program; the one that frees a result; the one that frees all buffers of a call."""
+CONSTANT = "ral_const"
 
 
-def asked_host() -> str:
-    """The value of `XLA_EMITTERS_HOST`. raises UsageError for an unknown one"""
-    asked = os.environ.get(HOST) or PYTHON
-    if asked not in WAYS:
-        raise UsageError(f"{HOST} is '{asked}'", stage=STAGE, help=f"one of: {', '.join(WAYS)}")
-    return asked
+@dataclass(frozen=True)
+class Interface:
+    """The parameters and results of a host program.
+
+    inputs     ranks of the arguments; 0 for arguments that it does not read
+    donated    indices of the arguments that it owns: it works on copies
+    outputs    element type and rank of each result
+    constants  number of its constants
+    """
+
+    inputs: tuple[int, ...]
+    donated: frozenset[int]
+    outputs: tuple[tuple[str, int], ...]
+    constants: int
 
 
 class LlvmHost:
@@ -52,8 +52,6 @@ class LlvmHost:
 
     host        the module after the list PROGRAM_HOST
     code        the kernels that it launches, in the LLVM dialect, for a CPU
-    kernels     the same kernels as the runtime launches them, on threads; None if there are none
-    log         records each call of the runtime; with a log, the program calls the runtime for every op
     raises      Unsupported for what a host program cannot be made of
     """
 
@@ -62,21 +60,16 @@ class LlvmHost:
         name: str,
         host: ModuleOp,
         code: ModuleOp,
-        kernels: Kernels | None,
         options: CompileOptions,
-        *,
-        log: DispatchLog | None = None,
     ) -> None:
-        self.source, self._code, self._kernels, self._log = host, code, kernels, log
+        self.source, self._code = host, code
         self.ops = name_buffer_ops(host)
         self.host = without_kernels(host)
         keep_names(self.host)
         self.interface, self.constants = _interface(self.host), _constants(self.host)
         recorder, context = Recorder(name, "none", options.verify, None), make_context()
         for row in HOST_BY_LLVM:
-            made = row.make(options)
-            if log is None or not isinstance(made, DiscDirectCallsPass):
-                recorder.run(made, row.stage, context, self.host)
+            recorder.run(row.make(options), row.stage, context, self.host)
         for op in self.host.ops:
             if isinstance(op, llvm.FuncOp) and op.body.blocks:
                 op.properties["sym_name"] = StringAttr(MAIN)
@@ -85,12 +78,6 @@ class LlvmHost:
     def ir(self) -> str:
         """The program and its kernels as LLVM IR, before LLVM's own passes."""
         return host_program_ir(self.host, self._code)
-
-    @cached_property
-    def program(self) -> NativeProgram:
-        """The program with its context. raises ToolError as `HostCode`"""
-        code, constants = HostCode(self.ir), Constants(constants_of(self.source))
-        return NativeProgram(code, self.interface, self.ops, constants, self._kernels, self._log)
 
     @property
     def asked(self) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ from xla_emitters.buffers.disc_localize_small_cpu_buffer import DiscLocalizeSmal
 from xla_emitters.buffers.disc_lower_to_buffer_alias import DiscLowerToBufferAliasPass
 from xla_emitters.buffers.disc_placement_fixer import DiscPlacementFixerPass
 from xla_emitters.buffers.disc_remove_dead_buffer import DiscRemoveDeadBufferPass
-from xla_emitters.buffers.disc_specialize_fusion_on_heat import DiscSpecializeFusionOnHeatPass
 from xla_emitters.buffers.disc_specialize_fusion_with_speculation import DiscSpecializeFusionWithSpeculationPass
 from xla_emitters.buffers.disc_unify_sizes import DiscUnifySizesPass
 from xla_emitters.buffers.disc_update_in_place import DiscUpdateInPlacePass
@@ -144,9 +143,6 @@ PROGRAM_FUSED: tuple[Row, ...] = (
     _row(DiscRemoveDeadBufferPass, "buffers that aliases and fusions left without a use"),
     _row(DiscDeadTempBufferRemovalPass, "buffers that are written but never read", "fused"),
 )
-
-# Gives hot fusions kernels of their own (`runtime/ral/heat`), before fusions become kernels.
-PROGRAM_HEAT: tuple[Row, ...] = (_row(DiscSpecializeFusionOnHeatPass, "fusions are final, and have no variants yet"),)
 
 # Fusions to kernels. The NumPy program of the CPU skips this list: there the ops of a fusion are executed one by one by NumPy.
 PROGRAM_LOOPS: tuple[Row, ...] = (

@@ -31,10 +31,8 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CpuBackend
 from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
 from xla_emitters.pipelines.program_listing import LIBRARY, ProgramListing, list_program, result_types
-from xla_emitters.pipelines.program_llvm import asked_host
 from xla_emitters.pipelines.program_passes import ON_TENSORS
-from xla_emitters.runtime.ral.heat import Heat
-from xla_emitters.runtime.ral.memory import Memory
+from xla_emitters.runtime.memory import Memory
 from xla_emitters.trace import Remark, Trace
 
 
@@ -54,8 +52,6 @@ class Compiled(Described, Protocol):
     @property
     def overwritten(self) -> tuple[int, ...]: ...
     @property
-    def heat(self) -> Heat | None: ...
-    @property
     def options(self) -> CompileOptions: ...
     def at(self, stage: str) -> ModuleOp: ...
     def deviations(self, inputs: Sequence[Any]) -> Sequence[Any]: ...
@@ -72,9 +68,7 @@ def report(program: Compiled, values: Mapping[str, int] | None = None) -> str:
     lines += _ops(_listing(program))
     lines += _fusions(program)
     lines += _donations(program)
-    lines += ["on the CPU", f"  {program.cpu.name}: {program.cpu.reason}", f"  host program: {asked_host()}"]
-    if program.heat is not None and program.heat.spots:
-        lines += ["hot fusions", *(f"  {line}" for line in program.heat.report())]
+    lines += ["on the CPU", f"  {program.cpu.name}: {program.cpu.reason}"]
     if values or not program.symbols:
         lines += _memory(program, values or {})
         lines += _precision(program, values or {})
@@ -115,8 +109,7 @@ def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> d
         "donated": [
             {"argument": number, "is_overwritten": number in program.overwritten} for number in program.donated
         ],
-        "cpu": {"computed_by": program.cpu.name, "reason": program.cpu.reason, "host": asked_host()},
-        "heat": [spot.to_json() for spot in program.heat.spots] if program.heat is not None else [],
+        "cpu": {"computed_by": program.cpu.name, "reason": program.cpu.reason},
         "remarks": [{"pass": r.pass_name, "text": r.text, "place": r.place} for r in _remarks(program)],
     }
     if values or not program.symbols:
@@ -217,6 +210,6 @@ def _memory(program: Compiled, values: Mapping[str, int]) -> list[str]:
         f"  {found['arguments']} bytes of arguments, {found['results']} of results",
         f"  {found['buffers']} buffers, at most {memory.peak} bytes of them at once:",
         *(f"    {line}" for line in memory.peak_lines()),
-        "  bytes that live after each step that makes a buffer (names are those of the host program)",
+        "  bytes that live after each step that makes a buffer",
         *(f"    {line}" for line in memory.lines()),
     ]

@@ -1,6 +1,6 @@
 """Programs with unknown sizes: StableHLO to a host program, by the list PROGRAM of `program_passes.py` in order.
 
-    parse_stablehlo -> PROGRAM -> python_program -> a function of arrays
+    parse_stablehlo -> PROGRAM -> steps_of_buffers -> a function of arrays
 
     program = compile_program(parse_stablehlo(text))        once
     y = program(x)                                          at any sizes, again and again
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from threading import RLock
 from typing import Any, Literal, overload
 
@@ -32,6 +32,7 @@ from xla_emitters.buffers.disc_legalize_to_lhlo import is_donated
 from xla_emitters.device import device
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.disc_ral import is_runtime_value
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import as_array, element_of, is_array, leaf_types
@@ -41,12 +42,12 @@ from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
+from xla_emitters.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.program_host import CpuBackend, choose_backend
 from xla_emitters.pipelines.program_kernels import GpuLowering, SizedKernel
-from xla_emitters.pipelines.program_llvm import PYTHON, LlvmHost, asked_host
 from xla_emitters.pipelines.program_passes import (
     CODE_STAGES,
     ON_KERNELS,
@@ -61,14 +62,13 @@ from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.locations import first_position, instructions_of
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import element_name
+from xla_emitters.runtime.loaded import Counters, LoadedProgram
+from xla_emitters.runtime.memory import Memory
+from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import Counters
-from xla_emitters.runtime.ral.dispatch_log import MEMORY, Dispatch, DispatchLog
-from xla_emitters.runtime.ral.heat import Heat
 from xla_emitters.runtime.ral.kernels import Kernels
-from xla_emitters.runtime.ral.memory import Memory
-from xla_emitters.runtime.ral.program import LoadedProgram
+from xla_emitters.runtime.ral.program import PythonHost
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.sizes import Argument, Sizes, sizes_of
 from xla_emitters.trace import Trace
@@ -232,11 +232,6 @@ class DynamicProgram:
         return self.lowering.code(self.stage) if self.stage in ON_KERNELS else print_ir(self.module)
 
     @property
-    def host_program(self) -> str:
-        """The host program in Python; a call runs it unless `XLA_EMITTERS_HOST` says otherwise. raises like `loaded`"""
-        return self.loaded.source
-
-    @property
     def trace(self) -> Trace:
         """What each pass did, with the IR of each stage, up to the last one that compilation reaches. raises like `lowering`"""
         if self.stage not in ON_KERNELS:
@@ -294,25 +289,20 @@ class DynamicProgram:
         raises  DataError for arguments that do not fit the program, ExecutionError; like `lowering` for a stage of `GpuLowering`
         """
         stage = stage or self.stage
-        host = self.host if stage in CODE_STAGES else None
-        if host is not None and (found := host.repeat(inputs, partial(self._owned, donate=donate))) is not None:
-            return found
         arrays = self._owned(self.checked(inputs), donate=donate)
-        if host is not None:
-            return host.run(arrays)
+        if stage in CODE_STAGES:
+            return self.loaded.run(arrays)
         if stage in ON_KERNELS:
             return self.lowering.run(arrays, stage)
         return run_module(self.at(stage), arrays)
 
     def memory(self, inputs: Sequence[Any]) -> Memory:
         """What happens to the buffers during a run on these arguments. raises like `run`; UsageError at a stage on tensors."""
-        return self.loaded.run_watched(self._owned(self.checked(inputs)))[1]
+        return self.loaded.memory(self._owned(self.checked(inputs)))
 
-    def dispatches(self, inputs: Sequence[Any], *, donate: bool = False) -> list[Dispatch]:
-        """The runtime calls of a run on these arguments, in order: launches, library calls, copies. raises like `run`"""
-        log = DispatchLog()
-        self.loaded.run_seen(self._owned(self.checked(inputs), donate=donate), log.watch)
-        return [entry for entry in log.entries if entry.call not in MEMORY]
+    def calls(self, inputs: Sequence[Any], *, donate: bool = False) -> list[str]:
+        """What a run on these arguments launches and calls, in order: `main_kLoop_add_0`, `dot dot.3`. raises like `run`"""
+        return self.loaded.calls(self._owned(self.checked(inputs), donate=donate))
 
     def deviations(self, inputs: Sequence[Any], results: Sequence[Array] | None = None) -> list[Deviation]:
         """The difference, on these arguments, between mixed precision and the program in its own types, per result; [] without it.
@@ -401,39 +391,15 @@ class DynamicProgram:
 
     @cached_property
     def loaded(self) -> LoadedProgram:
-        """The host program with its context. raises UsageError at a stage on tensors, which has none; like `cpu`; ToolError from LLVM"""
+        """The steps that a call runs. raises UsageError at a stage on tensors, which has none; like `cpu`; ToolError from LLVM"""
         with _LOADING:
-            return self.__dict__.get("loaded") or (self.cpu.lowering.loaded if self.cpu.lowering else load(self.module))
-
-    @property
-    def heat(self) -> Heat | None:
-        """Counts which fusions were called at which sizes, and which were replaced; None if nothing is counted. raises like `cpu`"""
-        return self.loaded.context.heat if self.cpu.lowering is not None else None
-
-    @cached_property
-    def host(self) -> LoadedProgram:
-        """The host program that a call runs: in Python, or as machine code. raises like `loaded` and `asked_host`, ToolError from LLVM"""
-        if asked_host() != PYTHON:
-            self.loaded.take_native(self.llvm_host().program)
-        return self.loaded
-
-    def llvm_host(self, log: DispatchLog | None = None) -> LlvmHost:
-        """The host program as machine code. raises UsageError if compilation stopped before it, Unsupported
-
-        log   records each call of the runtime; with a log, the program calls the runtime for every op
-        """
-        if self.fused is None:
-            raise UsageError(f"{self.name} was compiled up to '{self.stage}' only", stage="program")
-        if (lowering := self.cpu.lowering) is None:
-            return LlvmHost(self.name, self.module, ModuleOp([]), None, self.options, log=log)
-        return LlvmHost(
-            self.name, lowering.host, lowering.module, lowering.loaded.context.kernels, self.options, log=log
-        )
+            lowering = self.cpu.lowering
+            return self.__dict__.get("loaded") or (lowering.loaded if lowering else load(self.module))
 
     @property
     def counters(self) -> Counters:
-        """What was done in the program's context so far."""
-        return self.host.context.counters
+        """What the program did so far."""
+        return self.loaded.counters
 
 
 @collector_at_rest()
@@ -479,7 +445,7 @@ def compile_program(
     if stage in ON_KERNELS:
         fused = copy.clone()
         host = Recorder(name, "none", options.verify, None)
-        for row in (*PROGRAM_OPS, *rows_of("program-host")):
+        for row in PROGRAM_OPS:
             host.run(row.make(options), row.stage, context, copy)
     COMPILATIONS.made += 1
     return DynamicProgram(
@@ -532,16 +498,28 @@ def run_module(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
     """
     if any(isinstance(op, ComputationOp) and op.is_entry for op in module.ops):
         return evaluate(entry_of(module), arrays, value_of=value_of)
-    loaded = load(module)
+    loaded = load_host(module) if is_host_program(module) else load(module)
     given = [array.copy() if number in loaded.donated else array for number, array in enumerate(arrays)]
     return loaded.run_on_garbage(given)
 
 
 def load(module: ModuleOp, kernels: Kernels | None = None) -> LoadedProgram:
-    """A program on buffers as a function of arrays, with a context of its own. raises like `python_program`
+    """A program on buffers as a function of arrays. raises like `steps_of_buffers`
 
     kernels  the kernels that it launches; None: it launches none
     """
+    made = steps_of_buffers(module)
+    return LoadedProgram(made, NumpyPlatform(made.ops, kernels))
+
+
+def load_host(module: ModuleOp, kernels: Kernels | None = None) -> PythonHost:
+    """A host program in IR, after any of the passes on the host, as a function of arrays. raises like `python_program`"""
     made = python_program(module)
     constants = Constants(constants_of(module))
-    return LoadedProgram(made.source, made.functions, made.dtypes, constants, kernels, made.donated)
+    return PythonHost(made.source, made.functions, made.dtypes, constants, kernels, made.donated)
+
+
+def is_host_program(module: ModuleOp) -> bool:
+    """Whether a pass on the host has run: the function has blocks, or takes a context."""
+    found = (op for op in module.ops if isinstance(op, func.FuncOp) and not op.is_declaration)
+    return any(len(op.body.blocks) > 1 or any(map(is_runtime_value, op.args)) for op in found)

@@ -20,13 +20,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import func, gpu
+from xdsl.dialects import arith, func, gpu
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     DictionaryAttr,
     FunctionType,
+    IndexType,
     IntegerAttr,
+    IntegerType,
     ModuleOp,
     StringAttr,
     UnitAttr,
@@ -34,7 +36,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, BlockArgument
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.disc_specialize_fusion_with_speculation import LIMITS, ROW_FORM
@@ -54,6 +56,7 @@ from xla_emitters.errors import InternalError, XlaEmittersError
 from xla_emitters.fusions.buffers import aliases_of, kernel_arguments
 from xla_emitters.fusions.view import STITCHED, FusionView, once_per_view
 from xla_emitters.graph.fusion_parts import Part
+from xla_emitters.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.kernels.captures import captured_by
 from xla_emitters.kernels.kernel_entry import DIMENSIONS, GRID
 from xla_emitters.loops.roots import roots_of
@@ -61,13 +64,17 @@ from xla_emitters.loops.row_rounds import WARP
 from xla_emitters.loops.stitch_graph import StitchGraph
 from xla_emitters.loops.stitch_schedule import MOST_KEPT_BYTES, NOWHERE, REGISTERS, SHARED_MEMORY, RowForm, threads_of
 from xla_emitters.lowering.lower_memrefs import NO_ALIAS, LowerMemrefsPass
-from xla_emitters.pipelines.launch_plan import plan_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import Row
-from xla_emitters.program import Launch
+from xla_emitters.program import Extents, Launch
+from xla_emitters.program.bind import bind
+from xla_emitters.program.sized import Extent, Place
+from xla_emitters.program.sized import Launch as SizedLaunch
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import decide, take_notes
+from xla_emitters.rewrite.recorder import Recorder
+from xla_emitters.runtime.numpy_platform import NumpyPlatform
 
 MOST_HELD_BYTES, FEW_HELD_BYTES = 192, 64
 """Bytes of rows in the registers of a thread, which has 255 of four bytes at most; small enough that many warps fit."""
@@ -286,12 +293,13 @@ def emit_stitched(view: FusionView, device: Device, way: RowWay | None = None) -
     fusion.attributes[ROW_FORM] = way.form.to_attr()
     fusion.attributes[VECTOR] = IntegerAttr(way.width, i64)
     with take_notes():
-        plan = plan_of(module, rows_of("program-loops"), options)
-    if len(plan.launches) != 1 or plan.temporaries:
-        raise InternalError(f"fusion %{view.name} became {len(plan.launches)} launches, not one", stage="stitch")
-    (launched,), (kernel,) = plan.launches, plan.kernels
-    launch = Launch(tuple(launched["grid"]), tuple(launched["block"]))
-    _take_all_arguments(kernel, view, launched["arguments"])
+        recorder, context = Recorder(view.name, "none", options.verify, None), make_context()
+        for row in rows_of("program-loops"):
+            recorder.run(row.make(options), row.stage, context, module)
+    launched, arrays = _only_launch(module, view)
+    launch = Launch(_triple(launched.grid), _triple(launched.block))
+    kernel = _with_constants(module, launched)
+    _take_all_arguments(kernel, view, [arrays.index(a.slot) for a in launched.arguments if isinstance(a, Place)])
     _give_ranges(kernel, launch)
     kernel.attributes |= data_layout(view)
     kernel.location = view.location
@@ -308,6 +316,50 @@ def emit_stitched(view: FusionView, device: Device, way: RowWay | None = None) -
     decide("launch", str(launch), grid=list(launch.grid), block=list(launch.block))
     decide("rows", f"{found.rows} rows of {found.columns} columns: {way}", rows=found.rows, columns=found.columns)
     return kernel
+
+
+def _only_launch(module: ModuleOp, view: FusionView) -> tuple[SizedLaunch, list[int]]:
+    """The one launch of a module on buffers of known sizes, and the slots of its arguments and results. raises InternalError"""
+    made = steps_of_buffers(module)
+    sizes = [[size for size in place.shape if isinstance(size, int)] for place in made.parameters]
+    evaluate = NumpyPlatform(made.ops).evaluate
+    bound = bind(made.steps, made.parameters, made.results, sizes, made.constants, evaluate)
+    arrays = [place.slot for place in (*made.parameters, *bound.results)]
+    launches = [step for step in bound.steps if isinstance(step, SizedLaunch)]
+    is_one = len(launches) == 1 and all(a.slot in arrays for a in launches[0].arguments if isinstance(a, Place))
+    if not is_one:
+        raise InternalError(f"fusion %{view.name} became {len(launches)} launches, not one", stage="stitch")
+    return launches[0], arrays
+
+
+def _triple(extents: Sequence[Extent]) -> Extents:
+    x, y, z = (extent for extent in extents if isinstance(extent, int))
+    return x, y, z
+
+
+def _with_constants(module: ModuleOp, launch: SizedLaunch) -> ModuleOp:
+    """A copy of a launch's kernel in which the numbers that it takes are constants; its indices have 32 bits where that is enough."""
+    (function,) = (
+        op for op in module.walk() if isinstance(op, gpu_functions.FuncOp) and op.sym_name.data == launch.kernel
+    )
+    holder = function.parent_op()
+    assert holder is not None
+    copy = holder.clone()
+    (kernel,) = (op for op in copy.walk() if isinstance(op, gpu_functions.FuncOp))
+    block, kept = kernel.body.blocks[0], list[int]()
+    for number, (argument, value) in enumerate(zip(list(block.args), launch.arguments, strict=False)):
+        if not isinstance(value, int):
+            kept.append(number)
+            continue
+        assert isa(argument.type, IntegerType) or isa(argument.type, IndexType)
+        made = arith.ConstantOp(IntegerAttr(value, argument.type))
+        Rewriter.insert_op(made, InsertPoint.at_start(block))
+        argument.replace_all_uses_with(made.result)
+        block.erase_arg(argument)
+    if kernel.arg_attrs is not None:
+        kernel.arg_attrs = ArrayAttr([kernel.arg_attrs.data[number] for number in kept])
+    kernel.function_type = FunctionType.from_lists([kernel.function_type.inputs.data[n] for n in kept], [])
+    return ModuleOp([copy])
 
 
 def rounds_of(view: FusionView) -> str:

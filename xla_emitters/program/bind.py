@@ -380,13 +380,13 @@ def no_reshape(held: Sequence[int], wanted: Sequence[int]) -> DataError:
     return DataError(f"no reshape of {list(held)} to {list(wanted)}: the elements differ", stage=STAGE)
 
 
-# ---- the arena ----------------------------------------------------------------------------------------------------------------------------
+# ---- the arena ------------------------------------------------------------------------------------------------------------------------
 
 
 def _arena(
     steps: Sequence[Step], results: set[int], shapes: Mapping[int, tuple[int, ...]]
 ) -> tuple[dict[int, int], int]:
-    """Places in one piece of memory for the device's arrays of known size that no step moves and no result is.
+    """Places in one piece of memory for the arrays of known size that no step moves and no result is.
 
     An array has memory from the step that allocates it to the last one that names it; the steps are counted in program order, those of
     a loop once. raises nothing: an array that is not placed is allocated by its step
@@ -398,7 +398,7 @@ def _arena(
     for count, step in enumerate(steps_within(steps)):
         match step:
             case Allocate(array):
-                if array.on_device and array.slot in shapes and all(isinstance(size, int) for size in array.shape):
+                if array.slot in shapes and all(isinstance(size, int) for size in array.shape):
                     if array.slot in first:
                         moved.add(array.slot)  # allocated in several branches
                     names[array.slot], first[array.slot] = array.slot, count

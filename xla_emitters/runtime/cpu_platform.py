@@ -19,9 +19,11 @@ from xla_emitters.host.steps_of_buffers import LOOPS, CallableOp
 from xla_emitters.lowering.host_steps import ADDED_TYPES, DATA
 from xla_emitters.program.sized import Launch, Place
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
-from xla_emitters.runtime.ral.host_kernels import PIECES, SCRATCH_ALIGNMENT, parts_of, share
+from xla_emitters.runtime.threads import PIECES, parts_of, share
 from xla_emitters.runtime.walk import Frame, Run
 
+SCRATCH_ALIGNMENT = 64
+"""Alignment in bytes of a block's memory."""
 STEP = ctypes.CFUNCTYPE(None, ctypes.c_size_t)
 """Machine code that takes the address of its words."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.errors import InternalError
-from xla_emitters.host.steps_of_buffers import LOOPS, CallableOp
+from xla_emitters.host.steps_of_buffers import LOOPS, WATCH, CallableOp
 from xla_emitters.program.bind import STAGE
 from xla_emitters.program.sized import Call, Launch, Place
 from xla_emitters.runtime.ral.buffer_ops import function_of
@@ -22,10 +22,16 @@ class NumpyPlatform:
 
     ops      of the program, by the numbers of its calls
     kernels  launches kernels by name; None for a program without any
+    watch    is called by `lmhlo.watch` ops: (number, values ...)
     """
 
-    def __init__(self, ops: Sequence[CallableOp], kernels: Kernels | None = None) -> None:
-        self._ops, self._kernels = ops, kernels
+    def __init__(
+        self,
+        ops: Sequence[CallableOp],
+        kernels: Kernels | None = None,
+        watch: Callable[..., None] | None = None,
+    ) -> None:
+        self._ops, self._kernels, self._watch = ops, kernels, watch
         self._functions = dict[int, Callable[..., None]]()
 
     def function(self, number: int) -> Callable[..., None]:
@@ -35,6 +41,10 @@ class NumpyPlatform:
             made = compile_loops(op) if isinstance(op, FusionOp) else function_of(op, call_beside(op))
             self._functions[number] = made
         return self._functions[number]
+
+    def name_of(self, step: Call) -> str:
+        """The op that a call computes, and its instruction: `dot dot_general.3`."""
+        return f"{self._ops[step.op].name.partition('.')[2]} {step.name}"
 
     def evaluate(self, number: int, arrays: Sequence[Any]) -> None:
         """Computes an op now."""
@@ -56,6 +66,9 @@ class NumpyPlatform:
         if step.kernel.startswith(LOOPS):
             loops = self.function(int(step.kernel.removeprefix(LOOPS).partition(".")[0]))
             return lambda: loops(*arguments())
+        if step.kernel.startswith(WATCH):
+            number, watch = int(step.kernel.removeprefix(WATCH)), self._watch
+            return lambda: None if watch is None else watch(number, *arguments())
         kernels = self._kernels
         if kernels is None:
             raise InternalError(f"no kernel '{step.kernel}': the program was loaded without kernels", stage=STAGE)
@@ -68,5 +81,3 @@ class NumpyPlatform:
                 kernels.launch(step.kernel, (x, y, z), (a, b, c), shared(), arguments())
 
         return run
-
-

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from threading import Lock
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -57,6 +57,18 @@ class Platform(Protocol):
     def launch(self, frame: Frame, step: Launch) -> Run: ...
 
 
+class FrameArguments(NamedTuple):
+    """What all frames of a program have in common."""
+
+    parameters: Sequence[Place]
+    slots: int
+    numbers: int
+    constants: Mapping[int, Array]
+    platform: Platform
+    most_iterations: int = MOST_ITERATIONS
+    empty: Callable[[tuple[int, ...], Any], Array] = np.empty
+
+
 class Frame:
     """The state of one call, and its steps ready to run.
 
@@ -73,7 +85,6 @@ class Frame:
         numbers: int,
         constants: Mapping[int, Array],
         platform: Platform,
-        *,
         most_iterations: int = MOST_ITERATIONS,
         empty: Callable[[tuple[int, ...], Any], Array] = np.empty,
     ) -> None:
@@ -134,7 +145,10 @@ class Frame:
         arrays = self.arrays
         flat = [place.shape == (-1,) for place in places]
         if all(self.is_fixed(place.slot) for place in places):
-            held = [arrays[p.slot].reshape(-1) if is_flat else arrays[p.slot] for p, is_flat in zip(places, flat, strict=True)]
+            held = [
+                arrays[p.slot].reshape(-1) if is_flat else arrays[p.slot]
+                for p, is_flat in zip(places, flat, strict=True)
+            ]
             return lambda: held
         slots = [place.slot for place in places]
         if not any(flat):

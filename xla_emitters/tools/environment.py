@@ -13,6 +13,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from xla_emitters.errors import UsageError
 from xla_emitters.plugins import DISABLE
 from xla_emitters.tools.failures import DEBUG
 
@@ -35,10 +36,6 @@ VARIABLES = (
         "what makes PTX: auto (default), mlir-opt, steps, llvm, llvmlite",
     ),
     Variable("XLA_EMITTERS_CPU", "--cpu", "WAY", "what computes programs on the CPU: auto (default), llvm, numpy"),
-    Variable("XLA_EMITTERS_HOST", "--host", "WAY", "what runs programs' host code: python (default), llvm"),
-    Variable(
-        "XLA_EMITTERS_HEAT", "--heat", "LIMITS", "kernels for hot fusions of programs: off (default), on, calls=100,..."
-    ),
     Variable("XLA_EMITTERS_LIBLLVM", "--libllvm", "FILE", "LLVM 22's shared library, which makes PTX"),
     Variable("XLA_EMITTERS_MLIR_OPT", "--mlir-opt", "PATH", "the mlir-opt of LLVM 22, which then makes PTX"),
     Variable("XLA_EMITTERS_MLIR_TRANSLATE", "--mlir-translate", "PATH", "for --keep-intermediates"),
@@ -53,6 +50,20 @@ VARIABLES = (
     Variable(DISABLE, "--no-plugins", "", "load no entry point of other packages"),
     Variable(DEBUG, "--debug", "", "let tracebacks through"),
 )
+
+
+REMOVED = {
+    "--host": "programs are run as steps; the ahead-of-time form is: bundle --abi c",
+    "--heat": "kernels are compiled once, for all sizes",
+}
+"""Flag of an earlier version -> what there is instead."""
+
+
+class _Removed(argparse.Action):
+    """Refuses a flag of an earlier version."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
+        raise UsageError(f"{option} was removed", help=REMOVED[option or ""])
 
 
 class _Set(argparse.Action):
@@ -73,6 +84,8 @@ def add_environment(parser: argparse.ArgumentParser, *, is_listed: bool) -> None
         else "flags and variables: xla-emitters doctor --help"
     )
     group = parser.add_argument_group("environment", where)
+    for flag in REMOVED:
+        group.add_argument(flag, action=_Removed, nargs="?", help=argparse.SUPPRESS)
     for variable in VARIABLES:
         group.add_argument(
             variable.flag,

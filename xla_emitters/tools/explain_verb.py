@@ -6,7 +6,6 @@ import argparse
 import json
 from dataclasses import replace
 
-from xla_emitters.errors import UsageError
 from xla_emitters.tools.input_output import read_source
 from xla_emitters.tools.options import add_compilation, add_input, compile_options
 from xla_emitters.tools.program_verbs import (
@@ -24,10 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
     add_compilation(parser)
     add_sizes(parser)
-    parser.add_argument("--seed", type=int, default=0, help="from which --runtime draws inputs (default: 0)")
-    parser.add_argument(
-        "--runtime", action="store_true", help="of a program: run it at --sizes until hot fusions have kernels for them"
-    )
     add_mixed_precision(parser)
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
@@ -39,8 +34,6 @@ def run(options: argparse.Namespace) -> int:
     if program := program_text(source):
         return explain_program(options, *program)
     refuse_sizes(options)
-    if options.runtime:
-        raise UsageError("--runtime is for programs (StableHLO); the sizes of HLO text are known", stage="explain")
     refuse_mixed_precision(options)
     module = read_module(source)
     program = compile_module(module, replace(compile_options(options), stage="llvm-dialect", record="none"))

@@ -140,13 +140,12 @@ def compiled(
     stage: str | None = None,
     record: str = "stages",
     constants: str = "",
-    heat: str = "",
     line_info: bool = False,
 ) -> DynamicProgram:
     """The program, compiled up to `stage`; None: PTX. raises UsageError for a stage that programs do not have.
 
     constants  the file that its constants are written to; "": they stay in the program
-    heat, line_info   as in `CompileOptions`
+    line_info         as in `CompileOptions`
     """
     from xla_emitters.explore.programs import compile_text
     from xla_emitters.pipelines.options import CompileOptions
@@ -161,7 +160,6 @@ def compiled(
         stage=chosen,
         record=record,
         constants=constants,
-        heat=heat,
         mixed_precision=mixed,
         line_info=line_info,
     )
@@ -257,29 +255,13 @@ def _kernels_of(program: DynamicProgram) -> tuple[Sequence[SizedKernel], str]:
 
 
 def explain_program(options: argparse.Namespace, text: str, name: str) -> int:
-    """Prints symbols, guards, what runs where and why, and, at given sizes, the memory over a run, or what is hot."""
+    """Prints symbols, guards, what runs where and why, and, at given sizes, the memory over a run."""
     from xla_emitters.pipelines.program_report import report, report_json
 
-    if options.runtime:
-        return _explain_runtime(options, text, name)
     program = compiled(options, text, name)
     values = sizes_given(options.sizes)
     data = report_json(program, values) if options.json else report(program, values)
     print(json.dumps(data, indent=2) if options.json else data)
-    return 0
-
-
-def _explain_runtime(options: argparse.Namespace, text: str, name: str) -> int:
-    """Runs the program at the given sizes until its hot fusions have kernels for them, and prints the gain of each."""
-    from xla_emitters.pipelines.program_heat import measure_heat
-    from xla_emitters.pipelines.program_inputs import drawn_inputs
-    from xla_emitters.runtime.ral.heat import HeatLimits
-
-    program = compiled(options, text, name, heat="" if HeatLimits.asked() else "on")
-    inputs = drawn_inputs(program, sizes_given(options.sizes), options.seed)
-    with progress(f"running {program.name}"):
-        found = measure_heat(program, inputs)
-    print(json.dumps(found.to_json(), indent=2) if options.json else "\n".join(found.lines()))
     return 0
 
 

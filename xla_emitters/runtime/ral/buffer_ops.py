@@ -19,6 +19,7 @@ from xdsl.ir import Block
 
 from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, fault
 from xla_emitters.dialects.hlo.called import fold
+from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp, DynamicConvOp, SizeOp
 from xla_emitters.dialects.hlo.elementwise import CompareOp, ConvertOp, ElementwiseOp, is_elementwise
@@ -29,8 +30,7 @@ from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, DynamicUpdateSlic
 from xla_emitters.dialects.hlo.types import array_type, as_array, element_of, has_dynamic_dims, is_array, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.ral.gemm import Contraction
-from xla_emitters.runtime.ral.kernels import Kernels
+from xla_emitters.runtime.products import product_of
 
 
 def value_of(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
@@ -72,28 +72,28 @@ Evaluator: TypeAlias = Callable[[Sequence[Any]], Any]
 """Operands' values -> the op's value."""
 
 
-def function_of(op: BufferOp, call: Call, kernels: Kernels | None = None) -> BufferFunction:
+def function_of(op: BufferOp, call: Call) -> BufferFunction:
     """The function that executes an op on buffers.
 
     call     evaluates the computations that the op applies
-    kernels  multiplies f32 and f64 by machine code; None: not used
     """
-    if kernels is not None and isinstance(dot := op.as_hlo(), DotOp) and dot.algorithm is None:
-        pairing, types = dot.pairing, {element_of(value).name for value in (*dot.operands, dot.result)}
-        if types in ({"f32"}, {"f64"}):
-            dimensions = (pairing.lhs_batch, pairing.rhs_batch, pairing.lhs_contracting, pairing.rhs_contracting)
-            return Contraction(dimensions, types.pop(), kernels, function_of(op, call))
     made = op.as_hlo()
+    if isinstance(made, DotOp) and (product := product_of(made)) is not None:
+        return product
     if (numbers := _of_integers(made)) is not None:
         return numbers
+    if isinstance(made, ConstantOp):
+        held = made.evaluate((), call)  # once: a call only copies it
+        return lambda out: _write(made, held, (out,))
     if isinstance(made, DynamicUpdateSliceOp):
         return _updating(made)
     if isinstance(made, ScatterOp):
         return _scattering(op, call)
-    if not any(has_dynamic_dims(tensor_of(operand.type)) for operand in op.operands):
-        return _writing(made, len(op.inputs), call)
-    if is_elementwise(made):
+    is_static = not any(has_dynamic_dims(tensor_of(operand.type)) for operand in op.operands)
+    if is_elementwise(made) and (not is_static or (isinstance(made, ElementwiseOp) and made.ufunc() is not None)):
         return _elementwise(made, len(op.inputs), call)
+    if is_static:
+        return _writing(made, len(op.inputs), call)
     if _needs_no_sizes(made):
         return _writing(made, len(op.inputs), call)
     return _sized(op, call)
@@ -132,7 +132,6 @@ class OfIntegers:
     """An op on scalar integers.
 
     function   computes it by NumPy
-    opcode, types, direction  as machine code of it is asked for (`lowering/host_integers`)
     """
 
     function: Callable[..., Any]

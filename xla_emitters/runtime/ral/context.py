@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,10 +28,6 @@ from xla_emitters.library.arguments import Array
 from xla_emitters.program.arrays import Extents
 from xla_emitters.runtime.memory_size import memory_bytes
 from xla_emitters.runtime.ral.kernels import Kernels
-
-if TYPE_CHECKING:
-    from xla_emitters.runtime.ral.heat import Heat
-    from xla_emitters.runtime.ral.hot_spots import Watch
 
 STAGE = "run"
 
@@ -56,12 +52,10 @@ class Context:
     """The state of a loaded program. Threads may call the program at once: a call changes only its own state, and counts under a lock.
 
     kernels  the kernels that it launches; None for a program without any
-    heat     counts fusions, and runs the hot ones; None: not used
     """
 
-    def __init__(self, kernels: Kernels | None = None, heat: Heat | None = None) -> None:
+    def __init__(self, kernels: Kernels | None = None) -> None:
         self.kernels = kernels
-        self.heat = heat
         self._runs = self._allocations = self._peak_bytes = 0
         self._lock = Lock()
         self._going_on = set[Call]()
@@ -135,7 +129,6 @@ class Call:
         "_bytes",
         "_names",
         "_shared",
-        "_watch",
         "allocations",
         "context",
         "inputs",
@@ -155,7 +148,6 @@ class Call:
         self._bytes = sum(array.nbytes for array in self._names.values())
         self.peak_bytes = self._bytes
         self._shared = dict[int, _Memory]()
-        self._watch: Watch | None = None
         context.begun(self)
 
     @property
@@ -175,28 +167,7 @@ class Call:
         if self.context.kernels is None:
             raise InternalError(f"no kernel '{name}': the program was loaded without kernels", stage=STAGE)
         if all(grid):
-            nanoseconds = self.context.kernels.launch(name, grid, block, shared_bytes, arguments)
-            if self._watch is not None:
-                self._watch.launched(name, grid, block, shared_bytes, arguments, nanoseconds or 0)
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether heat records launches."""
-        return self._watch is not None
-
-    def end_watch(self) -> None:
-        """Says that the launches of a fusion ended."""
-        if self._watch is not None:
-            self._watch.ended()
-            self._watch = None
-
-    def run_hot(self, fusion: str, values: Sequence[Any]) -> bool:
-        """Runs the kernels compiled for a fusion at exactly these sizes, if there are any; returns whether it did."""
-        if self.context.heat is None:
-            return False
-        self.end_watch()
-        has_run, self._watch = self.context.heat.run(fusion, values)
-        return has_run
+            self.context.kernels.launch(name, grid, block, shared_bytes, arguments)
 
     def compute(
         self,
@@ -331,7 +302,6 @@ class Call:
             left = [buffer.shape for buffer in self._names.values()]
             self.drop_all()
             raise InternalError(f"{len(left)} buffers were not freed, the first of {list(left[0])}", stage=STAGE)
-        self.end_watch()
         self.context.ended(self, well=True)
 
 

@@ -10,7 +10,6 @@ Buffers of both devices are NumPy arrays here: copies between devices are plain 
     sync_on_stream                   waits for the device                      ral_conv       convolutions
     topk, ral_rng                    the largest elements; random bits
     ral_kernel_launch                a kernel of the program, by its name
-    ral_run_hot                      the kernels compiled for a fusion at these sizes
 
 Products and convolutions are computed by `library`: f16 and bf16 are accumulated in f32 and rounded once.
 Source: docs/reference/4 4.5.
@@ -116,14 +115,6 @@ def _launch(name: RalName, constants: Constants) -> Function:
     return run
 
 
-def _run_hot(name: RalName, constants: Constants) -> Function:
-    def run(ctx: Call, stream: None, *arguments: Any) -> bool:
-        *values, fusion = arguments
-        return ctx.run_hot(fusion, values)
-
-    return run
-
-
 # -------------------------------------------------------------------------------------------------------------- library
 
 
@@ -171,7 +162,6 @@ MAKERS: Mapping[str, Maker] = {
     "ral_gemm": _gemm,
     "ral_kernel_launch": _launch,
     "ral_rng": _rng,
-    "ral_run_hot": _run_hot,
     "sync_on_stream": _sync,
     "topk": _top_k,
 }
@@ -190,13 +180,3 @@ def function_named(text: str, constants: Constants, makers: Mapping[str, Maker] 
     if maker is None:
         raise Unsupported(f"the runtime has no function '{name.call}'", stage=STAGE, help=", ".join(sorted(makers)))
     return maker(name, constants)
-
-
-OF_THE_CALL = frozenset(
-    ("alloc", "dealloc", "inc_ref", "ral_const", "ral_kernel_launch", "ral_run_hot", "sync_on_stream")
-)
-"""Functions that only call a method of the call."""
-COPIES = frozenset(("d2d", "d2h", "h2d", "h2h"))
-"""Functions that copy a buffer."""
-OUTPUTS: Mapping[str, int] = {"ral_rng": 2, "topk": 2}
-"""How many of its last buffers a function writes, if not one."""

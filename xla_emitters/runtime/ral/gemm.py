@@ -3,52 +3,23 @@
     gemm = Gemm(["f32", "f32", "f32"])
     gemm(ctx, stream, x, w, y, False, True, False)          y[b] = x[b] w[b]^T
 
-A product of f32 or f64 is computed by the machine code of `ctx`'s kernels (`lowering/host_products`), if it has any; otherwise by NumPy.
-(`disc-widen-half-products` makes f32 of f16 and bf16 where machine code is used.)
+A product of f32 or f64 is NumPy's, into the result's memory; others are computed by `library`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import Array
-from xla_emitters.library.gemm import arranged
 from xla_emitters.runtime.ral.context import STAGE, Call, check_result, compute_by_library
-from xla_emitters.runtime.ral.kernels import Kernels, ProductWork
 
-SHARED, READ = 1 << 24, 8
-"""Scalar multiplications from which on threads share a product; reading an element of a factor takes as long as so many."""
-FEW_COLUMNS = 16
-"""If a product has fewer columns than this, and more rows than columns, its rows fill vectors better."""
 PLAIN = {("f32",) * 3: "f32", ("f64",) * 3: "f64"}
-"""Element types of products for which there is machine code."""
-
-
-class Factors(NamedTuple):
-    """A product as three batches of matrices, in the shapes of `ProductWork`."""
-
-    left: Array
-    right: Array
-    out: Array
-
-    @property
-    def is_turned(self) -> bool:
-        """Whether the transposed product is computed."""
-        return self.right.shape[-1] < min(FEW_COLUMNS, self.left.shape[-2])
-
-    @property
-    def work(self) -> ProductWork:
-        """The product as machine code takes it."""
-        left, right, out = self
-        if self.is_turned:
-            left, right, out = right.swapaxes(-1, -2), left.swapaxes(-1, -2), out.swapaxes(-1, -2)
-        multiplications = out.size * left.shape[-1] + READ * (left.size + right.size)
-        return ProductWork((out, left, right), multiplications > SHARED)
+"""Element types of products that NumPy computes into the result."""
 
 
 class Gemm:
@@ -85,11 +56,7 @@ class Gemm:
             )
         check_result(out, (*free, columns))
         if self.plain is not None and (ctx is None or ctx.is_on_host):
-            factors = self.factors(lhs, rhs, out, lhs_transposed, rhs_transposed)
-            kernels = ctx.context.kernels if ctx is not None else None
-            if kernels is not None and kernels.multiply(self.plain, factors.work):
-                return
-            left, right, result = factors
+            left, right, result = self.factors(lhs, rhs, out, lhs_transposed, rhs_transposed)
             if np.may_share_memory(left, right):
                 right = right.copy()  # for a matrix times itself NumPy computes only one half, which gives other bits
             np.matmul(left, right, out=result)
@@ -99,72 +66,17 @@ class Gemm:
         compute = compute_by_library if ctx is None else ctx.compute
         compute([out], "gemm", {**config, "types": self._types[:2]}, [lhs, rhs], self._types[2:])
 
-    def factors(self, lhs: Array, rhs: Array, out: Array, lhs_transposed: bool, rhs_transposed: bool) -> Factors:
+    def factors(
+        self, lhs: Array, rhs: Array, out: Array, lhs_transposed: bool, rhs_transposed: bool
+    ) -> tuple[Array, Array, Array]:
         """The product as batches of matrices: views, except for a transposed `lhs` with several free dimensions."""
         batch = rhs.ndim - 2
         count = prod(rhs.shape[:batch])
         left = lhs.swapaxes(-1, -2) if lhs_transposed else lhs
         right = rhs.swapaxes(-1, -2) if rhs_transposed else rhs
         rows, terms, columns = prod(left.shape[batch:-1]), left.shape[-1], right.shape[-1]
-        return Factors(
-            left.reshape(count, rows, terms), right.reshape(count, terms, columns), out.reshape(count, rows, columns)
-        )
-
-
-class Contraction:
-    """A product of arrays of f32 or f64 with any dimension numbers, as a batch of matrix products.
-
-    dimensions  of both arrays: batch dimensions of the left and the right one; contracted dimensions likewise
-    element     HLO's name of the element type
-    kernels     compute the product
-    otherwise   computes it without machine code, and reports operands that do not fit
-    """
-
-    def __init__(
-        self,
-        dimensions: tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]],
-        element: str,
-        kernels: Kernels,
-        otherwise: Callable[..., None],
-    ) -> None:
-        self._left_batch, self._right_batch, self._left_summed, self._right_summed = dimensions
-        self.element = element
-        self._kernels = kernels
-        self._otherwise = otherwise
-
-    def __call__(self, left: Array, right: Array, out: Array) -> None:
-        factors = self.factors(left, right, out)
-        if factors is None or not self._kernels.multiply(self.element, factors.work):
-            self._otherwise(left, right, out)
-
-    def factors(self, left: Array, right: Array, out: Array) -> Factors | None:
-        """The product as batches of matrices; None where the sizes do not fit.
-
-        Batch and heads of attention are two dimensions: heads are nearer in memory than places, and would have to be copied.
-        """
-        lefts, rights = (*self._left_batch, *self._left_summed), (*self._right_batch, *self._right_summed)
-        fits = [left.shape[dim] for dim in lefts] == [right.shape[dim] for dim in rights]
-        free = [size for dim, size in enumerate(left.shape) if dim not in lefts]
-        columns = [size for dim, size in enumerate(right.shape) if dim not in rights]
-        batch = [left.shape[dim] for dim in self._left_batch]
-        if not fits or list(out.shape) != [*batch, *free, *columns]:
-            return None
-        outer = self._outer(left, right)
-        lefts, rights = ((dims[:outer], dims[outer:]) for dims in (self._left_batch, self._right_batch))
-        return Factors(
-            arranged(left, *lefts, contracting=self._left_summed, contracting_last=True),
-            arranged(right, *rights, contracting=self._right_summed, contracting_last=False),
-            out.reshape(prod(batch[:outer]), prod(batch[outer:]), prod(free), prod(columns)),
-        )
-
-    def _outer(self, left: Array, right: Array) -> int:
-        """The number of batch dimensions up to the first that does not lead to the next by a single stride."""
-        for number in range(1, len(self._left_batch)):
-            for array, dims in ((left, self._left_batch), (right, self._right_batch)):
-                one, other = dims[number - 1 : number + 1]
-                if array.strides[one] != array.strides[other] * array.shape[other]:
-                    return number
-        return 0
+        shapes = (count, rows, terms), (count, terms, columns), (count, rows, columns)
+        return left.reshape(shapes[0]), right.reshape(shapes[1]), out.reshape(shapes[2])
 
 
 GEMM: Mapping[str, Any] = {

@@ -1,6 +1,6 @@
-"""The memory of one call of a host program over time: which buffers it allocates, and how many bytes are live after each step.
+"""The memory of one call of a program over time: which buffers it allocates, and how many bytes are live after each step.
 
-    results, memory = program.run_watched([x])      of a `LoadedProgram`
+    memory = program.memory([x])                    of a `LoadedProgram`
     memory.peak, memory.at_peak                     the most live bytes, and the buffers that are live then
     memory.events                                   what each step did to a buffer, and the live bytes after it
     "\n".join(memory.lines())
@@ -11,28 +11,24 @@
         add_2               24    48  ####################
 
 
-A step is a statement of the host program that allocates, frees or returns a buffer; a buffer has the name of its variable. The text has a
-row for each allocating statement, with the most live bytes after it. Arguments and constants are not buffers of the call, and lists of
-sizes on the stack are not counted. The numbers are from a real run, so loops and branches count as often as they run.
+A step allocates, frees or returns a buffer; a buffer has the name of its value in the IR, and the number of its slot. The text has a
+row for each allocating step, with the most live bytes after it. Arguments, constants and lists of sizes are not counted, and each
+buffer has memory of its own, which in a call may be a place of the arena. The numbers are from a real run, so loops and branches count as
+often as they run.
 """
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from types import FrameType
 from typing import Any, Literal
 
-import numpy as np
-
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.arrays import element_name
-from xla_emitters.runtime.ral.context import Call, Context
+from xla_emitters.program.bind import Bound
+from xla_emitters.program.sized import Place, View
+from xla_emitters.runtime.walk import Frame, FrameArguments, Run
 
-HOST_PROGRAM = "<host program>"
-"""The file name that Python records for a host program."""
 BAR = 40
 """Characters of the longest bar of a drawing."""
 SMALL = 50
@@ -43,13 +39,13 @@ SMALL = 50
 class Buffer:
     """The buffer of one execution of a statement; two buffers with equal fields are still different.
 
-    name   of the variable
-    line   of the statement in the host program, from 1
+    name   of the value in the IR
+    slot   that the step gives memory
     dtype  HLO's name of the element type
     """
 
     name: str
-    line: int
+    slot: int
     dtype: str
     shape: tuple[int, ...]
     bytes: int
@@ -60,9 +56,9 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Event:
-    """What a statement did to a buffer, and how many bytes are live after it."""
+    """What a step did to a buffer, and how many bytes are live after it."""
 
-    line: int
+    slot: int
     what: Literal["made", "freed", "returned"]
     buffer: Buffer
     live: int
@@ -70,10 +66,10 @@ class Event:
 
 @dataclass(frozen=True)
 class Row:
-    """A statement that allocates buffers: how often it ran, the largest buffer, and the most live bytes after it."""
+    """A step that allocates buffers: how often it ran, the largest buffer, and the most live bytes after it."""
 
     name: str
-    line: int
+    slot: int
     times: int
     bytes: int
     live: int
@@ -107,14 +103,14 @@ class Memory:
         return tuple(sorted(live, key=lambda buffer: -buffer.bytes))
 
     def rows(self) -> tuple[Row, ...]:
-        """One row for each statement that allocated a buffer, in the order of their first execution."""
+        """One row for each step that allocated a buffer, in the order of their first execution."""
         found = dict[int, Row]()
         for event in self.events:
             if event.what == "made":
-                buffer, line = event.buffer, event.line
-                seen = found.get(line, Row(buffer.name, line, 0, 0, 0))
+                buffer, slot = event.buffer, event.slot
+                seen = found.get(slot, Row(buffer.name, slot, 0, 0, 0))
                 most = max(seen.bytes, buffer.bytes), max(seen.live, event.live)
-                found[line] = Row(buffer.name, line, seen.times + 1, *most)
+                found[slot] = Row(buffer.name, slot, seen.times + 1, *most)
         return tuple(found.values())
 
     def peak_lines(self) -> Iterator[str]:
@@ -145,7 +141,7 @@ class Memory:
             "at_peak": [asdict(buffer) for buffer in self.at_peak],
             "steps": [
                 {
-                    "line": event.line,
+                    "slot": event.slot,
                     "what": event.what,
                     "buffer": event.buffer.name,
                     "bytes": event.buffer.bytes,
@@ -156,65 +152,73 @@ class Memory:
         }
 
 
-class WatchedCall(Call):
-    """A call that records the events of its buffers.
+class WatchedFrame(Frame):
+    """A frame that records what a call does to its memory; each array has memory of its own, and none is kept.
 
-    source  the lines of the host program
+    names  slot -> the name of its array
     """
 
-    __slots__ = ("_events", "_live", "_names_of", "_of", "_source")
-
-    def __init__(
-        self, context: Context, inputs: Sequence[Array], donated: frozenset[int], source: Sequence[str]
-    ) -> None:
-        super().__init__(context, inputs, donated)
-        self._source = source
+    def __init__(self, bound: Bound, names: Mapping[int, str], made: FrameArguments) -> None:
+        self._names = names
         self._events = list[Event]()
         self._live = 0
-        self._of = dict[int, Buffer]()
-        self._names_of = Counter[Buffer]()
+        self._of = dict[int, Buffer]()  # id of an array that holds memory -> the buffer
+        self._views = Counter[Buffer]()
+        super().__init__(replace(bound, offsets={}, arena_bytes=0), *made)
 
     def memory(self) -> Memory:
         """The events so far."""
         return Memory(tuple(self._events))
 
-    def alloc(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        array = super().alloc(shape, dtype)
-        line = _line()
-        name = self._source[line - 1].partition(" = ")[0].strip() if line else "buffer"
-        buffer = Buffer(name, line, element_name(array.dtype), array.shape, array.nbytes)
-        self._of[id(array)] = buffer
-        self._names_of[buffer] = 1
-        self._live += buffer.bytes
-        self._events.append(Event(line, "made", buffer, self._live))
-        return array
-
-    def inc_ref(self, buffer: Array, shape: tuple[int, ...]) -> Array:
-        view = super().inc_ref(buffer, shape)
-        if (made := self._of.get(id(buffer))) is not None:
-            self._of[id(view)] = made
-            self._names_of[made] += 1
-        return view
-
-    def end_name(self, buffer: Array) -> bool:
-        is_last = super().end_name(buffer)
-        if (made := self._of.pop(id(buffer), None)) is not None:
-            self._names_of[made] -= 1
-            if not self._names_of[made]:
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        found = super().run(inputs)
+        for array in found:
+            if (made := self._of.get(id(array))) is not None:
                 self._live -= made.bytes
-                self._events.append(Event(_line(), "freed", made, self._live))
-        return is_last
+                self._events.append(Event(made.slot, "returned", made, self._live))
+        return found
 
-    def release(self, buffer: Array) -> None:
-        made = self._of.get(id(buffer))
-        super().release(buffer)
-        if made is not None:  # its last view ended: now it belongs to the caller
-            self._events[-1] = replace(self._events[-1], what="returned")
+    def is_fixed(self, slot: int) -> bool:
+        return False
 
+    def _allocate(self, place: Place) -> Run | None:
+        allocate = super()._allocate(place)
+        if allocate is None or not place.on_device:
+            return allocate
 
-def _line() -> int:
-    """Line of the host program's statement that runs now; 0 if none does."""
-    frame: FrameType | None = sys._getframe()  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and frame.f_code.co_filename != HOST_PROGRAM:
-        frame = frame.f_back
-    return frame.f_lineno if frame else 0
+        def run() -> None:
+            allocate()
+            array = self.arrays[place.slot]
+            name = self._names.get(place.slot, f"a{place.slot}")
+            made = Buffer(name, place.slot, place.dtype, array.shape, array.nbytes)
+            self._of[id(array)], self._views[made] = made, 1
+            self._live += made.bytes
+            self._events.append(Event(place.slot, "made", made, self._live))
+
+        return run
+
+    def _view(self, step: View) -> Run | None:
+        view = super()._view(step)
+        assert view is not None
+
+        def run() -> None:
+            view()
+            if (made := self._of.get(id(self.arrays[step.source.slot]))) is not None:
+                self._of[id(self.arrays[step.target.slot])] = made
+                self._views[made] += 1
+
+        return run
+
+    def _release(self, slot: int) -> Run | None:
+        release = super()._release(slot)
+        assert release is not None
+
+        def run() -> None:
+            if (made := self._of.pop(id(self.arrays[slot]), None)) is not None:
+                self._views[made] -= 1
+                if not self._views[made]:
+                    self._live -= made.bytes
+                    self._events.append(Event(made.slot, "freed", made, self._live))
+            release()
+
+        return run

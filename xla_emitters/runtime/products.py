@@ -1,0 +1,74 @@
+"""Matrix products of any dimension numbers by NumPy's BLAS, into the result's own memory.
+
+    multiply = product_of(dot)          of f32, f64 and complex numbers; None for other types, and for an algorithm of its own
+    multiply(left, right, out)
+
+Each group of dimensions becomes one: [batch, rows, terms] @ [batch, terms, columns]. Batch dimensions stay apart, so that heads of
+attention, which are nearer in memory than places, are not copied. BLAS adds in an order of its own, on as many threads as it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xla_emitters.dialects.hlo.base import fault
+from xla_emitters.dialects.hlo.contractions import DotOp
+from xla_emitters.dialects.hlo.types import element_of
+from xla_emitters.dtypes import Array
+
+Product: TypeAlias = Callable[[Array, Array, Array], None]
+"""(left, right, out)"""
+OF_BLAS = frozenset(("f32", "f64", "c64", "c128"))
+
+
+def product_of(dot: DotOp) -> Product | None:
+    """See the file's head."""
+    types = {element_of(value).name for value in (*dot.operands, dot.result)}
+    if len(types) != 1 or not types <= OF_BLAS or dot.algorithm is not None:
+        return None
+    pairing = dot.pairing
+    left_of = _Arranged(pairing.lhs_batch, pairing.lhs_contracting, terms_last=True)
+    right_of = _Arranged(pairing.rhs_batch, pairing.rhs_contracting, terms_last=False)
+
+    def multiply(left: Array, right: Array, out: Array) -> None:
+        (batch, rows, terms), (other_batch, columns, other_terms) = left_of.sizes(left), right_of.sizes(right)
+        if batch != other_batch or terms != other_terms or out.shape != (*batch, *rows, *columns):
+            raise fault(
+                dot, f"the sizes differ: no product of {list(left.shape)} and {list(right.shape)} is {list(out.shape)}"
+            )
+        first, second = left_of(left, batch, rows, terms), right_of(right, batch, columns, terms)
+        if np.may_share_memory(first, second):
+            second = second.copy()  # of a matrix times itself NumPy computes only one half, which gives other bits
+        np.matmul(first, second, out=out.reshape(*batch, prod(rows), prod(columns)))
+
+    return multiply
+
+
+class _Arranged:
+    """A factor as a batch of matrices."""
+
+    def __init__(self, batch: Sequence[int], summed: Sequence[int], *, terms_last: bool) -> None:
+        self._batch, self._summed, self._terms_last = tuple(batch), tuple(summed), terms_last
+        self._orders = dict[int, tuple[list[int], list[int]]]()
+
+    def _order(self, rank: int) -> tuple[list[int], list[int]]:
+        """The free dimensions, and all in the order of the matrices."""
+        if rank not in self._orders:
+            free = [dim for dim in range(rank) if dim not in (*self._batch, *self._summed)]
+            groups = (self._batch, free, self._summed) if self._terms_last else (self._batch, self._summed, free)
+            self._orders[rank] = free, [dim for group in groups for dim in group]
+        return self._orders[rank]
+
+    def sizes(self, array: Array) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Sizes of the batch, the free and the summed dimensions."""
+        shape, free = array.shape, self._order(array.ndim)[0]
+        batch, summed = tuple([shape[dim] for dim in self._batch]), tuple([shape[dim] for dim in self._summed])
+        return batch, tuple([shape[dim] for dim in free]), summed
+
+    def __call__(self, array: Array, batch: Sequence[int], free: Sequence[int], terms: Sequence[int]) -> Any:
+        matrix = (prod(free), prod(terms)) if self._terms_last else (prod(terms), prod(free))
+        return array.transpose(self._order(array.ndim)[1]).reshape(*batch, *matrix)
