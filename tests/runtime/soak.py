@@ -1,14 +1,13 @@
 """One program under load: threads call it with random sizes for minutes; memory must not grow after the first, and no number may be wrong.
 
-    python -m runtime.soak                              8 threads for 600 seconds, 600 calls a second in all, kernels for hot sizes
-    python -m runtime.soak --seconds 5 --rate 400       exit code 1 for a wrong number, a buffer that is left, or memory that grows
+    python -m runtime.soak                              8 threads for 600 seconds, 600 calls a second in all
+    python -m runtime.soak --seconds 5 --rate 400       exit code 1 for a wrong number, or memory that grows
 
 The program is the BERT-like layer of the corpus, at sizes that are drawn once, each with its expected values from the NumPy reference. Half
-of the calls are at a few of the sizes, which become hot. Every result is compared, within the program's tolerance. A row of the table is
-of one period: calls, buffers that are alive and the resident set while the threads call, the resident set after each of them has ended its
-call and the allocator has given back what it keeps of freed arrays (`malloc_trim`; growth is judged by it), of that the buffers of plans,
-kernels for hot sizes. A size gets its plan after 64 calls: at the default rate sizes that are called rarely have theirs after ten
-seconds, and after the first minute it is decided which sizes keep kernels of their own.
+of the calls are at a few of the sizes. Every result is compared, within the program's tolerance. A row of the table is of one period:
+calls, the resident set while the threads call, and the resident set after each of them has ended its call and the allocator has given
+back what it keeps of freed arrays (`malloc_trim`; growth is judged by it), the sets of sizes that were bound. Each has memory for as many
+calls as were ever in flight at once, which is decided after the first minute.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ NAME = "layer"
 THREADS = 8
 SIZES, HOT = 48, 4
 GROWTH = 0.01
-"""Allowed growth of the resident set at rest after the first minute: kernels for hot sizes, about 50 KiB each, may still arrive."""
+"""Allowed growth of the resident set at rest after the first minute."""
 STATUS = Path("/proc/self/status")
 
 
-Row: TypeAlias = tuple[float, int, float, float, float, int, int]
+Row: TypeAlias = tuple[float, int, float, float, int]
 
 
 @dataclass
@@ -49,7 +48,7 @@ class Soak:
     """The result of a run.
 
     calls  number of calls that ended; wrong: of those, wrong ones; errors: errors that were raised
-    rows   seconds, calls, resident MiB while threads call, and at rest, MiB of plans' buffers, live buffers, kernels
+    rows   seconds, calls, resident MiB while threads call, and at rest, sets of sizes that were bound
     """
 
     calls: int = 0
@@ -144,30 +143,25 @@ def soak(
         thread.start()
     while (now := time.perf_counter() - start) < seconds or len(found.rows) < 2:
         stop.wait(max(0.0, min(period, seconds - now)))
-        busy, live = resident_mib(), program.counters.live
+        busy = resident_mib()
         with rest:
             at_rest = trimmed_mib()
-            plans = program.loaded.plans
-            kept = plans.bytes / 2**20 if plans is not None else 0.0
-        spots = program.heat.spots if program.heat is not None else []
         now = time.perf_counter() - start
-        row = now, sum(counts), busy, at_rest, kept, live, sum(spot.is_replaced for spot in spots)
+        row = now, sum(counts), busy, at_rest, program.counters.bindings
         found.rows.append(row)
-        counted = f"{row[0]:8.0f} {row[1]:9d} {row[2]:10.1f} {row[3]:9.1f} {row[4]:8.1f} {row[5]:8d} {row[6]:9d}"
+        counted = f"{row[0]:8.0f} {row[1]:9d} {row[2]:10.1f} {row[3]:9.1f} {row[4]:9d}"
         say(f"{counted} {len(found.wrong):7d} {len(found.errors):7d}")
     stop.set()
     for thread in threads:
         thread.join()
     found.calls = sum(counts)
-    if program.counters.live:
-        found.errors.append(f"{program.counters.live} buffers are left")
     return found
 
 
 def _program(count: int) -> tuple[DynamicProgram, list[tuple[list[Any], list[Any]]]]:
     """The program, and arguments with their results at all sizes."""
     listed = programs()[NAME]
-    options = CompileOptions(record="none", heat="calls=50")
+    options = CompileOptions(record="none")
     program = compile_program(parse_stablehlo(listed.text(), NAME), options)
     draw = np.random.default_rng(0)
     cases = list[tuple[list[Any], list[Any]]]()
@@ -188,7 +182,7 @@ def main() -> int:
     print(
         f"{THREADS} threads, {NAME}.mlir at {SIZES} sizes, at most {given.rate:g} calls a second, {given.seconds:g} s"
     )
-    print(" seconds     calls   resident   at rest    plans     live   kernels   wrong  errors", flush=True)
+    print(" seconds     calls   resident   at rest  bindings   wrong  errors", flush=True)
     found = soak(given.seconds, given.rate, given.period, lambda line: print(line, flush=True))
     growth = found.growth(min(60.0, given.seconds / 2))
     print(

@@ -18,11 +18,12 @@ from xla_emitters.dialects.hlo.base import Call
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import PROGRAM_FUSED, PROGRAM_HOST
-from xla_emitters.pipelines.programs import compile_program, load
+from xla_emitters.pipelines.programs import compile_program, load, load_host
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.runtime.arrays import same_bits
+from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.ral.buffer_ops import BufferFunction, function_of
-from xla_emitters.runtime.ral.program import LoadedProgram
+from xla_emitters.runtime.ral.program import PythonHost
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 OPTIONS = (
@@ -45,14 +46,13 @@ def test_every_way_to_fuse_gives_the_bits_of_ops_alone(name: str) -> None:
         inputs = program.checked(inputs_of(name, sizes, case))
         results = [loaded.run(inputs) for loaded in (program.loaded, *made)]
         assert all(same_bits(a, b) for found in results for a, b in zip(found, results[0], strict=True))
-    assert all(loaded.context.counters.live == 0 for loaded in made)
 
 
 @pytest.mark.parametrize("name", ["logic", "masked_mean", "scan"])
 def test_variants_by_sizes_give_the_bits_of_the_program(name: str) -> None:
     """At stage "fused", where choices have regions, and at "host", where they are branches."""
     program = programs()[name]
-    module, made = parse_stablehlo(program.text(), name), list[LoadedProgram]()
+    module, made = parse_stablehlo(program.text(), name), list[LoadedProgram | PythonHost]()
     for row in (*PROGRAM_FUSED, *PROGRAM_HOST):
         row_pass = row.make(CompileOptions())
         run_pass(row_pass, make_context(), module, verify=True)
@@ -60,11 +60,11 @@ def test_variants_by_sizes_give_the_bits_of_the_program(name: str) -> None:
             run_pass(DiscSpecializeFusionWithSpeculationPass(), make_context(), module, verify=True)
             assert any(op.name == "scf.if" for op in module.walk())
         if row.stage in ("fused", "host"):
-            made.append(load(module.clone()))
+            made.append((load_host if row.stage == "host" else load)(module.clone()))
     compiled = program.compiled()
     for sizes in program.case.sizes:
         inputs = compiled.checked(program.inputs(sizes))
-        results = [loaded.run(inputs) for loaded in (compiled.loaded, *made)]
+        results = [loaded.run_on_garbage(inputs) for loaded in (compiled.loaded, *made)]
         assert all(same_bits(a, b) for found in results for a, b in zip(found, results[0], strict=True))
 
 
@@ -80,7 +80,7 @@ def test_what_a_row_gave_is_read_in_its_row_alone(name: str, monkeypatch: pytest
     reductions = [op for op in fusion.body.block.ops if isinstance(op, BufferOp) and op.name == "lmhlo.reduce"]
     for changed in reductions:
 
-        def made(op: BufferOp, call: Call, kernels: None = None, changed: BufferOp = changed) -> BufferFunction:
+        def made(op: BufferOp, call: Call, changed: BufferOp = changed) -> BufferFunction:
             run = function_of(op, call)
 
             def run_and_change(*buffers: Any) -> None:
@@ -89,7 +89,7 @@ def test_what_a_row_gave_is_read_in_its_row_alone(name: str, monkeypatch: pytest
 
             return run_and_change if op is changed else run
 
-        monkeypatch.setattr("xla_emitters.runtime.ral.program.function_of", made)
+        monkeypatch.setattr("xla_emitters.runtime.numpy_platform.function_of", made)
         for found, wanted in zip(load(module).run(inputs), right, strict=True):
             width = wanted.shape[-1]
             differs = (found != wanted).reshape(-1, width).any(axis=1)

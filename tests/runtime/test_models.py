@@ -34,7 +34,6 @@ def test_a_model_compiled_once_gives_what_jax_gives_at_all_its_sizes(name: str) 
     assert len(differences) >= 3
     assert max(differences) <= TOLERANCE
     assert COMPILATIONS.made == before
-    assert made.counters.live == 0
 
 
 @pytest.mark.long  # `test_cpu_programs.py` and `test_plans.py` have programs of its parts

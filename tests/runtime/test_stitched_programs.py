@@ -18,8 +18,8 @@ from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dtypes import Array
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program, load
+from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.ral.kernels import Kernels
-from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.runtime.simt.access_counts import AccessCounter
 from xla_emitters.runtime.simt.loops import Loops

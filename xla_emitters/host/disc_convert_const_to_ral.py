@@ -111,6 +111,16 @@ def constants_of(module: ModuleOp) -> Path | dict[str, bytes]:
     return {name: undense(value).tobytes() for name, value in found.items() if is_dense(value)}
 
 
+def write_constants(module: ModuleOp, path: Path) -> None:
+    """Writes the constants of a program on buffers to an .npz file, under the names by which a run reads them. raises UsageError"""
+    found = dict[str, Array]()
+    for op in module.walk():
+        if isinstance(op, BufferOp) and op.name == "lmhlo.constant" and is_dense(value := op.properties.get("value")):
+            array = undense(value)
+            found.setdefault(constant_name(array, tensor_of(op.outputs[0].type).element_type), stored(array))
+    _write(path, found)
+
+
 def _write(path: Path, constants: Mapping[str, Array]) -> None:
     """raises UsageError where the file cannot be written"""
     try:

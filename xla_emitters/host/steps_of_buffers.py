@@ -15,8 +15,9 @@ Source: docs/reference/4 2.2, 4.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from xdsl.dialects import arith, func, gpu, memref, scf
@@ -28,6 +29,7 @@ from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dialects.lmhlo import DONATED, BufferOp, space_of, tensor_of
 from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.errors import UsageError
+from xla_emitters.host.disc_convert_const_to_ral import constant_name
 from xla_emitters.kernels.captures import captured_by, loops_of
 from xla_emitters.program.sized import (
     Allocate,
@@ -81,23 +83,47 @@ class SizedSteps:
     donated: frozenset[int]
 
 
-def steps_of_buffers(module: ModuleOp) -> SizedSteps:
-    """The steps of the module's function. raises UsageError if there is none; Unsupported for an op without a row"""
+class Elements(Mapping[int, Array]):
+    """The elements of arrays by slot, each made when it is first needed."""
+
+    def __init__(self, makers: Mapping[int, Callable[[], Array]]) -> None:
+        self._makers, self._made = makers, dict[int, Array]()
+
+    def __getitem__(self, slot: int) -> Array:
+        if slot not in self._made:
+            self._made[slot] = self._makers[slot]()
+        return self._made[slot]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+def steps_of_buffers(module: ModuleOp, constants: Callable[[str, str], Array] | None = None) -> SizedSteps:
+    """The steps of the module's function.
+
+    constants  reads a constant from a file: (its name as in `disc-convert-const-to-ral`, HLO's name of its element type). None: they are in
+               the module
+    raises     UsageError if there is no function; Unsupported for an op without a row
+    """
     for op in module.ops:
         if isinstance(op, func.FuncOp) and not op.is_declaration:
-            return _Writer().program(op)
+            return _Writer(constants).program(op)
     raise UsageError("the module has no function on buffers", stage=STAGE, help="run disc-legalize-to-lhlo first")
 
 
 class _Writer:
     """Makes the steps of one function; `steps` is the list that is being written."""
 
-    def __init__(self) -> None:
+    def __init__(self, constants: Callable[[str, str], Array] | None) -> None:
+        self._read = constants
         self.steps = list[Step]()
         self.places = dict[SSAValue, Place]()
         self.extents = dict[SSAValue, Extent]()
         self.slots = self.numbers = 0
-        self.constants = dict[int, Array]()
+        self.constants = dict[int, Callable[[], Array]]()
         self.names = dict[int, str]()
         self.ops = list[CallableOp]()
 
@@ -112,7 +138,7 @@ class _Writer:
             tuple(self.steps),
             self.slots,
             self.numbers,
-            self.constants,
+            Elements(self.constants),
             self.names,
             tuple(self.ops),
             frozenset(number for number, held in attributes if DONATED in held.data),
@@ -203,9 +229,16 @@ class _Writer:
         if op.name == "lmhlo.constant" and is_dense(value := op.properties.get("value")):
             buffer = op.outputs[0]
             if not _is_given_away(buffer):
-                self.constants[self.places[buffer].slot] = undense(value)
+                self.constants[self.places[buffer].slot] = self._constant(buffer.type, undense(value))
                 return
         self.call(op, op.instruction_name, op.inputs, op.outputs)
+
+    def _constant(self, ir_type: Attribute, value: Array) -> Callable[[], Array]:
+        """Returns the elements; those in a file are read when a run needs them."""
+        element = tensor_of(ir_type).element_type
+        if self._read is None:
+            return lambda: value
+        return partial(self._read, constant_name(value, element), dtype_of(element).name)
 
     def call(self, op: CallableOp, name: str, reads: Sequence[SSAValue], writes: Sequence[SSAValue]) -> None:
         places = (tuple(self.places[value] for value in values) for values in (reads, writes))

@@ -35,6 +35,7 @@ from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.cpu_platform import CpuPlatform
 from xla_emitters.runtime.loaded import LoadedProgram
+from xla_emitters.runtime.ral.constants import constants_in
 from xla_emitters.sizes import Sizes
 
 CPU = "XLA_EMITTERS_CPU"
@@ -134,5 +135,5 @@ class CpuLowering:
     @cached_property
     def loaded(self) -> LoadedProgram:
         """The program's steps, with kernels as machine code. raises ToolError as `HostCode`"""
-        made, code = steps_of_buffers(self.launching), HostCode(self.ir)
+        made, code = steps_of_buffers(self.launching, constants_in(self._options.constants)), HostCode(self.ir)
         return LoadedProgram(made, CpuPlatform(made.ops, lambda name: code.address(f"{name}{ENTRY}")))

@@ -43,7 +43,7 @@ from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
-from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.constants import Constants, constants_in
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.program import PythonHost
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
@@ -299,7 +299,7 @@ class GpuLowering:
         watch    the function that `lmhlo.watch` ops call: (number, values ...)
         kernels  wraps the object that launches kernels
         """
-        made = steps_of_buffers(self.at(stage if stage == "loops" else "kernels"))
+        made = steps_of_buffers(self.at(stage if stage == "loops" else "kernels"), constants_in(self.options.constants))
         return LoadedProgram(made, NumpyPlatform(made.ops, kernels(self._simt_kernels(stage)), watch))
 
     def _host(self) -> PythonHost:

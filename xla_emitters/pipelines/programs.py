@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from threading import RLock
 from typing import Any, Literal, overload
 
@@ -40,7 +41,7 @@ from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.host.disc_convert_const_to_ral import constants_of
+from xla_emitters.host.disc_convert_const_to_ral import constants_of, write_constants
 from xla_emitters.host.python_program import python_program
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.pipelines.options import CompileOptions
@@ -62,11 +63,11 @@ from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.locations import first_position, instructions_of
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import element_name
-from xla_emitters.runtime.loaded import Counters, LoadedProgram
+from xla_emitters.runtime.loaded import Counters, Dispatch, LoadedProgram
 from xla_emitters.runtime.memory import Memory
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.ral.buffer_ops import value_of
-from xla_emitters.runtime.ral.constants import Constants
+from xla_emitters.runtime.ral.constants import Constants, constants_in
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.program import PythonHost
 from xla_emitters.runtime.reference import evaluate
@@ -300,9 +301,9 @@ class DynamicProgram:
         """What happens to the buffers during a run on these arguments. raises like `run`; UsageError at a stage on tensors."""
         return self.loaded.memory(self._owned(self.checked(inputs)))
 
-    def calls(self, inputs: Sequence[Any], *, donate: bool = False) -> list[str]:
-        """What a run on these arguments launches and calls, in order: `main_kLoop_add_0`, `dot dot.3`. raises like `run`"""
-        return self.loaded.calls(self._owned(self.checked(inputs), donate=donate))
+    def dispatches(self, inputs: Sequence[Any], *, donate: bool = False) -> list[Dispatch]:
+        """What a run on these arguments launches, calls and copies, in order. raises like `run`"""
+        return self.loaded.dispatches(self._owned(self.checked(inputs), donate=donate))
 
     def deviations(self, inputs: Sequence[Any], results: Sequence[Array] | None = None) -> list[Deviation]:
         """The difference, on these arguments, between mixed precision and the program in its own types, per result; [] without it.
@@ -394,7 +395,9 @@ class DynamicProgram:
         """The steps that a call runs. raises UsageError at a stage on tensors, which has none; like `cpu`; ToolError from LLVM"""
         with _LOADING:
             lowering = self.cpu.lowering
-            return self.__dict__.get("loaded") or (lowering.loaded if lowering else load(self.module))
+            return self.__dict__.get("loaded") or (
+                lowering.loaded if lowering else load(self.module, constants=self.options.constants)
+            )
 
     @property
     def counters(self) -> Counters:
@@ -447,6 +450,8 @@ def compile_program(
         host = Recorder(name, "none", options.verify, None)
         for row in PROGRAM_OPS:
             host.run(row.make(options), row.stage, context, copy)
+        if options.constants:
+            write_constants(copy, Path(options.constants))
     COMPILATIONS.made += 1
     return DynamicProgram(
         name, options.target, module, sizes, results, stage, copy, fused, recorder.trace, options, plain
@@ -503,12 +508,13 @@ def run_module(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
     return loaded.run_on_garbage(given)
 
 
-def load(module: ModuleOp, kernels: Kernels | None = None) -> LoadedProgram:
+def load(module: ModuleOp, kernels: Kernels | None = None, constants: str = "") -> LoadedProgram:
     """A program on buffers as a function of arrays. raises like `steps_of_buffers`
 
-    kernels  the kernels that it launches; None: it launches none
+    kernels    the kernels that it launches; None: it launches none
+    constants  the file that holds them; "": the module does
     """
-    made = steps_of_buffers(module)
+    made = steps_of_buffers(module, constants_in(constants))
     return LoadedProgram(made, NumpyPlatform(made.ops, kernels))
 
 

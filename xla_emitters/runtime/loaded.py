@@ -3,7 +3,7 @@
     program = LoadedProgram(steps_of_buffers(module), platform)
     program.run([x])                    the results; arguments fit the program's parameters
     program.memory([x])                 what happens to its memory
-    program.calls([x])                  the kernels, functions and copies of a run
+    program.dispatches([x])             the kernels, functions and copies of a run
 
 Threads may call it at once: a call has a frame of its own.
 """
@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.dtypes import Array
-from xla_emitters.host.steps_of_buffers import SizedSteps
+from xla_emitters.host.steps_of_buffers import CallableOp, SizedSteps
 from xla_emitters.program.bind import Bound, bind
-from xla_emitters.program.sized import Call, Launch
+from xla_emitters.program.sized import Call, Launch, Place
 from xla_emitters.runtime.memory import Memory, WatchedFrame
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.steps import MOST_ITERATIONS
@@ -115,10 +115,10 @@ class LoadedProgram:
             frame.run(inputs)
         return frame.memory()
 
-    def calls(self, inputs: Sequence[Array]) -> list[str]:
-        """The kernels that a run on these arguments launches, and the ops that it calls, in order; without arithmetic of the host."""
-        log = list[str]()
-        arguments = self._arguments._replace(platform=LoggingPlatform(self.platform, log))
+    def dispatches(self, inputs: Sequence[Array]) -> list[Dispatch]:
+        """What a run on these arguments launches, calls and copies, in order; without arithmetic of the host. raises like `run`"""
+        log = list[Dispatch]()
+        arguments = self._arguments._replace(platform=_Logging(self.platform, log))
         with np.errstate(all="ignore"):
             Frame(self.bind([array.shape for array in inputs]), *arguments).run(inputs)
         return log
@@ -133,21 +133,65 @@ class LoadedProgram:
             return self.frame(bound, empty=garbage).run(inputs)
 
 
-class LoggingPlatform:
-    """Another platform, which writes down what it computes on the device."""
+@dataclass(frozen=True)
+class Dispatch:
+    """One launch, or one call of a function.
 
-    def __init__(self, platform: NumpyPlatform, log: list[str]) -> None:
+    call    "launch", or the opcode of what is called: "dot", "copy", "d2h"
+    name    of the kernel or the instruction
+    arrays  "f32[2,3]", in the order of the arguments
+    bytes   of all of them
+    grid    blocks in x, y, z of a launch
+    op      of a call
+    """
+
+    call: str
+    name: str
+    arrays: tuple[str, ...]
+    bytes: int
+    grid: tuple[int, ...] = ()
+    op: CallableOp | None = None
+
+    def __str__(self) -> str:
+        return " ".join((self.call, self.name, *self.arrays))
+
+
+class _Logging:
+    """Another platform, which writes down what it computes on the device, or copies from it."""
+
+    def __init__(self, platform: NumpyPlatform, log: list[Dispatch]) -> None:
         self._platform, self._log = platform, log
 
     def call(self, frame: Frame, step: Call) -> Run:
-        run, name = self._platform.call(frame, step), self._platform.name_of(step)
-        if not any(place.on_device for place in (*step.reads, *step.writes)):
+        places = (*step.reads, *step.writes)
+        run, op = self._platform.call(frame, step), self._platform.ops[step.op]
+        if not any(place.on_device for place in places):
             return run
-        return lambda: (self._log.append(name), run())[1]
+        operands, opcode = frame.operands(places), op.name.partition(".")[2]
+
+        def logged() -> None:
+            arrays = operands()
+            run()
+            self._log.append(Dispatch(opcode, step.name, *_shown(places, arrays), op=op))
+
+        return logged
 
     def launch(self, frame: Frame, step: Launch) -> Run:
-        run = self._platform.launch(frame, step)
-        return lambda: (self._log.append(step.kernel), run())[1]
+        run, grid = self._platform.launch(frame, step), frame.values(step.grid)
+        places = [value for value in step.arguments if isinstance(value, Place)]
+        operands = frame.operands(places)
+
+        def logged() -> None:
+            run()
+            self._log.append(Dispatch("launch", step.kernel, *_shown(places, operands()), grid=grid()))
+
+        return logged
+
+
+def _shown(places: Sequence[Place], arrays: Sequence[Array]) -> tuple[tuple[str, ...], int]:
+    pairs = zip(places, arrays, strict=True)
+    names = tuple(f"{place.dtype}[{','.join(map(str, array.shape))}]" for place, array in pairs)
+    return names, sum(array.nbytes for array in arrays)
 
 
 def garbage(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

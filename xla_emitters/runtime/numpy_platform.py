@@ -31,20 +31,16 @@ class NumpyPlatform:
         kernels: Kernels | None = None,
         watch: Callable[..., None] | None = None,
     ) -> None:
-        self._ops, self._kernels, self._watch = ops, kernels, watch
+        self.ops, self._kernels, self._watch = ops, kernels, watch
         self._functions = dict[int, Callable[..., None]]()
 
     def function(self, number: int) -> Callable[..., None]:
         """The function that computes an op: (operands ..., results ...)."""
         if number not in self._functions:
-            op = self._ops[number]
+            op = self.ops[number]
             made = compile_loops(op) if isinstance(op, FusionOp) else function_of(op, call_beside(op))
             self._functions[number] = made
         return self._functions[number]
-
-    def name_of(self, step: Call) -> str:
-        """The op that a call computes, and its instruction: `dot dot_general.3`."""
-        return f"{self._ops[step.op].name.partition('.')[2]} {step.name}"
 
     def evaluate(self, number: int, arrays: Sequence[Any]) -> None:
         """Computes an op now."""

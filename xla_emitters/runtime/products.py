@@ -42,7 +42,7 @@ def product_of(dot: DotOp) -> Product | None:
             )
         first, second = left_of(left, batch, rows, terms), right_of(right, batch, columns, terms)
         if np.may_share_memory(first, second):
-            second = second.copy()  # of a matrix times itself NumPy computes only one half, which gives other bits
+            second = second.copy("K")  # of a matrix times itself NumPy computes only one half, which gives other bits
         np.matmul(first, second, out=out.reshape(*batch, prod(rows), prod(columns)))
 
     return multiply

@@ -9,12 +9,12 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.host.python_program import python_program
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.program import LoadedProgram
+from xla_emitters.runtime.ral.program import PythonHost
 
 
 def run(text: str, *inputs: np.ndarray) -> list[np.ndarray]:
     made = python_program(parse_ir(text))
-    return LoadedProgram(made.source, made.functions, made.dtypes, Constants({})).run(inputs)
+    return PythonHost(made.source, made.functions, made.dtypes, Constants({})).run_on_garbage(inputs)
 
 
 STRAIGHT = """

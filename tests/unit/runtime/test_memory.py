@@ -50,18 +50,6 @@ def test_each_step_says_what_lives_after_it(program: DynamicProgram) -> None:
     assert [(row.name, row.live) for row in memory.rows()] == [(s[1], s[3]) for s in STEPS if s[0] == "made"]
 
 
-def test_its_peak_is_the_one_that_the_context_counts(program: DynamicProgram) -> None:
-    program.run([np.ones((7, 2), np.float32), np.int32(0)])
-    assert program.memory([np.ones((7, 2), np.float32), np.int32(0)]).peak == program.counters.peak_bytes == 2 * 7 * 8
-    assert program.counters.live == 0
-
-
-def test_the_statements_are_those_of_the_host_program(program: DynamicProgram) -> None:
-    lines = program.host_program.splitlines()
-    for event in program.memory([np.ones((4, 2), np.float32), np.int32(0)]).events:
-        assert event.buffer.name in lines[event.line - 1]
-
-
 def test_it_is_drawn(program: DynamicProgram) -> None:
     said = report(program, {program.symbols[0]: 5}).splitlines()
     made = said.index("    made  bytes  live")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from xla_emitters.runtime.ral.hot_compiler import hot_entries
 from xla_emitters.tools.main import main
 
 NEGATE = Path(__file__).parents[3] / "examples" / "negate_20.hlo"
@@ -25,9 +24,6 @@ def test_info_and_clear(cache_of_its_own: Path, capsys: pytest.CaptureFixture[st
         "programs": 1,
         "bytes": size,
         "limit_bytes": 256 * 2**20,
-        "hot_kernels": 0,
-        "hot_bytes": 0,
-        "hot_limit_bytes": 64 * 2**20,
     }
     assert main(["cache", "info"]) == 0
     assert "\nprograms   1\n" in capsys.readouterr().out
@@ -37,14 +33,4 @@ def test_info_and_clear(cache_of_its_own: Path, capsys: pytest.CaptureFixture[st
     assert json.loads(capsys.readouterr().out) == {
         "directory": str(cache_of_its_own),
         "removed": 0,
-        "hot_kernels_removed": 0,
     }
-
-
-def test_hot_kernels_are_counted_and_cleared(cache_of_its_own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    hot_entries(cache_of_its_own).put("ab" * 32, b"a kernel")
-    assert main(["cache", "info"]) == 0
-    assert "hot        1 kernel, 0.0 of 64 MiB" in capsys.readouterr().out
-    assert main(["cache", "clear"]) == 0
-    assert capsys.readouterr().out == f"0 programs and 1 hot kernel removed from {cache_of_its_own}\n"
-    assert hot_entries(cache_of_its_own).size() == (0, 0)

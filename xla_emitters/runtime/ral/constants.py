@@ -12,18 +12,27 @@ Source: docs/reference/4 4.4.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from xla_emitters.dtypes import dtype
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import Array
 from xla_emitters.runtime.npz import opened
 
 STAGE = "ral"
+
+
+def constants_in(path: str) -> Callable[[str, str], Array] | None:
+    """Reads constants from a file: (name, HLO's name of the element type). None for no file, ""."""
+    if not path:
+        return None
+    held = Constants(Path(path).absolute())
+    return lambda name, element: held.get(name, dtype(element).numpy)
 
 
 class Constants:
