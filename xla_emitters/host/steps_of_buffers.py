@@ -228,7 +228,7 @@ class _Writer:
     def _buffer_op(self, op: BufferOp) -> None:
         if op.name == "lmhlo.constant" and is_dense(value := op.properties.get("value")):
             buffer = op.outputs[0]
-            if not _is_given_away(buffer):
+            if _is_constant(buffer):
                 self.constants[self.places[buffer].slot] = self._constant(buffer.type, undense(value))
                 return
         self.call(op, op.instruction_name, op.inputs, op.outputs)
@@ -277,7 +277,7 @@ def _alloc(w: _Writer, op: Operation) -> None:
 
 
 def _is_constant(buffer: SSAValue) -> bool:
-    """Whether `_buffer_op` gives the buffer its elements before the first step."""
+    """Whether the buffer has its elements before the first step: one constant is all that is ever written, and nobody else owns it."""
     written = [
         use.operation for use in buffer.uses if isinstance(use.operation, BufferOp) and buffer in use.operation.outputs
     ]
