@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny long bounds corpus modules programs models hosts cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench code-quality compile-time heat soak clean
+.PHONY: help run install tools test tiny long bounds corpus modules programs models cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench code-quality compile-time soak clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -88,14 +88,8 @@ programs: install $(TESTS_STAMP)  ## all programs with unknown sizes (134), comp
 models: install $(TESTS_STAMP)  ## a decoder, BERT, ResNet-18, a U-Net's level, a mixture of experts: compiled once, beside JAX, which it needs (MODELS="decoder")
 	@PYTHONPATH=tests:. $(BIN)/python -m runtime.models_table $(MODELS)
 
-hosts: install $(TESTS_STAMP)  ## their host programs by Python and as machine code: the same bits and calls of the runtime, and microseconds (HOSTS="rope layer")
-	@PYTHONPATH=tests $(BIN)/python -m runtime.hosts_table $(HOSTS)
-
 cpu: install $(TESTS_STAMP)  ## programs on the CPU, warm, by LLVM, JAX and NumPy in turns; needs JAX (CPU="rope --random")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.cpu_table $(CPU)
-
-heat: install $(TESTS_STAMP)  ## programs with kernels for each of their sizes, against JAX's values; ten minutes (HEAT="--kernels rope")
-	@PYTHONPATH=tests $(BIN)/python -m runtime.heat_table $(HEAT)
 
 soak: install $(TESTS_STAMP)  ## eight threads call one program at random sizes for ten minutes (SOAK="--seconds 60 --rate 400")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.soak $(SOAK)

@@ -41,7 +41,7 @@ from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import Row
 from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.pipelines.program_passes import PROGRAM_OPS, RUN_ON_KERNELS
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program, load, run_module
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program, load_any, run_module
 from xla_emitters.rewrite.kernel_pass import verify_after
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import differing
@@ -176,7 +176,7 @@ class _Search:
 
     def _kernels(self, lowering: GpuLowering) -> None:
         """Judges all kernels after each pass over kernels."""
-        rows, host = rows_of("program-kernel"), lowering.at("host")
+        rows, host = rows_of("program-kernel"), lowering.at("kernels")
         names = [kernel.name for kernel in lowering.kernels]
         self.kernels = len(names)
         left = {name: list[tuple[str, ModuleOp]]() for name in names}
@@ -240,7 +240,7 @@ class _Search:
         launched = SimtKernels(lambda name, _: kernels.get(name) or ModuleOp([own[name].clone()]))
         if self.sanitize:
             launched = launched.watched_by(SanitizerOfLaunches())
-        return load(host, launched).run_on_garbage(_copies(self.arrays))
+        return load_any(host, launched).run_on_garbage(_copies(self.arrays))
 
     def _judge(self, state: _State) -> None:
         """Executes a state unless it is that before it. raises _Found where it is wrong"""
@@ -286,7 +286,7 @@ class _Search:
             return state.modules.get(name) or ModuleOp([new[name].clone()])
 
         def run(kernels: Kernels) -> None:
-            load(host, kernels).run_on_garbage(_copies(self.arrays))
+            load_any(host, kernels).run_on_garbage(_copies(self.arrays))
 
         self.executed += 1
         return first_difference(run, kernel_before, kernel_after, sanitize=self.sanitize, failure=failure)

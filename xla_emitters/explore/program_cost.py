@@ -2,7 +2,7 @@
 
     price_program(program, {"b": 32, "s": 1024})    ->   ProgramCost: one row for each kernel and each size that it is launched at
 
-The host program runs at these sizes and its launches are recorded: kernels, blocks, arguments. Kernels are executed during this run only if
+The program runs at these sizes and its launches are recorded: kernels, blocks, arguments. Kernels are executed during this run only if
 the host reads what they compute (loops and branches on data); otherwise each is executed once, on some of its blocks, to count its traffic.
 Instructions are those that threads of that launch execute (`pricing/sass_thread`): trip counts follow from the arguments. Bytes that must
 move are those that the launch touched, each counted once, so the ratio says how often they move.
@@ -68,15 +68,14 @@ class RecordedKernels(Kernels):
 def launches_of(program: DynamicProgram, inputs: Sequence[Any]) -> list[LaunchAt]:
     """The launches of a run on these arguments, in order. raises like `DynamicProgram.run`"""
     looks_at_data = program.fused is not None and any(op.name in READS_OF_THE_HOST for op in program.fused.walk())
-    loaded = program.lowering.loaded("host")
-    kernels = loaded.context.kernels
-    recorded = RecordedKernels(kernels if looks_at_data else None)
-    loaded.context.kernels = recorded
-    try:
-        loaded.run(program.checked(inputs))
-    finally:
-        loaded.context.kernels = kernels
-    return recorded.launches
+    recorded = list[RecordedKernels]()
+
+    def record(kernels: Kernels) -> Kernels:
+        recorded.append(RecordedKernels(kernels if looks_at_data else None))
+        return recorded[-1]
+
+    program.lowering.watched("kernels", kernels=record).run(program.checked(inputs))
+    return recorded[-1].launches
 
 
 def price_launches(program: DynamicProgram, values: Mapping[str, int]) -> tuple[KernelCost, ...]:

@@ -503,7 +503,7 @@ def run_module(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
     """
     if any(isinstance(op, ComputationOp) and op.is_entry for op in module.ops):
         return evaluate(entry_of(module), arrays, value_of=value_of)
-    loaded = load_host(module) if is_host_program(module) else load(module)
+    loaded = load_any(module)
     given = [array.copy() if number in loaded.donated else array for number, array in enumerate(arrays)]
     return loaded.run_on_garbage(given)
 
@@ -523,6 +523,11 @@ def load_host(module: ModuleOp, kernels: Kernels | None = None) -> PythonHost:
     made = python_program(module)
     constants = Constants(constants_of(module))
     return PythonHost(made.source, made.functions, made.dtypes, constants, kernels, made.donated)
+
+
+def load_any(module: ModuleOp, kernels: Kernels | None = None) -> LoadedProgram | PythonHost:
+    """A program on buffers after any pass, as a function of arrays. raises like `load` and `load_host`"""
+    return load_host(module, kernels) if is_host_program(module) else load(module, kernels)
 
 
 def is_host_program(module: ModuleOp) -> bool:
