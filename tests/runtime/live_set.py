@@ -17,7 +17,7 @@ import numpy as np
 
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.program.sized import Call, Launch, Place
-from xla_emitters.runtime.walk import Frame, Platform, Run
+from xla_emitters.runtime.walk import Frame, HostMemory, Platform, Run
 
 
 class _Watching:
@@ -49,8 +49,10 @@ def live_set(program: DynamicProgram, inputs: Sequence[Any]) -> int:
     made = loaded.made
     bound = replace(loaded.bind([array.shape for array in arrays]), offsets={}, arena_bytes=0)
     platform = _Watching(loaded.platform, seen)
-    results = Frame(bound, made.parameters, made.slots, made.numbers, made.constants, platform).run(arrays)
-    outside = {id(_root(array)) for array in (*arrays, *made.constants.values())}
+    results = Frame(bound, made.parameters, made.slots, made.numbers, made.constants, platform, HostMemory()).run(
+        arrays
+    )
+    outside = {id(_root(array)) for array in (*arrays, *(array for _, array in made.constants))}
     uses, sizes = dict[int, tuple[int, int]](), dict[int, int]()
     for moment, used in enumerate([*seen, [_root(result) for result in results]]):
         for array in used:  # `seen` keeps all of them, so that each id stays its own

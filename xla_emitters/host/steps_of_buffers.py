@@ -15,10 +15,10 @@ Source: docs/reference/4 2.2, 4.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TypeAlias
+from functools import cached_property, partial
+from typing import TypeAlias, overload
 
 from xdsl.dialects import arith, func, gpu, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
@@ -57,6 +57,27 @@ FLAT = (-1,)
 CallableOp: TypeAlias = BufferOp | lmhlo.FusionOp
 
 
+class Constants(Sequence[tuple[Place, Array]]):
+    """Places and elements of constants; elements are read when they are first needed."""
+
+    def __init__(self, readers: Sequence[tuple[Place, Callable[[], Array]]]) -> None:
+        self._readers = readers
+
+    @cached_property
+    def _read(self) -> list[tuple[Place, Array]]:
+        return [(place, read()) for place, read in self._readers]
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[Place, Array]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[Place, Array]]: ...
+    def __getitem__(self, index: int | slice) -> tuple[Place, Array] | list[tuple[Place, Array]]:
+        return self._read[index]
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+
 @dataclass(frozen=True)
 class SizedSteps:
     """A program's steps, and what they name.
@@ -66,7 +87,7 @@ class SizedSteps:
     steps       in order
     slots       how many there are
     numbers     how many there are
-    constants   slot -> its elements
+    constants   arrays that no step changes, and their elements, which are read when they are first needed
     names       slot -> the name of its value in the IR
     ops         what each `Call` computes
     donated     indices of the parameters whose memory belongs to the program
@@ -77,28 +98,10 @@ class SizedSteps:
     steps: tuple[Step, ...] = field(repr=False)
     slots: int
     numbers: int
-    constants: Mapping[int, Array] = field(repr=False)
+    constants: Constants = field(repr=False)
     names: Mapping[int, str] = field(repr=False)
     ops: tuple[CallableOp, ...] = field(repr=False)
     donated: frozenset[int]
-
-
-class Elements(Mapping[int, Array]):
-    """The elements of arrays by slot, each made when it is first needed."""
-
-    def __init__(self, makers: Mapping[int, Callable[[], Array]]) -> None:
-        self._makers, self._made = makers, dict[int, Array]()
-
-    def __getitem__(self, slot: int) -> Array:
-        if slot not in self._made:
-            self._made[slot] = self._makers[slot]()
-        return self._made[slot]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._makers)
-
-    def __len__(self) -> int:
-        return len(self._makers)
 
 
 def steps_of_buffers(module: ModuleOp, constants: Callable[[str, str], Array] | None = None) -> SizedSteps:
@@ -123,7 +126,7 @@ class _Writer:
         self.places = dict[SSAValue, Place]()
         self.extents = dict[SSAValue, Extent]()
         self.slots = self.numbers = 0
-        self.constants = dict[int, Callable[[], Array]]()
+        self.constants = list[tuple[Place, Callable[[], Array]]]()
         self.names = dict[int, str]()
         self.ops = list[CallableOp]()
 
@@ -138,7 +141,7 @@ class _Writer:
             tuple(self.steps),
             self.slots,
             self.numbers,
-            Elements(self.constants),
+            Constants(self.constants),
             self.names,
             tuple(self.ops),
             frozenset(number for number, held in attributes if DONATED in held.data),
@@ -229,7 +232,7 @@ class _Writer:
         if op.name == "lmhlo.constant" and is_dense(value := op.properties.get("value")):
             buffer = op.outputs[0]
             if _is_constant(buffer):
-                self.constants[self.places[buffer].slot] = self._constant(buffer.type, undense(value))
+                self.constants.append((self.places[buffer], self._constant(buffer.type, undense(value))))
                 return
         self.call(op, op.instruction_name, op.inputs, op.outputs)
 

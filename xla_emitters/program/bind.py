@@ -77,13 +77,13 @@ def bind(
     parameters: Sequence[Place],
     results: Sequence[Place],
     sizes: Sequence[Sequence[int]],
-    constants: Mapping[int, Array],
+    constants: Sequence[tuple[Place, Array]],
     evaluate: Evaluate,
 ) -> Bound:
     """The steps at these sizes.
 
     sizes      of the arguments, which fit the parameters
-    constants  slot -> elements, of arrays that no step changes
+    constants  arrays that no step changes, and their elements
     evaluate   computes an op of the host, in NumPy
     raises     DataError where the program refuses the sizes
     """
@@ -111,12 +111,12 @@ class _Binder:
     depth    how many loops and branches that data decide are around the step
     """
 
-    def __init__(self, evaluate: Evaluate, constants: Mapping[int, Array]) -> None:
+    def __init__(self, evaluate: Evaluate, constants: Sequence[tuple[Place, Array]]) -> None:
         self.evaluate = evaluate
         self.numbers = dict[int, int]()
-        self.host = dict(constants)
-        self.written = set(constants)
-        self.shapes = {slot: array.shape for slot, array in constants.items()}
+        self.host = {place.slot: array for place, array in constants if not place.on_device}
+        self.written = set(self.host)
+        self.shapes = {place.slot: array.shape for place, array in constants}
         self.used = dict[int, Array]()
         self.out = list[Step]()
         self.depth = 0
@@ -133,7 +133,7 @@ class _Binder:
 
     def read(self, place: Place) -> Place:
         """A place that a step of the run reads."""
-        if place.slot in self.host:
+        if place.slot in self.host and not place.on_device:
             self.used[place.slot] = self.host[place.slot]
         return self.place(place)
 
@@ -276,7 +276,7 @@ class _Binder:
             self.shapes.pop(target.slot, None)
         else:
             self.shapes[target.slot] = shape
-            if source.slot in self.host:
+            if source.slot in self.host and not source.on_device:
                 self.host[target.slot] = self.host[source.slot].reshape(shape)
                 self.written.add(target.slot)
                 return
@@ -310,7 +310,7 @@ class _Binder:
 
     def _inside(self, steps: Sequence[Step], forgotten: Sequence[int] = ()) -> tuple[tuple[Step, ...], _Binder]:
         """Steps that may run any number of times, and what is known after one run. `forgotten` slots have unknown sizes."""
-        inner = _Binder(self.evaluate, {})
+        inner = _Binder(self.evaluate, ())
         inner.numbers, inner.host, inner.shapes = dict(self.numbers), dict(self.host), dict(self.shapes)
         inner.written, inner.used, inner.depth = set(self.written), self.used, self.depth + 1
         for slot in forgotten:

@@ -11,7 +11,7 @@ Threads may call it at once: a call has a frame of its own.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -22,10 +22,11 @@ from xla_emitters.dtypes import Array
 from xla_emitters.host.steps_of_buffers import CallableOp, SizedSteps
 from xla_emitters.program.bind import Bound, bind
 from xla_emitters.program.sized import Call, Launch, Place
-from xla_emitters.runtime.memory import Memory, WatchedFrame
+from xla_emitters.runtime.memory import Memory as Recorded
+from xla_emitters.runtime.memory import WatchedFrame
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.steps import MOST_ITERATIONS
-from xla_emitters.runtime.walk import Frame, FrameArguments, Frames, Run
+from xla_emitters.runtime.walk import Frame, FrameArguments, Frames, HostMemory, Idle, Memory, Run
 
 MOST_BINDINGS = 64
 """Sets of sizes whose bound steps are kept; the least recently used goes first."""
@@ -50,10 +51,20 @@ class LoadedProgram:
 
     made      the program's steps
     platform  computes them
+    memory    holds its arrays
     """
 
-    def __init__(self, made: SizedSteps, platform: NumpyPlatform, *, most_iterations: int = MOST_ITERATIONS) -> None:
+    def __init__(
+        self,
+        made: SizedSteps,
+        platform: NumpyPlatform,
+        memory: Memory | None = None,
+        *,
+        most_iterations: int = MOST_ITERATIONS,
+    ) -> None:
         self.made, self.platform, self._most_iterations = made, platform, most_iterations
+        self._memory = memory or HostMemory()
+        self._idle = Idle()
         self._kept = OrderedDict[tuple[tuple[int, ...], ...], Frames]()
         self._lock = Lock()
         self._runs = self._bindings = 0
@@ -89,26 +100,33 @@ class LoadedProgram:
 
     def _frames(self, key: tuple[tuple[int, ...], ...]) -> Frames:
         bound = self.bind(key)
-        frames = Frames(lambda: self.frame(bound))
+        frames = Frames(lambda: self.frame(bound), self._idle)
         with self._lock:
             self._bindings += 1
             self._kept[key] = frames
             while len(self._kept) > MOST_BINDINGS:
-                self._kept.popitem(last=False)
+                self._kept.popitem(last=False)[1].drop()
         return frames
 
-    def frame(self, bound: Bound, *, empty: Callable[[tuple[int, ...], Any], Array] = np.empty) -> Frame:
-        """Memory and steps of one call at a time."""
-        return Frame(bound, *self._arguments._replace(empty=empty))
+    def frame(self, bound: Bound, memory: Memory | None = None) -> Frame:
+        """Memory and steps of one call at a time; `memory` in place of the program's own."""
+        arguments = self._arguments
+        return Frame(bound, *(arguments if memory is None else arguments._replace(memory=memory)))
 
     @property
     def _arguments(self) -> FrameArguments:
         made = self.made
         return FrameArguments(
-            made.parameters, made.slots, made.numbers, made.constants, self.platform, self._most_iterations
+            made.parameters,
+            made.slots,
+            made.numbers,
+            made.constants,
+            self.platform,
+            self._memory,
+            self._most_iterations,
         )
 
-    def memory(self, inputs: Sequence[Array]) -> Memory:
+    def memory(self, inputs: Sequence[Array]) -> Recorded:
         """What a run on these arguments does to its memory. raises like `run`"""
         frame = WatchedFrame(self.bind([array.shape for array in inputs]), self.made.names, self._arguments)
         with np.errstate(all="ignore"):
@@ -130,7 +148,7 @@ class LoadedProgram:
         """
         bound = self.bind([array.shape for array in inputs])
         with np.errstate(all="ignore"):
-            return self.frame(bound, empty=garbage).run(inputs)
+            return self.frame(bound, HostMemory(garbage)).run(inputs)
 
 
 @dataclass(frozen=True)

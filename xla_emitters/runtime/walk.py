@@ -10,7 +10,8 @@ calls, so that a warm call finds its memory where it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 from threading import Lock
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -45,8 +46,53 @@ from xla_emitters.runtime.steps import LARGER_LIMIT, MOST_ITERATIONS
 
 Run: TypeAlias = Callable[[], None]
 """A step, ready to run."""
-MOST_IDLE = 8
-"""Frames of one binding that are kept between calls."""
+MOST_IDLE, MOST_IDLE_BYTES = 8, 256 << 20
+"""Frames of one binding, and bytes of the arenas of all frames of a program, that are kept between calls; one frame is kept in any case."""
+
+
+class Memory(Protocol):
+    """Where arrays are; `place` says which type they have, and whether they are in the device's memory or the host's."""
+
+    def empty(self, place: Place, shape: tuple[int, ...]) -> Any:
+        """Memory for an array, uninitialized. raises MemoryError, ValueError"""
+        ...
+
+    def arena(self, count: int) -> Any:
+        """So many bytes of the device's memory, aligned to ALIGNMENT."""
+        ...
+
+    def placed(self, arena: Any, start: int, place: Place, shape: tuple[int, ...]) -> Any:
+        """An array in the arena, from byte `start` on."""
+        ...
+
+    def resident(self, place: Place, elements: Array) -> Any:
+        """A constant where the program expects it."""
+        ...
+
+
+class HostMemory(Memory):
+    """Both memories are NumPy's.
+
+    empty_of  returns uninitialized memory of a shape and a type
+    """
+
+    def __init__(self, empty_of: Callable[[tuple[int, ...], Any], Array] = np.empty) -> None:
+        self._empty = empty_of
+
+    def empty(self, place: Place, shape: tuple[int, ...]) -> Array:
+        return self._empty(shape, dtype(place.dtype).numpy)
+
+    def arena(self, count: int) -> Array:
+        held = self._empty((count + ALIGNMENT,), np.dtype(np.uint8))
+        start = -held.ctypes.data % ALIGNMENT
+        return held[start : start + count]
+
+    def placed(self, arena: Array, start: int, place: Place, shape: tuple[int, ...]) -> Array:
+        kind = dtype(place.dtype).numpy
+        return arena[start : start + prod(shape) * kind.itemsize].view(kind).reshape(shape)
+
+    def resident(self, place: Place, elements: Array) -> Array:
+        return elements
 
 
 class Platform(Protocol):
@@ -63,10 +109,10 @@ class FrameArguments(NamedTuple):
     parameters: Sequence[Place]
     slots: int
     numbers: int
-    constants: Mapping[int, Array]
+    constants: Sequence[tuple[Place, Array]]
     platform: Platform
+    memory: Memory
     most_iterations: int = MOST_ITERATIONS
-    empty: Callable[[tuple[int, ...], Any], Array] = np.empty
 
 
 class Frame:
@@ -83,20 +129,21 @@ class Frame:
         parameters: Sequence[Place],
         slots: int,
         numbers: int,
-        constants: Mapping[int, Array],
+        constants: Sequence[tuple[Place, Array]],
         platform: Platform,
+        memory: Memory,
         most_iterations: int = MOST_ITERATIONS,
-        empty: Callable[[tuple[int, ...], Any], Array] = np.empty,
     ) -> None:
         self.bound, self.platform, self.most_iterations = bound, platform, most_iterations
-        self._empty = empty
+        self._memory = memory
         self.arrays: list[Any] = [None] * slots
         self.numbers = [0] * numbers
         self._parameters = [place.slot for place in parameters]
-        for slot, array in (*constants.items(), *bound.known.items()):
+        for slot, array in bound.known.items():
             self.arrays[slot] = array
-        self._arena = _aligned(empty, bound.arena_bytes)
-        self._dtypes = dict[int, np.dtype[Any]]()
+        for place, array in constants:
+            self.arrays[place.slot] = memory.resident(place, array)
+        self._arena = memory.arena(bound.arena_bytes)
         self._results = [place.slot for place in bound.results]
         self._varying = list[int]()
         self.kept = list[object]()
@@ -242,22 +289,21 @@ class Frame:
         return run
 
     def _allocate(self, place: Place) -> Run | None:
-        arrays, slot, kind = self.arrays, place.slot, dtype(place.dtype).numpy
-        if slot in self.bound.offsets:
+        arrays, slot, memory = self.arrays, place.slot, self._memory
+        if (start := self.bound.offsets.get(slot)) is not None:
             shape = self.bound.shapes[slot]
-            start = self.bound.offsets[slot]
-            length = prod(shape) * kind.itemsize
-            arrays[slot] = self._arena[start : start + length].view(kind).reshape(shape)
+            on_device = place.on_device
+            arrays[slot] = memory.placed(self._arena, start, place, shape) if on_device else memory.empty(place, shape)
             return None
         self._varying.append(slot)
-        shape, empty = self.values(place.shape), self._empty
+        sizes = self.values(place.shape)
 
         def run() -> None:
-            sizes = shape()
+            shape = sizes()
             try:
-                arrays[slot] = empty(sizes, kind)
+                arrays[slot] = memory.empty(place, shape)
             except (ValueError, MemoryError) as error:
-                raise _no_array(sizes, kind) from error
+                raise _no_array(shape, dtype(place.dtype).numpy) from error
 
         return run
 
@@ -351,13 +397,6 @@ class Frame:
         return run
 
 
-def _aligned(empty: Callable[[tuple[int, ...], Any], Array], count: int) -> Array:
-    """Bytes whose first one has an address that ALIGNMENT divides."""
-    held = empty((count + ALIGNMENT,), np.dtype(np.uint8))
-    start = -held.ctypes.data % ALIGNMENT
-    return held[start : start + count]
-
-
 def _no_array(shape: tuple[int, ...], kind: np.dtype[Any]) -> DataError:
     if any(size < 0 for size in shape):
         return DataError(f"a size of {list(shape)} is negative", stage=STAGE)
@@ -368,22 +407,52 @@ def _no_array(shape: tuple[int, ...], kind: np.dtype[Any]) -> DataError:
     )
 
 
-class Frames:
-    """Frames of one binding: a call takes one and gives it back, so calls at the same time have memory of their own."""
+@dataclass
+class Idle:
+    """Bytes of the arenas of all frames of a program that no call uses."""
 
-    def __init__(self, make: Callable[[], Frame]) -> None:
-        self._make = make
-        self._idle = list[Frame]()
+    bytes: int = 0
+
+
+class Frames:
+    """Frames of one binding: a call takes one and gives it back, so calls at the same time have memory of their own.
+
+    make   makes a frame
+    idle   of the program
+    queue  what orders the work of a call: a frame is used again only by calls of the same queue, whose work begins after that of this call
+    """
+
+    def __init__(self, make: Callable[[], Frame], idle: Idle) -> None:
+        self._make, self._idle = make, idle
+        self._kept = dict[Any, list[Frame]]()
         self._lock = Lock()
 
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
+    def run(self, inputs: Sequence[Any], queue: Any = None) -> list[Any]:
         """Like `Frame.run`."""
-        try:
-            frame = self._idle.pop()
-        except IndexError:
-            frame = self._make()
+        frame = self._taken(queue) or self._make()
         try:
             return frame.run(inputs)
         finally:
-            if len(self._idle) < MOST_IDLE:
-                self._idle.append(frame)
+            self._give_back(frame, queue)
+
+    def _taken(self, queue: Any) -> Frame | None:
+        with self._lock:
+            kept = self._kept.get(queue)
+            if not kept:
+                return None
+            self._idle.bytes -= kept[-1].bound.arena_bytes
+            return kept.pop()
+
+    def _give_back(self, frame: Frame, queue: Any) -> None:
+        wanted = frame.bound.arena_bytes
+        with self._lock:
+            kept = self._kept.setdefault(queue, [])
+            if len(kept) < MOST_IDLE and (not self._idle.bytes or self._idle.bytes + wanted <= MOST_IDLE_BYTES):
+                self._idle.bytes += wanted
+                kept.append(frame)
+
+    def drop(self) -> None:
+        """Frees the memory of idle frames."""
+        with self._lock:
+            self._idle.bytes -= sum(frame.bound.arena_bytes for kept in self._kept.values() for frame in kept)
+            self._kept.clear()

@@ -45,7 +45,7 @@ def no_ops(number: int, arrays: Sequence[Any]) -> None:
 
 
 def bound(steps: Sequence[Step], results: Sequence[Place] = (), size: int = 12, evaluate: Any = no_ops) -> Bound:
-    return bind(steps, [X], results, [(size,)], {}, evaluate)
+    return bind(steps, [X], results, [(size,)], (), evaluate)
 
 
 def launch(*arguments: Any, grid: Any = 1) -> Launch:
