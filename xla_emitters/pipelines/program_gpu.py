@@ -1,4 +1,4 @@
-"""A program with unknown sizes on an NVIDIA GPU: kernels by the driver, library calls by CuPy, the host program in Python.
+"""A program with unknown sizes on an NVIDIA GPU: kernels by the driver, library calls by CuPy.
 
     on_gpu = program.on("gpu")
     y = on_gpu(x)                       NumPy arrays in and out; CuPy or DLPack arrays in, CuPy arrays out
@@ -22,18 +22,19 @@ from xla_emitters.dialects.hlo.library_calls import is_library_call, library_cal
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.errors import ToolError, Unsupported
-from xla_emitters.host.disc_convert_const_to_ral import constants_of
-from xla_emitters.host.python_program import PythonProgram, python_program
+from xla_emitters.host.python_program import PythonProgram
+from xla_emitters.host.steps_of_buffers import SizedSteps, steps_of_buffers
 from xla_emitters.library.arguments import numpy_type, pattern_type
 from xla_emitters.pipelines.program_kernels import GpuLowering
-from xla_emitters.program import Launch
 from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.cupy_launcher import HELP
 from xla_emitters.runtime.cupy_platform import find_cupy
+from xla_emitters.runtime.cupy_steps import CupyMemory, CupyPlatform
+from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.ral.buffer_ops import function_of
-from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.cupy_kernels import CupyKernels, KernelForm
-from xla_emitters.runtime.ral.cupy_program import BufferFunction, CupyProgram, is_numpy
+from xla_emitters.runtime.ral.constants import constants_in
+from xla_emitters.runtime.ral.cupy_kernels import KernelForm
+from xla_emitters.runtime.ral.cupy_program import BufferFunction, is_numpy, refuse_packed, to_numpy
 from xla_emitters.runtime.reference import call_beside
 from xla_emitters.sizes import Argument, Sizes
 
@@ -68,39 +69,34 @@ class GpuProgram:
         self._cupy = cupy
 
     @cached_property
-    def loaded(self) -> CupyProgram:
-        """The host program with its context."""
-        lowering = self._lowering()
-        made = python_program(lowering.at("host"))
-        loaded = CupyProgram(
+    def platform(self) -> CupyPlatform:
+        """Computes its steps on the device; a record of the launches, and of what the host computes."""
+        lowering, made = self._lowering(), self._steps
+        refuse_packed([name for name, _ in self.program.results])
+        return CupyPlatform(
             self._cupy,
-            made.source,
-            buffer_functions(made),
-            made.dtypes,
-            Constants(constants_of(lowering.at("host"))),
-            self.kernels,
-            device_arguments(lowering),
-            [element for element, _ in self.program.results],
-            made.donated,
-        )
-        return loaded
-
-    @cached_property
-    def kernels(self) -> CupyKernels:
-        """Its kernels on the device, and a record of the launches."""
-        lowering = self._lowering()
-        return CupyKernels(
-            self._cupy,
-            kernel_forms(lowering),
+            made.ops,
+            {kernel.name: kernel.parameters for kernel in lowering.kernels},
             lambda is_wide: lowering.wide_ptx if is_wide else lowering.ptx,
             lowering.options.device.architecture,
-            lambda name, grid, block, values: lowering.exceeds(name, Launch(grid, block), values),
+            lowering.exceeds,
+            lambda op: library_function(op) if isinstance(op, BufferOp) else None,
         )
+
+    @cached_property
+    def _steps(self) -> SizedSteps:
+        lowering = self._lowering()
+        return steps_of_buffers(lowering.at("kernels"), constants_in(lowering.options.constants))
+
+    @cached_property
+    def loaded(self) -> LoadedProgram:
+        """The program's steps."""
+        return LoadedProgram(self._steps, self.platform, CupyMemory(self._cupy))
 
     @property
     def log(self) -> Mapping[str, str]:
         """Ops computed on the host so far, and why."""
-        return self.loaded.log
+        return self.platform.log
 
     def __call__(self, *inputs: Any) -> Any:
         """The result, or a tuple if there are several. raises like `run`"""
@@ -112,9 +108,12 @@ class GpuProgram:
 
         raises  DataError for arguments that do not fit the program, ExecutionError, ToolError where the driver refuses
         """
-        if all(isinstance(array, np.ndarray | bool | int | float | complex) for array in inputs):
-            return self.loaded.run(self.program.checked(inputs))
-        return self.loaded.run(self._checked(inputs))
+        stream = self._cupy.cuda.get_current_stream().ptr
+        if not all(isinstance(array, np.ndarray | bool | int | float | complex) for array in inputs):
+            return self.loaded.run(self._checked(inputs), stream)
+        found = self.loaded.run(self.program.checked(inputs), stream)
+        types = [name for name, _ in self.program.results]
+        return [to_numpy(self._cupy, array, name) for array, name in zip(found, types, strict=True)]
 
     def _checked(self, inputs: Sequence[Any]) -> list[Any]:
         """The arguments as C-ordered arrays of the device; those that the program overwrites are copied."""

@@ -30,8 +30,6 @@ from xla_emitters.runtime.walk import Frame, FrameArguments, Frames, HostMemory,
 
 MOST_BINDINGS = 64
 """Sets of sizes whose bound steps are kept; the least recently used goes first."""
-ALIGNMENT = 16
-"""Bytes: the alignment of each array that a kernel takes."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +77,10 @@ class LoadedProgram:
         with np.errstate(all="ignore"):
             return bind(made.steps, made.parameters, made.results, sizes, made.constants, self.platform.evaluate)
 
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
+    def run(self, inputs: Sequence[Any], queue: Any = None) -> list[Any]:
         """The results. raises DataError, ExecutionError
+
+        queue  what orders the work of the call, as for `Frames.run`
 
         They may take the memory of donated arguments: the caller must not need these arrays afterwards.
         """
@@ -94,7 +94,7 @@ class LoadedProgram:
             except KeyError:
                 pass  # another thread has dropped it; this call still has it
         with np.errstate(all="ignore"):
-            found = frames.run([array if array.ctypes.data % ALIGNMENT == 0 else array.copy() for array in inputs])
+            found = frames.run(inputs, queue)
         self._runs += 1
         return found
 

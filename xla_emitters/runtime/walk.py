@@ -46,6 +46,8 @@ from xla_emitters.runtime.steps import LARGER_LIMIT, MOST_ITERATIONS
 
 Run: TypeAlias = Callable[[], None]
 """A step, ready to run."""
+ARGUMENT_ALIGNMENT = 16
+"""Bytes: the alignment of each array that a kernel takes."""
 MOST_IDLE, MOST_IDLE_BYTES = 8, 256 << 20
 """Frames of one binding, and bytes of the arenas of all frames of a program, that are kept between calls; one frame is kept in any case."""
 
@@ -67,6 +69,10 @@ class Memory(Protocol):
 
     def resident(self, place: Place, elements: Array) -> Any:
         """A constant where the program expects it."""
+        ...
+
+    def argument(self, place: Place, array: Any) -> Any:
+        """An argument where the program expects it, aligned as kernels assume: the caller's array, or a copy."""
         ...
 
 
@@ -93,6 +99,9 @@ class HostMemory(Memory):
 
     def resident(self, place: Place, elements: Array) -> Array:
         return elements
+
+    def argument(self, place: Place, array: Array) -> Array:
+        return array.copy() if array.__array_interface__["data"][0] % ARGUMENT_ALIGNMENT else array
 
 
 class Platform(Protocol):
@@ -138,7 +147,8 @@ class Frame:
         self._memory = memory
         self.arrays: list[Any] = [None] * slots
         self.numbers = [0] * numbers
-        self._parameters = [place.slot for place in parameters]
+        self._parameters = tuple(parameters)
+        self._given = [place.slot for place in parameters]
         for slot, array in bound.known.items():
             self.arrays[slot] = array
         for place, array in constants:
@@ -155,14 +165,14 @@ class Frame:
         The frame keeps nothing of a call but the memory of its arena.
         """
         arrays = self.arrays
-        for slot, array in zip(self._parameters, inputs, strict=True):
-            arrays[slot] = array
+        for place, array in zip(self._parameters, inputs, strict=True):
+            arrays[place.slot] = self._memory.argument(place, array)
         try:
             for run in self._code:
                 run()
             return [arrays[slot] for slot in self._results]
         finally:
-            for slot in (*self._parameters, *self._results, *self._varying):
+            for slot in (*self._given, *self._results, *self._varying):
                 arrays[slot] = None
 
     # ------------------------------------------------------------------------------------------------------ operands

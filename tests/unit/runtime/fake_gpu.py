@@ -42,17 +42,9 @@ class _FakeLowering(GpuLowering):
         return print_ir(self._together(is_wide=is_wide))
 
 
-HOT_PROCESS = """
-from xla_emitters.dialects.printer import print_ir
-from xla_emitters.pipelines import hot_kernels, hot_process
-hot_kernels.compile_to_ptx = lambda module, architecture: print_ir(module)
-hot_process.main()"""
-"""The process that compiles for hot sizes, which answers with what the fake takes for PTX."""
-
-
-def program_for_fake(source: Path | str, heat: str = "") -> DynamicProgram:
+def program_for_fake(source: Path | str) -> DynamicProgram:
     """A program with unknown sizes whose "PTX" the fake takes."""
-    program = xe.compile(source, heat=heat)
+    program = xe.compile(source)
     assert isinstance(program, DynamicProgram)
     assert program.fused is not None
     program.__dict__["lowering"] = _FakeLowering(program.name, program.fused, program.options)

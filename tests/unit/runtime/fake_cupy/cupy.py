@@ -7,6 +7,7 @@ is NumPy's function, on the arrays' host memory.
 
 from __future__ import annotations
 
+import ctypes
 import operator
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -62,7 +64,7 @@ copies: list[int] = []
 """Bytes of each assignment to an array, in order."""
 allocations: list[int] = []
 """Bytes of each array of `empty`, in order."""
-state = SimpleNamespace(devices=1, capability="75", device=0)
+state = SimpleNamespace(devices=1, capability="75", device=0, stream=SimpleNamespace(ptr=0))
 """What the machine has; a test may change it."""
 
 
@@ -169,13 +171,39 @@ def __getattr__(name: str) -> Any:
     return _on_host(found) if callable(found) and not isinstance(found, type) else found
 
 
+_MEMORY: WeakValueDictionary[int, np.ndarray[Any, Any]] = WeakValueDictionary()
+"""Address of an allocation -> its bytes."""
+
+
 def _aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A contiguous copy at an address that 256 divides."""
     memory = np.empty(array.nbytes + 256, np.uint8)
     start = -memory.ctypes.data % 256
-    made = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    held = memory[start : start + array.nbytes]
+    _MEMORY[held.ctypes.data] = memory
+    made = held.view(array.dtype).reshape(array.shape)
     made[...] = array
     return made
+
+
+def _memory_at(address: int) -> np.ndarray[Any, Any]:
+    """The bytes from an address to the end of its allocation. raises CUDARuntimeError for memory that is not the device's"""
+    for start, memory in _MEMORY.items():
+        end = memory.ctypes.data + memory.nbytes
+        if start <= address < end:
+            return memory[address - memory.ctypes.data : end - memory.ctypes.data]
+    raise CUDARuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered")
+
+
+_FUNCTIONS: list[Callable[..., None]] = []
+"""Loaded functions by their addresses."""
+
+
+def _launch_kernel(
+    f: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, params: int, extra: int
+) -> None:
+    """`cuLaunchKernel`, as `cupy.cuda.driver` has it: `params` is the address of the arguments' addresses."""
+    _FUNCTIONS[f]((gx, gy, gz), (bx, by, bz), params, shared)
 
 
 def asarray(array: Any, dtype: Any = None) -> ndarray:
@@ -222,6 +250,19 @@ class RawModule:
         alone: list[Any] = []
         sized: list[SizedKernel] = []
 
+        def by_address(grid: Any, block: Any, params: int, shared_mem: int) -> None:
+            if not alone:
+                alone.append(self._without_others(name))
+            launches.append(name)
+            with whole_package():
+                if not sized:
+                    sized.append(SizedKernel.of(alone[0]))
+                values = list[Any]()
+                for number, wanted in enumerate(sized[0].types):
+                    at = ctypes.c_void_p.from_address(params + 8 * number).value or 0
+                    values.append(_read(at, str(wanted)))
+                sized[0](Launch(tuple(grid), tuple(block)), values, shared_mem)
+
         def launch(
             grid: tuple[int, int, int], block: tuple[int, int, int], pointers: tuple[Any, ...], shared_mem: int = 0
         ) -> None:
@@ -240,6 +281,8 @@ class RawModule:
                 values = [_passed(value, wanted) for value, wanted in zip(pointers, sized[0].types, strict=True)]
                 sized[0](given, values, shared_mem)
 
+        _FUNCTIONS.append(by_address)
+        launch.kernel = SimpleNamespace(ptr=len(_FUNCTIONS) - 1)
         return launch
 
     def _without_others(self, name: str) -> Any:
@@ -248,6 +291,15 @@ class RawModule:
             if op.sym_name.data != name:
                 op.detach()
         return module
+
+
+def _read(at: int, wanted: str) -> Any:
+    """An argument from its address: memory for a pointer, else a number of the parameter's width."""
+    if wanted[0] not in "if":
+        return _memory_at(ctypes.c_int64.from_address(at).value)
+    if wanted == "i1":
+        return bool(ctypes.c_uint8.from_address(at).value & 1)
+    return getattr(ctypes, f"c_int{wanted[1:]}").from_address(at).value
 
 
 def _passed(value: Any, wanted: Any) -> Any:
@@ -293,7 +345,8 @@ cuda = SimpleNamespace(
     Device=_Device,
     Event=_Event,
     get_elapsed_time=lambda start, end: 0.25,
-    driver=SimpleNamespace(CUDADriverError=CUDADriverError),
+    driver=SimpleNamespace(CUDADriverError=CUDADriverError, launchKernel=_launch_kernel),
+    get_current_stream=lambda: state.stream,
     runtime=SimpleNamespace(
         CUDARuntimeError=CUDARuntimeError,
         getDeviceCount=lambda: state.devices,
