@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny long bounds corpus modules programs models cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench code-quality compile-time soak clean
+.PHONY: help run install tools test tiny long bounds corpus modules programs models cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench gpu gpu-kit gpu-rehearsal code-quality compile-time soak clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -153,6 +153,21 @@ bench: install  ## all tables: compile time (against the real XLA's where the ex
 
 compile-time: install  ## warm compile time over the corpus against the real XLA's, by kind, and the share of each pass (needs the extra 'xla'; TIMES="loop --every 10")
 	@$(BIN)/python -m benchmarks.corpus_compile_time $(TIMES)
+
+GPU_OUT ?= build/gpu-out
+
+gpu: install $(TESTS_STAMP)  ## on a machine with a GPU: numbers, kernels and times beside XLA's, sanitizers; rows in build/gpu-out (ONLY="numbers times")
+	@$(MAKE) --no-print-directory gpu-kit
+	@mkdir -p $(GPU_OUT); OUT=$(abspath $(GPU_OUT)) PATH=$(abspath $(BIN)):$$PATH bash .gpu/all.sh
+
+gpu-kit: install $(TESTS_STAMP)  ## the same as one folder, .gpu, for a machine with a GPU and no network: there, bash .gpu/all.sh
+	@PATH=$(abspath $(BIN)):$$PATH bash lab/gpu/pack.sh
+
+REHEARSE ?= program
+
+gpu-rehearsal: install $(TESTS_STAMP)  ## the kit without a GPU: kernels do nothing, all else runs; which programs leave work to the host? (REHEARSE="2*fusion")
+	@mkdir -p build/rehearsal; GPU_REHEARSAL=1 PYTHONPATH=lab/gpu/rehearsal:. GPU_SMALL=1 GPU_NO_TIMES=1 JAX_PLATFORMS=cpu GPU_HERE=$(abspath build/rehearsal) GPU_PROJECT=$(abspath .) \
+	  $(BIN)/python lab/gpu/drive.py build/rehearsal 1800 2 $(REHEARSE)
 
 KINDS ?= loop
 code-quality: install  ## machine code against the real XLA's over KINDS of the corpus (needs the extra 'xla')

@@ -11,10 +11,10 @@ Threads may call it at once: a call has a frame of its own.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from xla_emitters.runtime.memory import Memory as Recorded
 from xla_emitters.runtime.memory import WatchedFrame
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.steps import MOST_ITERATIONS
-from xla_emitters.runtime.walk import Frame, FrameArguments, Frames, HostMemory, Idle, Memory, Run
+from xla_emitters.runtime.walk import Frame, FrameArguments, Frames, HostMemory, Idle, Memory, Platform, Run
 
 MOST_BINDINGS = 64
 """Sets of sizes whose bound steps are kept; the least recently used goes first."""
@@ -42,6 +42,10 @@ class Counters:
 
     runs: int = 0
     bindings: int = 0
+
+
+Watch: TypeAlias = Callable[[Frame, Call | Launch, Run], Run]
+"""(frame, step, its run) -> what runs instead"""
 
 
 class LoadedProgram:
@@ -133,12 +137,40 @@ class LoadedProgram:
             frame.run(inputs)
         return frame.memory()
 
+    def run_watched(self, inputs: Sequence[Any], watch: Watch, memory: Memory | None = None) -> list[Any]:
+        """Like `run`, in memory of its own, with each call and launch replaced by what `watch` makes of it."""
+        arguments = self._arguments._replace(platform=_Watched(self.platform, watch), memory=memory or self._memory)
+        with np.errstate(all="ignore"):
+            return Frame(self.bind([array.shape for array in inputs]), *arguments).run(inputs)
+
     def dispatches(self, inputs: Sequence[Array]) -> list[Dispatch]:
         """What a run on these arguments launches, calls and copies, in order; without arithmetic of the host. raises like `run`"""
         log = list[Dispatch]()
-        arguments = self._arguments._replace(platform=_Logging(self.platform, log))
-        with np.errstate(all="ignore"):
-            Frame(self.bind([array.shape for array in inputs]), *arguments).run(inputs)
+
+        def watch(frame: Frame, step: Call | Launch, run: Run) -> Run:
+            arguments = (*step.reads, *step.writes) if isinstance(step, Call) else step.arguments
+            places = [value for value in arguments if isinstance(value, Place)]
+            if isinstance(step, Call) and not any(place.on_device for place in places):
+                return run
+            operands = frame.operands(places)
+            op = self.made.ops[step.op] if isinstance(step, Call) else None
+            call = "launch" if op is None else op.name.partition(".")[2]
+            name = step.name if isinstance(step, Call) else step.kernel
+            grid = frame.values(step.grid) if isinstance(step, Launch) else tuple[int, ...]
+
+            def logged() -> None:
+                arrays = operands()
+                shown = (
+                    f"{place.dtype}[{','.join(map(str, array.shape))}]"
+                    for place, array in zip(places, arrays, strict=True)
+                )
+                size = sum(array.nbytes for array in arrays)
+                run()
+                log.append(Dispatch(call, name, tuple(shown), size, grid(), op))
+
+            return logged
+
+        self.run_watched(inputs, watch)
         return log
 
     def run_on_garbage(self, inputs: Sequence[Array]) -> list[Array]:
@@ -174,42 +206,18 @@ class Dispatch:
         return " ".join((self.call, self.name, *self.arrays))
 
 
-class _Logging:
-    """Another platform, which writes down what it computes on the device, or copies from it."""
+@dataclass(frozen=True)
+class _Watched:
+    """Another platform; what it computes is watched."""
 
-    def __init__(self, platform: NumpyPlatform, log: list[Dispatch]) -> None:
-        self._platform, self._log = platform, log
+    platform: Platform
+    watch: Watch
 
     def call(self, frame: Frame, step: Call) -> Run:
-        places = (*step.reads, *step.writes)
-        run, op = self._platform.call(frame, step), self._platform.ops[step.op]
-        if not any(place.on_device for place in places):
-            return run
-        operands, opcode = frame.operands(places), op.name.partition(".")[2]
-
-        def logged() -> None:
-            arrays = operands()
-            run()
-            self._log.append(Dispatch(opcode, step.name, *_shown(places, arrays), op=op))
-
-        return logged
+        return self.watch(frame, step, self.platform.call(frame, step))
 
     def launch(self, frame: Frame, step: Launch) -> Run:
-        run, grid = self._platform.launch(frame, step), frame.values(step.grid)
-        places = [value for value in step.arguments if isinstance(value, Place)]
-        operands = frame.operands(places)
-
-        def logged() -> None:
-            run()
-            self._log.append(Dispatch("launch", step.kernel, *_shown(places, operands()), grid=grid()))
-
-        return logged
-
-
-def _shown(places: Sequence[Place], arrays: Sequence[Array]) -> tuple[tuple[str, ...], int]:
-    pairs = zip(places, arrays, strict=True)
-    names = tuple(f"{place.dtype}[{','.join(map(str, array.shape))}]" for place, array in pairs)
-    return names, sum(array.nbytes for array in arrays)
+        return self.watch(frame, step, self.platform.launch(frame, step))
 
 
 def garbage(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
