@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from xla_emitters.device import DEFAULT_DEVICE, device
+from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.pricing.calls import CallCost, price_call
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
 from xla_emitters.program import Branch, Kernel, LibraryCall, Loop, Program, Step
@@ -35,30 +36,38 @@ STAGE = EXECUTABLE_STAGES[-1]
 
 @dataclass(frozen=True)
 class ProgramCost:
-    """The kernels of a program on one device.
+    """The kernels and library calls of a program on one device.
 
     kernels        in the order of their first launches
-    library_calls  names of library functions, one per call; they are not priced
+    calls          priced library calls, in order
+    unpriced       names of the library functions of the other calls, one per call
     is_estimate    whether `launches` of some kernel is a guess: a loop without a known trip count counts once, and so does each branch
     program        for a module: the priced program, with the decisions in its traces
     """
 
     target: str
     kernels: tuple[KernelCost, ...]
-    library_calls: tuple[str, ...] = ()
+    calls: tuple[CallCost, ...] = ()
+    unpriced: tuple[str, ...] = ()
     is_estimate: bool = False
     program: Program | None = field(default=None, repr=False, compare=False)
 
     @property
     def time(self) -> float:
-        """Expected microseconds of all launches, one after the other, without library calls."""
-        return sum(kernel.time * kernel.launches for kernel in self.kernels)
+        """Expected microseconds of all launches and library calls, one after the other."""
+        return sum(each.time * each.launches for each in (*self.kernels, *self.calls))
+
+    @property
+    def library_calls(self) -> tuple[str, ...]:
+        """The names of the functions of all calls."""
+        return (*(call.name for call in self.calls), *self.unpriced)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "target": self.target,
             "time": self.time,
             "kernels": [kernel.to_json() for kernel in self.kernels],
+            "calls": [call.to_json() for call in self.calls],
             "library_calls": list(self.library_calls),
             "launches_known": not self.is_estimate,
         }
@@ -83,7 +92,7 @@ class CostReport:
     def __str__(self) -> str:
         from xla_emitters.pricing.report import report_text
 
-        return report_text(self.name, [(cost.kernels, cost.library_calls, cost.is_estimate) for cost in self.costs])
+        return report_text(self.name, self.costs)
 
 
 def cost(
@@ -97,7 +106,7 @@ def cost(
     sizes: Mapping[str, int] | None = None,
     tune: str = "xla",
 ) -> CostReport:
-    """The cost of every kernel.
+    """The cost of every kernel and library call.
 
     source   path of an `.hlo` file, HLO text, a module that was read, or a compiled program, of which the source is used
     targets  devices or architectures
@@ -134,16 +143,12 @@ def cost(
 def _cost_at(program: DynamicProgram, target: str, sizes: Mapping[str, int]) -> ProgramCost:
     """The cost of a program's launches on one device, at given sizes."""
     # Imported here, so that HLO does not load the second system.
-    from xla_emitters.explore.program_cost import price_launches
-    from xla_emitters.pipelines.program_listing import list_program
+    from xla_emitters.explore.program_cost import price_work
     from xla_emitters.pipelines.program_passes import CODE_STAGES
     from xla_emitters.pipelines.programs import compile_program
 
     options = replace(program.options, target=target, record="none", stage=CODE_STAGES[0])
-    placed = compile_program(program.source, replace(options, stage="placed"))
-    calls = tuple(op.function or op.name for op in list_program(placed.module).library_calls)
-    kernels = price_launches(compile_program(program.source, options), sizes)
-    return ProgramCost(device(target).name, kernels, calls)
+    return ProgramCost(device(target).name, *price_work(compile_program(program.source, options), sizes))
 
 
 def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCost]:
@@ -155,12 +160,19 @@ def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCos
 
     program = compile_module(module, options, observers=keep)
     chip = device(options.target)
-    calls = tuple(step.name for step in steps_in(program.steps) if isinstance(step, LibraryCall))
+    launches, called = Counter[str](), Counter[int]()
+    is_estimate = _count_launches(program.steps, 1, launches, called)
+    calls, unpriced = list[CallCost](), list[str]()
+    for step in steps_in(program.steps):
+        if isinstance(step, LibraryCall):
+            if (priced := _price_step(step, chip)) is None:
+                unpriced.append(step.name)
+            else:
+                calls.append(replace(priced, launches=called[id(step)]))
+    found = ProgramCost(chip.name, (), tuple(calls), tuple(unpriced), is_estimate, program)
     if not kept:
-        return program.name, ProgramCost(chip.name, (), calls, program=program)
+        return program.name, found
     code = machine_code_of(program.code, chip.architecture)
-    launches = Counter[str]()
-    is_estimate = _count_launches(program.steps, 1, launches)
     reached = {kernel.name: kernel for kernel in program.kernels}
     if len(reached) < len(kept):
         # A kernel without a launch.
@@ -169,24 +181,31 @@ def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCos
         replace(price_kernel(kernel, planned.view, lowered, chip, code), launches=launches[kernel.name])
         for kernel, (planned, lowered) in zip(reached.values(), kept, strict=True)
     ]
-    return program.name, ProgramCost(chip.name, tuple(kernels), calls, is_estimate, program)
+    return program.name, replace(found, kernels=tuple(kernels))
 
 
-def _count_launches(steps: Sequence[Step], times: int, launches: Counter[str]) -> bool:
-    """Adds how often one run launches each kernel; returns whether these numbers are a guess."""
+def _price_step(step: LibraryCall, chip: Device) -> CallCost | None:
+    operands, results = ([(each.array.dtype, each.array.shape) for each in of] for of in (step.operands, step.results))
+    return price_call(step.name, step.instruction, step.config, operands, results, chip)
+
+
+def _count_launches(steps: Sequence[Step], times: int, launches: Counter[str], called: Counter[int]) -> bool:
+    """Adds how often one run launches each kernel, and makes each library call (by its id); returns whether these numbers are a guess."""
     is_estimate = False
     for step in steps:
         match step:
             case Kernel():
                 launches[step.name] += times
+            case LibraryCall():
+                called[id(step)] += times
             case Loop():
                 trips = times * (step.trips or 1)
                 is_estimate |= step.trips is None
-                is_estimate |= _count_launches((*step.condition, *step.body), trips, launches)
+                is_estimate |= _count_launches((*step.condition, *step.body), trips, launches, called)
             case Branch():
                 is_estimate = True
                 for branch in step.branches:
-                    _count_launches(branch, times, launches)
+                    _count_launches(branch, times, launches, called)
             case _:
                 pass
     return is_estimate
