@@ -15,7 +15,7 @@ from xla_emitters.tools.terminal import progress
 
 EPILOG = """\
 --fail-on takes an expression over the fields of docs/json.md, "cost --json". Where it holds for a kernel, the exit code is 3:
-  xla-emitters cost FILE.hlo --fail-on 'spills > 0' --fail-on 'bytes_ratio > 1.5 and bytes_needed > 1e6'
+  xla-emitters cost FILE.hlo --fail-on 'spills > 0' --fail-on 'occupancy < 50' --fail-on 'bytes_ratio > 1.5 and bytes_needed > 1e6'
 Times are what a model expects, not measurements: docs/cost_model.md"""
 
 
