@@ -15,15 +15,18 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
+from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.compiler import compile_module, read_module
+from xla_emitters.pipelines.kernel_candidates import LEAST_GAIN
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.pricing.calls import CallCost, price_call
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
+from xla_emitters.pricing.report import microseconds, report_text
 from xla_emitters.program import Branch, Kernel, LibraryCall, Loop, Program, Step
 from xla_emitters.program.steps import steps_in
 from xla_emitters.rewrite.recorder import Observer
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from xla_emitters.pipelines.programs import DynamicProgram
 
 STAGE = EXECUTABLE_STAGES[-1]
+MOVES_AGAIN = 1.2
+"""From this ratio of bytes moved to bytes needed on, a kernel's next step names it."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,8 @@ class ProgramCost:
     unpriced       names of the library functions of the other calls, one per call
     is_estimate    whether `launches` of some kernel is a guess: a loop without a known trip count counts once, and so does each branch
     program        for a module: the priced program, with the decisions in its traces
+    xlas           if kernels were chosen by price: the cost with XLA's choice of all kernels
+    by_price       if they were not: the cost of the kernels that take the place of the dearest one if they are chosen by price
     """
 
     target: str
@@ -51,6 +58,35 @@ class ProgramCost:
     unpriced: tuple[str, ...] = ()
     is_estimate: bool = False
     program: Program | None = field(default=None, repr=False, compare=False)
+    xlas: ProgramCost | None = None
+    by_price: ProgramCost | None = None
+
+    @property
+    def dearest(self) -> KernelCost | None:
+        """The kernel that takes most time in one run."""
+        return max(self.kernels, key=lambda each: each.time * each.launches, default=None)
+
+    @property
+    def next_step(self) -> str:
+        """What the dearest kernel lacks, and what `--tune price` would make of it; "" if that is not known."""
+        kernel = self.dearest
+        if kernel is not None and kernel.bound == "launch":
+            return f"next: fewer launches: the dearest kernel, {kernel.name}, is bound by its launch"
+        if self.by_price is None or kernel is None:
+            return ""
+        if kernel.blocks < (cores := device(self.target).cores):
+            lacks = f"{kernel.blocks} blocks on {cores} multiprocessors"
+        elif kernel.spills:
+            lacks = f"{kernel.spills} bytes of registers spilled"
+        elif kernel.bytes_ratio > MOVES_AGAIN:
+            lacks = f"moves its bytes {kernel.bytes_ratio:.1f} times"
+        else:
+            lacks = f"bound by {kernel.bound}, {kernel.bandwidth:.0%} of the bandwidth"
+        found = sum(each.time for each in self.by_price.kernels)
+        if found > kernel.time * (1 - LEAST_GAIN):
+            return f"next: {kernel.name}: {lacks}; --tune price knows no faster kernel"
+        number = f" in {count} kernels" if (count := len(self.by_price.kernels)) > 1 else ""
+        return f"next: {kernel.name}: {lacks}: --tune price expects {microseconds(found)}{number}"
 
     @property
     def time(self) -> float:
@@ -69,6 +105,8 @@ class ProgramCost:
             "kernels": [kernel.to_json() for kernel in self.kernels],
             "calls": [call.to_json() for call in self.calls],
             "library_calls": list(self.library_calls),
+            "next_step": self.next_step,
+            "xlas_time": self.xlas.time if self.xlas else None,
             "launches_known": not self.is_estimate,
         }
 
@@ -90,8 +128,6 @@ class CostReport:
         return {"name": self.name, "targets": [cost.to_json() for cost in self.costs]}
 
     def __str__(self) -> str:
-        from xla_emitters.pricing.report import report_text
-
         return report_text(self.name, self.costs)
 
 
@@ -105,6 +141,7 @@ def cost(
     pipeline: tuple[ModulePass, ...] | None = None,
     sizes: Mapping[str, int] | None = None,
     tune: str = "xla",
+    compared: bool = False,
 ) -> CostReport:
     """The cost of every kernel and library call.
 
@@ -113,6 +150,7 @@ def cost(
     fusion   only the kernels of this fusion instruction
     hero_rules, triton, pipeline, tune  as in `CompileOptions`
     sizes    for a program with unknown sizes: those at which its launches are priced
+    compared  for HLO: also price the other choice of kernels (`ProgramCost.xlas`, `ProgramCost.by_price`)
     raises   what `compile` raises; ToolError without ptxas and nvdisasm; DataError for sizes that are missing or do not fit
     """
     if not targets:
@@ -136,7 +174,7 @@ def cost(
         )
         for target in targets
     ]
-    found = [_cost_of(module, each) for each in options]
+    found = [_compared(module, each) if compared and pipeline is None else _cost_of(module, each) for each in options]
     return CostReport(found[0][0], tuple(each for _, each in found))
 
 
@@ -149,6 +187,26 @@ def _cost_at(program: DynamicProgram, target: str, sizes: Mapping[str, int]) -> 
 
     options = replace(program.options, target=target, record="none", stage=CODE_STAGES[0])
     return ProgramCost(device(target).name, *price_work(compile_program(program.source, options), sizes))
+
+
+def _compared(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCost]:
+    """As `_cost_of`, with the other choice of kernels: of all if `options` choose by price, else of the dearest one."""
+    name, found = _cost_of(module, options)
+    if options.tune != "xla":
+        return name, replace(found, xlas=_cost_of(module, replace(options, tune="xla"))[1])
+    if (
+        found.dearest is None
+        or found.dearest.bound == "launch"
+        or (fusion := _fusion_of(module, found.dearest.name)) is None
+    ):
+        return name, found
+    return name, replace(found, by_price=_cost_of(module, replace(options, tune="price", fusion=fusion))[1])
+
+
+def _fusion_of(module: ModuleOp, kernel: str) -> str | None:
+    """The fusion instruction that a kernel is named after."""
+    names = (op.instruction_name.data for op in module.walk() if isinstance(op, FusionOp))
+    return next((name for name in names if sanitize(name) == kernel), None)
 
 
 def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCost]:

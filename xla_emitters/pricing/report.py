@@ -8,6 +8,7 @@ occupancy         100 % (64 warps), by warps          ...
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from xla_emitters.pricing.calls import CallCost
@@ -22,18 +23,31 @@ class Priced(Protocol):
     @property
     def kernels(self) -> Sequence[KernelCost]: ...
     @property
+    def time(self) -> float: ...
+    @property
     def calls(self) -> Sequence[CallCost]: ...
     @property
     def unpriced(self) -> Sequence[str]: ...
     @property
     def is_estimate(self) -> bool: ...
+    @property
+    def xlas(self) -> Priced | None: ...
+    @property
+    def next_step(self) -> str: ...
 
 
 def report_text(name: str, programs: Sequence[Priced]) -> str:
     """The report of a program on several devices."""
-    if all(len(each.kernels) == 1 and not each.calls and not each.unpriced for each in programs):
-        return kernel_text([each.kernels[0] for each in programs])
+    if all(_is_one_kernel(each) and (each.xlas is None or _is_one_kernel(each.xlas)) for each in programs):
+        columns = [(each.target, each.kernels[0]) for each in programs]
+        columns += [(f"{each.target}, XLA's choice", each.xlas.kernels[0]) for each in programs if each.xlas]
+        steps = dict.fromkeys(each.next_step for each in programs if each.next_step)
+        return "\n".join([kernel_text([replace(cost, target=title) for title, cost in columns]), *steps])
     return "\n\n".join(program_text(name, each) for each in programs)
+
+
+def _is_one_kernel(program: Priced) -> bool:
+    return len(program.kernels) == 1 and not program.calls and not program.unpriced
 
 
 def kernel_text(costs: Sequence[KernelCost]) -> str:
@@ -139,6 +153,12 @@ def program_text(name: str, program: Priced) -> str:
     total = sum(each.time * each.launches for each in priced)
     if priced:
         rows = [_COLUMNS, *(_row(each, total) for each in priced)]
+        if program.xlas:
+            times = {kernel.name: microseconds(kernel.time) for kernel in program.xlas.kernels}
+            rows = [
+                (*row, cell)
+                for row, cell in zip(rows, ("XLA's", *(times.get(each.name, "") for each in priced)), strict=True)
+            ]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for row in rows:
             cells = (
@@ -146,7 +166,9 @@ def program_text(name: str, program: Priced) -> str:
             )
             lines.append("  ".join(cells).rstrip())
         low, high = (sum(getattr(each, end) * each.launches for each in priced) for end in ("time_low", "time_high"))
-        lines.append(f"in all: {microseconds(total)}, between {microseconds(low)} and {microseconds(high)}")
+        xlas = f"; XLA's choice: {microseconds(program.xlas.time)}" if program.xlas else ""
+        lines.append(f"in all: {microseconds(total)}, between {microseconds(low)} and {microseconds(high)}{xlas}")
+        lines.append(program.next_step)
     if lower := dict.fromkeys(call.name for call in program.calls if call.is_lower_bound):
         lines.append(f"priced by their bytes alone, at least: {', '.join(lower)}")
     if program.is_estimate:
@@ -157,7 +179,7 @@ def program_text(name: str, program: Priced) -> str:
         lines.append(f"not priced: library calls {calls}")
     if not program.kernels:
         lines.append("no kernels")
-    return "\n".join(lines)
+    return "\n".join(filter(None, lines))
 
 
 def _row(each: KernelCost | CallCost, total: float) -> tuple[str, ...]:

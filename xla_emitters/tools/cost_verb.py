@@ -67,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
             triton=options.triton,
             pipeline=pipeline_asked(options),
             tune=tune_asked(options),
+            compared=True,
         )
     print(json.dumps(report.to_json(), indent=2) if options.json else report)
     if options.access_report:
