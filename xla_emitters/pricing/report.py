@@ -139,7 +139,7 @@ _BOUNDS = 4
 
 
 _COLUMNS = (
-    *("kernel or call", "times", "time", "share", "bound", "of bandwidth", "of peak", "multiprocessors"),
+    *("kernel", "launches", "time", "share", "bound", "of bandwidth", "of peak", "multiprocessors"),
     *("registers", "spills", "occupancy", "must move", "ratio", "waves"),
 )
 _LEFT = frozenset((0, 4))
