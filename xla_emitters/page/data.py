@@ -35,6 +35,7 @@ from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.pricing.report import kernel_rows
 from xla_emitters.program import Kernel, Program, SizedLaunch
+from xla_emitters.sizes import sizes_of
 from xla_emitters.trace import Trace
 
 _EXECUTED = frozenset((*EXECUTABLE_STAGES, *EXECUTABLE_PROGRAM_STAGES[1:]))
@@ -62,8 +63,29 @@ class Chunks:
 
 
 def costs_of(report: CostReport) -> Costs:
-    """The costs of a program's kernels on one device."""
-    return {kernel.name: kernel_rows([kernel]) for kernel in report.kernels}
+    """The costs of a program's kernels on one device, the dearest kernel first."""
+    kernels = sorted(report.kernels, key=lambda each: -each.time * each.launches)
+    found = dict[str, Sequence[Sequence[str]]]()
+    for kernel in kernels:
+        found.setdefault(kernel.name, kernel_rows([kernel]))
+    return found
+
+
+def _first(units: Sequence[Mapping[str, Any]], kernels: Sequence[str], costs: Costs | None) -> int:
+    """The unit that the page opens on: that of the dearest kernel; without costs, of the kernel with the most ops.
+
+    units  those of the kernels are the last ones, in the order of `kernels`
+    """
+    if not kernels:
+        return 0
+    before = len(units) - len(kernels)
+    if dearest := next((name for name in costs or () if name in kernels), None):
+        return before + kernels.index(dearest)
+    sizes = [
+        max((step["ops"] for step in unit["steps"] if step["stage"] == EXECUTABLE_STAGES[-1]), default=0)
+        for unit in units[before:]
+    ]
+    return before + sizes.index(max(sizes))
 
 
 def program_data(
@@ -97,6 +119,7 @@ def program_data(
         "explain": program.explain(),
         "verdict": _verdict(verdict),
         "units": units,
+        "first": _first(units, [kernel.name for kernel in program.kernels][: len(program.traces)], costs),
     }
 
 
@@ -117,8 +140,8 @@ def dynamic_data(
     launches those of a run at these sizes; the accesses of a kernel are those of its first one
     raises   like `GpuLowering.kernel_traces`
     """
-    traces = program.lowering.kernel_traces(stage)
-    units = [unit_data(program.trace, chunks, verdict) | {"graph": entry_graph(program.at("hlo"))}]
+    traces, hlo = program.lowering.kernel_traces(stage), program.at("hlo")
+    units = [unit_data(program.trace, chunks, verdict) | {"graph": entry_graph(hlo, sizes_of(hlo))}]
     for kernel, trace in zip(program.kernels, traces, strict=True):
         unit = unit_data(trace, chunks, None, kernel.name) | {"cost": (costs or {}).get(kernel.name)}
         own = [launch for launch in launches if launch.name == kernel.name]
@@ -130,6 +153,7 @@ def dynamic_data(
         "explain": program.explain(),
         "verdict": _verdict(verdict),
         "units": units,
+        "first": _first(units, [kernel.name for kernel in program.kernels], costs),
     }
 
 
