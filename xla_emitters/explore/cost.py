@@ -27,6 +27,7 @@ from xla_emitters.pricing.calls import CallCost, price_call
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
 from xla_emitters.pricing.report import microseconds, report_text
+from xla_emitters.pricing.sass import counted_by_origin
 from xla_emitters.program import Branch, Kernel, LibraryCall, Loop, Program, Step
 from xla_emitters.program.steps import steps_in
 from xla_emitters.rewrite.recorder import Observer
@@ -176,6 +177,20 @@ def cost(
     ]
     found = [_compared(module, each) if compared and pipeline is None else _cost_of(module, each) for each in options]
     return CostReport(found[0][0], tuple(each for _, each in found))
+
+
+def instructions_by_origin(program: Program | DynamicProgram) -> dict[str, Mapping[str, int]]:
+    """Kernel name -> HLO instruction -> SASS instructions that a thread executes for it; "" -> those of none.
+
+    program  of HLO: compiled to "sass" with `line_info`, stages recorded; with unknown sizes: compiled to code
+    raises   ToolError without ptxas and nvdisasm
+    """
+    traces = program.traces if isinstance(program, Program) else program.lowering.kernel_traces("sass")
+    found = dict[str, Mapping[str, int]]()
+    for kernel, trace in zip(program.kernels, traces, strict=False):
+        listing = trace["sass"]
+        found[kernel.name] = counted_by_origin(listing.ir or "", kernel.name, listing.sources)
+    return found
 
 
 def _cost_at(program: DynamicProgram, target: str, sizes: Mapping[str, int]) -> ProgramCost:

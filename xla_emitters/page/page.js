@@ -270,7 +270,7 @@ function landing(lines) {
   const own = lines.findIndex((line) => line.trim().replace("ROOT ", "").startsWith(`%${unit.name} = `));
   const called = own >= 0 && / fusion\(.*calls=(%[\w.-]+)/.exec(lines[own]);
   const at = called ? lines.findIndex((line) => line.startsWith(`${called[1]} `)) : own;
-  return Math.max(0, at >= 0 ? at : lines.findIndex((line) => line.startsWith("ENTRY ")));
+  return Math.max(0, at >= 0 ? at : lines.findIndex((line) => /^ENTRY |^ *hlo\.computation @\S+ entry|^ *func\.func @main\b/.test(line)));
 }
 
 async function fill(n, place, body, marks, find) {
@@ -647,6 +647,7 @@ function drawXla() {
   box.append(side, texts);
   host.append(box);
   side.scrollTop = top;
+  side.querySelector("tr.on")?.scrollIntoView({ block: "nearest" });
   const row = rows.find((each) => each.number === point);
   drawSides(texts, row ? `after ${row.ours || row.xla}` : "PTX", row ? row.texts : unit.xla.ptx);
 }

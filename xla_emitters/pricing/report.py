@@ -7,7 +7,7 @@ occupancy         100 % (64 warps), by warps          ...
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -206,6 +206,17 @@ def _row(each: KernelCost | CallCost, total: float) -> tuple[str, ...]:
         f"{each.bytes_ratio:.2f}",
         f"{each.waves:.1f}",
     )
+
+
+def origins_text(kernel: str, counts: Mapping[str, int]) -> str:
+    """The instructions that a thread of a kernel executes, by the HLO instruction that they come from: most first."""
+    total = sum(counts.values())
+    rows = [("HLO instruction", "instructions", "share")]
+    for name, count in sorted(counts.items(), key=lambda each: -each[1]):
+        rows.append((name or "(none: addresses, loops, the end)", str(count), f"{count / total:.0%}"))
+    wide, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    lines = [f"{row[0]:<{wide}}  {row[1]:>{others[0]}}  {row[2]:>{others[1]}}" for row in rows]
+    return "\n".join([f"instructions of {kernel} that a thread executes, by HLO instruction", *lines])
 
 
 def microseconds(time: float) -> str:

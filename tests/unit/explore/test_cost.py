@@ -8,6 +8,7 @@ import pytest
 from tools_here import SASS, needs
 
 import xla_emitters as xe
+from xla_emitters.explore.cost import instructions_by_origin
 from xla_emitters.tools.main import main
 
 GELU = Path(__file__).parents[3] / "examples" / "gelu.hlo"
@@ -58,3 +59,18 @@ def test_a_kernel_bound_by_its_launch_is_not_tuned() -> None:
     (cost,) = xe.cost(COLUMNS, fusion="n.1", compared=True).costs
     assert cost.by_price is None
     assert cost.next_step == "next: fewer launches: the dearest kernel, n_1, is bound by its launch"
+
+
+@needs(*SASS)
+def test_instructions_belong_to_hlo_instructions(capsys: pytest.CaptureFixture[str]) -> None:
+    """The counts add up to those of the kernel; the hyperbolic tangent takes more than all other ops of GELU together."""
+    (kernel,) = xe.cost(GELU).kernels
+    program = xe.compile(GELU, stage="sass", record="stages", line_info=True, cache=False)
+    (counts,) = instructions_by_origin(program).values()
+    assert sum(counts.values()) == kernel.instructions
+    assert counts["tanh_0"] > kernel.instructions / 2
+    assert {"square", "cube", "multiply_0", "add_0"} <= set(counts)
+    assert main(["cost", str(GELU), "--by", "instruction"]) == 0
+    lines = capsys.readouterr().out.split("by HLO instruction\n")[1].splitlines()
+    assert lines[1].split()[:2] == ["tanh_0", str(counts["tanh_0"])]
+    assert main(["cost", str(GELU), "--by", "instruction", "--json"]) == 2
