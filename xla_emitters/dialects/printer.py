@@ -152,7 +152,7 @@ class KernelPrinter(Printer):
         """The ops with the numbers of their lines in `text()`, from 0."""
         line, seen, found = len(self._aliases), 0, list[tuple[int, Operation]]()
         for start, op in starts:
-            line += sum(piece.count("\n") for piece in self._written[seen:start])
+            line += "".join(self._written[seen:start]).count("\n")
             seen = start
             found.append((line, op))
         return found

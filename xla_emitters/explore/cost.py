@@ -14,15 +14,20 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from xla_emitters.device import DEFAULT_DEVICE, device
+from xla_emitters.device import DEFAULT_DEVICE, Device, device
+from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.compiler import compile_module, read_module
+from xla_emitters.pipelines.kernel_candidates import LEAST_GAIN
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.pricing.calls import CallCost, price_call
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
+from xla_emitters.pricing.report import microseconds, report_text
+from xla_emitters.pricing.sass import counted_by_origin
 from xla_emitters.program import Branch, Kernel, LibraryCall, Loop, Program, Step
 from xla_emitters.program.steps import steps_in
 from xla_emitters.rewrite.recorder import Observer
@@ -31,35 +36,78 @@ if TYPE_CHECKING:
     from xla_emitters.pipelines.programs import DynamicProgram
 
 STAGE = EXECUTABLE_STAGES[-1]
+MOVES_AGAIN = 1.2
+"""From this ratio of bytes moved to bytes needed on, a kernel's next step names it."""
 
 
 @dataclass(frozen=True)
 class ProgramCost:
-    """The kernels of a program on one device.
+    """The kernels and library calls of a program on one device.
 
     kernels        in the order of their first launches
-    library_calls  names of library functions, one per call; they are not priced
+    calls          priced library calls, in order
+    unpriced       names of the library functions of the other calls, one per call
     is_estimate    whether `launches` of some kernel is a guess: a loop without a known trip count counts once, and so does each branch
     program        for a module: the priced program, with the decisions in its traces
+    xlas           if kernels were chosen by price: the cost with XLA's choice of all kernels
+    by_price       if they were not: the cost of the kernels that take the place of the dearest one if they are chosen by price
     """
 
     target: str
     kernels: tuple[KernelCost, ...]
-    library_calls: tuple[str, ...] = ()
+    calls: tuple[CallCost, ...] = ()
+    unpriced: tuple[str, ...] = ()
     is_estimate: bool = False
     program: Program | None = field(default=None, repr=False, compare=False)
+    xlas: ProgramCost | None = None
+    by_price: ProgramCost | None = None
+
+    @property
+    def dearest(self) -> KernelCost | None:
+        """The kernel that takes most time in one run."""
+        return max(self.kernels, key=lambda each: each.time * each.launches, default=None)
+
+    @property
+    def next_step(self) -> str:
+        """What the dearest kernel lacks, and what `--tune price` would make of it; "" if that is not known."""
+        kernel = self.dearest
+        if kernel is not None and kernel.bound == "launch":
+            return f"next: fewer launches: the dearest kernel, {kernel.name}, is bound by its launch"
+        if self.by_price is None or kernel is None:
+            return ""
+        if kernel.blocks < (cores := device(self.target).cores):
+            lacks = f"{kernel.blocks} blocks on {cores} multiprocessors"
+        elif kernel.spills:
+            lacks = f"{kernel.spills} bytes of registers spilled"
+        elif kernel.bytes_ratio > MOVES_AGAIN:
+            lacks = f"moves its bytes {kernel.bytes_ratio:.1f} times"
+        else:
+            lacks = f"bound by {kernel.bound}, {kernel.bandwidth:.0%} of the bandwidth"
+        found = sum(each.time for each in self.by_price.kernels)
+        if found > kernel.time * (1 - LEAST_GAIN):
+            return f"next: {kernel.name}: {lacks}; --tune price knows no faster kernel"
+        number = f" in {count} kernels" if (count := len(self.by_price.kernels)) > 1 else ""
+        return f"next: {kernel.name}: {lacks}: --tune price expects {microseconds(found)}{number}"
 
     @property
     def time(self) -> float:
-        """Expected microseconds of all launches, one after the other, without library calls."""
-        return sum(kernel.time * kernel.launches for kernel in self.kernels)
+        """Expected microseconds of all launches and library calls, one after the other."""
+        return sum(each.time * each.launches for each in (*self.kernels, *self.calls))
+
+    @property
+    def library_calls(self) -> tuple[str, ...]:
+        """The names of the functions of all calls."""
+        return (*(call.name for call in self.calls), *self.unpriced)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "target": self.target,
             "time": self.time,
             "kernels": [kernel.to_json() for kernel in self.kernels],
+            "calls": [call.to_json() for call in self.calls],
             "library_calls": list(self.library_calls),
+            "next_step": self.next_step,
+            "xlas_time": self.xlas.time if self.xlas else None,
             "launches_known": not self.is_estimate,
         }
 
@@ -81,9 +129,7 @@ class CostReport:
         return {"name": self.name, "targets": [cost.to_json() for cost in self.costs]}
 
     def __str__(self) -> str:
-        from xla_emitters.pricing.report import report_text
-
-        return report_text(self.name, [(cost.kernels, cost.library_calls, cost.is_estimate) for cost in self.costs])
+        return report_text(self.name, self.costs)
 
 
 def cost(
@@ -96,14 +142,16 @@ def cost(
     pipeline: tuple[ModulePass, ...] | None = None,
     sizes: Mapping[str, int] | None = None,
     tune: str = "xla",
+    compared: bool = False,
 ) -> CostReport:
-    """The cost of every kernel.
+    """The cost of every kernel and library call.
 
     source   path of an `.hlo` file, HLO text, a module that was read, or a compiled program, of which the source is used
     targets  devices or architectures
     fusion   only the kernels of this fusion instruction
     hero_rules, triton, pipeline, tune  as in `CompileOptions`
     sizes    for a program with unknown sizes: those at which its launches are priced
+    compared  for HLO: also price the other choice of kernels (`ProgramCost.xlas`, `ProgramCost.by_price`)
     raises   what `compile` raises; ToolError without ptxas and nvdisasm; DataError for sizes that are missing or do not fit
     """
     if not targets:
@@ -127,23 +175,53 @@ def cost(
         )
         for target in targets
     ]
-    found = [_cost_of(module, each) for each in options]
+    found = [_compared(module, each) if compared and pipeline is None else _cost_of(module, each) for each in options]
     return CostReport(found[0][0], tuple(each for _, each in found))
+
+
+def instructions_by_origin(program: Program | DynamicProgram) -> dict[str, Mapping[str, int]]:
+    """Kernel name -> HLO instruction -> SASS instructions that a thread executes for it; "" -> those of none.
+
+    program  of HLO: compiled to "sass" with `line_info`, stages recorded; with unknown sizes: compiled to code
+    raises   ToolError without ptxas and nvdisasm
+    """
+    traces = program.traces if isinstance(program, Program) else program.lowering.kernel_traces("sass")
+    found = dict[str, Mapping[str, int]]()
+    for kernel, trace in zip(program.kernels, traces, strict=False):
+        listing = trace["sass"]
+        found[kernel.name] = counted_by_origin(listing.ir or "", kernel.name, listing.sources)
+    return found
 
 
 def _cost_at(program: DynamicProgram, target: str, sizes: Mapping[str, int]) -> ProgramCost:
     """The cost of a program's launches on one device, at given sizes."""
     # Imported here, so that HLO does not load the second system.
-    from xla_emitters.explore.program_cost import price_launches
-    from xla_emitters.pipelines.program_listing import list_program
+    from xla_emitters.explore.program_cost import price_work
     from xla_emitters.pipelines.program_passes import CODE_STAGES
     from xla_emitters.pipelines.programs import compile_program
 
     options = replace(program.options, target=target, record="none", stage=CODE_STAGES[0])
-    placed = compile_program(program.source, replace(options, stage="placed"))
-    calls = tuple(op.function or op.name for op in list_program(placed.module).library_calls)
-    kernels = price_launches(compile_program(program.source, options), sizes)
-    return ProgramCost(device(target).name, kernels, calls)
+    return ProgramCost(device(target).name, *price_work(compile_program(program.source, options), sizes))
+
+
+def _compared(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCost]:
+    """As `_cost_of`, with the other choice of kernels: of all if `options` choose by price, else of the dearest one."""
+    name, found = _cost_of(module, options)
+    if options.tune != "xla":
+        return name, replace(found, xlas=_cost_of(module, replace(options, tune="xla"))[1])
+    if (
+        found.dearest is None
+        or found.dearest.bound == "launch"
+        or (fusion := _fusion_of(module, found.dearest.name)) is None
+    ):
+        return name, found
+    return name, replace(found, by_price=_cost_of(module, replace(options, tune="price", fusion=fusion))[1])
+
+
+def _fusion_of(module: ModuleOp, kernel: str) -> str | None:
+    """The fusion instruction that a kernel is named after."""
+    names = (op.instruction_name.data for op in module.walk() if isinstance(op, FusionOp))
+    return next((name for name in names if sanitize(name) == kernel), None)
 
 
 def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCost]:
@@ -155,12 +233,19 @@ def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCos
 
     program = compile_module(module, options, observers=keep)
     chip = device(options.target)
-    calls = tuple(step.name for step in steps_in(program.steps) if isinstance(step, LibraryCall))
+    launches, called = Counter[str](), Counter[int]()
+    is_estimate = _count_launches(program.steps, 1, launches, called)
+    calls, unpriced = list[CallCost](), list[str]()
+    for step in steps_in(program.steps):
+        if isinstance(step, LibraryCall):
+            if (priced := _price_step(step, chip)) is None:
+                unpriced.append(step.name)
+            else:
+                calls.append(replace(priced, launches=called[id(step)]))
+    found = ProgramCost(chip.name, (), tuple(calls), tuple(unpriced), is_estimate, program)
     if not kept:
-        return program.name, ProgramCost(chip.name, (), calls, program=program)
+        return program.name, found
     code = machine_code_of(program.code, chip.architecture)
-    launches = Counter[str]()
-    is_estimate = _count_launches(program.steps, 1, launches)
     reached = {kernel.name: kernel for kernel in program.kernels}
     if len(reached) < len(kept):
         # A kernel without a launch.
@@ -169,24 +254,31 @@ def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCos
         replace(price_kernel(kernel, planned.view, lowered, chip, code), launches=launches[kernel.name])
         for kernel, (planned, lowered) in zip(reached.values(), kept, strict=True)
     ]
-    return program.name, ProgramCost(chip.name, tuple(kernels), calls, is_estimate, program)
+    return program.name, replace(found, kernels=tuple(kernels))
 
 
-def _count_launches(steps: Sequence[Step], times: int, launches: Counter[str]) -> bool:
-    """Adds how often one run launches each kernel; returns whether these numbers are a guess."""
+def _price_step(step: LibraryCall, chip: Device) -> CallCost | None:
+    operands, results = ([(each.array.dtype, each.array.shape) for each in of] for of in (step.operands, step.results))
+    return price_call(step.name, step.instruction, step.config, operands, results, chip)
+
+
+def _count_launches(steps: Sequence[Step], times: int, launches: Counter[str], called: Counter[int]) -> bool:
+    """Adds how often one run launches each kernel, and makes each library call (by its id); returns whether these numbers are a guess."""
     is_estimate = False
     for step in steps:
         match step:
             case Kernel():
                 launches[step.name] += times
+            case LibraryCall():
+                called[id(step)] += times
             case Loop():
                 trips = times * (step.trips or 1)
                 is_estimate |= step.trips is None
-                is_estimate |= _count_launches((*step.condition, *step.body), trips, launches)
+                is_estimate |= _count_launches((*step.condition, *step.body), trips, launches, called)
             case Branch():
                 is_estimate = True
                 for branch in step.branches:
-                    _count_launches(branch, times, launches)
+                    _count_launches(branch, times, launches, called)
             case _:
                 pass
     return is_estimate

@@ -1,15 +1,17 @@
-"""Prices the launches of a program with unknown sizes, at given sizes.
+"""Prices the launches and library calls of a program with unknown sizes, at given sizes.
 
-    price_program(program, {"b": 32, "s": 1024})    ->   ProgramCost: one row for each kernel and each size that it is launched at
+    price_work(program, {"b": 32, "s": 1024})    ->   a KernelCost for each kernel and each size that it is launched at; CallCosts likewise
 
-The program runs at these sizes and its launches are recorded: kernels, blocks, arguments. Kernels are executed during this run only if
-the host reads what they compute (loops and branches on data); otherwise each is executed once, on some of its blocks, to count its traffic.
-Instructions are those that threads of that launch execute (`pricing/sass_thread`): trip counts follow from the arguments. Bytes that must
-move are those that the launch touched, each counted once, so the ratio says how often they move.
+The program runs at these sizes and its launches are recorded (kernels, blocks, arguments), and its library calls. Kernels are executed
+during this run only if the host reads what they compute (loops and branches on data); otherwise each is executed once, on some of its
+blocks, to count its traffic. Instructions are those that threads of that launch execute (`pricing/sass_thread`): trip counts follow from
+the arguments. Bytes that must move are those that the launch touched, each counted once, so the ratio says how often they move.
 """
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,19 +19,27 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.device import Device, device
-from xla_emitters.dtypes import Array
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
+from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
+from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
+from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.lowering.machine_code import EntryResources
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.pricing.calls import CallCost, price_call
 from xla_emitters.pricing.model import KernelCost, Needed, kernel_cost
 from xla_emitters.pricing.occupancy import occupancy
 from xla_emitters.pricing.price import MachineCode, machine_code_of
 from xla_emitters.pricing.sass_thread import run_threads
 from xla_emitters.pricing.traffic import Traffic, count_traffic
 from xla_emitters.program import Extents, Launch
+from xla_emitters.program.sized import Call
+from xla_emitters.program.sized import Launch as Launched
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel
+from xla_emitters.runtime.walk import Frame, Run
 
 POINTER_BYTES, INDEX_BYTES = 8, 4
 READS_OF_THE_HOST = frozenset(("lmhlo.d2h", "lmhlo.while", "lmhlo.case", "lmhlo.if"))
@@ -65,27 +75,85 @@ class RecordedKernels(Kernels):
             self._then.launch(name, grid, block, shared_bytes, arguments)
 
 
-def launches_of(program: DynamicProgram, inputs: Sequence[Any]) -> list[LaunchAt]:
-    """The launches of a run on these arguments, in order. raises like `DynamicProgram.run`"""
+@dataclass(frozen=True)
+class CallAt:
+    """A library call: the function with its configuration as data, and its arrays' types and shapes."""
+
+    name: str
+    instruction: str
+    config: str
+    operands: tuple[tuple[str, tuple[int, ...]], ...]
+    results: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a run of a program gives the GPU to do, in order."""
+
+    launches: list[LaunchAt]
+    calls: list[CallAt]
+
+
+def work_of(program: DynamicProgram, inputs: Sequence[Any]) -> Work:
+    """The launches and library calls of a run on these arguments. raises like `DynamicProgram.run`"""
     looks_at_data = program.fused is not None and any(op.name in READS_OF_THE_HOST for op in program.fused.walk())
-    recorded = list[RecordedKernels]()
+    recorded, calls = list[RecordedKernels](), list[CallAt]()
 
     def record(kernels: Kernels) -> Kernels:
         recorded.append(RecordedKernels(kernels if looks_at_data else None))
         return recorded[-1]
 
-    program.lowering.watched("kernels", kernels=record).run(program.checked(inputs))
-    return recorded[-1].launches
+    loaded = program.lowering.watched("kernels", kernels=record)
+
+    def watch(frame: Frame, step: Call | Launched, run: Run) -> Run:
+        op = loaded.made.ops[step.op] if isinstance(step, Call) else None
+        if not isinstance(step, Call) or not isinstance(op, BufferOp) or not is_library_call(made := op.as_hlo()):
+            return run
+        operands = frame.operands((*step.reads, *step.writes))
+
+        def call() -> None:
+            calls.append(_call_at(op, made, operands()))
+            run()
+
+        return call
+
+    loaded.run_watched(program.checked(inputs), watch)
+    return Work(recorded[-1].launches, calls)
 
 
-def price_launches(program: DynamicProgram, values: Mapping[str, int]) -> tuple[KernelCost, ...]:
-    """The cost of each launch at these sizes; equal launches are priced once, with their count.
+def launches_of(program: DynamicProgram, inputs: Sequence[Any]) -> list[LaunchAt]:
+    """The launches of a run on these arguments, in order. raises like `DynamicProgram.run`"""
+    return work_of(program, inputs).launches
+
+
+def _call_at(op: BufferOp, made: HloOp, buffers: Sequence[Array]) -> CallAt:
+    count = len(op.inputs)
+    types = [dtype_of(tensor_of(value.type).element_type).name for value in op.operands]
+    sized = [(name, buffer.shape) for name, buffer in zip(types, buffers, strict=True)]
+    known = made.static(buffers[:count]) if isinstance(made, DynamicConvOp) else made
+    name, config = library_call_of(known)
+    return CallAt(name, made.instruction_name.data, json.dumps(config), tuple(sized[:count]), tuple(sized[count:]))
+
+
+def price_work(
+    program: DynamicProgram, values: Mapping[str, int]
+) -> tuple[tuple[KernelCost, ...], tuple[CallCost, ...]]:
+    """The cost of each launch and each library call at these sizes; equal ones are priced once, with their count.
 
     values  symbol -> size
     raises  DataError like `drawn_inputs`, ToolError without ptxas and nvdisasm, errors of the executor
     """
     chip = device(program.target)
-    launches = launches_of(program, drawn_inputs(program, values, 0))
+    work = work_of(program, drawn_inputs(program, values, 0))
+    calls = [
+        replace(priced, launches=count)
+        for at, count in Counter(work.calls).items()
+        if (priced := price_call(at.name, at.instruction, json.loads(at.config), at.operands, at.results, chip))
+    ]
+    return _price_launches(program, work.launches, chip), tuple(calls)
+
+
+def _price_launches(program: DynamicProgram, launches: Sequence[LaunchAt], chip: Device) -> tuple[KernelCost, ...]:
     if not launches:
         return ()
     code = machine_code_of(program.ptx, chip.architecture)

@@ -27,7 +27,17 @@ def with_comparison(index: Mapping[str, Any], found: Comparison, chunks: Chunks)
     for unit in index["units"]:
         kernel = kernels.get(sanitize(unit["name"]))
         units.append({**unit, "xla": kernel and kernel_data(kernel, chunks)})
-    return {**index, "units": units, "xla": {"only_ours": found.only_ours, "only_xla": found.only_xla}}
+    first = max(range(len(units)), key=lambda number: _difference(units[number]["xla"]), default=0)
+    only = {"only_ours": found.only_ours, "only_xla": found.only_xla}
+    return {**index, "units": units, "xla": only, "first": first, "view": "xla"}
+
+
+def _difference(xla: Mapping[str, Any] | None) -> tuple[int, ...]:
+    """How much a kernel differs from XLA's: states that no decision explains, states, numbers; the page opens on the one with most."""
+    if xla is None:
+        return (-1,)
+    kinds = [row["kind"] for row in xla["rows"]]
+    return kinds.count("unexplained"), kinds.count("differs"), sum(ours != theirs for _, ours, theirs in xla["numbers"])
 
 
 def kernel_data(kernel: KernelComparison, chunks: Chunks) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from xla_emitters.explore.cost import CostReport
 from xla_emitters.explore.program_cost import LaunchAt
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.page.graph import entry_graph, graphs_of
+from xla_emitters.page.own_code import own_steps
 from xla_emitters.page.threads import touched, touched_at
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.pipelines.program_kernels import SizedKernel
@@ -34,6 +35,7 @@ from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.pricing.report import kernel_rows
 from xla_emitters.program import Kernel, Program, SizedLaunch
+from xla_emitters.sizes import sizes_of
 from xla_emitters.trace import Trace
 
 _EXECUTED = frozenset((*EXECUTABLE_STAGES, *EXECUTABLE_PROGRAM_STAGES[1:]))
@@ -61,8 +63,29 @@ class Chunks:
 
 
 def costs_of(report: CostReport) -> Costs:
-    """The costs of a program's kernels on one device."""
-    return {kernel.name: kernel_rows([kernel]) for kernel in report.kernels}
+    """The costs of a program's kernels on one device, the dearest kernel first."""
+    kernels = sorted(report.kernels, key=lambda each: -each.time * each.launches)
+    found = dict[str, Sequence[Sequence[str]]]()
+    for kernel in kernels:
+        found.setdefault(kernel.name, kernel_rows([kernel]))
+    return found
+
+
+def _first(units: Sequence[Mapping[str, Any]], kernels: Sequence[str], costs: Costs | None) -> int:
+    """The unit that the page opens on: that of the dearest kernel; without costs, of the kernel with the most ops.
+
+    units  those of the kernels are the last ones, in the order of `kernels`
+    """
+    if not kernels:
+        return 0
+    before = len(units) - len(kernels)
+    if dearest := next((name for name in costs or () if name in kernels), None):
+        return before + kernels.index(dearest)
+    sizes = [
+        max((step["ops"] for step in unit["steps"] if step["stage"] == EXECUTABLE_STAGES[-1]), default=0)
+        for unit in units[before:]
+    ]
+    return before + sizes.index(max(sizes))
 
 
 def program_data(
@@ -80,7 +103,7 @@ def program_data(
     units = list[dict[str, Any]]()
     for kernel, trace in zip(program.kernels, program.traces, strict=False):
         own = verdicts.get(trace.name) or verdict
-        unit = unit_data(trace, chunks, own)
+        unit = unit_data(trace, chunks, own, kernel.name)
         unit |= _kernel_data(kernel, trace, chunks)
         unit |= {"graph": graphs.get(kernel.name), "cost": (costs or {}).get(kernel.name)}
         units.append(unit)
@@ -96,6 +119,7 @@ def program_data(
         "explain": program.explain(),
         "verdict": _verdict(verdict),
         "units": units,
+        "first": _first(units, [kernel.name for kernel in program.kernels][: len(program.traces)], costs),
     }
 
 
@@ -114,12 +138,12 @@ def dynamic_data(
     verdict  the result of `check_program` at the given sizes; None: it was not run
     costs    at the given sizes
     launches those of a run at these sizes; the accesses of a kernel are those of its first one
-    raises   like `GpuLowering.kernel_trace`
+    raises   like `GpuLowering.kernel_traces`
     """
-    units = [unit_data(program.trace, chunks, verdict) | {"graph": entry_graph(program.at("hlo"))}]
-    for kernel in program.kernels:
-        trace = program.lowering.kernel_trace(kernel.name, stage)
-        unit = unit_data(trace, chunks, None) | {"cost": (costs or {}).get(kernel.name)}
+    traces, hlo = program.lowering.kernel_traces(stage), program.at("hlo")
+    units = [unit_data(program.trace, chunks, verdict) | {"graph": entry_graph(hlo, sizes_of(hlo))}]
+    for kernel, trace in zip(program.kernels, traces, strict=True):
+        unit = unit_data(trace, chunks, None, kernel.name) | {"cost": (costs or {}).get(kernel.name)}
         own = [launch for launch in launches if launch.name == kernel.name]
         unit["idle"] = bool(launches) and not own
         units.append(unit | (_launch_data(kernel, own, trace, chunks) if own else {}))
@@ -129,14 +153,18 @@ def dynamic_data(
         "explain": program.explain(),
         "verdict": _verdict(verdict),
         "units": units,
+        "first": _first(units, [kernel.name for kernel in program.kernels], costs),
     }
 
 
-def unit_data(trace: Trace, chunks: Chunks, verdict: Verdict | None) -> dict[str, Any]:
-    """The steps of a trace, and for each of their lines the HLO instructions that it comes from, as indices into `names`."""
+def unit_data(trace: Trace, chunks: Chunks, verdict: Verdict | None, kernel: str = "") -> dict[str, Any]:
+    """The steps of a trace, and for each of their lines the HLO instructions that it comes from, as indices into `names`.
+
+    kernel  the kernel's name in PTX and SASS
+    """
     names = dict[str, int]()
     steps, of_stage = list[dict[str, Any]](), _verdicts(trace, verdict)
-    for step, is_changed in zip(trace, trace.changed(), strict=True):
+    for step, is_changed in zip(own_steps(trace, kernel), trace.changed(), strict=True):
         sources = [[names.setdefault(name, len(names)) for name in line] for line in step.sources]
         lines = {"s": sources, "o": list(step.origins)}
         steps.append(

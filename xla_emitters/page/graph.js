@@ -1,4 +1,11 @@
 "use strict";
+
+// The nodes that are shown, renumbered: without the hidden ones unless `all`.
+function shownNodes(nodes, all) {
+  const kept = nodes.filter((node) => all || !node.hidden), numbers = new Map(kept.map((node, n) => [nodes.indexOf(node), n]));
+  return kept.map((node) => ({ ...node, reads: node.reads.filter((read) => numbers.has(read)).map((read) => numbers.get(read)) }));
+}
+
 // A fusion as a graph, parameters at the top: a node's row is its longest path, its place in the row the mean of its operands' places.
 
 const NODE_WIDTH = 176, NODE_HEIGHT = 38, NODE_GAP = 18, ROW_GAP = 40;
@@ -59,4 +66,4 @@ function graphSvg(nodes, isLit) {
   return `<svg class="graph" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">${parts.join("")}</svg>`;
 }
 
-if (typeof module !== "undefined") module.exports = { placed };
+if (typeof module !== "undefined") module.exports = { placed, shownNodes };

@@ -102,7 +102,7 @@ function open(number, asked) {
   thread = null;
   const steps = recorded();
   const wanted = FIRST.map(stageAt).filter((n) => n >= 0);
-  panes = wanted.length > 1 ? wanted : steps.slice(-4);
+  panes = wanted.length > 1 ? wanted : [steps[0], steps.at(-1)];
   active = panes.length - 1;
   // All lines of PTX and SASS are other than those before.
   const changes = steps.filter((n) => unit.steps[n].changed && !["ptx", "sass"].includes(unit.steps[n].stage));
@@ -265,6 +265,14 @@ function focusPane(place) {
   document.querySelectorAll(".pane").forEach((pane, n) => pane.classList.toggle("active", n === place));
 }
 
+// The line of a module that its pane opens on: the computation of the unit's fusion, or its instruction; ENTRY, if the unit is the module.
+function landing(lines) {
+  const own = lines.findIndex((line) => line.trim().replace("ROOT ", "").startsWith(`%${unit.name} = `));
+  const called = own >= 0 && / fusion\(.*calls=(%[\w.-]+)/.exec(lines[own]);
+  const at = called ? lines.findIndex((line) => line.startsWith(`${called[1]} `)) : own;
+  return Math.max(0, at >= 0 ? at : lines.findIndex((line) => /^ENTRY |^ *hlo\.computation @\S+ entry|^ *func\.func @main\b/.test(line)));
+}
+
 async function fill(n, place, body, marks, find) {
   const text = await stepText(n), stage = unit.steps[n].stage;
   const ptx = stage === "sass" && stageAt("ptx") >= 0 ? (await stepText(stageAt("ptx"))).origins : [];
@@ -308,6 +316,7 @@ async function fill(n, place, body, marks, find) {
     }
   };
   listings.push(listing);
+  if (stage === "hlo" || !unit.launch) body.scrollTop = landing(text.lines) * LINE;
   if (chosen.names.size || chosen.from) listing.relight(true);
 }
 
@@ -387,8 +396,17 @@ function drawGraph() {
   }
   const before = host.querySelector(".canvas"), at = before ? [before.scrollLeft, before.scrollTop] : null;
   host.textContent = "";
-  const box = el("div", "canvas");
-  box.innerHTML = graphSvg(unit.graph, (name) => [...chosen.names].some((n) => unit.names[n] === name));
+  const box = el("div", "canvas"), hidden = unit.graph.filter((node) => node.hidden).length;
+  if (hidden) {
+    const tools = el("div", "tools"), label = el("label"), all = el("input");
+    all.type = "checkbox";
+    all.checked = Boolean(unit.showsSizes);
+    all.onchange = () => ((unit.showsSizes = all.checked), (host.textContent = ""), drawGraph());
+    label.append(all, ` ${hidden} ops that compute sizes`);
+    tools.append(label);
+    host.append(tools);
+  }
+  box.innerHTML = graphSvg(shownNodes(unit.graph, unit.showsSizes), (name) => [...chosen.names].some((n) => unit.names[n] === name));
   host.append(box);
   if (at) [box.scrollLeft, box.scrollTop] = at;
   else box.scrollLeft = Math.max(0, (box.scrollWidth - box.clientWidth) / 2);
@@ -601,7 +619,7 @@ function drawXla() {
     return void host.append(el("p", "none", `XLA has no kernel of this name. ${said}`));
   }
   const { numbers, rows, decisions } = unit.xla, box = el("div", "beside"), side = el("div", "notes tables"), texts = el("div", "sides");
-  point ??= "ptx";
+  point ??= rows.find((row) => row.texts && ["unexplained", "differs"].includes(row.kind))?.number ?? "ptx";
   const table = (head, cells, keyOf) => {
     const made = el("table"), title = el("tr");
     head.forEach((text) => title.append(el("th", "", text)));
@@ -629,6 +647,7 @@ function drawXla() {
   box.append(side, texts);
   host.append(box);
   side.scrollTop = top;
+  side.querySelector("tr.on")?.scrollIntoView({ block: "nearest" });
   const row = rows.find((each) => each.number === point);
   drawSides(texts, row ? `after ${row.ours || row.xla}` : "PTX", row ? row.texts : unit.xla.ptx);
 }
@@ -662,6 +681,8 @@ async function drawSides(host, what, numbers) {
     listings.push(listing);
     return body;
   });
+  const first = pairs.findIndex(([left, right]) => left?.kind !== "same" || right?.kind !== "same");
+  if (first > 0) made[0].scrollTop = Math.max(0, first - 4) * LINE;
   // Both scroll together; setting an unchanged position sends no event.
   made.forEach((body, n) => body.addEventListener("scroll", () => (made[1 - n].scrollTop = body.scrollTop)));
 }
@@ -713,7 +734,8 @@ document.addEventListener("keydown", async (event) => {
 (async () => {
   index = JSON.parse(await unpacked("index"));
   const asked = new URLSearchParams(location.hash.slice(1)), number = Number(asked.get("unit") || 0);
-  open(index.units[number] ? number : 0, asked.get("view") || "code");
+  open(asked.has("unit") && index.units[number] ? number : index.first || 0, asked.get("view") || index.view || "code");
+  if (asked.has("point") && view === "xla") (point = asked.get("point") === "ptx" ? "ptx" : Number(asked.get("point"))), drawXla();
   const [stage, line] = (asked.get("line") || "").split(":");
   if (line && stageAt(stage) >= 0) {
     await Promise.all(panes.map(stepText));

@@ -12,7 +12,6 @@ Source: seed document, "DHLO2Executable"; docs/reference/4 3.6 (trap 4), 3.7.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -204,8 +203,12 @@ class GpuLowering:
         if not self._functions:
             return NO_KERNELS, []
         modules = [self.lowered(name, is_wide=is_wide).clone() for name in self._functions]
+        return self._merged(modules, has_lines=self.options.line_info)
+
+    def _merged(self, modules: Sequence[ModuleOp], *, has_lines: bool) -> tuple[str, list[frozenset[str]]]:
+        """As `_compiled`, of these modules in the LLVM dialect, which are used up."""
         context = make_context()
-        for number, module in enumerate(modules if self.options.line_info else ()):
+        for number, module in enumerate(modules if has_lines else ()):
             line_info(number).make(self.options).apply(context, module)
         defined = [functions_in(module) for module in modules]
         module, renamed = merge_modules(modules)
@@ -224,43 +227,49 @@ class GpuLowering:
         recorders = [Recorder(name, "stages", self.options.verify, None) for name in self._functions]
         for recorder, name in zip(recorders, self._functions, strict=True):
             recorder.read("llvm-dialect", self.lowered(name))
-        ptx, functions = self._compiled(is_wide=False)
-        listings = {"ptx": ptx_listing(ptx, line_info=self.options.line_info)}
-        if stage == "sass":
-            listings["sass"] = self._sass(listings["ptx"])
-        for made, listing in listings.items():
-            for recorder, own in zip(recorders, functions, strict=True):
-                record(made, listing, 0.0, recorder, own)
+        self._record_tools(stage, recorders, *self._compiled(is_wide=False), has_lines=self.options.line_info)
         return tuple(recorder.trace for recorder in recorders)
 
     def _sass(self, ptx: ToolListing) -> ToolListing:
         return sass_listing(ptx, self.options.device.architecture) if self._functions else ToolListing(NO_KERNELS)
 
-    def kernel_trace(self, name: str, stage: str) -> Trace:
-        """The trace of a kernel, from buffers on, with the HLO instructions that each line of code comes from.
+    def kernel_traces(self, stage: str) -> tuple[Trace, ...]:
+        """For each kernel its passes from buffers on, with the HLO instructions that each line of code comes from.
 
-        stage   the last one: "llvm-dialect", "ptx" or "sass"; the code is that of the kernel alone, with indices of 32 bits
+        stage   the last one: "llvm-dialect", "ptx" or "sass"; PTX and SASS are those of all kernels, with indices of 32 bits, and only the
+                lines of the kernel's own code have origins
         raises  ToolError as `compile_to_ptx` and `sass_listing`
         """
-        module, context, architecture = self._on_buffers(name), make_context(), self.options.device.architecture
-        module.attributes["dlti.dl_spec"] = NARROW
-        recorder = Recorder(name, "passes", self.options.verify, None)
-        recorder.read("kernels", module)
-        for row in rows_of("program-kernel"):
-            recorder.run(row.make(self.options), row.stage, context, module)
-        if stage not in TOOL_STAGES:
-            return recorder.trace
-        functions = functions_in(module)
-        for row in (line_info(0), *FOR_TOOLS):
-            recorder.run(row.make(self.options), row.stage, context, module)
-        start = time.perf_counter()
-        listing = ptx_listing(compile_to_ptx(module, architecture), line_info=True)
-        record("ptx", listing, time.perf_counter() - start, recorder, functions)
+        recorders = [Recorder(name, "passes", self.options.verify, None) for name in self._functions]
+        modules, context = list[ModuleOp](), make_context()
+        for name, recorder in zip(self._functions, recorders, strict=True):
+            module = self._on_buffers(name)
+            module.attributes["dlti.dl_spec"] = NARROW
+            recorder.read("kernels", module)
+            for row in rows_of("program-kernel"):
+                recorder.run(row.make(self.options), row.stage, context, module)
+            self._code.setdefault((name, False), module.clone())
+            modules.append(module)
+        if stage in TOOL_STAGES and modules:
+            self._record_tools(stage, recorders, *self._merged(modules, has_lines=True), has_lines=True)
+        return tuple(recorder.trace for recorder in recorders)
+
+    def _record_tools(
+        self,
+        stage: str,
+        recorders: Sequence[Recorder],
+        ptx: str,
+        functions: Sequence[frozenset[str]],
+        *,
+        has_lines: bool,
+    ) -> None:
+        """Adds PTX, and for the stage "sass" SASS, to the traces of the kernels, whose functions in it are given."""
+        listings = {"ptx": ptx_listing(ptx, line_info=has_lines)}
         if stage == "sass":
-            start = time.perf_counter()
-            listing = sass_listing(listing, architecture)
-            record("sass", listing, time.perf_counter() - start, recorder, functions)
-        return recorder.trace
+            listings["sass"] = self._sass(listings["ptx"])
+        for made, listing in listings.items():
+            for recorder, own in zip(recorders, functions, strict=True):
+                record(made, listing, 0.0, recorder, own)
 
     # --------------------------------------------------------------------------------------------------- stages
 

@@ -83,7 +83,7 @@ def list_program(module: ModuleOp) -> ProgramListing:
         for op in computation.instructions:
             if op.opcode in QUIET:
                 continue
-            if _is_size(op, sizes):
+            if is_size(op, sizes):
                 of_sizes += 1
             else:
                 found.append(_listed(op, computation, sizes))
@@ -109,7 +109,7 @@ def result_types(module: ModuleOp, sizes: Sizes) -> list[str]:
     return [symbolic_type(part, sizes) for part in parts]
 
 
-def _is_size(op: HloOp, sizes: Sizes) -> bool:
+def is_size(op: HloOp, sizes: Sizes) -> bool:
     """Whether the op's elements are computed from sizes only: numbers, or conditions on them."""
     value = op.result
     if not is_array(value.type) or len(dims_of(value)) > 1 or element_of(value).name not in ("s32", "s64", "pred"):

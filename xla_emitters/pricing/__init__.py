@@ -6,5 +6,7 @@
     kernel's IR ─executor, traffic─> sectors, bank conflicts                 │
     HLO ─maps, footprint─> bytes that must move                              ┘
 
+    a library call's arrays ─calls─> its products at the tensor cores' peak, or its bytes ─> CallCost
+
 The model is described in docs/cost_model.md. Its times are expectations with a range, never measurements.
 """

@@ -2,7 +2,7 @@
 
     condition("spills > 0")                                          ->  holds if ptxas spilled
     condition("bytes_ratio > 1.5 and bound == 'memory'")
-    condition("time > 20 or not occupancy >= 0.5")
+    condition("time > 20 or not occupancy >= 50")                    a share compared with a number above 1: per cent
 
 Allowed are those fields of `KernelCost` that are numbers, texts or truth values; constants; + - * /; comparisons; and, or, not. Nothing is
 called and no other name is resolved: the expression is parsed to a tree, which is evaluated here.
@@ -39,6 +39,8 @@ FIELDS = {
     field.name: str(field.type) for field in fields(KernelCost) if str(field.type) in ("int", "float", "str", "bool")
 }
 """Name -> type of each field that a condition may name."""
+SHARES = frozenset(("occupancy", "last_wave", "bandwidth", "compute"))
+"""Fields from 0 to 1, which reports print in per cent."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,21 @@ def condition(text: str) -> Condition:
     kind = _kind(tree, text)
     if kind != "bool":
         raise UsageError(f"--fail-on '{text}' is a number or a text, not a condition", stage="cost", help=_EXAMPLE)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            _as_shares([node.left, *node.comparators])
     return Condition(text, tree)
 
 
-_EXAMPLE = "for example --fail-on 'spills > 0 or occupancy < 0.5'"
+def _as_shares(compared: list[ast.expr]) -> None:
+    """Divides numbers above 1 that are compared with a share by 100."""
+    if any(isinstance(each, ast.Name) and each.id in SHARES for each in compared):
+        for each in compared:
+            if isinstance(each, ast.Constant) and isinstance(each.value, int | float) and each.value > 1:
+                each.value = each.value / 100
+
+
+_EXAMPLE = "for example --fail-on 'spills > 0 or occupancy < 50'"
 
 
 def _kind(node: ast.expr, text: str) -> str:
@@ -80,7 +93,8 @@ def _kind(node: ast.expr, text: str) -> str:
             return {"int": "number", "float": "number"}.get(FIELDS[name], FIELDS[name])
         case ast.Name(id=name):
             near = difflib.get_close_matches(name, FIELDS, n=1)
-            help = f"{near[0]}?" if near else f"one of: {', '.join(FIELDS)}"
+            meant = f"did you mean '{near[0]}'? " if near else ""
+            help = f"{meant}fields: {', '.join(FIELDS)}"
             raise UsageError(f"--fail-on '{text}': a cost has no field '{name}'", stage="cost", help=help)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
             _wanted(("number",), text, left, right)

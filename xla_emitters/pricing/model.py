@@ -89,6 +89,9 @@ class KernelCost:
     bound              the largest of them, or "launch"
     time               expected; it is believed to be between time_low and time_high
     bandwidth          bytes_needed / time, as a share of the device's
+    compute            operations / time, as a share of what the f32 pipes do in fused multiplications and additions; of the f64 pipes, if
+                       most instructions on floats are f64
+    multiprocessors    those that have a block
     launches           number of launches in one run of the program
     """
 
@@ -125,6 +128,8 @@ class KernelCost:
     time_low: float
     time_high: float
     bandwidth: float
+    compute: float = 0.0
+    multiprocessors: int = 0
     launches: int = 1
     traffic: Traffic | None = field(default=None, repr=False, compare=False)
 
@@ -189,6 +194,10 @@ def kernel_cost(
             "latency": max(1.0, waves) * walks[level].cycles / clock,
         }
 
+    classes = by_class(counts.opcodes)
+    total_operations = operations(counts.opcodes) * launch.blocks * launch.threads
+    unit = device.multiprocessor
+    lanes = unit.fp64 if classes.get("f64", 0) > classes.get("f32", 0) else unit.fp32
     expected = bounds("expected")
     largest = max(expected, key=lambda each: expected[each])
     time = START_S.expected + sum(seconds**NORM for seconds in _apart(expected)) ** (1 / NORM)
@@ -206,15 +215,15 @@ def kernel_cost(
         occupancy_limit=" and ".join(held.limits),
         warps=held.warps,
         instructions=counts.instructions,
-        classes=by_class(counts.opcodes),
+        classes=classes,
         unknown_loops=counts.unknown_loops,
-        operations=operations(counts.opcodes) * launch.blocks * launch.threads,
+        operations=total_operations,
         bytes_needed=round(total_needed),
         bytes_needed_exact=needed.is_exact,
         bytes_moved=round(moved.expected),
         bytes_ratio=moved.expected / total_needed if total_needed else 0.0,
         l2_bytes=round(l2_bytes),
-        intensity=operations(counts.opcodes) * launch.blocks * launch.threads / max(moved.expected, 1),
+        intensity=total_operations / max(moved.expected, 1),
         bytes_in_flight=round(_in_flight(walks["expected"], held, busiest, launch, traffic)),
         bytes_in_flight_needed=round(
             device.bandwidth_bytes_per_s * read_share * device.rates.memory_ns * LOADED.expected / 1e9 / device.cores
@@ -229,6 +238,8 @@ def kernel_cost(
         time_low=max(bounds("low").values(), default=0.0) * 1e6 + START_S.low * 1e6,
         time_high=(START_S.high + sum(sorted(_apart(bounds("high")))[-2:])) * 1e6,
         bandwidth=total_needed / time / device.bandwidth_bytes_per_s,
+        compute=total_operations / time / (2 * lanes * device.cores * clock),
+        multiprocessors=min(launch.blocks, device.cores),
         traffic=traffic,
     )
 

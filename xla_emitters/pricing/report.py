@@ -7,19 +7,47 @@ occupancy         100 % (64 warps), by warps          ...
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
 
+from xla_emitters.pricing.calls import CallCost
 from xla_emitters.pricing.model import KernelCost
 
-Program = tuple[Sequence[KernelCost], Sequence[str], bool]
-"""Kernels, library calls that are not priced, and whether the numbers of launches are estimates."""
+
+class Priced(Protocol):
+    """A program on one device, as `explore.cost.ProgramCost`."""
+
+    @property
+    def target(self) -> str: ...
+    @property
+    def kernels(self) -> Sequence[KernelCost]: ...
+    @property
+    def time(self) -> float: ...
+    @property
+    def calls(self) -> Sequence[CallCost]: ...
+    @property
+    def unpriced(self) -> Sequence[str]: ...
+    @property
+    def is_estimate(self) -> bool: ...
+    @property
+    def xlas(self) -> Priced | None: ...
+    @property
+    def next_step(self) -> str: ...
 
 
-def report_text(name: str, programs: Sequence[Program]) -> str:
+def report_text(name: str, programs: Sequence[Priced]) -> str:
     """The report of a program on several devices."""
-    if all(len(kernels) == 1 and not calls for kernels, calls, _ in programs):
-        return kernel_text([kernels[0] for kernels, _, _ in programs])
-    return "\n\n".join(program_text(name, *program) for program in programs)
+    if all(_is_one_kernel(each) and (each.xlas is None or _is_one_kernel(each.xlas)) for each in programs):
+        columns = [(each.target, each.kernels[0]) for each in programs]
+        columns += [(f"{each.target}, XLA's choice", each.xlas.kernels[0]) for each in programs if each.xlas]
+        steps = dict.fromkeys(each.next_step for each in programs if each.next_step)
+        return "\n".join([kernel_text([replace(cost, target=title) for title, cost in columns]), *steps])
+    return "\n\n".join(program_text(name, each) for each in programs)
+
+
+def _is_one_kernel(program: Priced) -> bool:
+    return len(program.kernels) == 1 and not program.calls and not program.unpriced
 
 
 def kernel_text(costs: Sequence[KernelCost]) -> str:
@@ -77,6 +105,10 @@ def _banks(cost: KernelCost) -> str:
     )
 
 
+def _percent(share: float) -> str:
+    return "under 1%" if share < 0.01 else f"{share:.0%}"
+
+
 def _needed(cost: KernelCost) -> str:
     return f"{'' if cost.bytes_needed_exact else 'about '}{bytes_text(cost.bytes_needed)}"
 
@@ -86,13 +118,14 @@ _ROWS: tuple[tuple[str, Callable[[KernelCost], str]], ...] = (
     ("expected time", lambda cost: microseconds(cost.time)),
     ("  between", lambda cost: f"{microseconds(cost.time_low)} and {microseconds(cost.time_high)}"),
     ("bound", lambda cost: cost.bound),
-    ("bandwidth", lambda cost: f"{'under 1%' if cost.bandwidth < 0.01 else f'{cost.bandwidth:.0%}'} of the device's"),
+    ("bandwidth", lambda cost: f"{_percent(cost.bandwidth)} of the device's"),
+    ("compute", lambda cost: f"{_percent(cost.compute)} of the peak of multiplications and additions"),
     ("must move", _needed),
     ("does move", lambda cost: f"{bytes_text(cost.bytes_moved)}, {cost.bytes_ratio:.2f} times"),
     ("through L2", lambda cost: bytes_text(cost.l2_bytes)),
     ("loads in flight", _in_flight),
     ("bank conflicts", _banks),
-    ("launch", lambda cost: f"{cost.blocks:,} x {cost.threads} threads"),
+    ("launch", lambda cost: f"{cost.blocks:,} x {cost.threads} threads, on {cost.multiprocessors} multiprocessors"),
     ("waves", _waves),
     ("occupancy", lambda cost: f"{cost.occupancy:.0%}, {cost.warps} warps, by {cost.occupancy_limit}"),
     ("registers", _registers),
@@ -105,62 +138,85 @@ _BOUNDS = 4
 """The position of the bounds in the table."""
 
 
-def program_text(name: str, kernels: Sequence[KernelCost], library_calls: Sequence[str], is_estimate: bool) -> str:
-    """Several kernels on one device: a row each, the longest time first; then the sum, and the calls that are not priced."""
-    target = f" on {kernels[0].target}" if kernels else ""
-    lines = [f"{name}{target}: expected times"]
-    total = sum(kernel.time * kernel.launches for kernel in kernels)
-    rows = [
-        (
-            "kernel",
-            "launches",
-            "time",
-            "share",
-            "bound",
-            "registers",
-            "spills",
-            "occupancy",
-            "must move",
-            "ratio",
-            "waves",
-        )
-    ]
-    for kernel in sorted(kernels, key=lambda each: -each.time * each.launches):
-        rows.append(
-            (
-                kernel.name,
-                str(kernel.launches),
-                microseconds(kernel.time),
-                f"{kernel.time * kernel.launches / total:.0%}",
-                kernel.bound,
-                str(kernel.registers),
-                str(kernel.spills),
-                f"{kernel.occupancy:.0%}",
-                _needed(kernel),
-                f"{kernel.bytes_ratio:.2f}",
-                f"{kernel.waves:.1f}",
-            )
-        )
-    if kernels:
-        left = {0, 4}
+_COLUMNS = (
+    *("kernel", "launches", "time", "share", "bound", "of bandwidth", "of peak", "multiprocessors"),
+    *("registers", "spills", "occupancy", "must move", "ratio", "waves"),
+)
+_LEFT = frozenset((0, 4))
+"""Columns of text; the others are numbers, aligned on the right."""
+
+
+def program_text(name: str, program: Priced) -> str:
+    """Several kernels and calls on one device: a row each, the longest time first; then the sum, and the calls that are not priced."""
+    lines = [f"{name} on {program.target}: expected times"]
+    priced = sorted((*program.kernels, *program.calls), key=lambda each: -each.time * each.launches)
+    total = sum(each.time * each.launches for each in priced)
+    if priced:
+        rows = [_COLUMNS, *(_row(each, total) for each in priced)]
+        if program.xlas:
+            times = {kernel.name: microseconds(kernel.time) for kernel in program.xlas.kernels}
+            rows = [
+                (*row, cell)
+                for row, cell in zip(rows, ("XLA's", *(times.get(each.name, "") for each in priced)), strict=True)
+            ]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for row in rows:
             cells = (
-                f"{c:<{w}}" if n in left else f"{c:>{w}}" for n, (c, w) in enumerate(zip(row, widths, strict=True))
+                f"{c:<{w}}" if n in _LEFT else f"{c:>{w}}" for n, (c, w) in enumerate(zip(row, widths, strict=True))
             )
             lines.append("  ".join(cells).rstrip())
-        low = sum(kernel.time_low * kernel.launches for kernel in kernels)
-        high = sum(kernel.time_high * kernel.launches for kernel in kernels)
-        lines.append(f"all launches: {microseconds(total)}, between {microseconds(low)} and {microseconds(high)}")
-    if is_estimate:
+        low, high = (sum(getattr(each, end) * each.launches for each in priced) for end in ("time_low", "time_high"))
+        xlas = f"; XLA's choice: {microseconds(program.xlas.time)}" if program.xlas else ""
+        lines.append(f"in all: {microseconds(total)}, between {microseconds(low)} and {microseconds(high)}{xlas}")
+        lines.append(program.next_step)
+    if lower := dict.fromkeys(call.name for call in program.calls if call.is_lower_bound):
+        lines.append(f"priced by their bytes alone, at least: {', '.join(lower)}")
+    if program.is_estimate:
         lines.append("loops of unknown length are counted once, and every branch is")
-    if library_calls:
-        counted = {call: library_calls.count(call) for call in dict.fromkeys(library_calls)}
+    if program.unpriced:
+        counted = {call: program.unpriced.count(call) for call in dict.fromkeys(program.unpriced)}
         calls = ", ".join(f"{call} ({count})" if count > 1 else call for call, count in counted.items())
         lines.append(f"not priced: library calls {calls}")
-    if not kernels:
+    if not program.kernels:
         lines.append("no kernels")
-    return "\n".join(lines)
+    return "\n".join(filter(None, lines))
+
+
+def _row(each: KernelCost | CallCost, total: float) -> tuple[str, ...]:
+    """The cells of `_COLUMNS`."""
+    shared = (
+        str(each.launches),
+        microseconds(each.time),
+        f"{each.time * each.launches / total:.0%}",
+        each.bound,
+        f"{each.bandwidth:.0%}",
+        f"{each.compute:.0%}",
+        str(each.multiprocessors or ""),
+    )
+    if isinstance(each, CallCost):
+        name = " ".join(filter(None, (each.name, each.factors, each.instruction)))
+        return (name, *shared, "", "", "", bytes_text(each.bytes_needed), "", "")
+    return (
+        each.name,
+        *shared,
+        str(each.registers),
+        str(each.spills),
+        f"{each.occupancy:.0%}",
+        _needed(each),
+        f"{each.bytes_ratio:.2f}",
+        f"{each.waves:.1f}",
+    )
+
+
+def origins_text(kernel: str, counts: Mapping[str, int]) -> str:
+    """The instructions that a thread of a kernel executes, by the HLO instruction that they come from: most first."""
+    total = sum(counts.values())
+    rows = [("HLO instruction", "instructions", "share")]
+    for name, count in sorted(counts.items(), key=lambda each: -each[1]):
+        rows.append((name or "(none: addresses, loops, the end)", str(count), f"{count / total:.0%}"))
+    wide, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    lines = [f"{row[0]:<{wide}}  {row[1]:>{others[0]}}  {row[2]:>{others[1]}}" for row in rows]
+    return "\n".join([f"instructions of {kernel} that a thread executes, by HLO instruction", *lines])
 
 
 def microseconds(time: float) -> str:

@@ -94,21 +94,42 @@ ACCESSES = {
 
 def executed(sass: str) -> Executed:
     """The counts for `sass`, nvdisasm's text of one kernel and its subroutines."""
-    functions = parse(sass)
-    calls = calls_of(functions)
-    unknown, opcodes = 0, Counter[str]()
+    functions, opcodes = parse(sass), Counter[str]()
+    unknown = sum(loop.trips is None for function in functions for loop in function.loops)
     accesses: dict[str, Counter[int]] = {kind: Counter() for kind in ACCESSES}
+    for instruction, times in counted(functions):
+        opcodes[instruction.counted_as] += times
+        for kind, names in ACCESSES.items():
+            if instruction.name in names:
+                accesses[kind][instruction.access_bytes] += times
+    return Executed(opcodes.total(), **accesses, unknown_loops=unknown, opcodes=opcodes)
+
+
+def counted(functions: Sequence[Function]) -> Iterator[tuple[Instruction, int]]:
+    """The instructions that count, and how often a thread executes each."""
+    calls = calls_of(functions)
     for function in functions:
-        unknown += sum(loop.trips is None for loop in function.loops)
         for instruction in function.instructions:
-            times = calls[function.name] * function.trips_at(instruction)
             if instruction.name in NOT_COUNTED or instruction.label in function.labels_at(instruction.address):
                 continue
-            opcodes[instruction.counted_as] += times
-            for kind, names in ACCESSES.items():
-                if instruction.name in names:
-                    accesses[kind][instruction.access_bytes] += times
-    return Executed(opcodes.total(), **accesses, unknown_loops=unknown, opcodes=opcodes)
+            yield instruction, calls[function.name] * function.trips_at(instruction)
+
+
+def counted_by_origin(sass: str, kernel: str, sources: Sequence[Sequence[str]]) -> Counter[str]:
+    """HLO instruction -> SASS instructions that a thread executes for it; "" -> those of none, e.g. addresses and loops.
+
+    sass     nvdisasm's text of all kernels
+    sources  for each of its lines the HLO instructions that it comes from; several of them are named together
+    """
+    lines, found, is_own = dict[int, str](), Counter[str](), False
+    for number, line in enumerate(sass.split("\n")):
+        if section := re.match(r"\s*\.section\s+\.text\.([\w$]+),", line):
+            is_own = section[1] == kernel
+        if is_own and (address := re.match(r"\s+/\*([0-9a-f]{4,})\*/", line)):
+            lines[int(address[1], 16)] = ", ".join(sources[number])
+    for instruction, times in counted(parse(kernels_of(sass)[kernel])):
+        found[lines.get(instruction.address, "")] += times
+    return found
 
 
 def kernels_of(sass: str) -> dict[str, str]:

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import is_
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -49,6 +50,8 @@ class Recorder:
         self._record = record
         self._verify = verify
         self._observe = observe
+        self._contents = list[object]()
+        self._listed: tuple[str, Sources] = ("", ())
         self.trace = Trace(name)
 
     def emission(self, emit: Callable[[], ModuleOp]) -> ModuleOp:
@@ -97,8 +100,11 @@ class Recorder:
         if self._record != "none":
             step = replace(step, op_counts=op_counts(module))
         if self._record == "passes" or (self._record == "stages" and stage is not None):
-            text, sources = self._listing(module)
-            step = replace(step, ir=text, sources=sources)
+            contents = _contents(module)
+            # The objects are kept alive by the list, so that identity means that nothing was changed.
+            if len(contents) != len(self._contents) or not all(map(is_, contents, self._contents)):
+                self._contents, self._listed = contents, self._listing(module)
+            step = replace(step, ir=self._listed[0], sources=self._listed[1])
         self.trace.steps.append(step)
 
 
@@ -117,9 +123,34 @@ def hlo_listing(module: ModuleOp) -> tuple[str, Sources]:
 def sources_of_lines(text: str, starts: Sequence[tuple[int, Operation]]) -> Sources:
     """For each line of printed IR, the HLO instructions from which the ops starting there come."""
     lines: list[dict[str, None]] = [{} for _ in range(text.count("\n") + 1)]
+    names = dict[int, dict[str, None]]()  # by the identity of the location: many ops share one
     for line, op in starts:
-        lines[line] |= dict.fromkeys(instructions_of(op))
+        if (key := id(op.location)) not in names:
+            names[key] = dict.fromkeys(instructions_of(op))
+        lines[line] |= names[key]
     return tuple(map(tuple, lines))
+
+
+def _contents(module: ModuleOp) -> list[object]:
+    """Everything that a listing of the module is made of, by reference: two equal lists of the same objects print the same."""
+    found = list[object]()
+    for op in module.walk():
+        found += (op, op.location)
+        found += op.operands
+        for named in (op.properties, op.attributes):
+            if named:
+                found += named
+                found += named.values()
+        for result in op.results:
+            found += (result.type, result.name_hint)
+        if op.successors:
+            found += op.successors
+        for region in op.regions:
+            for block in region.blocks:
+                found.append(block)
+                for argument in block.args:
+                    found += (argument, argument.type, argument.name_hint)
+    return found
 
 
 def _sources_of_hlo(text: str) -> Sources:

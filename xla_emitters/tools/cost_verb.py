@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from xla_emitters.errors import NumbersDiffer, UsageError
 from xla_emitters.tools.input_output import read_source
-from xla_emitters.tools.options import add_compilation, add_input, pipeline_asked, tune_asked
+from xla_emitters.tools.options import add_compilation, add_input, compile_options, pipeline_asked, tune_asked
 from xla_emitters.tools.program_verbs import add_sizes, program_text, refuse, refuse_sizes, sizes_given
 from xla_emitters.tools.terminal import progress
 
 EPILOG = """\
 --fail-on takes an expression over the fields of docs/json.md, "cost --json". Where it holds for a kernel, the exit code is 3:
-  xla-emitters cost FILE.hlo --fail-on 'spills > 0' --fail-on 'bytes_ratio > 1.5 and bytes_needed > 1e6'
+  xla-emitters cost FILE.hlo --fail-on 'spills > 0' --fail-on 'occupancy < 50' --fail-on 'bytes_ratio > 1.5 and bytes_needed > 1e6'
 Times are what a model expects, not measurements: docs/cost_model.md"""
 
 
@@ -34,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--access-report", action="store_true", help="print also sectors and bank conflicts of each load and store"
     )
+    parser.add_argument(
+        "--by", choices=["instruction"], help="print also which HLO instructions the machine code of each kernel is for"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
 
@@ -43,11 +48,13 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.pipelines.compiler import read_module
     from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.pricing.fail_on import condition
+    from xla_emitters.pricing.report import origins_text
     from xla_emitters.runtime.simt.access_counts import access_table
 
     conditions = [condition(text) for text in options.fail_on]
-    if options.json and options.access_report:
-        raise UsageError("--access-report is text; it cannot be combined with --json", stage="cost")
+    if options.json and (options.access_report or options.by):
+        given = "--access-report" if options.access_report else "--by"
+        raise UsageError(f"{given} is text; it cannot be combined with --json", stage="cost")
     source = read_source(options.file)
     targets = tuple(target.strip() for target in options.target.split(","))
     if found := program_text(source):
@@ -67,6 +74,7 @@ def run(options: argparse.Namespace) -> int:
             triton=options.triton,
             pipeline=pipeline_asked(options),
             tune=tune_asked(options),
+            compared=True,
         )
     print(json.dumps(report.to_json(), indent=2) if options.json else report)
     if options.access_report:
@@ -74,8 +82,23 @@ def run(options: argparse.Namespace) -> int:
             assert kernel.traffic is not None
             blocks = f"{kernel.traffic.sampled} of {kernel.blocks} blocks"
             print(f"\naccesses of {kernel.name} on {kernel.target}, {blocks}\n{access_table(kernel.traffic.accesses)}")
+    for name, counts in (_origins(options, program, targets[0]) if options.by else {}).items():
+        print(f"\n{origins_text(name, counts)}")
     sys.stdout.flush()
     failed = [(each, kernel) for each in conditions for kernel in report.kernels if each.holds(kernel)]
     for each, kernel in failed:
         print(f"failed: {each.text}: kernel {kernel.name} on {kernel.target}", file=sys.stderr)
     return NumbersDiffer.exit_code if failed else 0
+
+
+def _origins(options: argparse.Namespace, program: Any, target: str) -> dict[str, Mapping[str, int]]:
+    """Of each kernel, the instructions of its machine code by HLO instruction."""
+    from xdsl.dialects.builtin import ModuleOp
+
+    from xla_emitters.explore.cost import instructions_by_origin
+    from xla_emitters.pipelines.compiler import compile_module
+
+    if isinstance(program, ModuleOp):
+        how = replace(compile_options(options), target=target, stage="sass", record="stages", line_info=True)
+        program = compile_module(program, how)
+    return instructions_by_origin(program)

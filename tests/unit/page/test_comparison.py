@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -67,6 +68,17 @@ def test_rows_are_those_of_the_report(found: Comparison, page: tuple[dict[str, A
     assert {each["file"][:2] for each in unit["xla"]["decisions"]} == {"01", "02", "20"}
 
 
+def test_a_page_opens_on_what_differs(found: Comparison, page: tuple[dict[str, Any], list[str]]) -> None:
+    """On the column of XLA, and on the kernel with most differences: one whose code is the same is not it."""
+    assert page[0]["view"] == "xla"
+    (kernel,) = found.kernels
+    same = replace(kernel, name="same", xla=kernel.ours, passes=())
+    (unit,) = page[0]["units"]
+    index = {**page[0], "units": [{**unit, "name": "alone"}, {**unit, "name": "same"}, unit]}
+    both = replace(found, kernels=(same, kernel))
+    assert with_comparison(index, both, Chunks())["first"] == 2
+
+
 def test_a_kernel_that_xla_lacks_has_no_column(page: tuple[dict[str, Any], list[str]]) -> None:
     alone = Comparison("gelu", "h200", (), ("fusion",), ("sorted",))
     index = with_comparison(page[0], alone, Chunks())
@@ -76,17 +88,20 @@ def test_a_kernel_that_xla_lacks_has_no_column(page: tuple[dict[str, Any], list[
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 def test_a_browser_shows_both_sides(page: tuple[dict[str, Any], list[str]], tmp_path: Path) -> None:
-    """Numbers, passes, and both PTX texts, what is different marked; a page without XLA has no such tab."""
+    """Numbers, passes, and both PTX texts, what is different marked; a page without XLA has no such tab.
+
+    Without an address the page opens on the first of XLA's states that differs.
+    """
     file, plain = tmp_path / "page.html", tmp_path / "plain.html"
     file.write_text(page_html(*page), "utf-8")
     plain.write_text(page_html({**page[0], "xla": None}, page[1]), "utf-8")
     command = [CHROMIUM or "", "--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000"]
-    shown, without = (
-        subprocess.run(
-            [*command, "--dump-dom", f"{each.as_uri()}#view=xla"], capture_output=True, text=True, timeout=60
-        )
-        for each in (file, plain)
+    shown, first, without = (
+        subprocess.run([*command, "--dump-dom", address], capture_output=True, text=True, timeout=60)
+        for address in (f"{file.as_uri()}#view=xla&point=ptx", file.as_uri(), f"{plain.as_uri()}#view=xla")
     )
+    differs = next(row for row in page[0]["units"][0]["xla"]["rows"] if row["kind"] in ("differs", "unexplained"))
+    assert re.search(rf'<tr class="on (?:differs|unexplained)" tabindex="0"><td>{differs["number"]}</td>', first.stdout)
     assert "<td>registers</td><td>29</td><td>23</td>" in shown.stdout
     assert "<td>xla-gpu-convert-index-type</td>" in shown.stdout
     assert 'class="l gone"' in shown.stdout

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
 def run(script: str, expression: str, values: Any) -> Any:
     """The value of a JavaScript expression over `values`, with what `script` exports in scope."""
-    names = "{ diffRows, folded, paired, placed, requestsOf, memoryRows, elementsText }"
+    names = "{ diffRows, folded, paired, placed, shownNodes, requestsOf, memoryRows, elementsText }"
     code = f"const {names} = require({json.dumps(str(ROOM / script))}); const values = {json.dumps(values)};"
     done = subprocess.run(
         [NODE or "node", "-e", f"{code} console.log(JSON.stringify({expression}))"], capture_output=True, text=True
@@ -35,6 +35,16 @@ def run(script: str, expression: str, values: Any) -> Any:
 def test_all_scripts_parse() -> None:
     for name in SCRIPTS:
         assert subprocess.run([NODE or "node", "--check", str(ROOM / name)], capture_output=True).returncode == 0
+
+
+def test_hidden_nodes_leave_the_others_connected() -> None:
+    nodes = [{"reads": []}, {"reads": [0], "hidden": True}, {"reads": [0, 1]}, {"reads": [2]}]
+    shown = run(
+        "graph.js",
+        "values.all.map((all) => shownNodes(values.nodes, all).map((node) => node.reads))",
+        {"nodes": nodes, "all": [True, False]},
+    )
+    assert shown == [[[], [0], [0, 1], [2]], [[], [0], [1]]]
 
 
 def pairs_of_texts() -> list[tuple[list[str], list[str]]]:

@@ -22,6 +22,12 @@ from xla_emitters.pricing.fail_on import FIELDS, condition
         ("bound != 'memory'", False),
         ("operations / shared_bytes > 1", False),  # of a kernel without shared memory: not a number
         ("bytes_needed_exact", True),
+        ("occupancy < 80", True),  # it is 0.75: 80 is per cent, 0.8 a share
+        ("occupancy < 0.8", True),
+        ("occupancy < 50", False),
+        ("50 < occupancy <= 75 and bandwidth == 40", True),
+        ("occupancy * 100 < 50", False),
+        ("registers < 50", True),
     ],
 )
 def test_conditions(text: str, holds: bool) -> None:
@@ -64,3 +70,12 @@ def test_the_nearest_field_is_named() -> None:
         condition("register > 3")
     assert "registers" in raised.value.help
     assert {"spills", "time", "bound", "occupancy"} <= FIELDS.keys()
+
+
+def test_an_unknown_field_is_answered_with_the_fields() -> None:
+    for name, meant in (("ocupancy", "did you mean 'occupancy'? fields: "), ("zzzz", "fields: ")):
+        with pytest.raises(UsageError) as raised:
+            condition(f"{name} > 0")
+        assert raised.value.help is not None
+        assert raised.value.help.startswith(meant)
+        assert set(FIELDS) <= set(raised.value.help.replace(",", "").split())

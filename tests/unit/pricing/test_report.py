@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unit.pricing.example import EXAMPLE
+from unit.pricing.test_calls import GEMM
 
+from xla_emitters.device import device
+from xla_emitters.explore.cost import ProgramCost
+from xla_emitters.pricing.calls import CallCost, price_call
+from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.report import bytes_text, kernel_text, microseconds, program_text
 
 
@@ -31,14 +36,29 @@ def test_one_kernel_is_a_column_a_device() -> None:
     assert not any(row.strip().startswith(("shared memory", "bank conflicts")) for row in rows), found
 
 
+def program(*kernels: KernelCost, calls: tuple[CallCost, ...] = (), unpriced: tuple[str, ...] = ()) -> ProgramCost:
+    return ProgramCost("h200", kernels, calls, unpriced, is_estimate=bool(unpriced))
+
+
 def test_of_several_the_longest_is_first_and_launches_count() -> None:
-    kernels = [EXAMPLE, replace(EXAMPLE, name="often", time=2.0, time_low=1.0, time_high=3.0, launches=10)]
-    lines = program_text("m", kernels, ["gemm", "gemm", "sort"], is_estimate=True).splitlines()
+    often = replace(EXAMPLE, name="often", time=2.0, time_low=1.0, time_high=3.0, launches=10)
+    lines = program_text("m", program(EXAMPLE, often, unpriced=("expect", "expect", "allocate"))).splitlines()
     assert [line.split()[0] for line in lines[1:4]] == ["kernel", "often", "fusion"]
-    assert lines[4] == "all launches: 34.0 us, between 21.0 us and 55.0 us"
+    assert lines[4] == "in all: 34.0 us, between 21.0 us and 55.0 us"
     assert "every branch" in lines[5]
-    assert lines[6] == "not priced: library calls gemm (2), sort"
+    assert lines[6] == "not priced: library calls expect (2), allocate"
+
+
+def test_calls_are_rows_between_the_kernels() -> None:
+    sort = price_call("sort", "sort.1", {}, [("f32", (10**6,))], [("f32", (10**6,))], device("h200"))
+    gemm = price_call("gemm", "dot.1", GEMM, [("bf16", (4096, 4096))] * 2, [("bf16", (4096, 4096))], device("h200"))
+    assert sort is not None
+    assert gemm is not None
+    lines = program_text("m", program(EXAMPLE, calls=(sort, gemm))).splitlines()
+    assert [line.split()[:2] for line in lines[2:5]] == [["gemm", "bf16"], ["fusion", "1"], ["sort", "sort.1"]]
+    assert lines[2].split()[4:6] == ["187", "us"]
+    assert lines[-1] == "priced by their bytes alone, at least: sort"
 
 
 def test_a_program_without_kernels_says_so() -> None:
-    assert program_text("m", [], ["gemm"], is_estimate=False).splitlines()[-1] == "no kernels"
+    assert program_text("m", program()).splitlines()[-1] == "no kernels"

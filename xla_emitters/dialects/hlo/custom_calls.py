@@ -192,6 +192,9 @@ def _gemm(op: RuleOp) -> Config:
         "beta": beta,
         "epilogue": epilogue,
         "rounds": _ALGORITHMS[algorithm],
+        "precision": precision_asked(
+            str(fields.inside("precision_config").data.get("operand_precision", "")), algorithm.removeprefix("ALG_")
+        ),
     }
 
 
@@ -208,6 +211,17 @@ def dot_config(pairing: DotDimensions) -> Config:
         "lhs_contracting": list(pairing.lhs_contracting),
         "rhs_contracting": list(pairing.rhs_contracting),
     }
+
+
+def precision_asked(operands: str, algorithm: str = "unset") -> str:
+    """How a module asks for f32 factors to be multiplied: the algorithm's name, or the highest precision of an operand.
+
+    >>> precision_asked("{default,highest}"), precision_asked("", "dot_tf32_tf32_f32"), precision_asked("")
+    ('highest', 'dot_tf32_tf32_f32', 'default')
+    """
+    if algorithm.lower() != "unset":
+        return algorithm.lower()
+    return next((word for word in ("highest", "high") if word in operands.lower()), "default")
 
 
 # ------------------------------------------------------------------------------------------------------------ convolutions
@@ -252,6 +266,7 @@ def _convolution(op: RuleOp) -> Config:
         "side_scale": side,
         "activation": _ACTIVATIONS[fields.word("activation_mode", "kNone", tuple(_ACTIVATIONS))],
         "slope": fields.number("leakyrelu_alpha", 0),
+        "precision": precision_asked(op.word("operand_precision")),
     }
 
 

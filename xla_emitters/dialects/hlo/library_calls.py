@@ -30,6 +30,7 @@ from xla_emitters.dialects.hlo.custom_calls import (
     custom_call,
     dot_config,
     is_marker,
+    precision_asked,
     window_config,
 )
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
@@ -147,7 +148,8 @@ def _found(op: HloOp, text_of: TextOf) -> tuple[str, Config]:
 def _dot(op: DotOp) -> Config:
     # Refuses unsupported algorithms and types.
     _ = op.held
-    rounds = op.algorithm is not None and op.algorithm.data == "dot_bf16_bf16_f32"
+    algorithm = "unset" if op.algorithm is None else op.algorithm.data
+    rounds = algorithm == "dot_bf16_bf16_f32"
     return {
         "operands": ["lhs", "rhs"],
         "outputs": ["d"],
@@ -156,6 +158,7 @@ def _dot(op: DotOp) -> Config:
         "beta": 0,
         "epilogue": "DEFAULT",
         "rounds": "bf16" if rounds else None,
+        "precision": precision_asked("" if op.operand_precision is None else op.operand_precision.data, algorithm),
     }
 
 
@@ -173,6 +176,7 @@ def _convolution(op: ConvolutionOp) -> Config:
         "side_scale": 0,
         "activation": "none",
         "slope": 0,
+        "precision": precision_asked("" if op.operand_precision is None else op.operand_precision.data),
     }
 
 
