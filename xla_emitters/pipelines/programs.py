@@ -25,7 +25,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from xla_emitters.buffers.buffer_uses import leaves_the_block, writes
 from xla_emitters.buffers.disc_legalize_to_lhlo import is_donated
@@ -71,7 +71,8 @@ from xla_emitters.runtime.ral.memory import Memory
 from xla_emitters.runtime.ral.program import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.sizes import Argument, Sizes, sizes_of
-from xla_emitters.trace import Trace
+from xla_emitters.stablehlo_text.computations import SKIPPED
+from xla_emitters.trace import Remark, Trace
 
 
 @dataclass
@@ -469,7 +470,7 @@ def compile_program(
         (element_of(leaf).name, as_array(leaf).get_shape()) for leaf in leaf_types(entry.root.type) if is_array(leaf)
     )
     sizes = sizes_of(module)
-    recorder.read("stablehlo", copy)
+    recorder.read("stablehlo", copy, _skipped(copy))
     if stage != PROGRAM_STAGES[0]:
         for constant in list(_elided(copy)):
             constant.properties["value"] = constant.coded
@@ -485,6 +486,14 @@ def compile_program(
     return DynamicProgram(
         name, options.target, module, sizes, results, stage, copy, fused, recorder.trace, options, plain
     )
+
+
+def _skipped(module: ModuleOp) -> list[Remark]:
+    """One remark about the ops beside the functions, which the reader has skipped; they are taken from the module's attributes."""
+    found = module.attributes.pop(SKIPPED, None)
+    if not isinstance(found, StringAttr):
+        return []
+    return [Remark("read", f"skipped ops beside the functions, which do not use them: {found.data}")]
 
 
 def known_stage(stage: str, where: str) -> str:

@@ -32,8 +32,8 @@ from xla_emitters.errors import ParseError, Unsupported, UsageError, VerifyError
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import take_notes
+from xla_emitters.texts.decoding import decoded
 from xla_emitters.tools.failures import reported
-from xla_emitters.tools.input_output import decoded
 from xla_emitters.tools.pass_list import MLIR_NAMES, NOTHING_TO_DO, PIPELINES, parse_passes, pass_flags, passes_of
 from xla_emitters.universe import PASSES, all_passes
 
@@ -72,7 +72,7 @@ class OptMain(xDSLOptMain):
 
     def register_all_frontends(self) -> None:
         def mlir(stream: IO[bytes]) -> ModuleOp:
-            text = decoded(stream.read(), self.get_input_name())
+            text = decoded(stream.read(), self.get_input_name(), "read")
             return parse_ir(
                 text,
                 self.get_input_name(),
@@ -82,7 +82,7 @@ class OptMain(xDSLOptMain):
             )
 
         def hlo(stream: IO[bytes]) -> ModuleOp:
-            return parse_hlo(decoded(stream.read(), self.get_input_name()), self.get_input_name())
+            return parse_hlo(decoded(stream.read(), self.get_input_name(), "read"), self.get_input_name())
 
         self.available_frontends = {"mlir": mlir, "hlo": hlo}
 
