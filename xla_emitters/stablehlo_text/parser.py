@@ -601,6 +601,8 @@ class TreeParser:
             return self._while(op, region)
         elif opcode == "reduce":
             return self._reduce(op, region)
+        elif op.name == "chlo.scan":
+            return self._scan(op, region)
         elif opcode == "custom_call":
             self._attribute(op, "call_target_name")
             self._parenthesized(op, region)
@@ -671,6 +673,30 @@ class TreeParser:
         op.regions.append(self._region(region))
         self._optional_attributes(op)
         return [TRUTH], types
+
+    def _scan(self, op: Op, region: Region) -> tuple[Sequence[Attribute], Sequence[Attribute]]:
+        """`(%x, ...) inits (%0, ...) dimension=1 attributes {...} {...} : (types) -> types`"""
+        cursor = self.cursor
+        start = cursor.token.start
+        self._parenthesized(op, region)
+        count = len(op.operands)
+        cursor.expect("inits", "after the inputs of a scan")
+        inits = Op(op.name, op.token, op.attributes)
+        self._parenthesized(inits, region)
+        op.operands += inits.operands
+        op.spans += inits.spans
+        op.attributes.add("operandSegmentSizes", [count, len(inits.operands)], start)
+        while cursor.token.kind is TokenKind.WORD and cursor.token.text != "attributes":
+            name = cursor.advance().text
+            cursor.expect("=", "after the name of an attribute")
+            self._attribute(op, name)
+        if cursor.accept("attributes"):
+            parse_dictionary(cursor, op.attributes)
+        op.regions.append(self._region(region))
+        cursor.expect(":", f"before the type of '{op.name}'")
+        operands = parse_types(cursor)
+        cursor.expect("->", "after the types of the operands")
+        return operands, parse_types(cursor)
 
     def _inlined(self, op: Op, region: Region) -> tuple[Sequence[Attribute], Sequence[Attribute]]:
         """`<"name">(%x, ...) key=value ... (%arg: type, ...) {...} : (types) -> types`; the name and the keys do not change values."""
