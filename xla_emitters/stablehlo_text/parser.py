@@ -558,12 +558,7 @@ class TreeParser:
         if cursor.at("["):
             raise self._unsupported("ops with successors are not taken", cursor.token)
         self._optional_properties(op.attributes)
-        if cursor.accept("("):
-            while not cursor.at(")"):
-                if op.regions:
-                    cursor.expect(",", "or ')' after a region")
-                op.regions.append(self._region(region))
-            cursor.advance()
+        self._optional_regions(op, region)
         if cursor.at("{"):
             parse_dictionary(cursor, op.attributes)
         cursor.expect(":", f"before the type of '{op.name}'")
@@ -572,6 +567,16 @@ class TreeParser:
         operand_types = parse_types(cursor)
         cursor.expect("->", "after the types of the operands")
         return operand_types, parse_types(cursor)
+
+    def _optional_regions(self, op: Op, region: Region) -> None:
+        """Consumes `({...}, {...})`."""
+        cursor = self.cursor
+        if cursor.accept("("):
+            while not cursor.at(")"):
+                if op.regions:
+                    cursor.expect(",", "or ')' after a region")
+                op.regions.append(self._region(region))
+            cursor.advance()
 
     def _optional_properties(self, attributes: Attributes) -> None:
         if self.cursor.accept("<"):
@@ -609,6 +614,7 @@ class TreeParser:
         elif opcode == "composite":
             self._attribute(op, "name")
             self._items(op, region)
+            self._optional_regions(op, region)
         elif op.name.startswith("check."):
             return self._comparison(op, region)
         elif op.name in REGIONS:

@@ -5,6 +5,7 @@
       ...
       stablehlo.return %out, %next                 a slice of each output, then the next carried values
     } : (tensor<4x8xf32>, tensor<4xf32>) -> (tensor<4x8xf32>, tensor<4xf32>)
+    %1:2 = stablehlo.composite "chlo.scan" %x, %0 ({...}) {composite_attributes = {dimension = 1, ...}}       as jax.export writes it
 
 A sum, product, minimum ... that begins with its neutral element is a reduce-window over all elements before, which kernels compute at once;
 of an unknown size a dynamic-reduce-window. Any other scan is a loop over the slices.
@@ -25,7 +26,17 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dim
 from xla_emitters.dtypes import DType, Kind
 from xla_emitters.stablehlo_text.attributes import Literal
 from xla_emitters.stablehlo_text.computations import Body, Conversion, inner_tuple
-from xla_emitters.stablehlo_text.rules import ELEMENTWISE, S32, Results, constant, listed, size_of, sizes_of, window
+from xla_emitters.stablehlo_text.rules import (
+    DATA_RULES,
+    ELEMENTWISE,
+    S32,
+    Results,
+    constant,
+    listed,
+    size_of,
+    sizes_of,
+    window,
+)
 from xla_emitters.stablehlo_text.tree import Region, Value
 from xla_emitters.stablehlo_text.types import TRUTH
 
@@ -33,10 +44,21 @@ _I32 = array_type(S32.ir_type, ())
 
 
 def scan(c: Conversion) -> Results:
+    sizes, along = c.attributes.integers("operandSegmentSizes"), c.attributes.integer("dimension")
+    return _scan(c, sizes, along, is_reverse=c.attributes.boolean("is_reverse", False))
+
+
+def composite(c: Conversion) -> Results:
+    """A scan that jax.export has written as a composite, with the loop as its decomposition; any other composite is a call."""
+    if c.attributes.string("name") != "chlo.scan" or not c.op.regions:
+        return DATA_RULES["composite"](c)
+    name = "composite_attributes"
+    sizes, along = c.attributes.integers_in(name, "operandSegmentSizes"), c.attributes.integer_in(name, "dimension", -1)
+    return _scan(c, sizes, along, is_reverse=c.attributes.integer_in(name, "is_reverse", 0) == 1)
+
+
+def _scan(c: Conversion, sizes: Sequence[int], along: int, *, is_reverse: bool) -> Results:
     (region,) = c.expect_regions(1)
-    sizes = c.attributes.integers("operandSegmentSizes")
-    along = c.attributes.integer("dimension")
-    is_reverse = c.attributes.boolean("is_reverse", False)
     if len(sizes) != 2 or sum(sizes) != len(c.operands):
         raise c.wrong("a scan has inputs, and the values that its carries begin with")
     inputs, inits = c.operands[: sizes[0]], c.operands[sizes[0] :]

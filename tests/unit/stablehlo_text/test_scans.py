@@ -134,6 +134,21 @@ def test_a_region_of_its_own_with_two_inputs_and_a_value_from_outside(size: str)
     assert (found[2], found[3]) == (y, m)
 
 
+@pytest.mark.parametrize("init", ["0.0", "5.0"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_composite_that_is_a_scan(reverse: bool, init: str) -> None:
+    """jax.export writes a scan so; its decomposition is the same loop, and is not called here."""
+    text = text_of("add", 1, init=init, reverse=reverse)
+    region = text[text.index("{\n    ^bb0") : text.index("} : (") + 1]
+    numbers = "operandSegmentSizes = array<i32: 1, 1>, resultSegmentSizes = array<i32: 1, 1>"
+    flags = f"dimension = 1 : i64, is_associative = true, is_reverse = {str(reverse).lower()}, {numbers}"
+    written = f"({region}) {{composite_attributes = {{{flags}}}, decomposition = @impl, version = 1 : i32}}"
+    start, end = text.index("chlo.scan("), text.index("} : (") + 1
+    found = run(f'{text[:start]}stablehlo.composite "chlo.scan" %x, %0 {written}{text[end:]}', X)
+    for got, right in zip(found, wanted("add", 1, reverse=reverse), strict=True):
+        np.testing.assert_allclose(got, right + float(init), rtol=1e-6)
+
+
 def test_integers_and_an_empty_array() -> None:
     text = text_of("maximum", 1, init="-2147483648").replace("f32", "i32")
     assert "hlo.reduce_window" in str(parse_stablehlo(text))
