@@ -301,3 +301,24 @@ def test_branches_need_an_operand_each() -> None:
         VerifyError, match=r"the operands of 'stablehlo.if' are what it chooses by, and one for each argument"
     ):
         run(text, np.asarray(True), X)
+
+
+def test_the_seeds_reduction_runs() -> None:
+    """The listing of DhloCanonicalizeReductionPass, with its `...` filled in."""
+    text = """func @test(%arg0: tensor<?x?x?xf32>, %shape: tensor<2xi64>, %back: tensor<2xi64>) -> tensor<?x?xf32> {
+      %zero = xla_hlo.constant dense<0.0> : tensor<f32>
+      %1 = xla_hlo.d_reshape(%arg0, %shape) : (tensor<?x?x?xf32>, tensor<2xi64>) -> tensor<?x?xf32>
+      %2 = "xla_hlo.reduce"(%1, %zero) ( {
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %c = xla_hlo.add(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+          "xla_hlo.return"(%c) : (tensor<f32>) -> ()
+        })
+        {dimensions = dense<[0]> : tensor<1xi64>} :
+        (tensor<?x?xf32>, tensor<f32>) -> tensor<?xf32>
+      %3 = "xla_hlo.d_reshape"(%2, %back) : (tensor<?xf32>, tensor<2xi64>) -> tensor<?x?xf32>
+      return %3 : tensor<?x?xf32>
+    }
+    """
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    found = xe.compile(text)(x, np.asarray([2, 12], np.int64), np.asarray([3, 4], np.int64))
+    np.testing.assert_array_equal(found, x.sum(0))
