@@ -4,7 +4,7 @@
     xla-emitters-opt kernel.mlir -xla-lower-xla-loops-to-scf -cse       # flags, as XLA's own driver takes them (`pass_list.py`)
     xla-emitters-opt gelu.hlo                                  # the `hlo` dialect
     xla-emitters-opt layer.mlir                                # StableHLO, MHLO and xla_hlo: the `hlo` dialect too
-    xla-emitters-opt listing.mlir                              # std, loop and xla_lhlo of 2020: today's spelling (`older_spelling`)
+    xla-emitters-opt listing.mlir                              # std, loop and xla_lhlo of 2020: today's spelling (`other_spelling`)
 
 A name that MLIR's passes share with ours (`canonicalize`, `cse`, `lower-affine` ...) means ours: they keep locations and know our ops.
 xDSL's other passes keep their names. Exit code 1, with a located message, for a wrong input; 2 for an unknown pass or option.
@@ -29,7 +29,7 @@ from xdsl.utils.exceptions import DiagnosticException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.dialects.older_spelling import is_older, modernized
+from xla_emitters.dialects.other_spelling import is_older, modernized, of_dictionaries
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ParseError, Unsupported, UsageError, VerifyError
 from xla_emitters.hlo_text import parse_hlo
@@ -88,7 +88,7 @@ class OptMain(xDSLOptMain):
 
                 return parse_stablehlo(text, name)
             return parse_ir(
-                modernized(text) if is_older(text) else text,
+                of_dictionaries(modernized(text) if is_older(text) else text),
                 name,
                 allow_unregistered=bool(self.args.allow_unregistered_dialect),
                 verify=not self.args.disable_verify,

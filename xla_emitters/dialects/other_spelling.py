@@ -1,4 +1,6 @@
-"""IR as MLIR and BladeDISC printed it in 2020, in today's spelling; every line stays where it is, so that places in messages are right.
+"""IR as MLIR printed it in 2020, and as newer releases than ours print it, in our spelling; every line stays where it is.
+
+Places in messages are therefore right. From 2020, for which `modernized` is:
 
     %0 = dim %arg11, 0 : memref<?x?xf32>           %dim.7 = arith.constant 0 : index %0 = memref.dim %arg11, %dim.7 : memref<?x?xf32>
     loop.for %i = %c0 to %2 step %c1 {             scf.for %i = %c0 to %2 step %c1 {
@@ -8,8 +10,14 @@
     func @f(%ctx: !llvm<"i8*">)                    func.func @f(%ctx: !llvm.ptr)
     "gpu.launch_func"(...) {kernel = "k", kernel_module = @m}      "gpu.launch_func"(...) {kernel = @m::@k, segments}
 
+And from 2026, where properties of LLVM's ops are outside of the dictionary, for which `of_dictionaries` is:
+
+    llvm.fadd %0, %1 fastmath<nsz> : f32           llvm.fadd %0, %1 {fastmathFlags = #llvm.fastmath<nsz>} : f32
+    llvm.load %p invariant <alignment = 2> : ...   llvm.load %p invariant {alignment = 2 : i64} : ...
+    llvm.atomicrmw ignore_denormal_mode fadd ...   llvm.atomicrmw fadd ... {ignore_denormal_mode} ...
+
 Buffers of `xla_lhlo` are read with the types that the text gives them; an op without types has those of its operands' definitions.
-Source: seed document (all its listings); MLIR's std, loop and gpu dialects as they were in 2020.
+Source: seed document (all its listings); MLIR's std, loop and gpu dialects as they were in 2020; what jaxlib 0.12's XLA writes to its logs.
 """
 
 from __future__ import annotations
@@ -171,3 +179,40 @@ def _launch(rest: str) -> str:
     count = len(operands[1].split(",")) - 6
     segments = f"operandSegmentSizes = array<i32: 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, {count}, 0>"
     return rest.replace(kernel[0], f"kernel = {kernel[2]}::@{kernel[1]}, {segments}")
+
+
+# ------------------------------------------------------------------------------------------------------- the spelling of 2026
+
+_NEWER = re.compile(
+    r"^([ \t]*(?:%[^=\n]*= *)?llvm\.)([^\n]*?(?: fastmath<| <\w+ = | ignore_denormal_mode )[^\n]*)$", re.MULTILINE
+)
+_FLAGS = re.compile(r" fastmath<([^<>]*)>")
+_PROPERTIES = re.compile(r" <(\w+ = [^<>]*)>")
+_PLAIN = re.compile(r"(\w+ = -?\d+)(?=,|$)")
+_DICTIONARY = re.compile(r" \{(.*)\}(?= :)| (?=: )")
+
+
+def of_dictionaries(text: str) -> str:
+    """The text with the properties of LLVM's ops in their dictionaries."""
+    return _NEWER.sub(_with_dictionary, text) if "llvm." in text else text
+
+
+def _with_dictionary(match: re.Match[str]) -> str:
+    line, parts = match[2], list[str]()
+    if " ignore_denormal_mode " in line:
+        line = line.replace(" ignore_denormal_mode ", " ", 1)
+        parts.append("ignore_denormal_mode")
+    for found in _FLAGS.finditer(line):
+        parts.append(f"fastmathFlags = #llvm.fastmath<{found[1]}>")
+    line = _FLAGS.sub("", line)
+    for found in _PROPERTIES.finditer(line):
+        parts.append(_PLAIN.sub(r"\1 : i64", found[1]))
+    line = _PROPERTIES.sub("", line)
+    if not parts:
+        return match[0]
+
+    def dictionary(old: re.Match[str]) -> str:
+        listed = ", ".join([*parts, *([old[1]] if old[1] else [])])
+        return f" {{{listed}}}{'' if old[1] is not None else ' '}"
+
+    return match[1] + _DICTIONARY.sub(dictionary, line, count=1)

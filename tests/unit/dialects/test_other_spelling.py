@@ -1,4 +1,4 @@
-"""The second seed document's listings in the spelling of 2020, read by `xla-emitters-opt`; their `...` and slips are filled in."""
+"""The second seed document's listings in the spelling of 2020, with their `...` filled in; and the newer spelling of XLA's logs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dialects.older_spelling import is_older, modernized
+from xla_emitters.dialects.other_spelling import is_older, modernized, of_dictionaries
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.tools import opt
 
@@ -104,3 +104,47 @@ def test_programs_are_read_as_hlo(dialect: str, tmp_path: Path, capsys: pytest.C
     printed = capsys.readouterr().out
     assert "hlo.dynamic_reshape %p0, %p1" in printed
     assert "hlo.reduce %dynamic_reshape.1, %zero {dimensions = array<i64: 0>" in printed
+
+
+@pytest.mark.parametrize(
+    ("newer", "ours"),
+    [
+        (
+            "%0 = llvm.fadd %a, %a fastmath<nsz> : f32",
+            "%0 = llvm.fadd %a, %a {fastmathFlags = #llvm.fastmath<nsz>} : f32",
+        ),
+        (
+            '%0 = llvm.fcmp "olt" %a, %a fastmath<nnan, nsz> {x = 1 : i32} : f32',
+            '%0 = llvm.fcmp "olt" %a, %a {fastmathFlags = #llvm.fastmath<nnan, nsz>, x = 1 : i32} : f32',
+        ),
+        (
+            "%0 = llvm.load %p invariant <alignment = 2> : !llvm.ptr -> f32",
+            "%0 = llvm.load %p invariant {alignment = 2 : i64} : !llvm.ptr -> f32",
+        ),
+        (
+            "llvm.store %a, %p <alignment = 4> {y} : f32, !llvm.ptr",
+            "llvm.store %a, %p {alignment = 4 : i64, y} : f32, !llvm.ptr",
+        ),
+        (
+            "%0 = llvm.atomicrmw ignore_denormal_mode fadd %p, %a monotonic : !llvm.ptr, f32",
+            "%0 = llvm.atomicrmw fadd %p, %a monotonic {ignore_denormal_mode} : !llvm.ptr, f32",
+        ),
+        (
+            "%0 = llvm.intr.maximum(%a, %a) fastmath<nsz> : (f32, f32) -> f32",
+            "%0 = llvm.intr.maximum(%a, %a) {fastmathFlags = #llvm.fastmath<nsz>} : (f32, f32) -> f32",
+        ),
+    ],
+)
+def test_properties_outside_of_the_dictionary(newer: str, ours: str) -> None:
+    text = "llvm.func @f(%p: !llvm.ptr, %a: f32) {\n  {}\n  llvm.return\n}"
+    assert of_dictionaries(text.replace("{}", newer)) == text.replace("{}", ours)
+    assert of_dictionaries(text.replace("{}", ours)) == text.replace("{}", ours)
+    parse_ir(of_dictionaries(text.replace("{}", newer)))
+
+
+def test_other_ops_keep_their_flags() -> None:
+    for line in (
+        "%0 = arith.addf %a, %a fastmath<nsz> : f32",
+        "%0 = llvm.mlir.constant(dense<[1]> : vector<1xi32>) : vector<1xi32>",
+    ):
+        assert of_dictionaries(f"{line}\n") == f"{line}\n"
