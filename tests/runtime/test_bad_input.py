@@ -31,7 +31,7 @@ from xla_emitters.lowering.toolchain import start_compile
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import KERNEL
-from xla_emitters.tools.input_output import decoded
+from xla_emitters.texts.decoding import decoded
 from xla_emitters.tools.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +62,7 @@ def faults(
     for seed in cases:
         _, data = damaged(texts[seed % len(texts)], seed, damages)
         try:
-            run(decoded(data, "bad:1:1"))
+            run(decoded(data, "bad:1:1", "read"))
         except XlaEmittersError as error:
             if isinstance(error, InternalError) or not re.search(r"bad:\d+:\d+", error.render()):
                 found.append((seed, error.render()))

@@ -187,12 +187,9 @@ def parse_ir(
     raises   ParseError if the text is not IR, VerifyError if it breaks a rule of its ops; both have the place
     """
     if isinstance(text, bytes):
-        try:
-            text = text.decode()
-        except UnicodeDecodeError as error:
-            raise ParseError(
-                f"{name} is not text: byte {error.start} is 0x{text[error.start]:02x}", stage="ir.parse"
-            ) from None
+        from xla_emitters.texts.decoding import decoded
+
+        text = decoded(text, name, "ir.parse")
     parser = None
     try:
         context = context or (make_context(allow_unregistered=True) if allow_unregistered else context_of_thread())

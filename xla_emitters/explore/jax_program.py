@@ -7,7 +7,7 @@
 
 The intermediate values of JAX are accepted too: `Traced`, `Lowered`, `Exported`, and a `Compiled` for a GPU, whose module XLA has optimized
 already. JAX drops arguments that no result needs; a program drops them when it is called. Only this file imports jax, on first use.
-Not covered: several devices, effects (host callbacks are refused when the module is compiled).
+Not covered: several devices, callbacks of Python (`jax_words` refuses them by the caller's line).
 Source: JAX's documentation of ahead-of-time lowering (jax.stages) and of jax.export.
 """
 
@@ -15,18 +15,29 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
 from xla_emitters.device import DEFAULT_DEVICE
 from xla_emitters.dtypes import dtype
-from xla_emitters.errors import DataError, ToolError, Unsupported, UsageError
-from xla_emitters.explore.optimize import optimize
+from xla_emitters.errors import ToolError, Unsupported, UsageError, XlaEmittersError
+from xla_emitters.explore.jax_words import (
+    STAGE,
+    refuse_callbacks,
+    refuse_callbacks_in,
+    refuse_keywords,
+    shapes_error,
+    tracing_error,
+    tree_error,
+    without_static,
+)
+from xla_emitters.explore.optimized_texts import dropped_round_trips, optimized
 from xla_emitters.explore.xla import Flag, whole_text
 from xla_emitters.extras import install_command
 from xla_emitters.pipelines import compiler
@@ -35,8 +46,8 @@ from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import checked
 from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.trace import Remark, Step, Trace
 
-STAGE = "jax"
 PLATFORM = "cuda"
 _LOWER = 'jax.jit(f).trace(x).lower(lowering_platforms=("cuda",))'
 
@@ -47,11 +58,13 @@ class JaxProgram(Program):
 
     in_tree, out_tree  JAX's tree definitions of ((arguments), {keywords}) and of the result
     kept               indices of the flat arguments that are parameters of the program
+    static             the static arguments: position -> the value that the program is for; a call may give them or leave them out
     """
 
     in_tree: Any
     out_tree: Any
     kept: tuple[int, ...]
+    static: Mapping[int, Any] = field(default_factory=dict[int, Any])
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Runs the program where its arrays are: on the GPU if one of them is there, else on the CPU.
@@ -79,18 +92,17 @@ class JaxProgram(Program):
         return self._tree(super().run_cpu(*self._inputs(leaves, on_host=True), stage=stage))
 
     def _leaves(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
-        return _kept_leaves(self.name, self.in_tree, self.kept, arguments, keywords)
+        return _kept_leaves(self, arguments, keywords)
 
     def _inputs(self, leaves: Sequence[Any], *, on_host: bool) -> list[Any]:
         """The leaves as arrays that fit; raises DataError with the path of one that does not."""
-        paths = _jax().tree.leaves_with_path(_jax().tree.unflatten(self.in_tree, range(self.in_tree.num_leaves)))
+        paths = _paths(_jax().tree.unflatten(self.in_tree, range(self.in_tree.num_leaves)))
         inputs: list[Any] = []
         for number, (leaf, spec) in enumerate(zip(leaves, self.parameters, strict=True)):
             if not on_host and _is_on_gpu(leaf):
                 inputs.append(leaf)
                 continue
-            (_, *path), _ = paths[self.kept[number]]
-            what = f"argument {number} (p{number}, arguments{_jax().tree_util.keystr(path)})"
+            what = f"argument {number} (p{number}, {paths[self.kept[number]]})"
             inputs.append(checked(_host_array(leaf, spec.dtype), spec, what))
         return inputs
 
@@ -102,12 +114,13 @@ class JaxProgram(Program):
 class DynamicJaxProgram(DynamicProgram):
     """A program with unknown sizes that takes and returns trees, like the JAX function that it was made of.
 
-    in_tree, out_tree, kept  as in `JaxProgram`
+    in_tree, out_tree, kept, static  as in `JaxProgram`
     """
 
     in_tree: Any
     out_tree: Any
     kept: tuple[int, ...]
+    static: Mapping[int, Any] = field(default_factory=dict[int, Any])
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Runs the program on the CPU.
@@ -116,7 +129,7 @@ class DynamicJaxProgram(DynamicProgram):
         returns    the function's tree, of JAX arrays if an argument is one, else of NumPy's
         raises     DataError for another tree, or for arrays that do not fit
         """
-        leaves = _kept_leaves(self.name, self.in_tree, self.kept, arguments, keywords)
+        leaves = _kept_leaves(self, arguments, keywords)
         types = self.sizes.guards.types
         results = self.run([_host_array(leaf, element) for leaf, element in zip(leaves, types, strict=True)])
         jax = _jax()
@@ -144,7 +157,8 @@ def from_jax(
     shapes     the sizes of each argument, in the format of jax.export.symbolic_args_specs: ("b, s, 32", "32, 64"), "b, ..." for all
     constraints  on the symbols of `shapes`, in JAX's format: ("s >= 2",)
     given      as in `compile`: target, stage, record ...
-    raises     what `optimize` and `compile` raise; ToolError without the extra [jax]; errors of tracing the function
+    raises     what `optimize` and `compile` raise; Unsupported for callbacks of Python; UsageError for an argument that must be static, and
+               for `shapes` that do not fit; ToolError without the extra [jax]; other errors of tracing the function are JAX's own
 
     >>> import jax, numpy
     >>> p = from_jax(jax.nn.softmax, numpy.ones((12, 40), "float32"))
@@ -154,14 +168,40 @@ def from_jax(
     >>> p(numpy.ones((3, 7), "float32")).shape
     (3, 7)
     """
+    if not callable(function):
+        raise UsageError(f"from_jax takes a function, not {function!r}", stage=STAGE)
+    refuse_keywords(given, (row.name for row in fields(CompileOptions)))
+    jitted: Any = function if hasattr(function, "trace") else _jax().jit(function)
+    name = getattr(jitted, "__name__", "the function")
+    # JAX has no public name for the positions of static arguments.
+    positions = getattr(getattr(jitted, "_jit_info", None), "static_argnums", ())
+    static = {position: arguments[position] for position in positions if position < len(arguments)}
     if dynamic:
         if flags:
             raise UsageError("flags are for XLA, which does not see a program with unknown sizes", stage=STAGE)
-        return _compile_dynamic(_exported(function, arguments, shapes, constraints), **given)
+        specs = _specs(arguments, static, shapes, constraints)
+        with _in_the_callers_words(name):
+            refuse_callbacks(jitted.trace(*specs).jaxpr)
+            exported = import_module("jax.export").export(jitted, platforms=[PLATFORM])(*specs)
+        return replace(_compile_dynamic(exported, **given), static=static)
     if shapes is not None or constraints:
         raise UsageError("shapes and constraints are for dynamic=True", stage=STAGE)
-    jitted: Any = function if hasattr(function, "trace") else _jax().jit(function)
-    return compile_stage(jitted.trace(*arguments), flags=flags, cache=cache, **given)
+    with _in_the_callers_words(name):
+        traced = jitted.trace(*arguments)
+    return replace(compile_stage(traced, flags=flags, cache=cache, **given), static=static)
+
+
+@contextmanager
+def _in_the_callers_words(name: str) -> Generator[None]:
+    """Inside it a function is traced or lowered: what JAX says about static arguments and symbolic sizes becomes an error of ours."""
+    try:
+        yield
+    except XlaEmittersError:
+        raise
+    except Exception as error:
+        if (own := tracing_error(error, name)) is error:
+            raise
+        raise own from error
 
 
 def is_stage(source: object) -> bool:
@@ -181,13 +221,18 @@ def compile_stage(
             raise UsageError("flags are for XLA, which does not see a program with unknown sizes", stage=STAGE)
         return _compile_dynamic(source, **given)
     found = _STAGES[type(source).__name__](source)
-    text = found.text
+    text, remarks = found.text, list[Remark]()
     if found.is_optimized and flags:
         raise UsageError("XLA has optimized this module already: flags come too late", stage=STAGE)
     if not found.is_optimized:
-        text = optimize(text, given.get("target", DEFAULT_DEVICE), flags, name="<jax>")
+        refuse_callbacks_in(text)
+        text = optimized(text, given.get("target", DEFAULT_DEVICE), flags, name="<jax>", cache=cache)
+        remarks = dropped_round_trips(found.text, text)
     program = compiler.compile(text, cache=cache, **given)
-    values = {field.name: getattr(program, field.name) for field in fields(Program)}
+    values = {row.name: getattr(program, row.name) for row in fields(Program)}
+    if remarks:
+        steps = [Step("xla", None, None, 0.0, {}, tuple(remarks)), *program.graph.steps]
+        values["graph"] = Trace(program.graph.name, steps)
     return JaxProgram(**values, in_tree=found.in_tree, out_tree=found.out_tree, kept=found.kept)
 
 
@@ -195,21 +240,25 @@ def _has_symbols(values: Sequence[Any]) -> bool:
     return not all(isinstance(extent, int) for value in values for extent in value.shape)
 
 
-def _exported(function: Any, arguments: Sequence[Any], shapes: Any, constraints: Sequence[str]) -> Any:
-    """The function with symbolic sizes, exported by jax.export."""
+def _specs(arguments: Sequence[Any], static: Mapping[int, Any], shapes: Any, constraints: Sequence[str]) -> list[Any]:
+    """The arguments to export a function with: shapes and types with the symbolic sizes, and the values of static arguments."""
     jax = _jax()
-    export = import_module("jax.export")
-    jitted = function if hasattr(function, "trace") else jax.jit(function)
-    specs = arguments
+    dynamic = [argument for position, argument in enumerate(arguments) if position not in static]
     if shapes is not None:
-        specs = export.symbolic_args_specs(tuple(arguments), shapes, constraints=constraints)
-    elif not _has_symbols([leaf for leaf in jax.tree.leaves(arguments) if hasattr(leaf, "shape")]):
+        if isinstance(shapes, tuple | list) and len(listed := cast("Sequence[Any]", shapes)) == len(arguments):
+            shapes = tuple([text for position, text in enumerate(listed) if position not in static])
+        try:
+            dynamic = import_module("jax.export").symbolic_args_specs(tuple(dynamic), shapes, constraints=constraints)
+        except ValueError as error:
+            raise shapes_error(error, shapes, len(dynamic)) from error
+    elif not _has_symbols([leaf for leaf in jax.tree.leaves(dynamic) if hasattr(leaf, "shape")]):
         raise UsageError(
             "dynamic=True, but no argument has a symbolic size",
             stage=STAGE,
             help='shapes=("b, s, 32",) with one text for each argument, or jax.ShapeDtypeStruct(jax.export.symbolic_shape("b, s"), dtype)',
         )
-    return export.export(jitted, platforms=[PLATFORM])(*specs)
+    left = iter(dynamic)
+    return [static[position] if position in static else next(left) for position in range(len(arguments))]
 
 
 def _compile_dynamic(exported: Any, **given: Unpack[CompileKeywords]) -> DynamicJaxProgram:
@@ -217,19 +266,33 @@ def _compile_dynamic(exported: Any, **given: Unpack[CompileKeywords]) -> Dynamic
     if exported.nr_devices > 1:
         raise _several_devices(exported.nr_devices)
     program = compile_program(parse_stablehlo(exported.mlir_module(), "<jax>"), CompileOptions(**given))
-    values = {field.name: getattr(program, field.name) for field in fields(DynamicProgram)}
+    values = {row.name: getattr(program, row.name) for row in fields(DynamicProgram)}
     kept = tuple(exported.module_kept_var_idx)
     return DynamicJaxProgram(**values, in_tree=exported.in_tree, out_tree=exported.out_tree, kept=kept)
 
 
 def _kept_leaves(
-    name: str, in_tree: Any, kept: Sequence[int], arguments: Sequence[Any], keywords: Mapping[str, Any]
+    program: JaxProgram | DynamicJaxProgram, arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> list[Any]:
-    """The flat arguments that the program takes. raises DataError for another tree"""
-    leaves, tree = _jax().tree.flatten((tuple(arguments), dict(keywords)))
-    if tree != in_tree:
-        raise DataError(f"{name} takes {in_tree}; {tree} was given", stage=STAGE)
-    return [leaves[number] for number in kept]
+    """The flat arguments that the program takes. raises DataError for another tree, or another value of a static argument"""
+    jax, name = _jax(), program.name.removeprefix("jit_")
+    wanted: tuple[Sequence[Any], Mapping[str, Any]] = jax.tree.unflatten(
+        program.in_tree, ["*"] * program.in_tree.num_leaves
+    )
+    given = without_static(name, arguments, program.static, len(wanted[0]))
+    leaves, tree = jax.tree.flatten((tuple(given), dict(keywords)))
+    if tree != program.in_tree:
+        there, here = _paths(wanted), _paths((tuple(given), dict(keywords)))
+        takes = ", ".join([*map(str, wanted[0]), *(f"{key}={value}" for key, value in wanted[1].items())])
+        raise tree_error(name, there, here, takes.replace("'*'", "*") or "nothing")
+    return [leaves[number] for number in program.kept]
+
+
+def _paths(tree: Any) -> list[str]:
+    """Where the leaves of ((arguments), {keywords}) are: `arguments[0]['a']`, `keywords['scale']`."""
+    jax = _jax()
+    found = jax.tree.leaves_with_path(tree)
+    return [f"{('arguments', 'keywords')[start.idx]}{jax.tree_util.keystr(tuple(path))}" for (start, *path), _ in found]
 
 
 @dataclass(frozen=True)
@@ -244,7 +307,9 @@ class _Stage:
 
 
 def _of_traced(stage: Any) -> _Stage:
-    return _of_lowered(stage.lower(lowering_platforms=(PLATFORM,)))
+    refuse_callbacks(stage.jaxpr)
+    with _in_the_callers_words(stage.fun_name):
+        return _of_lowered(stage.lower(lowering_platforms=(PLATFORM,)))
 
 
 def _of_lowered(stage: Any) -> _Stage:

@@ -30,6 +30,7 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir.arith import RemfOp
+from xla_emitters.dialects.other_spelling import of_dictionaries
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.differences_in_structure import DECISION
@@ -348,7 +349,7 @@ class _States:
 
     def _dump(self, text: str) -> ModuleOp:
         if text not in self._read:
-            self._read[text] = parse_ir(text, "<XLA's log>", verify=False)
+            self._read[text] = parse_ir(of_dictionaries(text), "<XLA's log>", verify=False)
         return self._read[text]
 
     def _module(self, state: State, dump: int) -> ModuleOp:

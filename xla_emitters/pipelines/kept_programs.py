@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from xla_emitters import plugins
-from xla_emitters.errors import ParseError, ToolError
+from xla_emitters.errors import ToolError
 from xla_emitters.lowering.ways import tools_fingerprint
 from xla_emitters.pipelines.options import TOOL_STAGES, CompileOptions
 from xla_emitters.program import Program
@@ -63,11 +63,15 @@ def read_text(source: str | Path) -> tuple[str, str]:
     """HLO text, and the name of its source for messages. raises ParseError for bytes that are not text, OSError."""
     if isinstance(source, str) and "\n" in source:
         return source, "<hlo>"
-    path = Path(source)
+    data = Path(source).read_bytes()
     try:
-        return path.read_bytes().decode(), str(source)
-    except UnicodeDecodeError as error:
-        raise ParseError(f"{path} is not text: byte {error.start} is not UTF-8", stage="hlo.parse") from error
+        if "\0" not in (text := data.decode()):
+            return text, str(source)
+    except UnicodeDecodeError:
+        pass
+    from xla_emitters.texts.decoding import decoded
+
+    return decoded(data, str(source), "read"), str(source)
 
 
 def _key(text: str, name: str, options: CompileOptions) -> str | None:

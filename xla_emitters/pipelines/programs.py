@@ -26,7 +26,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from xla_emitters.buffers.buffer_uses import leaves_the_block, writes
 from xla_emitters.buffers.disc_legalize_to_lhlo import is_donated
@@ -72,7 +72,8 @@ from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.program import PythonHost
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.sizes import Argument, Sizes, sizes_of
-from xla_emitters.trace import Trace
+from xla_emitters.stablehlo_text.computations import SKIPPED
+from xla_emitters.trace import Remark, Trace
 
 
 @dataclass
@@ -438,7 +439,7 @@ def compile_program(
         (element_of(leaf).name, as_array(leaf).get_shape()) for leaf in leaf_types(entry.root.type) if is_array(leaf)
     )
     sizes = sizes_of(module)
-    recorder.read("stablehlo", copy)
+    recorder.read("stablehlo", copy, _skipped(copy))
     if stage != PROGRAM_STAGES[0]:
         for constant in list(_elided(copy)):
             constant.properties["value"] = constant.coded
@@ -456,6 +457,14 @@ def compile_program(
     return DynamicProgram(
         name, options.target, module, sizes, results, stage, copy, fused, recorder.trace, options, plain
     )
+
+
+def _skipped(module: ModuleOp) -> list[Remark]:
+    """One remark about the ops beside the functions, which the reader has skipped; they are taken from the module's attributes."""
+    found = module.attributes.pop(SKIPPED, None)
+    if not isinstance(found, StringAttr):
+        return []
+    return [Remark("read", f"skipped ops beside the functions, which do not use them: {found.data}")]
 
 
 def known_stage(stage: str, where: str) -> str:

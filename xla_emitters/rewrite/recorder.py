@@ -25,7 +25,7 @@ from xla_emitters.hlo_text import print_hlo
 from xla_emitters.rewrite.kernel_pass import run_pass, verify_after
 from xla_emitters.rewrite.locations import instructions_of
 from xla_emitters.rewrite.notes import Notes, take_notes
-from xla_emitters.trace import Step, Trace
+from xla_emitters.trace import Remark, Step, Trace
 
 Observer = Callable[[str, str | None, ModuleOp], None]
 """Called with (pass name, stage or None, live module) after emission and after each pass; it must not change the module."""
@@ -62,9 +62,9 @@ class Recorder:
         self._after("emit", "xla_gpu", module, time.perf_counter() - start, notes)
         return module
 
-    def read(self, stage: str, module: ModuleOp) -> None:
-        """Records a parsed module as a stage."""
-        self._after("read", stage, module, 0.0, Notes())
+    def read(self, stage: str, module: ModuleOp, remarks: Sequence[Remark] = ()) -> None:
+        """Records a parsed module as a stage, with what its reader declined."""
+        self._after("read", stage, module, 0.0, Notes(list(remarks)))
 
     def run(self, kernel_pass: ModulePass, stage: str | None, context: Context, module: ModuleOp) -> None:
         """Runs one pass. An error that it does not raise on purpose is a bug of ours; the message names the pass."""

@@ -54,6 +54,11 @@ def key_of(*parts: str) -> str:
     return digest.hexdigest()
 
 
+def optimized_entries(directory: Path) -> EntryCache:
+    """The modules that XLA has optimized, in a directory for caches."""
+    return EntryCache(directory / "optimized", LIMIT_BYTES)
+
+
 @dataclass
 class ProgramCache:
     """The cache of compiled programs; see the file's head.

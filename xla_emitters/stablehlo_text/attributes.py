@@ -197,6 +197,8 @@ class Attributes:
     def integers_in(self, name: str, part: str) -> list[int]:
         """A list of numbers in a mapping; empty if omitted."""
         value: Any = self.mapping(name).get(part, [])
+        if isinstance(value, Literal) and value.array.ndim == 1:
+            value = value.array.tolist()
         if not is_integers(value):
             raise self.wrong(name, f"values by name, of which '{part}' is a list of integers")
         return value
@@ -371,6 +373,11 @@ def _parse_word(cursor: Cursor) -> Any:
             return _parse_resource(cursor)
         case "array":
             return _parse_array(cursor)
+        case "distinct":  # distinct[0]<...>, an attribute of LLVM's metadata
+            start = cursor.advance().start
+            cursor.group("the number of the attribute")
+            cursor.group("the attribute") if cursor.at("<") else parse_attribute(cursor)
+            return Opaque(cursor.source.text[start : cursor.previous.end])
         case "loc" | "sparse" | "affine_map" | "affine_set" | "strided" | "opaque" | "memref" | "vector":
             return _parse_opaque(cursor)
         case "tuple":
@@ -414,7 +421,7 @@ def _parse_dialect_attribute(cursor: Cursor) -> Any:
     if dialect not in ("stablehlo", "mhlo", "chlo"):
         return Opaque(token.text + cursor.group("the value of an attribute"))
     with cursor.nested():
-        if mnemonic in ("conv", "conv.raw"):
+        if mnemonic == "conv":
             cursor.advance()
             found: Any = parse_labels(cursor)
             cursor.expect(">", "after the labels")
@@ -422,6 +429,10 @@ def _parse_dialect_attribute(cursor: Cursor) -> Any:
         if mnemonic:
             return parse_struct(cursor)
         cursor.advance()
+        if cursor.token.kind is TokenKind.STRING:  # #mhlo<"precision HIGHEST">, until 2022
+            word = cursor.advance()
+            cursor.expect(">", "after a word")
+            return Word(unquoted(word.text).rpartition(" ")[2])
         cursor.expect_kind(TokenKind.WORD, "the kind of the attribute")
         word = cursor.expect_kind(TokenKind.WORD, "a word")
         cursor.expect(">", "after a word")

@@ -11,7 +11,10 @@ from __future__ import annotations
 import re
 
 _COMMENT = re.compile(r"(?:\s+|//[^\n]*)*")
-_BEGINNINGS = re.compile(r'(?:"?builtin\.)?module\b|"?func\.func\b|#\w+\s*=|![\w.]+\s*=|"\w+\.\w+"\(')
+_BEGINNINGS = re.compile(
+    r'(?:"?builtin\.)?module\b|"?(?:func|builtin)\.func\b|#\w+\s*=|![\w.]+\s*=|"\w+\.\w+"\('
+    r"|(?:func|\w+\.[\w.]+)\s+(?:\w+\s+){0,4}@|vhlo\.|llvm\.module_flags\b"
+)
 
 
 def is_stablehlo(text: str) -> bool:

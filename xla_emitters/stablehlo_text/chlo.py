@@ -205,7 +205,7 @@ def _broadcast_select(c: Conversion) -> Results:
 # ------------------------------------------------------------------------------------------------------------------- others
 
 
-def _top_k(c: Conversion) -> Results:
+def top_k(c: Conversion) -> Results:
     if "mhlo.attributes" in c.attributes:  # a custom call
         k, largest = (c.attributes.integer_in("mhlo.attributes", *part) for part in (("k", -1), ("largest", 1)))
     else:
@@ -257,7 +257,7 @@ CHLO_RULES: dict[str, Rule] = {
     **_ELEMENTWISE,
     "constant": DATA_RULES["constant"],
     "constant_like": _constant_like,
-    "top_k": _top_k,
+    "top_k": top_k,
     "ragged_dot": _ragged_dot,
     **{f"broadcast_{name}": _broadcasting(elementwise(ELEMENTWISE[name])) for name in _BROADCAST},
     **{f"broadcast_{name}": _broadcasting(formula(name)) for name in ("next_after", "polygamma", "zeta")},
@@ -265,5 +265,5 @@ CHLO_RULES: dict[str, Rule] = {
     "broadcast_select": _broadcasting(_broadcast_select),
 }
 
-CHLO_TARGETS: dict[str, Rule] = {**{f"mhlo.{name}": rule for name, rule in _ELEMENTWISE.items()}, "mhlo.topk": _top_k}
+CHLO_TARGETS: dict[str, Rule] = {**{f"mhlo.{name}": rule for name, rule in _ELEMENTWISE.items()}, "mhlo.topk": top_k}
 """Target of a custom call that represents a CHLO op in a serialized program -> the op's rule."""

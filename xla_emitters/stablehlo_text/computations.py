@@ -52,6 +52,8 @@ from xla_emitters.texts.source import Source
 
 OPS: Mapping[str, type[HloOp]] = {**HLO_OPS, **PROGRAM_OPS}
 VERIFY = "stablehlo.verify"
+SKIPPED = "hlo.skipped"
+"""The attribute of a module with the ops beside its functions that were not read, each with its place."""
 Rule = Callable[["Conversion"], "SSAValue | Sequence[SSAValue]"]
 """Adds the HLO ops for an op of StableHLO; returns their results."""
 
@@ -83,6 +85,8 @@ class ModuleBuilder:
         for name, attr in self.program.attributes.found.items():
             if name != "sym_name":
                 attributes[name] = StringAttr(self.program.attributes.text(attr))
+        if skipped := [f"{token.text} ({self.place(token)})" for token in self.program.skipped.values()]:
+            attributes[SKIPPED] = StringAttr(", ".join(skipped))
         module = ModuleOp(list(self.computations.values()), attributes, StringAttr(_identifier(self.program.name)))
         module.location = self._location(self.program.name, self.program.attributes.at)
         return module
@@ -103,6 +107,13 @@ class ModuleBuilder:
                     stage=VERIFY,
                     place=self.place(at),
                     notes=((self.place(declared.token), "declared here"),),
+                )
+            if (skipped := self.program.skipped.get(name)) is not None:
+                raise Unsupported(
+                    f"@{name} is '{skipped.text}', which is not taken",
+                    stage=VERIFY,
+                    place=self.place(at),
+                    notes=((self.place(skipped), "defined here"),),
                 )
             known = nearest(name, self.program.functions)
             raise VerifyError(f"no function @{name}{known}", stage=VERIFY, place=self.place(at))
@@ -306,9 +317,12 @@ class Body:
         """Converts the op and adds the result."""
         rule = self.module.rules.get(op.name if "." in op.name else f"func.{op.name}")
         if rule is None:
-            suggestion = nearest(op.name, self.module.rules)
+            written = op.token.text.strip('"')
+            dialect = written.partition(".")[0]
+            known = (name.replace("stablehlo.", f"{dialect}.", 1) for name in self.module.rules)
+            suggestion = nearest(written, known if written != op.name else self.module.rules)
             raise ParseError(
-                f"no op '{op.name}'{suggestion}", stage="stablehlo.parse", place=self.module.place(op.token)
+                f"no op '{written}'{suggestion}", stage="stablehlo.parse", place=self.module.place(op.token)
             )
         name = op.results[0].name.partition("#")[0] if op.results and op.results[0].name else ""
         base = f"{op.opcode}.{name}" if not name or name[0].isdigit() else name

@@ -20,7 +20,7 @@ from typing import ClassVar
 from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.hlo.types import array_type, is_array
+from xla_emitters.dialects.hlo.types import array_type, dims_of, is_array
 from xla_emitters.errors import ParseError, Place, Unsupported, VerifyError
 from xla_emitters.stablehlo_text.attributes import (
     Attributes,
@@ -34,10 +34,10 @@ from xla_emitters.stablehlo_text.attributes import (
 )
 from xla_emitters.stablehlo_text.lexer import STAGE, Alias, Cursor, Token, TokenKind, unquoted
 from xla_emitters.stablehlo_text.locations import Location, parse_location
+from xla_emitters.stablehlo_text.spellings import REGIONS, may_broadcast, renamed
 from xla_emitters.stablehlo_text.syntax import (
     FORMAT,
     KEYS,
-    MHLO_IN_CHLO,
     NO_TYPES,
     OPERAND_TYPES_ONLY,
     OTHER_TYPES,
@@ -51,17 +51,18 @@ from xla_emitters.stablehlo_text.types import TRUTH, parse_type, parse_types
 from xla_emitters.texts.cursor import nearest
 from xla_emitters.texts.source import Source
 
-DIALECTS = ("stablehlo", "chlo", "check", "func", "sdy", "arith", "tensor", "shape")
+DIALECTS = ("stablehlo", "chlo", "mhlo", "check", "func", "sdy", "arith", "tensor", "shape")
 _SPLIT = re.compile(r"^// -----", re.MULTILINE)
 """The line between the parts of a file for MLIR's --split-input-file."""
-_RETURNS = ("return", "func.return", "stablehlo.return", "shape.assuming_yield")
+_RETURNS = ("return", "func.return", "stablehlo.return", "sdy.return", "shape.assuming_yield")
 _CALLS = ("call", "func.call")
-
-
-def _renamed(name: str) -> str:
-    """The name of an op; one of MHLO is that of the same op in StableHLO or CHLO."""
-    dialect, _, opcode = name.partition(".")
-    return name if dialect != "mhlo" else f"{'chlo' if opcode in MHLO_IN_CHLO else 'stablehlo'}.{opcode}"
+_QUOTED = {"shape.cstr_require": "msg", "arith.cmpi": "predicate"}
+"""Ops with a string in their pretty form -> its attribute."""
+_MODULES = ("module", "builtin.module", '"builtin.module"')
+_COMPUTING = ("stablehlo", "chlo", "mhlo", "check", "func", "arith", "tensor")
+"""The dialects of which no op may be beside the functions."""
+_OP = re.compile(r'"?\w+(?:\.[\w.$]+)+"?\Z')
+_FUNCTIONS = ("func.func", "func", '"func.func"', '"func"', "builtin.func", '"builtin.func"')
 
 
 class TreeParser:
@@ -75,6 +76,7 @@ class TreeParser:
         self.cursor = Cursor(source)
         self.aliases: dict[str, Location] = {}
         self._values: dict[str, Value] = {}
+        self._skipped: dict[str, Token] = {}
 
     # ---------------------------------------------------------------------------------------------------------- program
 
@@ -93,22 +95,25 @@ class TreeParser:
                 )
             if token.kind is TokenKind.ATTRIBUTE or token.kind is TokenKind.DIALECT_TYPE:
                 self._alias()
-            elif token.text in ("module", "builtin.module", '"builtin.module"'):
+            elif token.text in _MODULES:
                 if program is not None:
                     raise cursor.error("a second module", token)
                 program = self._module()
-            elif token.text in ("func.func", "func", '"func.func"'):
+            elif token.text in _FUNCTIONS:
                 functions.append(self._function())
             elif token.text == "{-#":
                 cursor.skip_to(len(cursor.source.text))
-            else:
+            elif not self._skipped_op():
                 raise self._not_a_program(token)
         if program is None:
             program = Program("module", Attributes(cursor, "module", cursor.token))
         for function in functions:
             self._add(program, function)
+        program.skipped = self._skipped
         if not program.functions:
-            raise cursor.error("no function in this text", cursor.token, help="func.func @main(...) { ... }")
+            found = dict.fromkeys(f"{token} is not taken" for token in program.skipped.values())
+            help = "func.func @main(...) { ... }"
+            raise cursor.error("no function in this text", cursor.token, details=tuple(found)[:3], help=help)
         return program
 
     def _not_a_program(self, token: Token) -> ParseError:
@@ -166,13 +171,11 @@ class TreeParser:
             token = cursor.token
             if token.kind is TokenKind.END:
                 raise cursor.error("this module is not closed", start, details=("got the end of the text",))
-            if token.text in ("func.func", "func", '"func.func"'):
+            if token.text in _FUNCTIONS:
                 self._add(program, self._function())
-            elif token.text in ("sdy.mesh", '"sdy.mesh"'):
-                self._skip_mesh()
-            elif token.text in ("module", "builtin.module", '"builtin.module"'):
+            elif token.text in _MODULES:
                 raise self._unsupported("a module inside a module is not taken", token)
-            else:
+            elif not self._skipped_op():
                 raise cursor.unexpected("a function: func.func @name(...) { ... }")
         cursor.advance()
         if is_generic:
@@ -183,23 +186,49 @@ class TreeParser:
         self._optional_location()
         return program
 
-    def _skip_mesh(self) -> None:
-        """Consumes `sdy.mesh @mesh = <["a"=2]> {...}`, or its generic form: a mesh of devices does not change values."""
+    def _skipped_op(self) -> bool:
+        """Consumes an op beside the functions, of a dialect that says nothing about their values; returns whether there was one.
+
+        Its form is not known. It ends where a line begins with the next op, outside of parentheses, brackets and braces.
+        raises Unsupported for VHLO
+        """
         cursor = self.cursor
-        if cursor.advance().kind is TokenKind.STRING:
-            cursor.group("the operands of a mesh")
-            cursor.group("a mesh")
-        else:
-            self._symbol()
-            cursor.expect("=", "after the name of a mesh")
-            cursor.group("a mesh")
-        if cursor.at("{"):
-            cursor.group("attributes")
-        if cursor.accept(":"):
-            cursor.group("the type of a mesh")
-            cursor.expect("->", "between the types")
-            cursor.group("the type of a mesh")
-        self._optional_location()
+        token = cursor.token
+        dialect, dot, _ = token.text.strip('"').partition(".")
+        if not dot or _OP.match(token.text) is None or renamed(f"{dialect}.add").partition(".")[0] in _COMPUTING:
+            return False
+        if dialect == "vhlo":
+            raise self._vhlo(token)
+        opened, symbol = 0, f"op {len(self._skipped)}"
+        while cursor.advance().kind is not TokenKind.END:
+            after = cursor.token
+            if after.text in ("(", "[", "{"):
+                opened += 1
+            elif after.text in (")", "]", "}"):
+                opened -= 1
+            elif after.kind is TokenKind.SYMBOL and symbol.startswith("op ") and not opened:
+                symbol = self._symbol_of(after)
+            if opened < 0 or (opened == 0 and self._begins_an_op(after)):
+                break
+        if dialect != "sdy":  # a mesh of devices: attributes name it that are not read either
+            self._skipped[symbol] = token
+        return True
+
+    def _begins_an_op(self, token: Token) -> bool:
+        """Whether the first token of a line begins an op, or the definition of an alias."""
+        text = self.source.text
+        if text[text.rfind("\n", 0, token.start) + 1 : token.start].strip():
+            return False
+        starts = token.text in _FUNCTIONS or token.text in _MODULES or token.kind is TokenKind.ATTRIBUTE
+        return starts or _OP.match(token.text) is not None
+
+    def _vhlo(self, token: Token) -> Unsupported:
+        return Unsupported(
+            f"{token.text} is of VHLO, the form in which StableHLO is stored; this reads StableHLO itself",
+            stage=STAGE,
+            place=self._place(token),
+            help="stablehlo-opt --vhlo-to-version=target=current --vhlo-legalize-to-stablehlo FILE > FILE.mlir",
+        )
 
     def _add(self, program: Program, function: Function) -> None:
         other = program.functions.get(function.name) or program.declared.get(function.name)
@@ -389,22 +418,30 @@ class TreeParser:
         results = self._result_names()
         token = cursor.token
         if token.kind is TokenKind.STRING:
-            name = _renamed(unquoted(cursor.advance().text))
+            name = renamed(unquoted(cursor.advance().text))
             op = Op(name, token, Attributes(cursor, name, token))
             self._check_dialect(op)
             operand_types, result_types = self._generic(op, region)
         elif token.kind is TokenKind.WORD:
             cursor.advance()
-            name = _renamed(token.text)
+            name = renamed(token.text)
             op = Op(name, token, Attributes(cursor, name, token))
             self._check_dialect(op)
             operand_types, result_types = self._pretty(op, region)
         else:
             raise cursor.unexpected("an op such as stablehlo.add")
         op.location = self._optional_location()
+        if may_broadcast(unquoted(token.text) if token.kind is TokenKind.STRING else token.text):
+            self._spell_out(op)
         self._check_operands(op, operand_types)
         self._define_results(op, region, results, result_types)
         return op
+
+    def _spell_out(self, op: Op) -> None:
+        """Makes CHLO's op of one whose operands have different sizes, or say to which dimensions of the result theirs belong."""
+        sizes = [dims_of(value.type) if is_array(value.type) else None for value in op.operands]
+        if "broadcast_dimensions" in op.attributes or len(set(sizes)) > 1:
+            op.name = f"chlo.broadcast_{op.opcode}"
 
     def _check_dialect(self, op: Op) -> None:
         dialect, dot, _ = op.name.partition(".")
@@ -413,6 +450,8 @@ class TreeParser:
         if not dot:
             help = f"ops are written with their dialect: stablehlo.{op.name}"
             raise self.cursor.error(f"no op '{op.name}'", op.token, help=help)
+        if dialect == "vhlo":
+            raise self._vhlo(op.token)
         raise self._unsupported(f"ops of the dialect '{dialect}' are not taken: '{op.name}'", op.token)
 
     def _result_names(self) -> list[tuple[Token, int]]:
@@ -519,12 +558,7 @@ class TreeParser:
         if cursor.at("["):
             raise self._unsupported("ops with successors are not taken", cursor.token)
         self._optional_properties(op.attributes)
-        if cursor.accept("("):
-            while not cursor.at(")"):
-                if op.regions:
-                    cursor.expect(",", "or ')' after a region")
-                op.regions.append(self._region(region))
-            cursor.advance()
+        self._optional_regions(op, region)
         if cursor.at("{"):
             parse_dictionary(cursor, op.attributes)
         cursor.expect(":", f"before the type of '{op.name}'")
@@ -533,6 +567,16 @@ class TreeParser:
         operand_types = parse_types(cursor)
         cursor.expect("->", "after the types of the operands")
         return operand_types, parse_types(cursor)
+
+    def _optional_regions(self, op: Op, region: Region) -> None:
+        """Consumes `({...}, {...})`."""
+        cursor = self.cursor
+        if cursor.accept("("):
+            while not cursor.at(")"):
+                if op.regions:
+                    cursor.expect(",", "or ')' after a region")
+                op.regions.append(self._region(region))
+            cursor.advance()
 
     def _optional_properties(self, attributes: Attributes) -> None:
         if self.cursor.accept("<"):
@@ -562,22 +606,32 @@ class TreeParser:
             return self._while(op, region)
         elif opcode == "reduce":
             return self._reduce(op, region)
+        elif op.name == "chlo.scan":
+            return self._scan(op, region)
         elif opcode == "custom_call":
             self._attribute(op, "call_target_name")
             self._parenthesized(op, region)
         elif opcode == "composite":
             self._attribute(op, "name")
             self._items(op, region)
+            self._optional_regions(op, region)
         elif op.name.startswith("check."):
             return self._comparison(op, region)
-        elif op.name == "sdy.sharding_constraint":
+        elif op.name in REGIONS:
+            return self._inlined(op, region)
+        elif op.name in ("sdy.sharding_constraint", "sdy.reshard", "sdy.data_flow_edge"):
             self._operand(op, region)
-            cursor.group("a sharding")
+            if cursor.accept("sharding"):
+                cursor.expect("=", "before a sharding")
+            if cursor.at("<"):
+                cursor.group("a sharding")
         elif opcode in ("convolution", "dynamic_conv", "top_k"):
             cursor.expect("(", f"after '{op.name}'")
             self._items(op, region)
             cursor.expect(")", "after the operands")
             self._items(op, region)
+        elif cursor.at("("):  # as the seed document has it: xla_hlo.d_reshape(%x, %shape) : types
+            self._parenthesized(op, region)
         else:
             self._items(op, region)
         if cursor.accept("overflow"):
@@ -625,6 +679,54 @@ class TreeParser:
         op.regions.append(self._region(region))
         self._optional_attributes(op)
         return [TRUTH], types
+
+    def _scan(self, op: Op, region: Region) -> tuple[Sequence[Attribute], Sequence[Attribute]]:
+        """`(%x, ...) inits (%0, ...) dimension=1 attributes {...} {...} : (types) -> types`"""
+        cursor = self.cursor
+        start = cursor.token.start
+        self._parenthesized(op, region)
+        count = len(op.operands)
+        cursor.expect("inits", "after the inputs of a scan")
+        inits = Op(op.name, op.token, op.attributes)
+        self._parenthesized(inits, region)
+        op.operands += inits.operands
+        op.spans += inits.spans
+        op.attributes.add("operandSegmentSizes", [count, len(inits.operands)], start)
+        while cursor.token.kind is TokenKind.WORD and cursor.token.text != "attributes":
+            name = cursor.advance().text
+            cursor.expect("=", "after the name of an attribute")
+            self._attribute(op, name)
+        if cursor.accept("attributes"):
+            parse_dictionary(cursor, op.attributes)
+        op.regions.append(self._region(region))
+        cursor.expect(":", f"before the type of '{op.name}'")
+        operands = parse_types(cursor)
+        cursor.expect("->", "after the types of the operands")
+        return operands, parse_types(cursor)
+
+    def _inlined(self, op: Op, region: Region) -> tuple[Sequence[Attribute], Sequence[Attribute]]:
+        """`<"name">(%x, ...) key=value ... (%arg: type, ...) {...} : (types) -> types`; the name and the keys do not change values."""
+        cursor = self.cursor
+        if cursor.at("<"):
+            cursor.group("a name")
+        self._parenthesized(op, region)
+        while cursor.token.kind is TokenKind.WORD and cursor.token.text != "attributes":
+            cursor.advance()
+            cursor.expect("=", "after the name of an attribute")
+            cursor.group("the value of an attribute")
+        cursor.expect("(", "before the arguments of a region")
+        arguments = list[tuple[Token, Attribute]]()
+        while not cursor.at(")"):
+            if arguments:
+                cursor.expect(",", "or ')' after an argument")
+            arguments.append(self._argument())
+        cursor.advance()
+        op.regions.append(self._region(region, arguments))
+        self._optional_attributes(op)
+        cursor.expect(":", f"before the type of '{op.name}'")
+        operands = parse_types(cursor)
+        cursor.expect("->", "after the types of the operands")
+        return operands, parse_types(cursor)
 
     def _literal_type(self, op: Op) -> Attribute:
         """The type of a constant, which is inside its literal."""
@@ -675,8 +777,8 @@ class TreeParser:
                         self._indices(op, region)
                     else:
                         self._subscript(op)
-            elif token.kind is TokenKind.STRING and op.name == "shape.cstr_require":
-                self._attribute(op, "msg")
+            elif token.kind is TokenKind.STRING and op.name in _QUOTED:
+                self._attribute(op, _QUOTED[op.name])
             elif token.kind is TokenKind.WORD and cursor.peek().text == "=":
                 cursor.advance()
                 cursor.advance()
@@ -688,7 +790,7 @@ class TreeParser:
                         help=f"it takes: {listed}",
                     )
                 self._keyed(op, token, name)
-            elif token.kind is TokenKind.WORD and token.text != "attributes":
+            elif token.kind is TokenKind.WORD and token.text not in ("attributes", "loc"):
                 if (name := next(words, None)) is None:
                     raise cursor.unexpected(f"an operand of '{op.name}'")
                 cursor.advance()
@@ -880,7 +982,9 @@ class TreeParser:
     # ------------------------------------------------------------------------------------------------------------ pieces
 
     def _symbol(self) -> str:
-        token = self.cursor.expect_kind(TokenKind.SYMBOL, "a name such as @main")
+        return self._symbol_of(self.cursor.expect_kind(TokenKind.SYMBOL, "a name such as @main"))
+
+    def _symbol_of(self, token: Token) -> str:
         text = token.text[1:]
         return unquoted(text) if text.startswith('"') else text
 

@@ -12,17 +12,22 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.stablehlo_text.checks import CHECK_RULES, CHECK_TARGETS
 from xla_emitters.stablehlo_text.chlo import CHLO_RULES, CHLO_TARGETS
 from xla_emitters.stablehlo_text.computations import ModuleBuilder, Rule
+from xla_emitters.stablehlo_text.mhlo import MHLO_RULES
 from xla_emitters.stablehlo_text.mlir_rules import MLIR_RULES
 from xla_emitters.stablehlo_text.parser import TreeParser
 from xla_emitters.stablehlo_text.region_rules import REGION_RULES
-from xla_emitters.stablehlo_text.rules import CALL_TARGETS, DATA_RULES, OTHER_RULES, custom_call
+from xla_emitters.stablehlo_text.rules import CALL_TARGETS, DATA_RULES, call_function, custom_call
+from xla_emitters.stablehlo_text.scans import composite, scan
 from xla_emitters.texts.source import Source
 
 RULES: dict[str, Rule] = {
     **{f"stablehlo.{name}": rule for name, rule in (DATA_RULES | REGION_RULES).items()},
     **{f"chlo.{name}": rule for name, rule in CHLO_RULES.items()},
+    "chlo.scan": scan,
+    "stablehlo.composite": composite,
     **CHECK_RULES,
-    **OTHER_RULES,
+    "func.call": call_function,
+    **MHLO_RULES,
     **MLIR_RULES,
     "stablehlo.custom_call": custom_call(CALL_TARGETS | CHECK_TARGETS | CHLO_TARGETS),
 }

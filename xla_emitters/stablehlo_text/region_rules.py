@@ -154,21 +154,30 @@ def _while(c: Conversion) -> Results:
     return c.elements(found, len(c.types))
 
 
-def _branches(c: Conversion) -> tuple[list[SSAValue], list[SymbolRefAttr]]:
-    operands, symbols = list[SSAValue](), list[SymbolRefAttr]()
+def _branches(c: Conversion) -> tuple[SSAValue, list[SSAValue], list[SymbolRefAttr]]:
+    """What is chosen by, an operand and a computation for each branch.
+
+    Until 2022, MHLO's branches had an argument each, and the op an operand for it.
+    """
+    chosen, *passed = c.operands or c.expect_operands(1)
+    arguments = [region.arguments for region in c.op.regions]
+    if any(arguments) or passed:
+        if [value.type for value in c.op.operands[1:]] != [value.type for values in arguments for value in values]:
+            raise c.wrong(
+                f"the operands of '{c.op.name}' are what it chooses by, and one for each argument of a branch"
+            )
+    operands, symbols, given = list[SSAValue](), list[SymbolRefAttr](), iter(passed)
     for number, region in enumerate(c.op.regions):
-        if region.arguments:
-            raise c.wrong("a branch has no arguments")
         captured = c.captured(region)
-        operands.append(c.tuple_of([c.body.value(value) for value in captured]))
-        symbols.append(c.of_tuple(region, (), captured, f"branch_{number}", carries=False))
-    return operands, symbols
+        held = [next(given) for _ in region.arguments] + [c.body.value(value) for value in captured]
+        operands.append(c.tuple_of(held))
+        symbols.append(c.of_tuple(region, region.arguments, captured, f"branch_{number}", carries=False))
+    return chosen, operands, symbols
 
 
 def _if(c: Conversion) -> Results:
     c.expect_regions(2)
-    (chosen,) = c.expect_operands(1)
-    operands, (then, otherwise) = _branches(c)
+    chosen, operands, (then, otherwise) = _branches(c)
     found = c.add(
         "conditional",
         [chosen, *operands],
@@ -180,10 +189,9 @@ def _if(c: Conversion) -> Results:
 
 
 def _case(c: Conversion) -> Results:
-    (chosen,) = c.expect_operands(1)
     if not c.op.regions:
         raise c.wrong("'stablehlo.case' has at least one branch")
-    operands, symbols = _branches(c)
+    chosen, operands, symbols = _branches(c)
     found = c.add("conditional", [chosen, *operands], result_type(c.types), branch_computations=ArrayAttr(symbols))
     return _several(c, found)
 

@@ -317,7 +317,29 @@ def _groups(c: Conversion) -> dict[str, Attribute | None]:
 
 
 def _labels(c: Conversion) -> ConvolutionLabels:
+    if isinstance(c.attributes.get("dimension_numbers", object, "labels"), dict):
+        return _numbered_labels(c)
     return c.attributes.get("dimension_numbers", ConvolutionLabels, "[b, f, 0]x[o, i, 0]->[b, f, 0]")
+
+
+def _numbered_labels(c: Conversion) -> ConvolutionLabels:
+    """The labels of `{input_batch_dimension = 0, input_spatial_dimensions = [1, 2], ...}`, as MHLO wrote them until 2022."""
+
+    def labels(array: str, *words: str) -> tuple[str, ...]:
+        spatial = c.attributes.integers_in("dimension_numbers", f"{array}_spatial_dimensions")
+        places = {
+            c.attributes.integer_in("dimension_numbers", f"{array}_{word}_dimension", -1): word[0] for word in words
+        }
+        places |= {dim: str(number) for number, dim in enumerate(spatial)}
+        if sorted(places) != list(range(len(spatial) + 2)):
+            raise c.attributes.wrong("dimension_numbers", f"a number for each dimension of the {array}")
+        return tuple(places[dim] for dim in sorted(places))
+
+    return ConvolutionLabels(
+        labels("input", "batch", "feature"),
+        labels("kernel", "output_feature", "input_feature"),
+        labels("output", "batch", "feature"),
+    )
 
 
 def _convolution(c: Conversion) -> Results:
@@ -619,7 +641,7 @@ def call(c: Conversion, name: str, operands: Sequence[SSAValue], *, is_composite
     return found if len(c.types) == 1 else c.elements(found, len(c.types))
 
 
-def _call(c: Conversion) -> Results:
+def call_function(c: Conversion) -> Results:
     return call(c, c.attributes.symbol("callee"), c.operands)
 
 
@@ -776,22 +798,32 @@ def _approx_top_k(c: Conversion) -> Results:
 # ------------------------------------------------------------------------------------------- ops with only a shape rule
 
 
+def random_numbers(word: str) -> Rule:
+    """A rule for one distribution. The shape operand is dropped: the result's type has the same sizes."""
+
+    def rule(c: Conversion) -> Results:
+        if has_dynamic_dims(c.type):
+            raise c.unsupported(f"'{c.op.name}' of unknown sizes is not taken", help="jax.random gives a pure function")
+        low, high, _ = c.expect_operands(3)
+        return c.add("rng", [low, high], c.type, distribution=StringAttr(word))
+
+    return rule
+
+
 def _rng(c: Conversion) -> Results:
-    """The shape operand is dropped: the result's type has the same sizes."""
-    if has_dynamic_dims(c.type):
-        raise c.unsupported("'stablehlo.rng' of unknown sizes is not taken", help="jax.random gives a pure function")
-    low, high, _ = c.expect_operands(3)
-    word = {"UNIFORM": "rng_uniform", "NORMAL": "rng_normal"}.get(c.attributes.string("rng_distribution"))
-    if word is None:
+    word = c.attributes.string("rng_distribution")
+    if word not in ("UNIFORM", "NORMAL"):
         raise c.attributes.wrong("rng_distribution", "UNIFORM or NORMAL")
-    return c.add("rng", [low, high], c.type, distribution=StringAttr(word))
+    return random_numbers(f"rng_{word.lower()}")(c)
 
 
 GENERATORS = {"DEFAULT": "rng_default", "THREE_FRY": "rng_three_fry", "PHILOX": "rng_philox"}
 
 
 def _generator(c: Conversion) -> str:
-    word = GENERATORS.get(c.attributes.string("rng_algorithm"))
+    given = str(c.attributes.get("rng_algorithm", object, "a word"))
+    # MHLO wrote the number of the algorithm until 2022.
+    word = GENERATORS.get(dict(zip("012", GENERATORS, strict=True)).get(given, given))
     if word is None:
         raise c.attributes.wrong("rng_algorithm", " or ".join(GENERATORS))
     return word
@@ -907,9 +939,6 @@ DATA_RULES: dict[str, Rule] = {
     "unary_einsum": _unary_einsum,
     "torch_index_select": _torch_index_select,
 }
-
-OTHER_RULES: dict[str, Rule] = {"func.call": _call, "sdy.sharding_constraint": pass_through}
-"""Op names of other dialects -> their rules."""
 
 CALL_TARGETS: dict[str, Rule] = {
     **dict.fromkeys(NO_OPS, pass_through),

@@ -24,9 +24,6 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of
 from xla_emitters.stablehlo_text.types import INDEX, SHAPE, TRUTH
 
-MHLO_IN_CHLO = frozenset(("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "erf_inv", "sinh"))
-"""Ops of MHLO that are in CHLO; the others have the name, operands and attributes of StableHLO's."""
-
 KEYS: dict[str, dict[str, str]] = {
     "iota": {"dim": "iota_dimension"},
     "dynamic_iota": {"dim": "iota_dimension"},
@@ -56,6 +53,8 @@ KEYS: dict[str, dict[str, str]] = {
     "unary_einsum": {"config": "einsum_config"},
     "torch_index_select": {"dim": "dim", "batch_dims": "batch_dims"},
     "top_k": {"k": "k", "largest": "largest"},
+    "propagation_barrier": {"allowed_direction": "allowed_direction"},
+    "sharding_group": {"group_id": "group_id"},
     "expect_almost_eq": {"tolerance": "tolerance"},
     "expect_almost_eq_const": {"tolerance": "tolerance"},
     "expect_close": dict(zip(*(("min_ulp_difference", "max_ulp_difference"),) * 2, strict=True)),
@@ -87,7 +86,7 @@ RESULT_TYPES_ONLY = frozenset(
 SAME_TYPES = frozenset(("optimization_barrier", "while"))
 """Ops whose results have the types of the operands, one by one."""
 
-OPERAND_TYPES_ONLY = frozenset(("return", "print", "assuming_yield"))
+OPERAND_TYPES_ONLY = frozenset(("return", "print", "assuming_yield", "sharding_group"))
 """Ops without results."""
 
 FORMAT = r"e(\d+)m(\d+)"

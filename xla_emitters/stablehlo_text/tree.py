@@ -116,12 +116,14 @@ class Program:
     """A module: its name, its functions in text order, and its attributes.
 
     declared  the functions without a body
+    skipped   the ops beside the functions, which are not read: their symbols, or a number -> their names in the text
     """
 
     name: str
     attributes: Attributes
     functions: dict[str, Function] = field(default_factory=dict[str, Function])
     declared: dict[str, Function] = field(default_factory=dict[str, Function])
+    skipped: dict[str, Token] = field(default_factory=dict[str, Token])
 
 
 def called_functions(region: Region) -> Iterator[tuple[str, Token]]:

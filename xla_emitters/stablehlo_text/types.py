@@ -126,9 +126,9 @@ def parse_type(cursor: Cursor) -> Attribute:
     if token.text == "tensor":
         raise cursor.error("this type is not closed", token, help="tensor<8x?xf32>")
     if token.kind is TokenKind.DIALECT_TYPE or token.text in ("memref", "vector", "none"):
-        raise Unsupported(
-            f"values of type {token.text} are not taken", stage=STAGE, place=cursor.source.place(token.start, token.end)
-        )
+        help = "xla-emitters-opt reads ops on buffers: lmhlo, and xla_lhlo of 2020" if token.text == "memref" else ""
+        place = cursor.source.place(token.start, token.end)
+        raise Unsupported(f"values of type {token.text} are not taken", stage=STAGE, place=place, help=help)
     raise cursor.unexpected("a type such as tensor<8x?xf32>")
 
 

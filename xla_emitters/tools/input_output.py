@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xla_emitters.errors import ParseError, UsageError
+from xla_emitters.errors import UsageError
 from xla_emitters.trace.text import dumps, stage_table, write_tree
 
 if TYPE_CHECKING:
@@ -27,10 +27,12 @@ def print_left_out(left_out: Sequence[LeftOut]) -> int:
 
 
 def read_source(name: str) -> str | Path:
-    """A file argument as `compile` takes it: a path, or for '-' the text of standard input. raises ParseError if that is not UTF-8."""
+    """A file argument as `compile` takes it: a path, or for '-' the text of standard input. raises ParseError where that is not text."""
     if name != "-":
         return Path(name)
-    text = decoded(standard_input(), "standard input")
+    from xla_emitters.texts.decoding import decoded
+
+    text = decoded(standard_input(), "standard input", "read")
     return text if "\n" in text else text + "\n"
 
 
@@ -54,16 +56,6 @@ def refuse_second_reader(stage: str, *names: str | None) -> None:
     """raises UsageError where more than one of the names is '-'."""
     if names.count("-") > 1:
         raise UsageError("'-' is given more than once, but standard input can be read only once", stage=stage)
-
-
-def decoded(data: bytes, name: str) -> str:
-    """`data` as UTF-8 text. raises ParseError naming the first bad byte."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise ParseError(
-            f"{name} is not text: byte {error.start} is 0x{data[error.start]:02x}", stage="read"
-        ) from error
 
 
 def print_dumps(options: argparse.Namespace, program: Program | DynamicProgram) -> None:

@@ -3,6 +3,8 @@
     xla-emitters-opt kernel.mlir -p xla-lower-xla-loops-to-scf,xla-flatten-tensors --remarks
     xla-emitters-opt kernel.mlir -xla-lower-xla-loops-to-scf -cse       # flags, as XLA's own driver takes them (`pass_list.py`)
     xla-emitters-opt gelu.hlo                                  # the `hlo` dialect
+    xla-emitters-opt layer.mlir                                # StableHLO, MHLO and xla_hlo: the `hlo` dialect too
+    xla-emitters-opt listing.mlir                              # std, loop and xla_lhlo of 2020: today's spelling (`other_spelling`)
 
 A name that MLIR's passes share with ours (`canonicalize`, `cse`, `lower-affine` ...) means ours: they keep locations and know our ops.
 xDSL's other passes keep their names. Exit code 1, with a located message, for a wrong input; 2 for an unknown pass or option.
@@ -27,18 +29,25 @@ from xdsl.utils.exceptions import DiagnosticException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.other_spelling import is_older, modernized, of_dictionaries
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ParseError, Unsupported, UsageError, VerifyError
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import take_notes
+from xla_emitters.texts.decoding import decoded
 from xla_emitters.tools.failures import reported
-from xla_emitters.tools.input_output import decoded
 from xla_emitters.tools.pass_list import MLIR_NAMES, NOTHING_TO_DO, PIPELINES, parse_passes, pass_flags, passes_of
 from xla_emitters.universe import PASSES, all_passes
 
 # Possessive: what was taken for a space or a comment is not tried again in another way.
 _HLO = re.compile(rb"(?:\s|//[^\n]*+)*+HloModule\b")
+
+_STABLEHLO = re.compile(
+    r'^[ \t]*(?:%[^=\n]*=[ \t]*)?"?(?:stablehlo|chlo|mhlo|xla_hlo|xla_chlo|vhlo)\.\w|^[ \t]*"?func\.func"?[^\n]*!vhlo\.',
+    re.MULTILINE,
+)
+"""An op of a program's text, which the reader of programs turns into ops of `hlo`."""
 
 _ALIASES = {
     "passes": ("--pass-pipeline", "-pass-pipeline"),
@@ -72,17 +81,22 @@ class OptMain(xDSLOptMain):
 
     def register_all_frontends(self) -> None:
         def mlir(stream: IO[bytes]) -> ModuleOp:
-            text = decoded(stream.read(), self.get_input_name())
+            name = self.get_input_name()
+            text = decoded(stream.read(), name, "read")
+            if _STABLEHLO.search(text):
+                from xla_emitters.stablehlo_text import parse_stablehlo
+
+                return parse_stablehlo(text, name)
             return parse_ir(
-                text,
-                self.get_input_name(),
+                of_dictionaries(modernized(text) if is_older(text) else text),
+                name,
                 allow_unregistered=bool(self.args.allow_unregistered_dialect),
                 verify=not self.args.disable_verify,
                 locate=True,
             )
 
         def hlo(stream: IO[bytes]) -> ModuleOp:
-            return parse_hlo(decoded(stream.read(), self.get_input_name()), self.get_input_name())
+            return parse_hlo(decoded(stream.read(), self.get_input_name(), "read"), self.get_input_name())
 
         self.available_frontends = {"mlir": mlir, "hlo": hlo}
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xla_emitters.device import DEFAULT_DEVICE
-from xla_emitters.tools.input_output import decoded
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
@@ -100,7 +99,9 @@ def pipeline_asked(options: argparse.Namespace) -> tuple[ModulePass, ...] | None
     text = options.pipeline
     # A text this long is not a file name; asking the system about it would raise an error.
     if len(text) < 256 and Path(text).is_file():
-        text = decoded(Path(text).read_bytes(), text)
+        from xla_emitters.texts.decoding import decoded
+
+        text = decoded(Path(text).read_bytes(), text, "read")
     return pipeline_of(text)
 
 

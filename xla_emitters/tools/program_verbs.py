@@ -58,21 +58,22 @@ def add_mixed_precision(parser: argparse.ArgumentParser) -> None:
 
 
 def program_text(source: str | Path) -> tuple[str, str] | None:
-    """A program's text and name; None for a file that is not StableHLO or not text, which the verb reports itself.
+    """A program's text and name; None for a file that is not StableHLO.
 
-    raises  FileNotFoundError, so that the message is about the missing file and not about options of programs
+    raises  FileNotFoundError, ParseError for a file that is not text: the message is about the file, not about options of programs
     """
+    from xla_emitters.pipelines.kept_programs import read_text
     from xla_emitters.stablehlo_text import is_stablehlo
 
     if isinstance(source, str):
         return (source, "<stdin>") if is_stablehlo(source) else None
     try:
-        text = source.read_bytes().decode()
+        text, name = read_text(source)
     except FileNotFoundError:
         raise
-    except (OSError, UnicodeDecodeError):
+    except OSError:
         return None
-    return (text, str(source)) if is_stablehlo(text) else None
+    return (text, name) if is_stablehlo(text) else None
 
 
 def refuse_mixed_precision(options: argparse.Namespace) -> None:

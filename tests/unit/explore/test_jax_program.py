@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from xla_emitters.device import device
 from xla_emitters.errors import DataError, ToolError, Unsupported, UsageError
-from xla_emitters.explore import jax_program
+from xla_emitters.explore import jax_program, optimized_texts
 from xla_emitters.explore.compile import compile
 from xla_emitters.explore.jax_program import JaxProgram, from_jax, is_stage
 from xla_emitters.explore.xla import description
@@ -70,8 +71,17 @@ def test_arguments_are_converted_as_jax_converts_them(jax: Any) -> None:
 
 def test_another_tree_is_refused_with_both(jax: Any) -> None:
     program = from_jax(lambda d: d["a"] * 2, {"a": X}, stage="llvm-dialect")
-    with pytest.raises(DataError, match=r"takes .*'a'.*; .*'b'.* was given"):
-        program({"b": X})
+    for given, said in [
+        (({"b": X},), r"arguments\[0\]\['a'\] is missing, arguments\[0\]\['b'\] is not taken"),
+        ((), r"arguments\[0\]\['a'\] is missing"),
+        (({"a": X}, X), r"arguments\[1\] is not taken"),
+        (({"a": [X]},), r"arguments\[0\]\['a'\] is missing, arguments\[0\]\['a'\]\[0\] is not taken"),
+    ]:
+        with pytest.raises(DataError, match=said) as found:
+            program(*given)
+        assert found.value.details == ("it takes {'a': *}",)
+    with pytest.raises(DataError, match=r"keywords\['k'\] is not taken"):
+        program({"a": X}, k=1)
 
 
 def test_an_array_that_does_not_fit_is_named_by_its_path(jax: Any) -> None:
@@ -192,3 +202,133 @@ def test_without_jax_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPat
     with pytest.raises(ToolError, match="JAX is not installed") as raised:
         from_jax(two, X)
     assert "[jax,ptxas]" in raised.value.help
+
+
+def callbacks(jax: Any) -> list[tuple[str, Any]]:
+    spec = jax.ShapeDtypeStruct(X.shape, X.dtype)
+    io_callback = pytest.importorskip("jax.experimental").io_callback
+    return [
+        ("jax.debug.print", lambda x: (jax.debug.print("{}", x.sum()), x)[1]),
+        ("jax.debug.callback", lambda x: (jax.debug.callback(print, x), x)[1]),
+        ("jax.pure_callback", lambda x: jax.pure_callback(np.sin, spec, x)),
+        ("jax.experimental.io_callback", lambda x: io_callback(np.sin, spec, x, ordered=True)),
+        ("jax.debug.print", lambda x: jax.lax.fori_loop(0, 3, lambda i, a: (jax.debug.print("{}", i), a + 1)[1], x)),
+        ("jax.debug.print", lambda x: jax.lax.cond(x[0, 0] > 0, lambda: (jax.debug.print(""), x)[1], lambda: x)),
+        ("jax.debug.print", lambda x: jax.jit(lambda y: (jax.debug.print("{}", y), y)[1])(x)),
+    ]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_callback_is_named_with_the_line_that_wrote_it(jax: Any, dynamic: bool) -> None:
+    for name, function in callbacks(jax):
+        keywords: Any = {"dynamic": True, "shapes": ("4, n",)} if dynamic else {}
+        if dynamic and "callback" in name and "debug" not in name:
+            continue  # these have a result of known sizes
+        with pytest.raises(Unsupported, match=rf"{name}.* calls Python on the host") as found:
+            from_jax(function, X, **keywords)
+        place = found.value.place
+        assert place is not None
+        assert place.file == __file__
+        assert name.rpartition(".")[2] in place.text
+
+
+def test_a_callback_in_a_lowered_function_is_named(jax: Any) -> None:
+    for _, function in callbacks(jax):
+        with pytest.raises(Unsupported, match=r"a callback \(custom call xla_\w*callback\) calls Python on the host"):
+            compile(jax.jit(function).lower(X))
+
+
+def test_static_arguments_are_given_or_left_out(jax: Any) -> None:
+    jitted = jax.jit(lambda x, n, y: (x * n).reshape(n, -1) + y, static_argnums=1)
+    program = from_jax(jitted, X, 3, 1.0, stage="llvm-dialect")
+    np.testing.assert_array_equal(program(X, 3, 2.0), program(X, 2.0))
+    np.testing.assert_array_equal(program.run_cpu(X, 3, 2.0), (X * 3).reshape(3, -1) + 2)
+    with pytest.raises(DataError, match="argument 1 is static: the program is for 3, and 4 was given"):
+        program(X, 4, 2.0)
+    dynamic = from_jax(jax.jit(lambda x, n: x * n, static_argnames="n"), X, 3, dynamic=True, shapes=("n, 6",))
+    np.testing.assert_array_equal(dynamic(X[:2], 3), X[:2] * 3)
+    named = from_jax(jax.jit(lambda x, n: x * n, static_argnums=1), X, 3, dynamic=True, shapes=("n, 6", None))
+    np.testing.assert_array_equal(named(X[:2]), X[:2] * 3)
+
+
+def test_an_argument_that_must_be_static_is_named(jax: Any) -> None:
+    for function, arguments, name in [
+        (lambda x, n: x.reshape(n, -1), (X, 2), "n"),
+        (lambda x, mode: x if mode == "a" else -x, (X, "a"), "mode"),
+        (lambda x, flag: x if flag else -x, (X, True), "flag"),
+    ]:
+        with pytest.raises(UsageError, match=f"'{name}'") as found:
+            from_jax(function, *arguments)
+        assert f'static_argnames="{name}"' in found.value.help
+    with pytest.raises(UsageError, match="from_jax has no option 'n'") as found:
+        from_jax(lambda x, n: x * n, X, n=2)  # pyright: ignore[reportCallIssue]
+    assert "functools.partial(f, n=...)" in found.value.help
+    with pytest.raises(UsageError, match="takes a function, not 3"):
+        from_jax(3, X)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "said"),
+    [
+        (("n", "m"), "the function takes 1 argument, and shapes has 2 texts"),
+        (("n*",), "syntax error in symbolic shape"),
+        (("5, n",), "different size 5 for known dimension"),
+        (5, "should be None or a string"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused_in_their_words(jax: Any, shapes: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as found:
+        from_jax(lambda x: x * 2, X, dynamic=True, shapes=shapes)
+    assert found.value.message.startswith(f"shapes={shapes!r}: ")
+    assert "a text for each argument" in found.value.help
+
+
+def test_a_question_about_a_symbolic_size_is_refused(jax: Any) -> None:
+    with pytest.raises(Unsupported, match="asks about a symbolic size"):
+        from_jax(lambda x: x if x.shape[0] > 3 else -x, X, dynamic=True, shapes=("n, 6",))
+    from_jax(lambda x: x if x.shape[0] > 3 else -x, X, dynamic=True, shapes=("n, 6",), constraints=("n >= 4",))
+
+
+def test_xla_is_asked_once(jax: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked, real = list[Any](), optimized_texts.optimize
+
+    def counted(*words: Any, **keywords: Any) -> str:
+        asked.append(words)
+        return real(*words, **keywords)
+
+    monkeypatch.setattr(optimized_texts, "optimize", counted)
+    monkeypatch.setenv("XLA_EMITTERS_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("XLA_EMITTERS_DISABLE_CACHE", raising=False)
+    first = from_jax(two, X, stage="llvm-dialect")
+    again = from_jax(two, X, stage="llvm-dialect")
+    assert len(asked) == 1
+    np.testing.assert_array_equal(again(X)[0], first(X)[0])
+    from_jax(two, X, stage="scf")
+    assert len(asked) == 1
+    from_jax(two, X, stage="scf", target="a100")
+    assert len(asked) == 2
+    from_jax(two, X, stage="scf", flags={"xla_gpu_enable_triton_gemm": False})
+    assert len(asked) == 3
+    from_jax(two, X[:2], stage="scf")
+    assert len(asked) == 4
+    from_jax(two, X, stage="scf", cache=False)
+    assert len(asked) == 5
+    monkeypatch.setattr(optimized_texts, "_versions", lambda: "another XLA")
+    from_jax(two, X, stage="scf")
+    assert len(asked) == 6
+
+
+@pytest.mark.parametrize("narrow", ["float8_e4m3fn", "bfloat16"])
+def test_round_trips_that_xla_drops_are_said(jax: Any, narrow: str) -> None:
+    def rounded(x: Any) -> Any:
+        return x.astype(narrow).astype("float32") + 1
+
+    program = from_jax(rounded, X, stage="llvm-dialect")
+    (warning,) = (remark for remark in program.graph.remarks if remark.pass_name == "xla")
+    assert "of 1 round trip through" in warning.text
+    assert "none is left" in warning.text
+    assert "xla_allow_excess_precision" in warning.help
+    kept = from_jax(rounded, X, stage="llvm-dialect", flags={"xla_allow_excess_precision": False})
+    assert not [remark for remark in kept.graph.remarks if remark.pass_name == "xla"]
+    np.testing.assert_array_equal(kept(X), np.asarray(rounded(jax.numpy.asarray(X))))
+    assert not [remark for remark in from_jax(two, X, stage="scf").graph.remarks if remark.pass_name == "xla"]

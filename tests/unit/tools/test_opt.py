@@ -389,7 +389,7 @@ def test_faults(
         "bad.hlo": "ENTRY e ( {",
     }.items():
         Path(name).write_text(text)
-    Path("bytes.mlir").write_bytes(b"\xff\xfe")
+    Path("bytes.mlir").write_bytes(b"\xff\xff")
     got, out, err = run(capsys, *words)
     assert (got, out) == (code, "")
     assert err.startswith(message), err

@@ -1,0 +1,103 @@
+"""`check` as users call it: for files and text of HLO and StableHLO, and for programs that were compiled before.
+
+check("gelu.hlo")                       a module: `explore.check`
+check("layer.mlir", sizes={"b": 2})     a program with unknown sizes: `explore.programs`
+check(p)   check(p, sizes={"b": 2})     what `compile` or `from_jax` returned: its module is compiled again, for the same target
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
+
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import UsageError
+from xla_emitters.explore import check as modules
+from xla_emitters.explore.check import Verdict
+from xla_emitters.explore.programs import check_passes, check_program, compile_text, wanted_stages
+from xla_emitters.pipelines.kept_programs import read_text
+from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
+from xla_emitters.pipelines.program_inputs import drawn_inputs
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.program import Program
+from xla_emitters.runtime.arrays import StandardInput, load_given
+from xla_emitters.runtime.steps import MOST_ITERATIONS
+from xla_emitters.stablehlo_text import is_stablehlo
+
+
+def check(
+    source: str | Path | Program | DynamicProgram,
+    *,
+    stages: str = "all",
+    sizes: Mapping[str, int] | None = None,
+    blocks: int = 0,
+    sanitize: bool = True,
+    inputs: str | Path | StandardInput | Sequence[Array] | None = None,
+    seed: int = 0,
+    atol: float | None = None,
+    rtol: float | None = None,
+    most_iterations: int = MOST_ITERATIONS,
+    keep_going: bool = False,
+    **compiling: Unpack[CompileKeywords],
+) -> Verdict:
+    """Compiles, executes every stage on the CPU, compares with the NumPy reference.
+
+    source      a path, text (anything with a newline) of HLO or StableHLO, or a program
+    sizes       of a program with unknown sizes, for inputs that are drawn: symbol -> size
+    blocks, keep_going, sanitize  for modules of HLO, as in `explore.check`; the others too
+    returns     a verdict, with one for each kernel
+    raises      what `compile` raises; DataError for sizes that are missing; UsageError for options of the other kind
+    """
+    if isinstance(source, DynamicProgram):
+        return _checked(source, stages, sizes or {}, inputs, seed, atol, rtol, most_iterations, compiling)
+    if isinstance(source, str | Path) and is_stablehlo(read_text(source)[0]):
+        text, name = read_text(source)
+        program = compile_text(text, name, replace(CompileOptions(**compiling), stage="stablehlo"))
+        return _checked(program, stages, sizes or {}, inputs, seed, atol, rtol, most_iterations, compiling)
+    if sizes:
+        raise UsageError("sizes are for programs (StableHLO); the sizes of HLO text are known", stage="check")
+    if isinstance(source, Program):
+        compiling = {"target": source.target, "fusion": source.fusion, **compiling}
+        source = source.hlo if "\n" in source.hlo else f"{source.hlo}\n"
+    return modules.check(
+        source,
+        stages=stages,
+        blocks=blocks,
+        sanitize=sanitize,
+        inputs=inputs,
+        seed=seed,
+        atol=atol,
+        rtol=rtol,
+        most_iterations=most_iterations,
+        keep_going=keep_going,
+        **compiling,
+    )
+
+
+def _checked(
+    program: DynamicProgram,
+    stages: str,
+    sizes: Mapping[str, int],
+    inputs: str | Path | StandardInput | Sequence[Array] | None,
+    seed: int,
+    atol: float | None,
+    rtol: float | None,
+    most_iterations: int,
+    compiling: CompileKeywords,
+) -> Verdict:
+    """The verdict on a program's module, compiled again up to its last stage with its IR recorded."""
+    is_by_pass = stages == "passes"
+    options = replace(replace(program.options, stage="ptx", verify=True), **compiling)
+    compiled = compile_program(program.source, replace(options, record="passes" if is_by_pass else "stages"))
+    if inputs is None:
+        arrays = drawn_inputs(compiled, sizes, seed, instead='sizes={"b": 2} or inputs=[...] in Python')
+    elif isinstance(inputs, str | Path | StandardInput):
+        arrays = load_given(inputs, "p", len(compiled.sizes.guards.types))
+    else:
+        arrays = list(inputs)
+    if is_by_pass:
+        return check_passes(compiled, arrays, atol, rtol, most_iterations)
+    wanted = wanted_stages(stages)
+    return check_program(compiled, arrays, wanted, atol, rtol, most_iterations)

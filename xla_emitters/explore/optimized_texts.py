@@ -1,0 +1,95 @@
+"""Modules that the real XLA has optimized, kept for the next time: XLA takes seconds for what a file holds.
+
+    optimized("module @jit_f ...", "h200", {})      XLA, in a child process; kept under the text, the target, the flags and the versions
+    optimized("module @jit_f ...", "h200", {})      the same text, from the cache
+
+`dropped_round_trips` compares the module before and after: XLA may compute with more precision than the program says
+(xla_allow_excess_precision), so that a value that the program rounds to fp8 and back keeps all its bits.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from importlib.metadata import distributions
+
+from xla_emitters.device import device
+from xla_emitters.dtypes import DTYPES, Kind
+from xla_emitters.errors import ToolError
+from xla_emitters.explore.optimize import optimize
+from xla_emitters.explore.xla import Flag
+from xla_emitters.lowering.tools import find_tool
+from xla_emitters.pipelines.kept_programs import own_fingerprint
+from xla_emitters.runtime.program_cache import cache_directory, is_disabled, key_of, optimized_entries
+from xla_emitters.trace import Remark
+
+_PACKAGES = re.compile(r"jaxlib|jax-cuda\d+-p(?:jrt|lugin)")
+
+
+def optimized(
+    text: str, target: str, flags: Mapping[str, Flag] | None, *, name: str = "<hlo>", cache: bool = True
+) -> str:
+    """The module after XLA's HLO passes, as `optimize` returns it; from the cache if XLA has been asked before.
+
+    cache   whether the cache is used
+    raises  like `optimize`
+    """
+    if not cache or is_disabled():
+        return optimize(text, target, flags, name=name)
+    entries = optimized_entries(cache_directory())
+    key = key_of(text, name, repr(device(target)), json.dumps(dict(flags or {}), sort_keys=True), _versions())
+    if (kept := entries.get(key)) is not None:
+        return kept.decode()
+    found = optimize(text, target, flags, name=name)
+    entries.put(key, found.encode())
+    return found
+
+
+def _versions() -> str:
+    """All that the answer depends on beside the request: XLA, the ptxas that it finds, and the code here that asks it."""
+    packages = {f"{each.name} {each.version}" for each in distributions() if _PACKAGES.fullmatch(each.name or "")}
+    try:
+        tool = str(find_tool("ptxas"))
+    except ToolError:
+        tool = ""
+    return " ".join((*sorted(packages), tool, own_fingerprint()))
+
+
+_CONVERT = re.compile(
+    r"(%[\w#]+) = stablehlo\.convert (%[\w#]+) : \(tensor<(?:\d+x)*(\w+)>\) -> tensor<(?:\d+x)*(\w+)>"
+)
+_FLOATS = {str(row.ir_type): row for row in DTYPES if row.kind is Kind.FLOAT}
+
+
+def dropped_round_trips(before: str, after: str) -> list[Remark]:
+    """A warning for each type to which StableHLO text converts values and back, if XLA's module converts to it less often.
+
+    before  the StableHLO text that XLA read
+    after   the HLO text of the module that it made
+    """
+    made = dict[str, tuple[str, str]]()
+    trips = Counter[str]()
+    for name, operand, source, target in _CONVERT.findall(before):
+        if made.get(operand) == (target, source) and _is_narrower(source, target):
+            trips[_FLOATS[source].name] += 1
+            del made[operand]  # converted back twice, it is one round trip
+        made[name] = source, target
+    found = list[Remark]()
+    for narrow, count in trips.items():
+        left = len(re.findall(rf" = {narrow}\[[^\]]*\]\S* convert\(", after))
+        if left < count:
+            found.append(
+                Remark(
+                    "xla",
+                    f"XLA keeps more precision than the program: of {count} round trip{'' if count == 1 else 's'} through {narrow}"
+                    f" {left or 'none'} {'is' if left < 2 else 'are'} left",
+                    help='flags={"xla_allow_excess_precision": False} rounds as the program says',
+                )
+            )
+    return found
+
+
+def _is_narrower(narrow: str, wide: str) -> bool:
+    return narrow in _FLOATS and wide in _FLOATS and _FLOATS[narrow].bits < _FLOATS[wide].bits

@@ -1,0 +1,103 @@
+"""The names that ops had in other years and projects, and their names here.
+
+    mhlo.add   xla_hlo.add   hlo.add      stablehlo.add           MHLO was xla_hlo in 2020
+    mhlo.erf                              chlo.erf
+    mhlo.topk                             mhlo.topk               StableHLO has no such op: `mhlo` has its rule
+    mhlo.dynamic-slice   xla_hlo.d_pad    stablehlo.dynamic_slice, stablehlo.dynamic_pad
+    xla_chlo.broadcast_add                chlo.broadcast_add
+    addi   std.addi   tensor_from_elements    arith.addi, tensor.from_elements      MLIR's `std` had no prefix in pretty form
+
+Source: seed document (xla_hlo, d_reshape); the op lists of MLIR-HLO and of MLIR's standard dialect as they were from 2020 to 2022.
+"""
+
+from __future__ import annotations
+
+MHLO = ("mhlo", "xla_hlo", "hlo")
+"""The names of one dialect over the years."""
+_CHLO = ("xla_chlo", "hlo_client")
+_IN_CHLO = frozenset(("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "erf_inv", "ragged_dot", "sinh"))
+OWN = frozenset(
+    (
+        "add_dependency", "async_done", "async_start", "async_update", "bitcast", "copy", "cross-replica-sum", "domain", "fusion",
+        "minimum_broadcast_shapes", "print", "rng_normal", "rng_uniform", "sparse_dot", "stochastic_convert", "topk", "trace",
+        "xla.rng_get_and_update_state",
+    )
+)  # fmt: skip
+"""Ops of MHLO that StableHLO and CHLO lack; all others have the name, operands and attributes of StableHLO's."""
+_OTHERWISE = {
+    "concat": "concatenate",
+    "d_broadcast": "dynamic_broadcast_in_dim",
+    "d_broadcast_in_dim": "dynamic_broadcast_in_dim",
+    "d_conv": "dynamic_conv",
+    "d_gather": "dynamic_gather",
+    "d_iota": "dynamic_iota",
+    "d_pad": "dynamic_pad",
+    "d_reshape": "dynamic_reshape",
+    "d_slice": "real_dynamic_slice",
+    "mul": "multiply",
+    "sub": "subtract",
+    "div": "divide",
+}
+_STD = {
+    "constant": "arith.constant",
+    "index_cast": "arith.index_cast",
+    "select": "arith.select",
+    "cmpi": "arith.cmpi",
+    "sitofp": "arith.sitofp",
+    "fptosi": "arith.fptosi",
+    "sexti": "arith.extsi",
+    "zexti": "arith.extui",
+    "trunci": "arith.trunci",
+    "divi_signed": "arith.divsi",
+    "divi_unsigned": "arith.divui",
+    "remi_signed": "arith.remsi",
+    "remi_unsigned": "arith.remui",
+    "shift_left": "arith.shli",
+    "shift_right_signed": "arith.shrsi",
+    "shift_right_unsigned": "arith.shrui",
+    "and": "arith.andi",
+    "or": "arith.ori",
+    "xor": "arith.xori",
+    **{name: f"arith.{name}" for name in ("addi", "subi", "muli", "addf", "subf", "mulf", "divf")},
+    "dim": "tensor.dim",
+    "tensor_cast": "tensor.cast",
+    "tensor_from_elements": "tensor.from_elements",
+    "extract_element": "tensor.extract",
+    "return": "return",
+    "call": "call",
+}
+
+
+REGIONS = ("mhlo.fusion", "sdy.named_computation", "sdy.manual_computation")
+"""Ops whose region is the program's: its arguments are the operands."""
+_BROADCASTING = frozenset(
+    (
+        "add", "and", "atan2", "compare", "complex", "divide", "maximum", "minimum", "multiply", "or", "power", "remainder",
+        "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
+    )
+)  # fmt: skip
+
+
+def may_broadcast(name: str) -> bool:
+    """Whether an op of a text broadcasts its operands without saying so: xla_hlo's of two operands did."""
+    dialect, _, opcode = name.partition(".")
+    return dialect in ("xla_hlo", "hlo") and _OTHERWISE.get(opcode, opcode) in _BROADCASTING
+
+
+def renamed(name: str) -> str:
+    """The name here of an op that a text calls `name`.
+
+    >>> renamed("xla_hlo.d_reshape"), renamed("mhlo.erf"), renamed("std.addi"), renamed("arith.addi")
+    ('stablehlo.dynamic_reshape', 'chlo.erf', 'arith.addi', 'arith.addi')
+    """
+    dialect, dot, opcode = name.partition(".")
+    if not dot or dialect == "std":
+        return _STD.get(opcode if dot else name, name)
+    if dialect in _CHLO:
+        return f"chlo.{opcode}"
+    if dialect not in MHLO:
+        return name
+    if opcode in OWN:
+        return f"mhlo.{opcode}"
+    opcode = _OTHERWISE.get(opcode, opcode.replace("-", "_"))
+    return f"{'chlo' if opcode in _IN_CHLO else 'stablehlo'}.{opcode}"
