@@ -17,7 +17,8 @@ A file with a description of a GPU in XLA's text format is a device too; its nam
 A field that the description leaves out is taken from the newest known device whose PTX the GPU runs, and a remark says so.
 
 XLA's heuristics read every one of these fields. Fields for the cost model alone are in two more tables: a multiprocessor's limits and rates
-(`Device.multiprocessor`, by architecture), and clocks and latencies (`Device.rates`, by model); docs/cost_model.md cites their sources.
+(`Device.multiprocessor`, by architecture), and clocks, latencies and peaks of matrix products (`Device.rates`, by model); docs/cost_model.md
+cites their sources.
 
 Source: docs/reference/2 "Device numbers used by heuristics"; NVIDIA's data sheets for t4, a100 and b200; XLA device_description.proto for
 the names in descriptions.
@@ -26,7 +27,8 @@ the names in descriptions.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
@@ -87,26 +89,47 @@ _MULTIPROCESSORS = {
 
 @dataclass(frozen=True)
 class Rates:
-    """Clock, second-level cache and latencies of one GPU model, for the cost model.
+    """Clock, second-level cache, latencies and peaks of one GPU model, for the cost model.
 
     clock_hz            the highest; kernels bound by memory run at it
     l2_bytes_per_s      bandwidth of cache hits: measured, or three quarters of the cache's width times the clock
     memory_ns           latency of a load from memory on an idle GPU
+    tera                10^12 operations a second of dense matrix products, by the type of their factors; f32 on CUDA cores, all
+                        other types on tensor cores if the GPU has them for that type
     """
 
     clock_hz: int
     l2_bytes_per_s: int
     memory_ns: int
+    tera: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
+_HOPPER = {"f64": 66.9, "f32": 66.9, "tf32": 494.7, "f16": 989.4, "bf16": 989.4, "f8": 1978.9, "s8": 1978.9}
 _RATES = {
-    "t4": Rates(1590 * 10**6, 1270 * 10**9, 350),
-    "a100": Rates(1410 * 10**6, 5400 * 10**9, 330),
-    "a6000": Rates(1800 * 10**6, 2300 * 10**9, 300),
-    "h100": Rates(1980 * 10**6, 7600 * 10**9, 273),
-    "h200": Rates(1980 * 10**6, 7600 * 10**9, 273),
-    "b200": Rates(1965 * 10**6, 15100 * 10**9, 330),
+    "t4": Rates(1590 * 10**6, 1270 * 10**9, 350, {"f64": 0.25, "f32": 8.1, "f16": 65, "s8": 130}),
+    "a100": Rates(
+        1410 * 10**6,
+        5400 * 10**9,
+        330,
+        {"f64": 19.5, "f32": 19.5, "tf32": 156, "f16": 312, "bf16": 312, "s8": 624},
+    ),
+    "a6000": Rates(
+        1800 * 10**6,
+        2300 * 10**9,
+        300,
+        {"f64": 0.6, "f32": 38.7, "tf32": 77.4, "f16": 154.8, "bf16": 154.8, "s8": 309.7},
+    ),
+    "h100": Rates(1980 * 10**6, 7600 * 10**9, 273, _HOPPER),
+    "h200": Rates(1980 * 10**6, 7600 * 10**9, 273, _HOPPER),
+    "b200": Rates(
+        1965 * 10**6,
+        15100 * 10**9,
+        330,
+        {"f64": 37, "f32": 75, "tf32": 1100, "f16": 2250, "bf16": 2250, "f8": 4500, "s8": 4500},
+    ),
 }
+_INSTEAD = {"f8": "f16", "bf16": "f32", "tf32": "f32"}
+"""Type of factors -> the type that multiplies them on a GPU without tensor cores for it."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +181,18 @@ class Device:
     def rates(self) -> Rates:
         """The row of its model; for a GPU described in a file, that of the most similar known device."""
         return _RATES.get(self.name) or _RATES[device_running(self.architecture).name]
+
+    def peak(self, factors: str) -> float:
+        """Operations a second of a dense matrix product with such factors: "f64", "f32", "tf32", "f16", "bf16", "f8" or "s8".
+
+        For a GPU described in a file: that of the most similar known device, for as many multiprocessors as it has.
+
+        >>> device("h200").peak("bf16"), device("t4").peak("bf16"), device("a100").peak("f8")
+        (989400000000000.0, 8100000000000.0, 312000000000000.0)
+        """
+        tera = self.rates.tera
+        scale = 1.0 if self.name in _RATES else self.cores / device_running(self.architecture).cores
+        return 1e12 * scale * tera[factors if factors in tera else _INSTEAD[factors]]
 
 
 _K = 1024

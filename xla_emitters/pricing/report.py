@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xla_emitters.pricing.model import KernelCost
+from xla_emitters.texts.units import bytes_text, microseconds
 
 Program = tuple[Sequence[KernelCost], Sequence[str], bool]
 """Kernels, library calls that are not priced, and whether the numbers of launches are estimates."""
@@ -161,24 +162,3 @@ def program_text(name: str, kernels: Sequence[KernelCost], library_calls: Sequen
     if not kernels:
         lines.append("no kernels")
     return "\n".join(lines)
-
-
-def microseconds(time: float) -> str:
-    """
-    >>> microseconds(0.123), microseconds(12.34), microseconds(2410.7)
-    ('0.12 us', '12.3 us', '2,411 us')
-    """
-    digits = 2 if time < 10 else 1 if time < 100 else 0
-    return f"{time:,.{digits}f} us"
-
-
-def bytes_text(number: float) -> str:
-    """Bytes in the unit of data sheets: 1 kB is 1,000 bytes.
-
-    >>> bytes_text(512), bytes_text(16_384), bytes_text(50_331_648)
-    ('512 B', '16.4 kB', '50.3 MB')
-    """
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if number >= size:
-            return f"{number / size:.3g} {unit}"
-    return f"{number:.0f} B"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -192,3 +193,20 @@ def test_without_jax_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPat
     with pytest.raises(ToolError, match="JAX is not installed") as raised:
         from_jax(two, X)
     assert "[jax,ptxas]" in raised.value.help
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_program_of_jax_is_one_screen_with_lines_of_python(jax: Any, dynamic: bool) -> None:
+    """`repr` and the card of what `from_jax` returns; the softmax is called on the marked line of this file."""
+
+    def function(x: Any) -> Any:
+        return jax.nn.softmax(x * 2)  # here
+
+    given: Any = {"dynamic": True, "shapes": ("b, s",)} if dynamic else {"stage": "llvm-dialect"}
+    program = from_jax(function, np.ones((12, 40), "float32"), **given)
+    said = repr(program)
+    assert len(said.splitlines()) <= 20
+    assert len(program._repr_html_()) < 200_000
+    number = next(n for n, line in enumerate(Path(__file__).read_text().splitlines(), 1) if line.endswith("# here"))
+    assert f"test_jax_program.py:{number} in " in said
+    assert f"test_jax_program.py:{number} in " in program.explain()
