@@ -17,8 +17,8 @@ A file with a description of a GPU in XLA's text format is a device too; its nam
 A field that the description leaves out is taken from the newest known device whose PTX the GPU runs, and a remark says so.
 
 XLA's heuristics read every one of these fields. Fields for the cost model alone are in two more tables: a multiprocessor's limits and rates
-(`Device.multiprocessor`, by architecture), and clocks, latencies and peaks of matrix products (`Device.rates`, by model); docs/cost_model.md
-cites their sources.
+(`Device.multiprocessor`, by architecture), and clocks, latencies and peaks of matrix products (`Device.rates`, by model); their sources are
+in docs/cost_model.md.
 
 Source: docs/reference/2 "Device numbers used by heuristics"; NVIDIA's data sheets for t4, a100 and b200; XLA device_description.proto for
 the names in descriptions.
@@ -182,17 +182,24 @@ class Device:
         """The row of its model; for a GPU described in a file, that of the most similar known device."""
         return _RATES.get(self.name) or _RATES[device_running(self.architecture).name]
 
+    def factors(self, wanted: str) -> str:
+        """The type in which "f64", "f32", "tf32", "f16", "bf16", "f8" or "s8" is multiplied: another one without tensor cores for it.
+
+        >>> device("h200").factors("f8"), device("a100").factors("f8"), device("t4").factors("tf32")
+        ('f8', 'f16', 'f32')
+        """
+        return wanted if wanted in self.rates.tera else _INSTEAD[wanted]
+
     def peak(self, factors: str) -> float:
-        """Operations a second of a dense matrix product with such factors: "f64", "f32", "tf32", "f16", "bf16", "f8" or "s8".
+        """Operations a second of a dense matrix product with such factors.
 
         For a GPU described in a file: that of the most similar known device, for as many multiprocessors as it has.
 
-        >>> device("h200").peak("bf16"), device("t4").peak("bf16"), device("a100").peak("f8")
-        (989400000000000.0, 8100000000000.0, 312000000000000.0)
+        >>> device("h200").peak("bf16") / 1e12
+        989.4
         """
-        tera = self.rates.tera
         scale = 1.0 if self.name in _RATES else self.cores / device_running(self.architecture).cores
-        return 1e12 * scale * tera[factors if factors in tera else _INSTEAD[factors]]
+        return 1e12 * scale * self.rates.tera[factors]
 
 
 _K = 1024

@@ -212,6 +212,14 @@ class PythonLines:
             for frame, count in self.of(ops)
         )
 
+    def by_name(self, module: ModuleOp) -> dict[str, str]:
+        """Name of each instruction of the module -> its line as text, for those that have one."""
+        found = dict[str, str]()
+        for op in module.walk():
+            if isinstance(op, HloOp) and (frames := self._found.get(next(_places(op.location), ("", 0, 0)))):
+                found[op.instruction_name.data] = " or ".join(map(self.shown, frames))
+        return found
+
     def shown(self, frame: Frame) -> str:
         """ "train.py:22 in step"; with the folder where the module has two files of that name. "f.<locals>.g" is "f.g"."""
         path = PurePath(frame.file)

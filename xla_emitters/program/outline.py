@@ -265,6 +265,12 @@ def _some(types: Sequence[str]) -> str:
     return f"({', '.join(types[:_MOST_TYPES])}, ... {len(types)} arrays)"
 
 
+def work_named(works: Sequence[Work], kernel: str) -> Work | None:
+    """The work of a kernel: its own, or its fusion's, which may have several kernels: `main_kStitch_reduce_3_vec4` is one of them."""
+    named = {work.name: work for work in works}
+    return named.get(kernel) or next((work for name, work in named.items() if kernel.startswith(f"{name}_")), None)
+
+
 def no_kernels(stage: str) -> str:
     """What is said of a program whose compilation stopped before there were kernels."""
     return f"compiled to the stage '{stage}', where it has no kernels yet"

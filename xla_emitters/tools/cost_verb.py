@@ -5,13 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import NumbersDiffer, UsageError
 from xla_emitters.tools.input_output import read_source
 from xla_emitters.tools.options import add_compilation, add_input, pipeline_asked, tune_asked
 from xla_emitters.tools.program_verbs import add_sizes, program_text, refuse, refuse_sizes, sizes_given
 from xla_emitters.tools.terminal import progress
+
+if TYPE_CHECKING:
+    from xla_emitters.explore.cost import CostReport
+    from xla_emitters.explore.cost_by_source import LineCost
 
 EPILOG = """\
 --fail-on takes an expression over the fields of docs/json.md, "cost --json". Where it holds for a kernel, the exit code is 3:
@@ -34,7 +39,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--access-report", action="store_true", help="print also sectors and bank conflicts of each load and store"
     )
+    parser.add_argument(
+        "--by",
+        choices=("kernel", "source"),
+        default="kernel",
+        help="print a row for each kernel, or for each line of the Python that the module was made from (default: kernel)",
+    )
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
+
+
+def _by_source(report: CostReport, program: Any, sizes: Mapping[str, int] | None, *, as_json: bool) -> str:
+    """The costs by line of Python, for each device. `program`: with unknown sizes, or a module that was read."""
+    from xla_emitters.explore.cost_by_source import by_source, source_table
+    from xla_emitters.pipelines.program_outline import outline_of
+
+    found: list[tuple[str, list[LineCost]]] = []
+    for cost in report.costs:
+        works = cost.program.outline.work if cost.program is not None else outline_of(program, sizes).work
+        found.append((cost.target, by_source(cost, works)))
+    if as_json:
+        rows = [{"target": target, "lines": [line.to_json() for line in lines]} for target, lines in found]
+        return json.dumps({"name": report.name, "by_source": rows}, indent=2)
+    return "\n\n".join(source_table(report.name, *each) for each in found)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,7 +94,10 @@ def run(options: argparse.Namespace) -> int:
             pipeline=pipeline_asked(options),
             tune=tune_asked(options),
         )
-    print(json.dumps(report.to_json(), indent=2) if options.json else report)
+    if options.by == "source":
+        print(_by_source(report, program, sizes, as_json=options.json))
+    else:
+        print(json.dumps(report.to_json(), indent=2) if options.json else report)
     if options.access_report:
         for kernel in report.kernels:
             assert kernel.traffic is not None

@@ -195,7 +195,10 @@ def compile_program(options: argparse.Namespace, text: str, name: str) -> int:
             raise UsageError(str(error.args[0]), stage="diff") from error
     elif options.annotate and program.kernels:
         steps = [trace[program.stage] for trace in program.lowering.listed(program.stage)]
-        printed = annotated(steps, stablehlo_definitions(text, program.lines))
+        from xla_emitters.hlo_text.stack_frames import PythonLines
+
+        lines = PythonLines(program.source).by_name(program.source)
+        printed = annotated(steps, stablehlo_definitions(text, program.lines), lines)
     else:
         printed = program.code
     printed = printed if printed.endswith("\n") else printed + "\n"
