@@ -63,17 +63,11 @@ def by_source(cost: ProgramCost, works: Sequence[Work]) -> list[LineCost]:
             lines[line["text"]] = line
             share = line["instructions"] / whole if whole else 1.0
             parts.setdefault(line["text"], {})[name] = time * share
-    found = [
-        LineCost(
-            text, *(lines[text][key] for key in ("file", "line", "function")), sum(own.values()), _dearest_first(own)
-        )
-        for text, own in parts.items()
-    ]
+    found = list[LineCost]()
+    for text, own in parts.items():
+        line, dearest = lines[text], sorted(own, key=lambda name: -own[name])
+        found.append(LineCost(text, line["file"], line["line"], line["function"], sum(own.values()), tuple(dearest)))
     return sorted(found, key=lambda each: -each.time)
-
-
-def _dearest_first(times: Mapping[str, float]) -> tuple[str, ...]:
-    return tuple(sorted(times, key=lambda name: -times[name]))
 
 
 def source_table(name: str, target: str, lines: Sequence[LineCost]) -> str:

@@ -121,12 +121,13 @@ def dynamic_data(
     units = [unit_data(program.trace, chunks, verdict) | {"graph": entry_graph(program.at("hlo"))}]
     for kernel in program.kernels:
         trace = program.lowering.kernel_trace(kernel.name, stage)
-        unit = unit_data(trace, chunks, None) | {"cost": (costs or {}).get(kernel.name)}
-        own = [launch for launch in launches if launch.name == kernel.name]
-        unit["idle"] = bool(launches) and not own
+        unit = unit_data(trace, chunks, None)
         if (work := work_named(program.outline.work, kernel.name)) and work.source:
             said = source_decision(work.source)
             unit["steps"][0]["decisions"].append({"topic": said.topic, "text": said.text})
+        unit |= {"cost": (costs or {}).get(kernel.name)}
+        own = [launch for launch in launches if launch.name == kernel.name]
+        unit["idle"] = bool(launches) and not own
         units.append(unit | (_launch_data(kernel, own, trace, chunks) if own else {}))
     return {
         "title": program.name,

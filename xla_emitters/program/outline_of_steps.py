@@ -123,7 +123,7 @@ def work_of(
                 moved = {a.slice_index: a.bytes for a in step.arguments}
                 known = said.get(step.name, Work(step.name, "kernel", "", 0, None))
                 made = replace(known, launch=_shortened(step), runs=runs, time=least_time(chip, sum(moved.values())))
-                made = replace(made, unusual=(*made.unusual, *_idle(step, chip)))
+                made = replace(made, unusual=(*made.unusual, *_launch_lacks(step, chip)))
             case LibraryCall():
                 arrays = [*step.operands, *step.results]
                 operations = 0.0
@@ -174,13 +174,22 @@ def _shortened(kernel: Kernel) -> str:
     return f"{launch.blocks} x {launch.threads}" if isinstance(launch, Launch) else str(launch)
 
 
-def _idle(kernel: Kernel, chip: Device) -> Iterator[str]:
-    """Says that most of the chip is idle, of a launch that reads or writes enough to fill it."""
-    launch = kernel.launch
-    moved = sum(a.bytes for a in kernel.arguments)
-    if isinstance(launch, Launch) and 2 * launch.blocks < chip.cores and moved >= chip.cores * _ENOUGH_BYTES:
+def _launch_lacks(kernel: Kernel, chip: Device) -> Iterator[str]:
+    """What a launch that moves enough to fill the chip leaves idle: multiprocessors, or threads that each could hold."""
+    launch, moved = kernel.launch, sum(argument.bytes for argument in kernel.arguments)
+    if not isinstance(launch, Launch) or moved < chip.cores * _ENOUGH_BYTES:
+        return
+    if 2 * launch.blocks < chip.cores:
         yield f"fewer blocks than half of the {chip.cores} multiprocessors"
+        return
+    limits = chip.multiprocessor
+    blocks = min(limits.blocks_max, chip.threads_per_core // launch.threads)
+    if kernel.shared_bytes:
+        blocks = min(blocks, chip.shared_bytes_per_core // (kernel.shared_bytes + limits.shared_reserved_bytes))
+    if (share := blocks * launch.threads / chip.threads_per_core) < _LOW_OCCUPANCY:
+        yield f"occupancy at most {share:.0%}: {launch.threads} threads and {kernel.shared_bytes} bytes of shared memory a block"
 
 
+_LOW_OCCUPANCY = 0.5
 _ENOUGH_BYTES = 512
-"""Per multiprocessor: with less, a kernel is too small for the number of blocks to matter."""
+"""Per multiprocessor: with less, a kernel is too small for its launch to matter."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,17 @@ def test_unusual_launches_of_many_kernels_are_one_line() -> None:
     (said,) = program(*few, kernel("wide", 1 << 20)).outline.unusual()
     assert said == "90%: fewer blocks than half of the 132 multiprocessors: k0, k1 and 7 more"
     assert not program(kernel("tiny", 16, blocks=1)).outline.unusual()
+
+
+def test_low_occupancy_is_of_threads_and_shared_memory() -> None:
+    """An H200 holds 2,048 threads, 32 blocks and 228 KiB a multiprocessor: 32 blocks of 16; 2 blocks of 256 with 100 KiB each."""
+    few, shared, full = (kernel(name, 1 << 20) for name in ("few", "shared", "full"))
+    few = replace(few, launch=Launch((1000, 1, 1), (16, 1, 1)))
+    shared = replace(shared, shared_bytes=100 << 10)
+    assert program(few, shared, full).outline.unusual() == [
+        "33%: occupancy at most 25%: 16 threads and 0 bytes of shared memory a block: few",
+        "33%: occupancy at most 25%: 256 threads and 102400 bytes of shared memory a block: shared",
+    ]
 
 
 @pytest.mark.parametrize(
