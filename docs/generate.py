@@ -49,7 +49,7 @@ def tour(file: str, title: str, draw: Callable[[Program], str], before_all: str 
         f"# {title}\n",
         f"Made by compiling `{file}` while this page was built. Put the mouse on an instruction to see what became of it.\n",
         f"{before_all}\n",
-        f"{trace._repr_html_()}\n",
+        f"{trace.show().text}\n",
         "## Why this code\n",
         fenced(program.explain(), "text"),
         draw(program),

@@ -45,7 +45,7 @@ def _(mo):
 @app.cell
 def _(gelu, xe):
     program = xe.compile(gelu, target="h200", stage="llvm-dialect", record="passes")
-    program
+    program.trace.show()
     return (program,)
 
 

@@ -27,7 +27,7 @@ def _():
 
     transpose = Path(__file__).parents[1] / "examples" / "transpose.hlo"
     program = xe.compile(transpose, target="h200", record="passes")
-    program
+    program.trace.show()
     return mo, np, program, transpose, xe
 
 

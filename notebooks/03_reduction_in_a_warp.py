@@ -27,7 +27,7 @@ def _():
 
     row_sum = Path(__file__).parents[1] / "examples" / "row_sum.hlo"
     program = xe.compile(row_sum, target="h200", record="passes")
-    program
+    program.trace.show()
     return mo, np, program, row_sum, xe
 
 

@@ -26,11 +26,12 @@ from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.pricing.calls import CallCost, price_call
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
-from xla_emitters.pricing.report import microseconds, report_text
+from xla_emitters.pricing.report import report_text
 from xla_emitters.pricing.sass import counted_by_origin
 from xla_emitters.program import Branch, Kernel, LibraryCall, Loop, Program, Step
 from xla_emitters.program.steps import steps_in
 from xla_emitters.rewrite.recorder import Observer
+from xla_emitters.texts.units import microseconds
 
 if TYPE_CHECKING:
     from xla_emitters.pipelines.programs import DynamicProgram

@@ -52,7 +52,7 @@ PLATFORM = "cuda"
 _LOWER = 'jax.jit(f).trace(x).lower(lowering_platforms=("cuda",))'
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class JaxProgram(Program):
     """A program that takes and returns trees, like the JAX function that it was made of.
 
@@ -110,7 +110,7 @@ class JaxProgram(Program):
         return _jax().tree.unflatten(self.out_tree, [results] if len(self.results) == 1 else results)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class DynamicJaxProgram(DynamicProgram):
     """A program with unknown sizes that takes and returns trees, like the JAX function that it was made of.
 

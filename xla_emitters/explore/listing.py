@@ -27,7 +27,7 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
-from xla_emitters.dialects.hlo.library_calls import library_call_of
+from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.errors import Place, Unsupported, VerifyError, XlaEmittersError
 from xla_emitters.fusions.entry import entry_of
@@ -37,6 +37,7 @@ from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.graph.inline_calls import InlineCallsPass
 from xla_emitters.graph.isolate_fusions import isolate_fusions
 from xla_emitters.graph.remove_no_ops import RemoveNoOpsPass
+from xla_emitters.graph.split_triton_fusions import split_triton_fusions
 from xla_emitters.graph.unwrap_async import UnwrapAsyncPass
 from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
 from xla_emitters.pipelines.compiler import compile_module
@@ -159,6 +160,8 @@ def _steps(apart: ModuleOp) -> Iterator[tuple[ComputationOp, HloOp]]:
 def _listed_kernel(alone: ModuleOp, view: FusionView, where: tuple[str, str], options: CompileOptions) -> ListedKernel:
     """The row of a fusion; `alone` is a module with only that fusion."""
     place = _written(view.place)
+    if calls := _library_calls_alone(alone):
+        return ListedKernel(*where, None, view.roots[0].opcode, (), calls, True, False, "", view.other_compiler, place)
     try:
         hero = find_non_trivial_hero(view, view.roots[0]).opcode
         program = compile_module(alone, _up_to_emission(options))
@@ -177,6 +180,20 @@ def _listed_kernel(alone: ModuleOp, view: FusionView, where: tuple[str, str], op
     calls = tuple(step.name for step in program.steps if isinstance(step, LibraryCall))
     made = "+".join(dict.fromkeys(emitters)) or None
     return ListedKernel(*where, made, hero, launches, calls, True, bool(launches), "", view.other_compiler, place)
+
+
+def _library_calls_alone(alone: ModuleOp) -> tuple[str, ...]:
+    """The library functions that a fusion for Triton or cuDNN becomes, if nothing is left for a kernel; () for all other fusions."""
+    copy = alone.clone()
+    split_triton_fusions(copy)
+    instructions = list(entry_of(copy).instructions)
+    works = [op for op in instructions if not isinstance(op, _NO_STEPS) or isinstance(op, FusionOp)]
+    if any(isinstance(op, FusionOp) for op in instructions) or not all(map(is_library_call, works)):
+        return ()
+    try:
+        return tuple(library_call_of(op)[0] for op in works)
+    except XlaEmittersError:
+        return ()
 
 
 def _up_to_emission(options: CompileOptions) -> CompileOptions:

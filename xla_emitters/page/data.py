@@ -35,8 +35,10 @@ from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.pricing.report import kernel_rows
 from xla_emitters.program import Kernel, Program, SizedLaunch
+from xla_emitters.program.outline import work_named
 from xla_emitters.sizes import sizes_of
 from xla_emitters.trace import Trace
+from xla_emitters.trace.python_source import source_decision
 
 _EXECUTED = frozenset((*EXECUTABLE_STAGES, *EXECUTABLE_PROGRAM_STAGES[1:]))
 """The stages that `check` runs, for fusions and for programs: a program's other stages are compared with its first."""
@@ -143,7 +145,11 @@ def dynamic_data(
     traces, hlo = program.lowering.kernel_traces(stage), program.at("hlo")
     units = [unit_data(program.trace, chunks, verdict) | {"graph": entry_graph(hlo, sizes_of(hlo))}]
     for kernel, trace in zip(program.kernels, traces, strict=True):
-        unit = unit_data(trace, chunks, None, kernel.name) | {"cost": (costs or {}).get(kernel.name)}
+        unit = unit_data(trace, chunks, None, kernel.name)
+        if (work := work_named(program.outline.work, kernel.name)) and work.source:
+            said = source_decision(work.source)
+            unit["steps"][0]["decisions"].append({"topic": said.topic, "text": said.text})
+        unit |= {"cost": (costs or {}).get(kernel.name)}
         own = [launch for launch in launches if launch.name == kernel.name]
         unit["idle"] = bool(launches) and not own
         units.append(unit | (_launch_data(kernel, own, trace, chunks) if own else {}))

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -33,6 +33,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import is_stitched
 from xla_emitters.graph.split_triton_fusions import SplitTritonFusionsPass
 from xla_emitters.hlo_text import parse_hlo, print_hlo
+from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.lowering.toolchain import (
     PtxCompiler,
@@ -52,7 +53,8 @@ from xla_emitters.program import Kernel, Launch, Program
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.merge import merge_modules, new_names
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
-from xla_emitters.trace import Remark, Step
+from xla_emitters.trace import Decision, Remark, Step
+from xla_emitters.trace.python_source import source_decision
 
 NO_KERNELS = "// no kernels\n"
 """Printed for a program without kernels at a stage that is not MLIR."""
@@ -125,13 +127,14 @@ def compile_module(
             graph.trace.steps.append(Step("tune", None, None, 0.0, {}, tuple(remarks)))
     text = print_hlo(module)
     planned_module = run_graph(module, options, graph, context)
-    plan = plan_program(planned_module)
+    lines = PythonLines(module)
+    plan = plan_program(planned_module, lines)
     recorders = [
         Recorder(planned.name, options.record, options.verify, observers(planned) if observers else None)
         for planned in plan.kernels
     ]
     for planned, recorder in zip(plan.kernels, recorders, strict=True):
-        recorder.text("hlo", text, planned.view.computation)
+        recorder.text("hlo", text, planned.view.computation, *_source_of(planned, lines))
     kernels: tuple[Kernel, ...] = ()
     if wanted < STAGES.index("partition"):
         code = text if options.stage == "hlo" else print_hlo(planned_module)
@@ -155,6 +158,12 @@ def compile_module(
         fusion=options.fusion,
         left_out=_left_out(plan),
     )
+
+
+def _source_of(planned: PlannedKernel, lines: PythonLines) -> Iterator[Decision]:
+    """The lines of Python that a kernel computes; nothing if the text has none."""
+    if lines and (found := lines.data_of(planned.view.computation.instructions)):
+        yield source_decision(found)
 
 
 def _left_out(plan: ProgramPlan) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ Source: docs/reference/4 3.3.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import SSAValue
@@ -19,6 +20,8 @@ from xla_emitters.buffers.disc_fuse_on_buffer import SHARED
 from xla_emitters.buffers.fusion_rules import Group, Part
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
+from xla_emitters.hlo_text.stack_frames import PythonLines
+from xla_emitters.trace.python_source import source_decision
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class ListedFusion:
     ops      names of its instructions
     results  types of its result arrays, with the program's symbols
     shared   names of the reductions whose results a block keeps in shared memory
+    source   the lines of Python that it computes, as plain data: see `trace.python_source`
     """
 
     name: str
@@ -37,20 +41,25 @@ class ListedFusion:
     ops: tuple[str, ...]
     results: tuple[str, ...]
     shared: tuple[str, ...]
+    source: tuple[dict[str, Any], ...] = ()
 
     def __str__(self) -> str:
         ops = f"{len(self.ops)} op" + "s" * (len(self.ops) != 1)
         keeps = f"  keeps {', '.join(self.shared)}" if self.shared else ""
         return f"{self.name}  {self.kind}  {ops}  {', '.join(self.results)}{keeps}"
 
+    def lines(self) -> list[str]:
+        """The fusion, and its lines of Python."""
+        return [str(self), *([f"  source  {source_decision(self.source).text}"] if self.source else [])]
 
-def list_fusions(module: ModuleOp) -> list[ListedFusion]:
-    """All fusions of a module on buffers, in order."""
+
+def list_fusions(module: ModuleOp, lines: PythonLines | None = None) -> list[ListedFusion]:
+    """All fusions of a module on buffers, in order; `lines` of the module that was read."""
     sizes = BufferSizes()
-    return [_listed(op, sizes) for op in module.walk() if isinstance(op, FusionOp)]
+    return [_listed(op, sizes, lines) for op in module.walk() if isinstance(op, FusionOp)]
 
 
-def _listed(op: FusionOp, sizes: BufferSizes) -> ListedFusion:
+def _listed(op: FusionOp, sizes: BufferSizes, lines: PythonLines | None) -> ListedFusion:
     parts = [Part(inner) for inner in op.body.block.ops if isinstance(inner, BufferOp)]
     shared = op.attributes.get(SHARED)
     return ListedFusion(
@@ -59,6 +68,7 @@ def _listed(op: FusionOp, sizes: BufferSizes) -> ListedFusion:
         tuple(part.name for part in parts),
         tuple(_type(buffer, sizes) for part in Group(parts, sizes).results for buffer in part.writes),
         tuple(name.data for name in shared) if isa(shared, ArrayAttr[StringAttr]) else (),
+        lines.data_of(op.body.walk()) if lines else (),
     )
 
 

@@ -18,6 +18,7 @@ from xdsl.ir import SSAValue
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, TupleOp
 from xla_emitters.dialects.hlo.library_calls import communication, is_library_call, library_call_of
+from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.dialects.lmhlo import LEFT_OUT
 from xla_emitters.errors import Unsupported
@@ -102,6 +103,14 @@ def symbolic_type(value: SSAValue, sizes: Sizes) -> str:
     return f"{element_of(value).name}[{','.join(shown)}]"
 
 
+def parameter_types(sizes: Sizes) -> list[str]:
+    """The types of the program's parameters, with its symbols."""
+    return [
+        f"{element}[{','.join(str(size).replace(' ', '') for size in parameter.shape)}]"
+        for element, parameter in zip(sizes.guards.types, sizes.guards.parameters, strict=True)
+    ]
+
+
 def result_types(module: ModuleOp, sizes: Sizes) -> list[str]:
     """The types of the program's results, with its symbols."""
     root = entry_of(module).root
@@ -129,7 +138,10 @@ def _listed(op: HloOp, computation: ComputationOp, sizes: Sizes) -> ListedOp:
     if not is_library_call(op):
         if op.opcode in LEFT_OUT and (reason := communication(op)):
             return ListedOp(*where, NUMPY, None, False, reason)
-        return ListedOp(*where, NUMPY, None, True, "the op's definition, in NumPy")
+        where_it_runs = (
+            "on the host" if where[4] == HOST else "no library function: in a fusion, or by its definition in NumPy"
+        )
+        return ListedOp(*where, NUMPY, None, True, where_it_runs)
     try:
         function = library_call_of(op)[0]
     except Unsupported as error:

@@ -41,6 +41,7 @@ from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of
+from xla_emitters.hlo_text.header import STACK_TABLES
 from xla_emitters.host.disc_convert_const_to_ral import constants_of, write_constants
 from xla_emitters.host.python_program import python_program
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
@@ -49,6 +50,7 @@ from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.program_host import CpuBackend, choose_backend
 from xla_emitters.pipelines.program_kernels import GpuLowering, SizedKernel
+from xla_emitters.pipelines.program_outline import outline_of
 from xla_emitters.pipelines.program_passes import (
     CODE_STAGES,
     ON_KERNELS,
@@ -59,6 +61,7 @@ from xla_emitters.pipelines.program_passes import (
 )
 from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.program.compiled import refuse_left_out
+from xla_emitters.program.outline import Outline
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.locations import first_position, instructions_of
 from xla_emitters.rewrite.recorder import Observer, Recorder
@@ -196,11 +199,17 @@ class DynamicProgram:
     def __str__(self) -> str:
         return signature(self)
 
-    def _repr_html_(self) -> str:
-        """For notebooks: every stage, side by side."""
-        from xla_emitters.trace.html import trace_html
+    @cached_property
+    def outline(self) -> Outline:
+        """What `repr` and notebooks show: fusions and calls, dearest first, at assumed sizes. Nothing is compiled or run for it."""
+        return outline_of(self)
 
-        return trace_html(self.trace)
+    def __repr__(self) -> str:
+        return self.outline.text()
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a card; the stages are shown by `trace`."""
+        return self.outline.html()
 
     def explain(self, **sizes: int) -> str:
         """Symbols and their sources, what a run checks, where and how each op runs; with sizes also the memory of a run.
@@ -266,9 +275,13 @@ class DynamicProgram:
         """Empty: the passes on HLO are in `trace` with all others. Exists because a program that XLA optimized has it."""
         return Trace()
 
-    @cached_property
+    @property
     def left_out(self) -> tuple[str, ...]:
         """The constants whose data the text omits: the code has zeros for them, and does not run."""
+        return self._left_out
+
+    @cached_property
+    def _left_out(self) -> tuple[str, ...]:
         return tuple(f"%{op.instruction_name.data}" for op in _elided(self.source))
 
     @property
@@ -433,6 +446,7 @@ def compile_program(
         for row in PROGRAM_PRECISION:
             precision.run(row.make(options), row.stage, context, module)
     copy = module.clone()
+    copy.attributes.pop(STACK_TABLES, None)  # lines of Python are looked up in the module that was read
     entry = entry_of(copy)
     _refuse_other_than_arrays(entry)
     results = tuple(

@@ -32,6 +32,7 @@ from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.fusions.buffers import aliases_of, array_spec, kernel_arguments
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text.alone import print_alone
+from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.planning.host_values import HostValues, Leaf, ModuleValues, called_by, is_name
 from xla_emitters.program import (
     Allocation,
@@ -75,11 +76,13 @@ class PlannedKernel:
 class Planner:
     """Makes the steps of a program's host computations; numbers its temporaries and kernels.
 
+    lines        of Python, for library calls; None: not asked for
     temporaries  their types, by number
     kernels      distinct, in the order of their first launch
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lines: PythonLines | None = None) -> None:
+        self.lines = lines
         self.temporaries: list[Attribute] = []
         self.kernels: list[PlannedKernel] = []
         self.values = ModuleValues(self.view)
@@ -262,7 +265,8 @@ class _HostSteps:
         if unused:
             config = {**config, "outputs": [config["outputs"][number] for number in kept]}
         results = [SlotArray(self._slot((op, number)), array_spec(types[number])) for number in kept]
-        return LibraryCall(name, op.instruction_name.data, tuple(operands), tuple(results), config)
+        lines = self.planner.lines.data_of([op]) if self.planner.lines else ()
+        return LibraryCall(name, op.instruction_name.data, tuple(operands), tuple(results), config, lines)
 
     def _unused_workspaces(self, op: HloOp) -> frozenset[int]:
         """Numbers of a library call's results that XLA provides only as workspace and that no instruction reads."""

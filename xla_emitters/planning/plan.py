@@ -27,6 +27,7 @@ from xla_emitters.dialects.hlo.types import is_array, leaf_types, type_text
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import is_one_kernel, run_by
 from xla_emitters.fusions.view import view_of
+from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.planning.host_steps import PlannedKernel, Planner
 from xla_emitters.planning.host_values import called_by
 from xla_emitters.program import Branch, Kernel, Loop, Slot, Step
@@ -52,9 +53,10 @@ class ProgramPlan:
             return tuple(_with_code(step, kernels) for step in self.steps)
 
 
-def plan_program(module: ModuleOp) -> ProgramPlan:
+def plan_program(module: ModuleOp, lines: PythonLines | None = None) -> ProgramPlan:
     """The plan for a module.
 
+    lines    of Python, of the module as it was read
     raises   Unsupported for instructions without a step, for parameters that are tuples, and for values that are not arrays
     """
     entry = entry_of(module)
@@ -62,7 +64,7 @@ def plan_program(module: ModuleOp) -> ProgramPlan:
         if isinstance(parameter.result.type, TupleType):
             raise parameter.unsupported("no buffer for a tuple")
         refuse_without_buffer(parameter, (parameter.result.type,))
-    planner, results = Planner(), leaf_types(entry.root.type)
+    planner, results = Planner(lines), leaf_types(entry.root.type)
     given = [Slot("parameter", parameter.number.value.data) for parameter in entry.parameters]
     wanted = [Slot("result", number) for number in range(len(results))]
     if is_one_kernel(entry):

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from xla_emitters.pricing.calls import CallCost
 from xla_emitters.pricing.model import KernelCost
+from xla_emitters.texts.units import bytes_text, microseconds
 
 
 class Priced(Protocol):
@@ -217,24 +218,3 @@ def origins_text(kernel: str, counts: Mapping[str, int]) -> str:
     wide, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
     lines = [f"{row[0]:<{wide}}  {row[1]:>{others[0]}}  {row[2]:>{others[1]}}" for row in rows]
     return "\n".join([f"instructions of {kernel} that a thread executes, by HLO instruction", *lines])
-
-
-def microseconds(time: float) -> str:
-    """
-    >>> microseconds(0.123), microseconds(12.34), microseconds(2410.7)
-    ('0.12 us', '12.3 us', '2,411 us')
-    """
-    digits = 2 if time < 10 else 1 if time < 100 else 0
-    return f"{time:,.{digits}f} us"
-
-
-def bytes_text(number: float) -> str:
-    """Bytes in the unit of data sheets: 1 kB is 1,000 bytes.
-
-    >>> bytes_text(512), bytes_text(16_384), bytes_text(50_331_648)
-    ('512 B', '16.4 kB', '50.3 MB')
-    """
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if number >= size:
-            return f"{number / size:.3g} {unit}"
-    return f"{number:.0f} B"

@@ -67,7 +67,8 @@ def step_json(step: Step, kernels: Sequence[Kernel]) -> dict[str, Any]:
         case LibraryCall():
             arrays = {"operands": list(map(asdict, step.operands)), "results": list(map(asdict, step.results))}
             names = {"name": step.name, "instruction": step.instruction}
-            return {"step": "library call", **names, **arrays, "config": dict(step.config)}
+            source = {"source": list(map(dict, step.source))} if step.source else {}
+            return {"step": "library call", **names, **arrays, "config": dict(step.config), **source}
         case Allocation():
             return {"step": "allocation", "slot": asdict(step.slot)}
         case Release():
@@ -95,7 +96,8 @@ def _step_from_json(data: Mapping[str, Any], kernels: Sequence[Kernel]) -> Step:
             return on_slots(kernels[int(data["kernel"])], [Slot(**slot) for slot in data["slots"]])
         case "library call":
             operands, results = (tuple(map(_slot_array, data[name])) for name in ("operands", "results"))
-            return LibraryCall(data["name"], data["instruction"], operands, results, dict(data["config"]))
+            source = tuple(data.get("source", ()))
+            return LibraryCall(data["name"], data["instruction"], operands, results, dict(data["config"]), source)
         case "allocation":
             return Allocation(Slot(**data["slot"]))
         case "release":

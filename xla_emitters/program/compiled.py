@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from textwrap import indent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.program.arrays import ArraySpec, Slot
@@ -15,6 +16,9 @@ from xla_emitters.program.steps import Kernel, Step, kernels_in
 from xla_emitters.program.text import steps_text
 from xla_emitters.trace import Trace
 from xla_emitters.trace.explain import explained
+
+if TYPE_CHECKING:
+    from xla_emitters.program.outline import Outline
 
 
 def refuse_left_out(name: str, left_out: Sequence[str]) -> None:
@@ -106,26 +110,35 @@ class Program:
         """raises Unsupported where the program was compiled from a text that leaves out data of constants."""
         refuse_left_out(self.name, self.left_out)
 
+    @cached_property
+    def outline(self) -> Outline:
+        """What `repr` and notebooks show: kernels and calls, dearest first. Nothing is compiled or run for it."""
+        from xla_emitters.program.outline_of_steps import (
+            outline_of,  # imported here: to run or print a program needs none
+        )
+
+        return outline_of(self)
+
+    @property
+    def is_one_kernel(self) -> bool:
+        """Whether its only step is a kernel."""
+        return len(self.steps) == 1 and isinstance(self.steps[0], Kernel)
+
     def explain(self) -> str:
-        """The order of steps, if there are several; and for each kernel its emitter, launch, accesses ... with the reasons."""
-        parts = [explained(self.graph)] if self.graph.remarks else []
-        if not isinstance(self.steps[0] if len(self.steps) == 1 else None, Kernel):
-            arguments = sum(map(_bytes, (*self.parameters, *self.results)))
-            memory = f"memory: {arguments} bytes of parameters and results, {self.peak_bytes - arguments} of temporaries at once"
+        """A summary; the order of steps, if there are several; and for each kernel its emitter, launch, accesses ... with the reasons."""
+        parts = self.outline.summary()
+        parts += [explained(self.graph)] if self.graph.remarks else []
+        if not self.is_one_kernel:
             lines = steps_text(self.steps, self.array) or "none"
-            parts += [f"steps\n{indent(lines, '  ')}", memory]
+            parts.append(f"steps\n{indent(lines, '  ')}")
         return "\n".join([*parts, *map(explained, self.traces)])
 
-    def __str__(self) -> str:
-        arrays = [", ".join(map(str, specs)) for specs in (self.parameters, self.results)]
-        kernels = (f"\n  {kernel.name}: {kernel.launch}, {kernel.architecture}" for kernel in self.kernels)
-        return f"{self.name}: ({arrays[0]}) -> ({arrays[1]})" + "".join(kernels)
+    def __repr__(self) -> str:
+        return self.outline.text()
 
     def _repr_html_(self) -> str:
-        """For notebooks: each kernel's HLO and every stage, side by side."""
-        from xla_emitters.trace.html import trace_html
-
-        return "".join(map(trace_html, self.traces))
+        """For notebooks: a card; the stages of a kernel are shown by its trace."""
+        return self.outline.html()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as docs/json.md says; without traces."""

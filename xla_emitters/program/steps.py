@@ -39,6 +39,7 @@ class LibraryCall:
     operands     arrays that are read
     results      arrays that are written
     config       the call's configuration, as plain data
+    source       the lines of Python that it computes: `hlo_text.stack_frames.PythonLines.data_of`; () if the text has none
     """
 
     name: str
@@ -46,6 +47,7 @@ class LibraryCall:
     operands: tuple[SlotArray, ...]
     results: tuple[SlotArray, ...]
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    source: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)

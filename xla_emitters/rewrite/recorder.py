@@ -25,7 +25,7 @@ from xla_emitters.hlo_text import print_hlo
 from xla_emitters.rewrite.kernel_pass import run_pass, verify_after
 from xla_emitters.rewrite.locations import instructions_of
 from xla_emitters.rewrite.notes import Notes, take_notes
-from xla_emitters.trace import Remark, Step, Trace
+from xla_emitters.trace import Decision, Remark, Step, Trace
 
 Observer = Callable[[str, str | None, ModuleOp], None]
 """Called with (pass name, stage or None, live module) after emission and after each pass; it must not change the module."""
@@ -85,11 +85,14 @@ class Recorder:
     def keeps_text(self) -> bool:
         return self._record != "none"
 
-    def text(self, stage: str, text: str, source: Operation | None = None) -> None:
-        """Records a stage that is text; the ops of `source` are counted."""
+    def text(self, stage: str, text: str, source: Operation | None = None, *decisions: Decision) -> None:
+        """Records a stage that is text; the ops of `source` are counted. Without texts, only decisions are recorded."""
         if self.keeps_text:
             counts = op_counts(source) if source is not None else {}
-            self.trace.steps.append(Step(stage, stage, text, 0.0, counts, sources=_sources_of_hlo(text)))
+            step = Step(stage, stage, text, 0.0, counts, decisions=decisions, sources=_sources_of_hlo(text))
+            self.trace.steps.append(step)
+        elif decisions:
+            self.trace.steps.append(Step(stage, None, None, 0.0, decisions=decisions))
 
     def _after(self, name: str, stage: str | None, module: ModuleOp, seconds: float, notes: Notes) -> None:
         if self._verify:

@@ -42,6 +42,8 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array, same_shape, tuple_type
 from xla_emitters.dtypes import DTYPES
 from xla_emitters.errors import ParseError, Place, Unsupported, VerifyError
+from xla_emitters.hlo_text.header import STACK_TABLES
+from xla_emitters.hlo_text.stack_frames import StackTables
 from xla_emitters.stablehlo_text.attributes import Attributes
 from xla_emitters.stablehlo_text.lexer import Token
 from xla_emitters.stablehlo_text.locations import Location, metadata, name_of
@@ -75,6 +77,7 @@ class ModuleBuilder:
         self._shared: dict[object, str] = {}
         self._file = StringAttr(source.file)
         self._metadata: dict[Location, str] = {}
+        self._stacks = StackTables()
 
     def module(self) -> ModuleOp:
         entry = self._entry()
@@ -87,6 +90,8 @@ class ModuleBuilder:
                 attributes[name] = StringAttr(self.program.attributes.text(attr))
         if skipped := [f"{token.text} ({self.place(token)})" for token in self.program.skipped.values()]:
             attributes[SKIPPED] = StringAttr(", ".join(skipped))
+        if tables := self._stacks.text():
+            attributes[STACK_TABLES] = StringAttr(tables)
         module = ModuleOp(list(self.computations.values()), attributes, StringAttr(_identifier(self.program.name)))
         module.location = self._location(self.program.name, self.program.attributes.at)
         return module
@@ -259,7 +264,7 @@ class ModuleBuilder:
         if location is None:
             return ""
         if (found := self._metadata.get(location)) is None:
-            found = self._metadata[location] = metadata(location, self.aliases)
+            found = self._metadata[location] = metadata(location, self.aliases, self._stacks)
         return found
 
 

@@ -5,8 +5,9 @@
     loc(callsite(#loc13 at #loc12))                a place, and that of its caller
     loc(fused<...>["a", #loc1])   loc(unknown)     several locations; none
 
-An op keeps the outermost name and the first place in a file, as HLO's metadata:
-{op_name="jit(f)/add" source_file="layer.py" source_line=7}.
+An op keeps these as HLO's metadata: {op_name="jit(f)/add" source_file="layer.py" source_line=7 stack_frame_id=4}. The name is the outermost
+one, which JAX gives to ops; a name around a place in a file is the function there. The place is that of the frame that
+`hlo_text/stack_frames.py` would show; the whole stack is in the module's tables.
 Source: MLIR language reference, "Location attributes" (https://mlir.llvm.org/docs/Dialects/Builtin/#location-attributes).
 """
 
@@ -16,6 +17,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from xla_emitters.hlo_text.stack_frames import Frame, StackTables, own_frame
 from xla_emitters.stablehlo_text.lexer import Cursor, TokenKind, unquoted
 
 _DEEPEST = 100
@@ -29,6 +31,7 @@ class Location:
     file     and `line`: its place in that program; or None
     alias    `#loc3`: the location with that alias; or None
     inside   the locations that this one contains
+    is_call  whether these are the places of a callee and of its caller
     """
 
     name: str | None = None
@@ -36,6 +39,7 @@ class Location:
     line: int = 0
     alias: str | None = None
     inside: tuple[Location, ...] = ()
+    is_call: bool = False
 
 
 def parse_location(cursor: Cursor) -> Location:
@@ -72,7 +76,7 @@ def _parse_inside(cursor: Cursor) -> Location:
             cursor.expect("at", "between the callee's and the caller's location")
             caller = _parse_inside(cursor)
         cursor.expect(")", "after a location")
-        return Location(inside=(callee, caller))
+        return Location(inside=(callee, caller), is_call=True)
     if cursor.accept("fused"):
         if cursor.at("<"):
             cursor.group("the metadata of a location")
@@ -103,30 +107,46 @@ def _parse_file(cursor: Cursor, file: str) -> Location:
 
 def name_of(location: Location | None, aliases: Mapping[str, Location]) -> str | None:
     """The outermost name, or None."""
-    return _first(location, aliases, "name", _DEEPEST)
+    return _name(location, aliases, _DEEPEST)
 
 
-def metadata(location: Location | None, aliases: Mapping[str, Location]) -> str:
-    """HLO's metadata of a location, or ""."""
+def metadata(location: Location | None, aliases: Mapping[str, Location], tables: StackTables) -> str:
+    """HLO's metadata of a location, or "". Its frames are added to `tables`."""
     parts = list[str]()
     if name := name_of(location, aliases):
         parts.append(f"op_name={json.dumps(name)}")
-    if file := _first(location, aliases, "file", _DEEPEST):
-        found, _, line = file.rpartition(":")
-        parts.append(f"source_file={json.dumps(found)} source_line={line}")
+    stack = _stack(location, aliases, _DEEPEST, None)
+    if frame := own_frame(stack):
+        parts.append(f"source_file={json.dumps(frame.file)} source_line={frame.line}")
+        if any(each.function for each in stack):
+            parts.append(f"stack_frame_id={tables.add(stack)}")
     return f"{{{' '.join(parts)}}}" if parts else ""
 
 
-def _first(location: Location | None, aliases: Mapping[str, Location], what: str, depth: int) -> str | None:
+def _name(location: Location | None, aliases: Mapping[str, Location], depth: int) -> str | None:
     if location is None or depth == 0:
         return None
     if location.alias is not None:
-        return _first(aliases.get(location.alias), aliases, what, depth - 1)
-    if what == "name" and location.name is not None:
+        return _name(aliases.get(location.alias), aliases, depth - 1)
+    if location.name is not None:
         return location.name
-    if what == "file" and location.file is not None:
-        return f"{location.file}:{location.line}"
-    for inside in location.inside:
-        if (found := _first(inside, aliases, what, depth - 1)) is not None:
-            return found
-    return None
+    return next((found for inside in location.inside if (found := _name(inside, aliases, depth - 1))), None)
+
+
+def _stack(
+    location: Location | None, aliases: Mapping[str, Location], depth: int, around: str | None
+) -> tuple[Frame, ...]:
+    """The frames of a location, innermost first. `around`: the name around it; None for the location of an op itself."""
+    if location is None or depth == 0:
+        return ()
+    if location.alias is not None:
+        return _stack(aliases.get(location.alias), aliases, depth - 1, around)
+    if location.file is not None:
+        return (Frame(location.file, location.line, around or ""),)
+    if location.name is not None:
+        # The outermost name is the op's.
+        inner = "" if around is None else location.name
+        return next((found for inside in location.inside if (found := _stack(inside, aliases, depth - 1, inner))), ())
+    inner = (around or "") if location.is_call else around
+    found = [_stack(inside, aliases, depth - 1, inner) for inside in location.inside]
+    return tuple(frame for stack in found for frame in stack) if location.is_call else next(filter(None, found), ())

@@ -140,7 +140,11 @@ def run(options: argparse.Namespace) -> int:
     elif options.diff:
         text = "\n".join(diff(trace, *options.diff) for trace in traces_with(program, options.diff))
     elif options.annotate and program.traces:
-        text = annotated([trace[options.stage] for trace in program.traces], hlo_definitions(program.hlo))
+        from xla_emitters.hlo_text import parse_hlo
+        from xla_emitters.hlo_text.stack_frames import PythonLines
+
+        steps, read = [trace[options.stage] for trace in program.traces], parse_hlo(program.hlo)
+        text = annotated(steps, hlo_definitions(program.hlo), PythonLines(read).by_name(read))
     else:
         text = program.code
     kind = "json" if options.json else "diff" if options.diff else options.stage

@@ -7,13 +7,17 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import NumbersDiffer, UsageError
 from xla_emitters.tools.input_output import read_source
 from xla_emitters.tools.options import add_compilation, add_input, compile_options, pipeline_asked, tune_asked
 from xla_emitters.tools.program_verbs import add_sizes, program_text, refuse, refuse_sizes, sizes_given
 from xla_emitters.tools.terminal import progress
+
+if TYPE_CHECKING:
+    from xla_emitters.explore.cost import CostReport
+    from xla_emitters.explore.cost_by_source import LineCost
 
 EPILOG = """\
 --fail-on takes an expression over the fields of docs/json.md, "cost --json". Where it holds for a kernel, the exit code is 3:
@@ -37,9 +41,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--access-report", action="store_true", help="print also sectors and bank conflicts of each load and store"
     )
     parser.add_argument(
-        "--by", choices=["instruction"], help="print also which HLO instructions the machine code of each kernel is for"
+        "--by",
+        choices=("kernel", "instruction", "source"),
+        default="kernel",
+        help="print a row for each kernel (default); below them, which HLO instructions the machine code of each is for; "
+        "or a row for each line of the Python that the module was made from",
     )
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
+
+
+def _by_source(report: CostReport, program: Any, sizes: Mapping[str, int] | None, *, as_json: bool) -> str:
+    """The costs by line of Python, for each device. `program`: with unknown sizes, or a module that was read."""
+    from xla_emitters.explore.cost_by_source import by_source, source_table
+    from xla_emitters.pipelines.program_outline import outline_of
+
+    found: list[tuple[str, list[LineCost]]] = []
+    for cost in report.costs:
+        works = cost.program.outline.work if cost.program is not None else outline_of(program, sizes).work
+        found.append((cost.target, by_source(cost, works)))
+    if as_json:
+        rows = [{"target": target, "lines": [line.to_json() for line in lines]} for target, lines in found]
+        return json.dumps({"name": report.name, "by_source": rows}, indent=2)
+    return "\n\n".join(source_table(report.name, *each) for each in found)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,8 +75,8 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.runtime.simt.access_counts import access_table
 
     conditions = [condition(text) for text in options.fail_on]
-    if options.json and (options.access_report or options.by):
-        given = "--access-report" if options.access_report else "--by"
+    if options.json and (options.access_report or options.by == "instruction"):
+        given = "--access-report" if options.access_report else "--by instruction"
         raise UsageError(f"{given} is text; it cannot be combined with --json", stage="cost")
     source = read_source(options.file)
     targets = tuple(target.strip() for target in options.target.split(","))
@@ -76,13 +99,16 @@ def run(options: argparse.Namespace) -> int:
             tune=tune_asked(options),
             compared=True,
         )
-    print(json.dumps(report.to_json(), indent=2) if options.json else report)
+    if options.by == "source":
+        print(_by_source(report, program, sizes, as_json=options.json))
+    else:
+        print(json.dumps(report.to_json(), indent=2) if options.json else report)
     if options.access_report:
         for kernel in report.kernels:
             assert kernel.traffic is not None
             blocks = f"{kernel.traffic.sampled} of {kernel.blocks} blocks"
             print(f"\naccesses of {kernel.name} on {kernel.target}, {blocks}\n{access_table(kernel.traffic.accesses)}")
-    for name, counts in (_origins(options, program, targets[0]) if options.by else {}).items():
+    for name, counts in (_origins(options, program, targets[0]) if options.by == "instruction" else {}).items():
         print(f"\n{origins_text(name, counts)}")
     sys.stdout.flush()
     failed = [(each, kernel) for each in conditions for kernel in report.kernels if each.holds(kernel)]

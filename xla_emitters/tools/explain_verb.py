@@ -39,9 +39,13 @@ def run(options: argparse.Namespace) -> int:
     program = compile_module(module, replace(compile_options(options), stage="llvm-dialect", record="none"))
     if options.json:
         kernels = [explained_json(trace) for trace in program.traces]
-        data = {"target": program.target, "remarks": remarks_json(program.graph), "kernels": kernels}
+        data = {
+            "target": program.target,
+            **program.outline.to_json(),
+            "remarks": remarks_json(program.graph),
+            "kernels": kernels,
+        }
         print(json.dumps(data, indent=2))
     else:
-        print(f"target {program.target}")
         print(program.explain())
     return 0

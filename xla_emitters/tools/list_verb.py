@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     for row in rows:
         cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
         print("  ".join([*cells, row[3]]).rstrip())
-    calls = len(listing.library_calls) + len(listing.other_calls)
+    calls = len(listing.library_calls) + len(listing.other_calls) + sum(len(kernel.calls) for kernel in listing.kernels)
     refused = sum(not row.supported for row in (*listing.kernels, *listing.library_calls, *listing.other_calls))
     print(f"{counted(len(listing.kernels), 'fusion')}, {counted(calls, 'library call')}, {refused} not supported")
     return 0
@@ -49,7 +49,8 @@ def run(options: argparse.Namespace) -> int:
 
 def kernel_row(kernel: ListedKernel) -> tuple[str, str, str, str]:
     """Name, computation, emitter, and launches or the reason why it is not supported."""
-    made = " ".join(filter(None, [kernel.emitter or "-", kernel.hero and f"({kernel.hero})"]))
+    emitter = kernel.emitter or ("call" if kernel.calls else "-")
+    made = " ".join(filter(None, [emitter, kernel.hero and f"({kernel.hero})"]))
     if not kernel.supported:
         return kernel.name, kernel.computation, made, f"not supported: {kernel.reason}"
     launches = [f"{'x'.join(map(str, each['grid']))} of {'x'.join(map(str, each['block']))}" for each in kernel.launch]

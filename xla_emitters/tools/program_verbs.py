@@ -13,6 +13,7 @@ import json
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from xla_emitters.explore.bisect import Search
     from xla_emitters.explore.check import Verdict
     from xla_emitters.pipelines.program_kernels import SizedKernel
+    from xla_emitters.pipelines.program_listing import ProgramListing
     from xla_emitters.pipelines.programs import DynamicProgram
 
 INPUTS = "--inputs IN.npz"
@@ -192,7 +194,10 @@ def compile_program(options: argparse.Namespace, text: str, name: str) -> int:
             raise UsageError(str(error.args[0]), stage="diff") from error
     elif options.annotate and program.kernels:
         steps = [trace[program.stage] for trace in program.lowering.listed(program.stage)]
-        printed = annotated(steps, stablehlo_definitions(text, program.lines))
+        from xla_emitters.hlo_text.stack_frames import PythonLines
+
+        lines = PythonLines(program.source).by_name(program.source)
+        printed = annotated(steps, stablehlo_definitions(text, program.lines), lines)
     else:
         printed = program.code
     printed = printed if printed.endswith("\n") else printed + "\n"
@@ -213,7 +218,7 @@ def compile_program(options: argparse.Namespace, text: str, name: str) -> int:
 
 
 def list_program(options: argparse.Namespace, text: str, name: str) -> int:
-    """Prints a line for each op that works on data."""
+    """Prints a line for each kernel, each library call, and each op that neither of them computes."""
     from xla_emitters.pipelines.program_listing import list_program as listed
 
     try:
@@ -231,9 +236,7 @@ def list_program(options: argparse.Namespace, text: str, name: str) -> int:
         data = {"target": options.target, "kernels": rows_of_kernels, **listing.to_json()}
         print(json.dumps(data | ({"no_kernels": refused_because} if refused_because else {}), indent=2))
         return 0
-    for kernel in kernels:
-        print(kernel)
-    rows = [(op.name, op.computation, op.type, op.function or op.opcode, op.reason) for op in listing.ops]
+    rows, others = _listed_rows(program, listing, kernels)
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
     for row in rows:
         print("  ".join([*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), row[4]]).rstrip())
@@ -242,9 +245,37 @@ def list_program(options: argparse.Namespace, text: str, name: str) -> int:
     calls = len(listing.library_calls)
     print(
         f"{counted(len(kernels), 'kernel')}{why}, {counted(calls, 'library call')}, "
-        f"{counted(len(listing.ops) - calls, 'other op')}, {listing.of_sizes} of sizes, {refused} not supported"
+        f"{counted(others, 'other op')}, {listing.of_sizes} of sizes, {refused} not supported"
     )
     return 0
+
+
+def _listed_rows(
+    program: DynamicProgram, listing: ProgramListing, kernels: Sequence[SizedKernel]
+) -> tuple[list[tuple[str, str, str, str, str]], int]:
+    """Rows of name, computation, kind, results, and how it runs; and the number of those that are neither kernels nor library calls.
+
+    listing  of the stage "hlo": all of it is listed for a program that the pipeline refuses
+    """
+    from xla_emitters.pipelines.fusion_listing import list_fusions
+    from xla_emitters.pipelines.program_listing import list_program as listed
+    from xla_emitters.pipelines.program_outline import not_in_kernels
+
+    rows = list[tuple[str, str, str, str, str]]()
+    found, others = listing, [op for op in listing.ops if op not in listing.library_calls]
+    if kernels and program.fused is not None:
+        found = listed(program.at("placed"))
+        others = not_in_kernels(found, program.fused)
+        for fusion in list_fusions(program.fused):
+            own = [
+                kernel for kernel in kernels if kernel.name == fusion.name or kernel.name.startswith(f"{fusion.name}_")
+            ]
+            ways = Counter(f"{each.schedule} schedule, {'x'.join(map(str, each.block))} threads" for each in own)
+            how = ", ".join(f"{way}{f' ({count} kernels)' if count > 1 else ''}" for way, count in ways.items())
+            rows.append((fusion.name, "ENTRY", fusion.kind, ", ".join(fusion.results), how))
+    for op in (*found.library_calls, *others):
+        rows.append((op.name, op.computation, op.opcode, op.type, f"call {op.function}" if op.function else op.reason))
+    return rows, len(others)
 
 
 def _kernels_of(program: DynamicProgram) -> tuple[Sequence[SizedKernel], str]:

@@ -4,13 +4,14 @@
     mul.rn.bf16 	%rs6, %rs3, %rs5;                       // %cube = bf16[6,512,4096] multiply(%square, %param)
 
 For a program, each line shows the line of StableHLO on which the instruction starts, as it is in the file. Several instructions on one
-line are separated by ` | `; of more than MOST_WHOLE only the results are printed. The text before the `//` is unchanged.
+line are separated by ` | `; of more than MOST_WHOLE only the results are printed. Where the text has them, the lines of Python follow:
+`at train.py:14 in model`. The text before the `//` is unchanged.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from xla_emitters.trace.records import Step
 
@@ -23,18 +24,21 @@ _LAYOUT = re.compile(r"\]\{(\d+(?:,\d+)*)\}")
 _NOT_SHOWN = re.compile(r", (?:metadata|backend_config|frontend_attributes|sharding)=\{.*$")
 
 
-def annotated(steps: Sequence[Step], definitions: Mapping[str, str]) -> str:
+def annotated(steps: Sequence[Step], definitions: Mapping[str, str], lines: Mapping[str, str] | None = None) -> str:
     """The text of one stage of all kernels of a program, each line with its HLO.
 
     steps        this stage's step of each kernel's trace, recorded with `sources`; all have the same text, each its own kernel's sources
     definitions  instruction name -> the printed text; a name without an entry is printed itself
+    lines        instruction name -> its line of Python
     """
     text = (steps[0].ir or "").split("\n")
     rows: list[dict[str, None]] = [{} for _ in text]
     for step in steps:
         for row, names in zip(rows, step.sources, strict=False):
             row |= dict.fromkeys(names)
-    return "\n".join(_beside(line, _described(row, definitions)) for line, row in zip(text, rows, strict=True))
+    return "\n".join(
+        _beside(line, _described(row, definitions, lines or {})) for line, row in zip(text, rows, strict=True)
+    )
 
 
 def hlo_definitions(hlo: str) -> dict[str, str]:
@@ -59,9 +63,11 @@ def _is_row_major(layout: str) -> bool:
     return dimensions == sorted(dimensions, reverse=True)
 
 
-def _described(names: Iterable[str], instructions: Mapping[str, str]) -> str:
+def _described(names: Collection[str], instructions: Mapping[str, str], lines: Mapping[str, str]) -> str:
     found = [instructions.get(name, f"%{name}") for name in names]
-    return " | ".join(found if len(found) <= MOST_WHOLE else (each.partition(" = ")[0] for each in found))
+    python = ", ".join(dict.fromkeys(lines[name] for name in names if name in lines))
+    shown = " | ".join(found if len(found) <= MOST_WHOLE else (each.partition(" = ")[0] for each in found))
+    return f"{shown}  at {python}" if python else shown
 
 
 def _beside(line: str, comment: str) -> str:

@@ -100,6 +100,17 @@ def diff_html(before: str, after: str, *, names: tuple[str, str] = ("before", "a
     return Html(f'<div class="xe"><style>{_STYLE}</style>{head}{body}</div>')
 
 
+def text_html(text: str) -> str:
+    """A fragment with plain text."""
+    return (
+        f'<div class="xe"><style>{_STYLE}</style><pre>{"".join(_line(line) for line in text.splitlines())}</pre></div>'
+    )
+
+
+def _line(line: str) -> str:
+    return f'<span class="xe-l">{escape(line) or " "}</span>'
+
+
 def trace_html(trace: Listings) -> str:
     """A fragment with every recorded stage; for a trace without IR, a sentence that says so."""
     stages = [step for step in trace if step.stage and step.stage != "hlo" and step.ir is not None]

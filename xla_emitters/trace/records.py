@@ -72,13 +72,13 @@ class Step:
 
     name: str
     stage: str | None
-    ir: str | None
+    ir: str | None = field(repr=False)
     seconds: float
-    op_counts: dict[str, int] = field(default_factory=dict[str, int])
-    remarks: tuple[Remark, ...] = ()
-    decisions: tuple[Decision, ...] = ()
-    sources: tuple[tuple[str, ...], ...] = ()
-    origins: tuple[int, ...] = ()
+    op_counts: dict[str, int] = field(default_factory=dict[str, int], repr=False)
+    remarks: tuple[Remark, ...] = field(default=(), repr=False)
+    decisions: tuple[Decision, ...] = field(default=(), repr=False)
+    sources: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
+    origins: tuple[int, ...] = field(default=(), repr=False)
 
     @property
     def ops(self) -> int:
@@ -124,7 +124,7 @@ class Line:
     ptx: int = 0
 
 
-@dataclass
+@dataclass(repr=False)
 class Trace:
     """The steps of one kernel's compilation, in order.
 
@@ -219,8 +219,27 @@ class Trace:
             raise ValueError(f"a trace of schema {data.get('schema')}; this is a reader of schema {SCHEMA}")
         return Trace(data["name"], [Step.from_json(step) for step in data["steps"]])
 
-    def _repr_html_(self) -> str:
-        """For notebooks: the HLO and every stage, side by side."""
-        from xla_emitters.trace.html import trace_html
+    def show(self, *stages: str) -> Html:
+        """For notebooks: the HLO and every stage, or those of `stages`, side by side; of a large program, tens of megabytes for all.
 
-        return trace_html(self)
+        raises KeyError for a stage that was not recorded
+        """
+        from xla_emitters.trace.html import Html, trace_html
+
+        steps = (
+            [self[stage] for stage in ("hlo", *stages) if stage != "hlo" or stage in self.stages]
+            if stages
+            else self.steps
+        )
+        return Html(trace_html(Trace(self.name, steps)))
+
+    def __repr__(self) -> str:
+        from xla_emitters.trace.outline import outline
+
+        return outline(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a row for each stage, and how to see its IR."""
+        from xla_emitters.trace.html import text_html
+
+        return text_html(repr(self))

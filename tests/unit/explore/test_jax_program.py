@@ -332,3 +332,20 @@ def test_round_trips_that_xla_drops_are_said(jax: Any, narrow: str) -> None:
     assert not [remark for remark in kept.graph.remarks if remark.pass_name == "xla"]
     np.testing.assert_array_equal(kept(X), np.asarray(rounded(jax.numpy.asarray(X))))
     assert not [remark for remark in from_jax(two, X, stage="scf").graph.remarks if remark.pass_name == "xla"]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_program_of_jax_is_one_screen_with_lines_of_python(jax: Any, dynamic: bool) -> None:
+    """`repr` and the card of what `from_jax` returns; the softmax is called on the marked line of this file."""
+
+    def function(x: Any) -> Any:
+        return jax.nn.softmax(x * 2)  # here
+
+    given: Any = {"dynamic": True, "shapes": ("b, s",)} if dynamic else {"stage": "llvm-dialect"}
+    program = from_jax(function, np.ones((12, 40), "float32"), **given)
+    said = repr(program)
+    assert len(said.splitlines()) <= 20
+    assert len(program._repr_html_()) < 200_000
+    number = next(n for n, line in enumerate(Path(__file__).read_text().splitlines(), 1) if line.endswith("# here"))
+    assert f"test_jax_program.py:{number} in " in said
+    assert f"test_jax_program.py:{number} in " in program.explain()

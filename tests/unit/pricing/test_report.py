@@ -11,7 +11,8 @@ from xla_emitters.device import device
 from xla_emitters.explore.cost import ProgramCost
 from xla_emitters.pricing.calls import CallCost, price_call
 from xla_emitters.pricing.model import KernelCost
-from xla_emitters.pricing.report import bytes_text, kernel_text, microseconds, program_text
+from xla_emitters.pricing.report import kernel_text, program_text
+from xla_emitters.texts.units import bytes_text, microseconds
 
 
 def test_figures_have_units() -> None:

@@ -98,7 +98,9 @@ def test_what_the_text_says_of_arguments_results_and_places_is_kept() -> None:
     assert "jax.result_info" in str(entry.attributes["result_attributes"])
     assert module.attributes["jax.uses_shape_polymorphism"] == StringAttr("true")
     (negate,) = instructions(module, "negate")
-    assert negate.attributes["metadata"] == StringAttr('{op_name="jit(f)/neg" source_file="f.py" source_line=3}')
+    assert negate.attributes["metadata"] == StringAttr(
+        '{op_name="jit(f)/neg" source_file="f.py" source_line=3 stack_frame_id=1}'
+    )
     assert isinstance(negate.location, NameLoc)
     place = negate.location.location
     assert isinstance(place, FileLineColLoc)

@@ -24,8 +24,10 @@ ENTRY e {
 
 def test_gelu(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", str(EXAMPLES / "gelu.hlo")]) == 0
-    target, name, *rows = capsys.readouterr().out.splitlines()
-    assert (target, name) == ("target h200", "fusion")
+    title, *summary = capsys.readouterr().out.splitlines()
+    assert title == "m for h200: one kernel, 12.5 us"  # 50.3 MB at 4.8 TB/s, and 2 us
+    assert summary[2].split() == ["100%", "12.5", "us", "fusion", "loop", "24576", "x", "128"]
+    rows = summary[summary.index("fusion") + 1 :]
     found = [row.split(maxsplit=1) for row in rows]
     assert found[:4] == [
         ["emitter", "loop emitter"],
@@ -86,8 +88,10 @@ def test_what_became_of_fusions_for_triton_is_said(tmp_path: Path, capsys: pytes
     path = tmp_path / "triton.hlo"
     path.write_text(TRITON)
     assert main(["explain", str(path)]) == 0
-    _, module, said, kernel, *_ = capsys.readouterr().out.splitlines()
-    assert (module, kernel) == ("triton", "fusion")
+    lines = capsys.readouterr().out.splitlines()
+    start = lines.index("triton")
+    _, said, kernel, *_ = lines[start:]
+    assert kernel == "fusion"
     assert said.split(maxsplit=1) == ["remark", f"xla-split-triton-fusions: {SAID} at fusion ({path}:8:8)"]
     assert main(["explain", "--json", str(path)]) == 0
     (remark,) = json.loads(capsys.readouterr().out)["remarks"]
@@ -122,9 +126,88 @@ ENTRY main { c = pred[] parameter(0)
   ROOT r = (f32[4], f32[4]) conditional(c, s, s), true_computation=swapped, false_computation=kept }
 """)
     assert main(["explain", str(path)]) == 0
-    rows = capsys.readouterr().out.splitlines()[1:]
+    rows = capsys.readouterr().out.splitlines()
     assert [row.strip() for row in rows] == [
+        "module_main for h200: no kernels",
+        "(pred[], f32[4], f32[4]) -> (f32[4], f32[4])",
+        "unusual",
+        "branch r: the host reads p0; every branch is counted",
+        "memory: 65 B of parameters and results, 0 B of temporaries at once",
         "steps",
         *("branch r by p0", "0", "copy p2 -> r0", "copy p1 -> r1", "1", "copy p1 -> r0", "copy p2 -> r1"),
-        "memory: 65 bytes of parameters and results, 0 of temporaries at once",
     ]
+
+
+STEP = """HloModule step
+
+FileNames
+1 "/home/me/train.py"
+
+FunctionNames
+1 "loss"
+2 "model"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=9 end_line=9 column=4 end_column=20}
+2 {file_name_id=1 function_name_id=2 line=22 end_line=22 column=4 end_column=20}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+
+small {
+  p = f32[64]{0} parameter(0)
+  n = f32[64]{0} negate(p), metadata={stack_frame_id=1}
+  ROOT e = f32[64]{0} exponential(n), metadata={stack_frame_id=2}
+}
+large {
+  p = f32[1200000]{0} parameter(0)
+  ROOT n = f32[1200000]{0} negate(p), metadata={stack_frame_id=2}
+}
+ENTRY main {
+  p = f32[64]{0} parameter(0)
+  q = f32[1200000]{0} parameter(1)
+  a = f32[64,64]{1,0} parameter(2)
+  first = f32[64]{0} fusion(p), kind=kLoop, calls=small
+  second = f32[1200000]{0} fusion(q), kind=kLoop, calls=large
+  d = f32[64]{0} dot(a, first), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={stack_frame_id=2}
+  ROOT t = (f32[64]{0}, f32[1200000]{0}) tuple(d, second)
+}
+"""
+
+
+def test_a_module_begins_with_what_costs_most_and_says_the_lines_of_python(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """9.6 MB at 4.8 TB/s are 2 us more than the launch; the rows come before the steps, and each kernel names its lines."""
+    path = tmp_path / "step.hlo"
+    path.write_text(STEP)
+    assert main(["explain", str(path)]) == 0
+    said = capsys.readouterr().out
+    title, _, head, *rows = said.splitlines()
+    assert title == "step for h200: 2 kernels and 1 library call, 8.00 us"
+    assert head.split() == ["share", "time", "what", "how", "launch", "source"]
+    assert rows[0].split()[:5] == ["50%", "4.00", "us", "second", "loop"]
+    assert rows[0].endswith("train.py:22 in model")
+    assert [row.split()[3] for row in rows[:3]] == ["second", "d", "first"]
+    assert rows[1].split()[4:] == ["call", "gemm", "train.py:22", "in", "model"]
+    assert rows[2].endswith("train.py:9 in loss, 1 more")
+    assert said.index("second  loop") < said.index("\nsteps\n")
+    first = said[said.index("\nfirst\n") :].splitlines()
+    assert first[2].split(maxsplit=1) == [
+        "source",
+        "train.py:9 in loss (1 of 2 instructions), train.py:22 in model (1 of 2 instructions)",
+    ]
+    assert main(["explain", "--json", str(path)]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [work["name"] for work in data["work"]] == ["second", "d", "first"]
+    assert data["work"][1]["source"] == [
+        {
+            "text": "train.py:22 in model",
+            "file": "/home/me/train.py",
+            "line": 22,
+            "function": "model",
+            "instructions": 1,
+        }
+    ]
+    assert [line["line"] for line in data["kernels"][0]["source"][0]["lines"]] == [9, 22]

@@ -123,6 +123,43 @@ def test_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert [(call["name"], call["supported"]) for call in data["other_calls"]] == [("ar", False), ("so", True)]
 
 
+GEMM = """HloModule m
+dotted {
+  a = f32[33,64] parameter(0)
+  b = f32[64,128] parameter(1)
+  ROOT d = f32[33,128] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+negated {
+  p = f32[33,128] parameter(0)
+  ROOT n = f32[33,128] negate(p)
+}
+ENTRY main {
+  a = f32[33,64] parameter(0)
+  b = f32[64,128] parameter(1)
+  gemm_fusion_dot = f32[33,128] fusion(a, b), kind=kCustom, calls=dotted,
+    backend_config={"fusion_backend_config":{"kind":"__triton_gemm"}}
+  ROOT f = f32[33,128] fusion(gemm_fusion_dot), kind=kLoop, calls=negated
+}
+"""
+
+
+def test_a_fusion_that_becomes_a_library_call_is_listed_as_one(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """In its module the product is a call, as `explain` says, and not a loop kernel."""
+    path = written(tmp_path, GEMM)
+    product, negated, end = listed(path, capsys)[0].splitlines()
+    assert product.split()[:4] == ["gemm_fusion_dot", "main", "call", "(dot)"]
+    assert "call gemm; XLA: __triton_gemm" in product
+    assert "blocks" not in product
+    assert negated.split()[2:] == ["loop", "(negate)", "33x1x1", "of", "128x1x1"]
+    assert end == "2 fusions, 1 library call, 0 not supported"
+    kernels = {kernel["name"]: kernel for kernel in as_json(path, capsys)["kernels"]}
+    found = kernels["gemm_fusion_dot"]
+    assert (found["calls"], found["launch"], found["emitter"]) == (["gemm"], [], None)
+    assert (found["supported"], found["ptx"]) == (True, False)
+
+
 @pytest.mark.parametrize("name", ["attention_gradient", "attention_gradient.triton", "bit_generators", "conv_net"])
 def test_modules_of_xla_are_listed_as_their_text_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every fusion and every custom-call of a host computation, once."""

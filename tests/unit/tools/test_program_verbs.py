@@ -197,6 +197,28 @@ def test_list_says_what_runs_by_a_library(capsys: pytest.CaptureFixture[str]) ->
     assert all(kernel["supported"] and kernel["block"] in ([256, 1, 1], [512, 1, 1]) for kernel in data["kernels"])
 
 
+def test_list_is_of_what_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Fusions first, each once, then library calls; an op in a fusion has no row; what neither computes has one."""
+    assert main(["list", str(CORPUS / "layer.mlir")]) == 0
+    *rows, end = capsys.readouterr().out.splitlines()
+    kinds = [row.split()[2] for row in rows]
+    assert kinds == sorted(kinds, key=lambda kind: not kind.startswith("k"))
+    assert kinds.count("dot") == 4
+    assert all(kind.startswith("k") or kind == "dot" for kind in kinds)
+    assert len({row.split()[0] for row in rows}) == len(rows)
+    assert "4 library calls, 0 other ops" in end
+    assert "in NumPy" not in "".join(rows)
+
+
+def test_explain_of_a_program_begins_with_what_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(CORPUS / "layer.mlir")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"\S+ for h200: \d+ kernels and 4 library calls, .* us", lines[0])
+    assert lines[2].split()[:4] == ["share", "time", "what", "how"]
+    assert lines.index("fusions") < lines.index("symbols")
+    assert not any("in NumPy" in line for line in lines)
+
+
 @needs(*PTX)
 def test_code_of_all_kernels_is_one_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compile", OUTER]) == 0

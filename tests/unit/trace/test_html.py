@@ -79,7 +79,16 @@ def test_what_a_module_is_called_is_text() -> None:
     assert lines_of(page)[0][1] == 'a<b> & "c"'
 
 
-def test_notebooks_show_programs_and_traces(trace: Trace) -> None:
-    program = xe.compile(ROOT / "examples" / "negate_20.hlo", stage="flat")
-    assert program._repr_html_() == program.trace._repr_html_()
-    assert trace._repr_html_() == trace_html(trace)
+def test_a_trace_shows_its_stages_when_asked(trace: Trace) -> None:
+    """All of them, or those that are named beside the HLO; a name that it lacks is an error with those that it has."""
+    assert trace.show().text == trace_html(trace)
+    assert trace.show("flat").text == trace_html(Trace(trace.name, [trace["hlo"], trace["flat"]]))
+    with pytest.raises(KeyError, match="no stage 'nothing' in this trace; there are: hlo"):
+        trace.show("nothing")
+
+
+def test_notebooks_show_a_row_for_each_stage(trace: Trace) -> None:
+    card = trace._repr_html_()
+    assert len(card) < 200_000
+    assert all(f">  {stage} " in card for stage in trace.stages)
+    assert "trace.show(" in card
