@@ -82,6 +82,11 @@ class ContractingOp(HloOp):
     """The algorithms that can be compiled. Without one, floats are multiplied and added in f32 (f64 if the result is f64)."""
 
     @property
+    def is_small(self) -> bool:
+        """Whether XLA would leave this to its loop emitter instead of a library."""
+        return False
+
+    @property
     def held(self) -> DType:
         """The type in which elements are multiplied and sums are held. raises Unsupported for an algorithm or types without code."""
         result = element_of(self.result)
@@ -181,6 +186,17 @@ class DotOp(ContractingOp):
             integers(self.lhs_contracting_dims),
             integers(self.rhs_contracting_dims),
         )
+
+    REWRITE_SIZE_THRESHOLD: ClassVar = 100
+    """Elements in one matrix of each operand, together, from which on XLA calls a library: its xla_gpu_gemm_rewrite_size_threshold."""
+
+    @property
+    def is_small(self) -> bool:
+        """By the rule of XLA's gemm rewriter: matrices below its threshold, and a type whose sums its loop emitter can hold."""
+        batch = math.prod(dims_of(self.operands[0])[dim] for dim in self.pairing.lhs_batch)
+        elements = sum(math.prod(dims_of(operand)) for operand in self.operands)
+        is_of_floats = element_of(self.result).name in ("f16", "bf16", "f32")
+        return is_of_floats and elements < self.REWRITE_SIZE_THRESHOLD * batch
 
     def verify_(self) -> None:
         self.verify_operand_count()
