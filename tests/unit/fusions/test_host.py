@@ -84,8 +84,7 @@ def test_entry_is_one_kernel_unless_something_in_it_is_none(instruction: str, wa
 @pytest.mark.parametrize(
     ("parameters", "product", "wanted"),
     [
-        # 99 and 100 elements: XLA calls a library from 100 on (xla_gpu_gemm_rewrite_size_threshold). In jaxlib 0.10.2 the former is a fusion for its loop
-        # emitter, the latter does not.
+        # 99 and 100 elements: XLA calls a library from 100 on (xla_gpu_gemm_rewrite_size_threshold); seen in jaxlib 0.10.2.
         ("f32[4,3] f32[3,29]", "f32[4,29] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}", True),
         ("f32[4,4] f32[4,21]", "f32[4,21] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}", False),
         # It counts one matrix of a batch, and leaves only sums of floats to its emitter.
