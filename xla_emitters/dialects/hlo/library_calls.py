@@ -145,9 +145,8 @@ def _found(op: HloOp, text_of: TextOf) -> tuple[str, Config]:
 
 
 def _dot(op: DotOp) -> Config:
-    # Refuses unsupported algorithms and types.
+    # Refuses unsupported types.
     _ = op.held
-    rounds = op.algorithm is not None and op.algorithm.data == "dot_bf16_bf16_f32"
     return {
         "operands": ["lhs", "rhs"],
         "outputs": ["d"],
@@ -155,7 +154,7 @@ def _dot(op: DotOp) -> Config:
         "alpha": [1, 0],
         "beta": 0,
         "epilogue": "DEFAULT",
-        "rounds": "bf16" if rounds else None,
+        "rounds": op.rounds_to,
     }
 
 
