@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Unpack
@@ -35,6 +35,7 @@ from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import checked
 from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.trace import Remark, Step
 
 STAGE = "jax"
 PLATFORM = "cuda"
@@ -181,13 +182,16 @@ def compile_stage(
             raise UsageError("flags are for XLA, which does not see a program with unknown sizes", stage=STAGE)
         return _compile_dynamic(source, **given)
     found = _STAGES[type(source).__name__](source)
-    text = found.text
+    text, remarks = found.text, list[Remark]()
     if found.is_optimized and flags:
         raise UsageError("XLA has optimized this module already: flags come too late", stage=STAGE)
     if not found.is_optimized:
-        text = optimize(text, given.get("target", DEFAULT_DEVICE), flags, name="<jax>")
+        text = optimize(text, given.get("target", DEFAULT_DEVICE), flags, name="<jax>", remark=remarks.append)
     program = compiler.compile(text, cache=cache, **given)
     values = {field.name: getattr(program, field.name) for field in fields(Program)}
+    if remarks:
+        first = Step("xla", None, None, 0.0, remarks=tuple(remarks))
+        values["graph"] = replace(program.graph, steps=[first, *program.graph.steps])
     return JaxProgram(**values, in_tree=found.in_tree, out_tree=found.out_tree, kept=found.kept)
 
 
