@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import ModuleOp, TupleType
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import (
@@ -34,7 +33,6 @@ from xla_emitters.dialects.hlo.contractions import ContractingOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
-from xla_emitters.dialects.hlo.types import leaf_types
 from xla_emitters.errors import UsageError, VerifyError
 from xla_emitters.fusions.entry import computation_of, entry_of
 
@@ -115,16 +113,15 @@ def is_one_kernel(entry: ComputationOp) -> bool:
     something, and a library is not better at it. An entry of a text without ENTRY, which is one fusion, may do what it likes.
     """
     computing = [op for op in entry.instructions if not isinstance(op, _NAMES_OR_MOVES)]
-    if any(isinstance(op, FusionOp | CallOp | RuleOp) for op in computing) or _is_empty(entry.root):
+    if any(
+        isinstance(op, FusionOp | CallOp | RuleOp) or (isinstance(op, TupleOp) and not op.operands)
+        for op in entry.instructions
+    ):
         return False
     if entry.is_fusion:
         return True
     are_alone = all(isinstance(op, ContractingOp) for op in computing)
     return not are_alone and not any(isinstance(op, ContractingOp) and not op.is_small for op in computing)
-
-
-def _is_empty(root: SSAValue) -> bool:
-    return isinstance(root.type, TupleType) and not leaf_types(root.type)
 
 
 def host_fusions(entry: ComputationOp) -> tuple[FusionOp, ...]:

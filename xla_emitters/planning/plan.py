@@ -90,7 +90,7 @@ def _refuse_dynamic_sizes(entry: ComputationOp) -> None:
         if isinstance(op, FusionOp) and has_dynamic_dims(op.result.type):
             refuse_values(view_of(op))
         if has_dynamic_dims(op.result.type):
-            raise op.unsupported(f"no buffer for dimensions only known at run time ({type_text(op.result.type)})")
+            raise op.unsupported(f"no code for dimensions only known at run time ({type_text(op.result.type)})")
 
 
 def refuse_without_buffer(op: HloOp, types: Sequence[Attribute]) -> None:
