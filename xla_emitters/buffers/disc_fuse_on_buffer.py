@@ -48,6 +48,7 @@ from xla_emitters.buffers.fusion_graph import FusionGraph
 from xla_emitters.buffers.fusion_rules import (
     LOOP,
     MOST_BUFFERS,
+    MOST_PLACES,
     RESHAPES,
     ROW,
     Fusion,
@@ -95,6 +96,8 @@ class DiscFuseOnBufferPass(KernelPass):
 
     def judge(self, group: Group, *, connected: bool = True) -> Verdict:
         """Whether a group is a fusion; `connected`: whether its ops depend on each other."""
+        if (again := group.repeated()) is not None:
+            return f"{again.name} would be computed at more than {MOST_PLACES} places by each thread"
         verdict = base_rules(group, self.most_buffers, mix_reductions=self.mix_reductions)
         has_rows = any(part.reduces == ROW for part in group.reductions)
         if isinstance(verdict, Fusion) or not (self.stitch and has_rows and connected):

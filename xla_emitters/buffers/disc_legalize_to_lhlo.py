@@ -56,6 +56,7 @@ from xla_emitters.dialects.hlo.computation import (
     find_computation,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.contractions import ContractingOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.library_calls import communication
@@ -239,6 +240,8 @@ class _Body:
         return held
 
     def _buffer_op(self, op: HloOp, inputs: Sequence[Leaves]) -> Leaves:
+        if isinstance(op, ContractingOp):
+            _ = op.held  # refuses types and algorithms here that would be refused when the program runs
         kin = BUFFER_OPS.get(op.opcode)
         if kin is None or any(len(leaves) != 1 for leaves in inputs):
             reason = communication(op) or "it has no counterpart on buffers"

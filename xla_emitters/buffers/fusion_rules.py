@@ -9,6 +9,7 @@ A set of ops is a fusion if
   * it reads and writes at most 64 arrays of the device in total: parameters of a kernel are limited;
   * its results, the arrays that are used outside, have equally many elements, where a reduction counts as its input, and two
     reductions read matrices of one shape;
+  * a thread computes no op of it at more than 15 places (`Group.repeated`): shifts of shifts would be computed again and again;
   * no op in it reads the result of a reduction in it (except kStitch);
   * it does not reduce rows and columns (option `mix_reductions`: the columns then by atomic additions, as the seed's table has it);
   * no result of it is a transpose where it reduces columns.
@@ -44,6 +45,8 @@ from xla_emitters.shapes import Size
 
 LOOP, ROW, COLUMN, STITCH = "kLoop", "kRowReduction", "kColReduction", "kStitch"
 MOST_BUFFERS = 64
+MOST_PLACES = 15
+"""Places at which one thread may compute an op: the limit of XLA's fusion_node_indexing_evaluation.cc for the code of an instruction."""
 VECTOR = "disc.vector"
 """Attribute of a fusion: elements that a thread computes at once; it divides the number of elements, or of columns where rows are reduced.
 Attribute of a loop in a kernel: its iterations are adjacent elements."""
@@ -203,6 +206,29 @@ class Group:
         """Number of device arrays that the group reads from outside, or writes for ops outside."""
         read = {buffer for part in self.parts for buffer in part.reads if buffer not in self.writer}
         return len(read) + sum(len(part.writes) for part in self.results)
+
+    def repeated(self) -> Part | None:
+        """An op whose elements one thread computes at more than `MOST_PLACES` places, whatever the other threads do; None if there is none.
+
+        An op is computed where its readers are, and a reader that moves elements reads at places of its own: two shifts of shifted sums of
+        five elements read at 25. Elementwise readers of one place share it, and so do equal broadcasts.
+        """
+        numbers = dict[object, int]()
+        places: dict[Part, set[int]] = {part: {0} for part in self.results}
+        for part in reversed(self.parts):
+            own = places.get(part, {0})
+            if len(own) > MOST_PLACES:
+                return part
+            for operand, buffer in enumerate(part.reads):
+                if (other := self.writer.get(buffer)) is None:
+                    continue
+                there = places.setdefault(other, set())
+                if part.is_elementwise or part.reduces:
+                    there |= own if part.is_elementwise else {0}
+                    continue
+                moved = (BROADCASTS, part.dimensions) if part.opcode in BROADCASTS else (part, operand)
+                there.update(numbers.setdefault((moved, place), len(numbers) + 1) for place in own)
+        return None
 
     def rereads(self) -> list[Part]:
         """The reductions whose results an op of the group reads."""

@@ -226,8 +226,9 @@ def compile_stage(
         raise UsageError("XLA has optimized this module already: flags come too late", stage=STAGE)
     if not found.is_optimized:
         refuse_callbacks_in(text)
-        text = optimized(text, given.get("target", DEFAULT_DEVICE), flags, name="<jax>", cache=cache)
-        remarks = dropped_round_trips(found.text, text)
+        target = given.get("target", DEFAULT_DEVICE)
+        text = optimized(text, target, flags, name="<jax>", cache=cache, remark=remarks.append)
+        remarks += dropped_round_trips(found.text, text)
     program = compiler.compile(text, cache=cache, **given)
     values = {row.name: getattr(program, row.name) for row in fields(Program)}
     if remarks:

@@ -133,7 +133,7 @@ def _as_one_kernel(module: ModuleOp) -> ComputationOp | None:
     if any(isinstance(op, FusionOp) for op in entry_of(module).instructions):
         return None
     copy = module.clone()
-    for each in (RemoveNoOpsPass(), UnwrapAsyncPass(), InlineCallsPass()):
+    for each in (UnwrapAsyncPass(), InlineCallsPass(), RemoveNoOpsPass()):
         each.apply(Context(), copy)
     entry = entry_of(copy)
     return entry if is_one_kernel(entry) else None
@@ -142,7 +142,7 @@ def _as_one_kernel(module: ModuleOp) -> ComputationOp | None:
 def _apart(module: ModuleOp) -> ModuleOp:
     """A copy in which each instruction of a host computation is either a fusion or not a kernel."""
     copy = module.clone()
-    for each in (RemoveNoOpsPass(), UnwrapAsyncPass(), WrapInstructionsPass()):
+    for each in (UnwrapAsyncPass(), RemoveNoOpsPass(), WrapInstructionsPass()):
         each.apply(Context(), copy)
     return copy
 

@@ -5,7 +5,8 @@
 
 The text is what `--xla_dump_to` writes as `*gpu_after_optimizations.txt`: scheduled, with layouts, backend configs and aliasing, and
 in addition with all elements of constants. XLA runs in a child process, because a failed check aborts it; the check becomes the error.
-Nothing is timed: autotuning is off, so tilings of matrix products are XLA's defaults. Source: XLA's DebugOptions.
+Nothing is timed: autotuning is off, so matrix products have default tilings. Triton cannot tile some of them, which XLA's autotuner
+would find out on a GPU; here XLA fails, and is asked again without products by Triton. Source: XLA's DebugOptions.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from xla_emitters.device import DEFAULT_DEVICE, device
 from xla_emitters.errors import DataError, ParseError, Place, ToolError, Unsupported, UsageError, XlaEmittersError
 from xla_emitters.explore.xla import Flag, dumped
 from xla_emitters.lowering.tools import run_tool
+from xla_emitters.trace import Remark
 
 TIMEOUT_SECONDS = 600.0
 
@@ -33,15 +35,26 @@ _CHILD = (
 )
 
 
+_TRITON_GEMM = "xla_gpu_enable_triton_gemm"
+_FAILED = ("XLA:GPU: ", "XLA aborted: ", "XLA crashed ")
+"""How the message of an error begins that is XLA's own failure on a module that it could read."""
+
+
 def optimize(
-    text: str, target: str = DEFAULT_DEVICE, flags: Mapping[str, Flag] | None = None, *, name: str = "<hlo>"
+    text: str,
+    target: str = DEFAULT_DEVICE,
+    flags: Mapping[str, Flag] | None = None,
+    *,
+    name: str = "<hlo>",
+    remark: Callable[[Remark], object] = lambda remark: None,
 ) -> str:
     """The module after XLA's HLO passes.
 
     text    HLO before optimization, or StableHLO with static sizes
     target  as in `compile`: a device, an architecture, or a file with XLA's description of a GPU
-    flags   XLA's DebugOptions: {"xla_gpu_enable_triton_gemm": False}
+    flags   XLA's DebugOptions: {"xla_gpu_enable_triton_gemm": False}; unless this one is given, it is tried where XLA fails without it
     name    where the text is from, for messages
+    remark  gets a remark if XLA was asked again
     raises  ParseError with the place, Unsupported for an unknown size, DataError with XLA's message or its check that failed,
             UsageError for an unknown flag; ToolError without the extra [xla] or [ptxas]
     """
@@ -57,12 +70,30 @@ def optimize(
         )
     if re.search(r"^HloModule .*\bis_scheduled=true", text, re.MULTILINE):
         raise DataError(f"{name} is scheduled: XLA has optimized it before", stage="xla", help="compile it as it is")
+    given = dict(flags or {})
+    try:
+        return _optimized(text, target, given, name)
+    except DataError as error:
+        if _TRITON_GEMM in given or not error.message.startswith(_FAILED):
+            raise
+        try:
+            found = _optimized(text, target, {**given, _TRITON_GEMM: False}, name)
+        except DataError:
+            error.help = error.help or f"{_TRITON_GEMM}=false, which often helps, was tried too"
+            raise error from None
+        remark(
+            Remark("xla", f"XLA was asked again with {_TRITON_GEMM}=false, since it failed without: {error.message}")
+        )
+        return found
+
+
+def _optimized(text: str, target: str, flags: Mapping[str, Flag], name: str) -> str:
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
         request = {
             "work": "optimize",
             "text": text,
             "target": target,
-            "flags": dict(flags or {}),
+            "flags": dict(flags),
             "directory": directory,
         }
         try:

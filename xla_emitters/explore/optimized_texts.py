@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from importlib.metadata import distributions
 
 from xla_emitters.device import device
@@ -29,21 +30,34 @@ _PACKAGES = re.compile(r"jaxlib|jax-cuda\d+-p(?:jrt|lugin)")
 
 
 def optimized(
-    text: str, target: str, flags: Mapping[str, Flag] | None, *, name: str = "<hlo>", cache: bool = True
+    text: str,
+    target: str,
+    flags: Mapping[str, Flag] | None,
+    *,
+    name: str = "<hlo>",
+    cache: bool = True,
+    remark: Callable[[Remark], object] = lambda remark: None,
 ) -> str:
     """The module after XLA's HLO passes, as `optimize` returns it; from the cache if XLA has been asked before.
 
     cache   whether the cache is used
+    remark  as for `optimize`; it gets the same remarks from the cache
     raises  like `optimize`
     """
     if not cache or is_disabled():
-        return optimize(text, target, flags, name=name)
+        return optimize(text, target, flags, name=name, remark=remark)
     entries = optimized_entries(cache_directory())
     key = key_of(text, name, repr(device(target)), json.dumps(dict(flags or {}), sort_keys=True), _versions())
     if (kept := entries.get(key)) is not None:
-        return kept.decode()
-    found = optimize(text, target, flags, name=name)
-    entries.put(key, found.encode())
+        held = json.loads(kept)
+        for each in held["remarks"]:
+            remark(Remark(**each))
+        return held["text"]
+    remarks = list[Remark]()
+    found = optimize(text, target, flags, name=name, remark=remarks.append)
+    for each in remarks:
+        remark(each)
+    entries.put(key, json.dumps({"text": found, "remarks": [asdict(each) for each in remarks]}).encode())
     return found
 
 

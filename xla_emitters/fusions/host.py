@@ -6,7 +6,8 @@
       %r = reduce(%x, %z), to_apply=add        add: part of a kernel, not host
 
 Passes on HLO treat each of these like ENTRY: its fusions become kernels, the rest becomes other steps of the program. Only an
-ENTRY without fusions, in which no instruction runs other computations or a library, is one kernel itself (`is_one_kernel`).
+ENTRY without fusions, in which no instruction runs other computations or a library, is one kernel itself (`is_one_kernel`). A library
+computes a product of matrices, or a convolution, that is all of ENTRY, and in any ENTRY those that XLA would not leave to its loop emitter.
 Fusions are found by name in all of them: ENTRY's first, then in text order.
 """
 
@@ -17,8 +18,21 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.base import HloOp, written_at
-from xla_emitters.dialects.hlo.computation import CallingOp, CallOp, ComputationOp, FusionOp, TupleOp, find_computation
+from xla_emitters.dialects.hlo.computation import (
+    CallingOp,
+    CallOp,
+    ComputationOp,
+    FusionOp,
+    GetTupleElementOp,
+    ParameterOp,
+    TupleOp,
+    find_computation,
+)
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.contractions import ContractingOp
+from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.errors import UsageError, VerifyError
 from xla_emitters.fusions.entry import computation_of, entry_of
 
@@ -90,12 +104,24 @@ def loop_bodies(entry: ComputationOp) -> frozenset[ComputationOp]:
     return frozenset(bodies - others)
 
 
+_NAMES_OR_MOVES = (ParameterOp, TupleOp, GetTupleElementOp, ConstantOp, BitcastOp, CopyOp)
+"""Classes of instructions that compute nothing."""
+
+
 def is_one_kernel(entry: ComputationOp) -> bool:
-    """Whether an ENTRY is a kernel itself: it has no fusions, kernels can compute all of its instructions, and its result is not `()`."""
-    return not any(
+    """Whether an ENTRY is a kernel itself: it has no fusions, kernels can compute all of its instructions, one of these computes
+    something, and a library is not better at it. An entry of a text without ENTRY, which is one fusion, may do what it likes.
+    """
+    computing = [op for op in entry.instructions if not isinstance(op, _NAMES_OR_MOVES)]
+    if any(
         isinstance(op, FusionOp | CallOp | RuleOp) or (isinstance(op, TupleOp) and not op.operands)
         for op in entry.instructions
-    )
+    ):
+        return False
+    if entry.is_fusion:
+        return True
+    are_alone = all(isinstance(op, ContractingOp) for op in computing)
+    return not are_alone and not any(isinstance(op, ContractingOp) and not op.is_small for op in computing)
 
 
 def host_fusions(entry: ComputationOp) -> tuple[FusionOp, ...]:

@@ -60,9 +60,9 @@ def insert(made: HloOp, at: HloOp, of: HloOp, names: set[str]) -> SSAValue:
     return made.result
 
 
-def laid_out(at: HloOp, value: SSAValue, ir_type: Attribute, names: set[str]) -> SSAValue:
+def laid_out(at: HloOp, value: SSAValue, ir_type: Attribute, names: set[str], *, always_copy: bool = False) -> SSAValue:
     """`value` in the layouts of `ir_type`, before the instruction `at`: itself, or a copy; for a tuple, element by element."""
-    if value.type == ir_type:
+    if value.type == ir_type and not always_copy:
         return value
     name = at.instruction_name.data
     if not isinstance(ir_type, TupleType):
@@ -70,9 +70,16 @@ def laid_out(at: HloOp, value: SSAValue, ir_type: Attribute, names: set[str]) ->
     assert isinstance(value.type, TupleType)
     parts = list[SSAValue]()
     for index, (part, wanted) in enumerate(zip(value.type.types, ir_type.types, strict=True)):
-        element = GetTupleElementOp([value], part, f"{name}.{index}", {"index": IntegerAttr(index, i64)})
-        parts.append(laid_out(at, insert(element, at, at, names), wanted, names))
+        if (element := element_of_tuple(value, index)) is None:
+            taken = GetTupleElementOp([value], part, f"{name}.{index}", {"index": IntegerAttr(index, i64)})
+            element = insert(taken, at, at, names)
+        parts.append(laid_out(at, element, wanted, names, always_copy=always_copy))
     return insert(TupleOp(parts, ir_type, f"{name}.tuple"), at, at, names)
+
+
+def element_of_tuple(value: SSAValue, index: int) -> SSAValue | None:
+    """The element's own value, if `value` is the result of a `tuple`."""
+    return value.owner.operands[index] if isinstance(value.owner, TupleOp) else None
 
 
 def erase_unused(module: ModuleOp, computations: Iterable[ComputationOp]) -> None:

@@ -276,12 +276,22 @@ def _lists_text(attribute: Attribute) -> str:
 
 
 def _parse_groups(cursor: Cursor) -> Attribute:
-    """Groups of devices: lists `{{0,1},{2,3}}`, or a reshaped and transposed range `[2,2]<=[4]T(1,0)`."""
+    """Groups of devices: lists `{{0,1},{2,3}}`, a reshaped and transposed range `[2,2]<=[4]T(1,0)`, or axes of a mesh, some of them a part
+    of an axis: `mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)) {'x','y':(1)2}`; the latter two are stored as written.
+    """
     if cursor.at("{"):
         return _parse_lists(cursor)
     start = cursor.token.start
+    if cursor.accept("mesh"):
+        cursor.opaque("the axes of the mesh and their sizes")
+        if cursor.accept(","):
+            cursor.expect("device_ids", "after the ',' behind a mesh")
+            cursor.expect("=", "after 'device_ids'")
+            cursor.opaque("the devices of the mesh")
+        cursor.opaque("the axes along which a group extends")
+        return StringAttr(cursor.source.text[start : cursor.previous.end])
     if not cursor.at("["):
-        raise cursor.unexpected("groups of devices, {{0,1},{2,3}} or [2,2]<=[4]")
+        raise cursor.unexpected("groups of devices, {{0,1},{2,3}}, [2,2]<=[4] or mesh['x'=2,'y'=2] {'x'}")
     cursor.opaque("the number and the size of the groups")
     cursor.expect("<=", "after the number and the size of the groups")
     cursor.opaque("the devices")

@@ -12,7 +12,7 @@
     become an `async-start` of a computation with that one instruction.
 
 Names are exact and may be written with or without `%`; each is defined once per computation, before its uses. Without ENTRY the last
-computation is the entry, without ROOT the last instruction is the root. A computation may be written in place of its name:
+computation is the entry and one fusion, without ROOT the last instruction is the root. A computation may be written in place of its name:
 `calls={ ... ROOT ... }`. Shape rules are checked as instructions are read, so that an error points at the operand in the text.
 After an instruction with an error the parser continues and reports all errors, except those that may follow from a reported one: the users
 of such an instruction and the callers of its computation are not checked, and their written shapes are assumed to be right. An undefined
@@ -170,8 +170,9 @@ class _ModuleParser:
             entry = computation if is_entry else entry
         if not self.computations:
             raise cursor.unexpected("a computation", help="name { ... ROOT %r = f32[2] negate(%p) }")
+        is_fusion = entry is None
         entry = entry or list(self.computations.values())[-1]
-        entry.set_entry()
+        entry.set_entry(is_fusion=is_fusion)
         name = name or f"module_{entry.sym_name.data}"
         module = ModuleOp(list(self.computations.values()), attributes, StringAttr(name))
         module.location = NameLoc(StringAttr(name), FileLineColLoc(self._file, IntAttr(1), IntAttr(1)))

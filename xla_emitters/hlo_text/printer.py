@@ -76,7 +76,8 @@ def _index(numbers: tuple[int, ...]) -> str:
 
 def _computation(computation: ComputationOp, of_program: bool) -> str:
     root = computation.root
-    lines = [f"{'ENTRY ' if computation.is_entry else ''}%{computation.sym_name.data} {{"]
+    is_written = computation.is_entry and not computation.is_fusion
+    lines = [f"{'ENTRY ' if is_written else ''}%{computation.sym_name.data} {{"]
     for op in computation.instructions:
         if not of_program and _is_of_program(op):
             raise op.unsupported("no HLO text", help="print it as StableHLO")

@@ -9,8 +9,9 @@
 
 Uses of an argument are replaced by the first argument with its slice index, which gets the stronger alignment and size of both, because
 accesses rely on either. The entry, and every function that is not private or has no body, keeps all its arguments, used or not: they are
-its interface. Private functions with a body lose the duplicates, and so do their calls. `noalias` is true because distinct slices do not
-overlap and remaining duplicates are unused. An argument with `xla.not_invariant` may be written elsewhere, and is not noalias.
+its interface, as in XLA (docs/decisions/02). Private functions with a body lose the duplicates, and so do their calls. `noalias` is true
+because distinct slices do not overlap and remaining duplicates are unused. An argument with `xla.not_invariant` may be written elsewhere,
+and is not noalias.
 A call that passes different buffers for arguments of one slice breaks a promise of xla-propagate-slice-indices: an InternalError.
 Source: seed document, "Conversion to LLVM"; XLA merge_pointers_to_same_slice.cc.
 """

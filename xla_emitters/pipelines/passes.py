@@ -85,9 +85,9 @@ GRAPH: tuple[Row, ...] = (
     Row(
         lambda o: SelectFusionPass(o.fusion or ""), "first, so that the other fusions are neither analysed nor refused"
     ),
-    _row(RemoveNoOpsPass, "barriers and markers separate instructions that the rows below must see together"),
     _row(UnwrapAsyncPass, "asynchronous instructions become plain ones, among them calls"),
     _row(InlineCallsPass, "only loops and branches run host computations then, so it is known what each may overwrite"),
+    _row(RemoveNoOpsPass, "barriers, markers and tuples separate instructions that the rows below must see together"),
     Row(
         lambda o: SplitTritonFusionsPass(o.triton),
         "fusions for Triton become ordinary fusions, which the rows below may split further",

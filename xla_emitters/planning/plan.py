@@ -23,9 +23,11 @@ from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.types import is_array, leaf_types, type_text
+from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
+from xla_emitters.dialects.hlo.types import has_dynamic_dims, is_array, leaf_types, type_text
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import is_one_kernel, run_by
+from xla_emitters.fusions.refusals import refuse_values
 from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.planning.host_steps import PlannedKernel, Planner
@@ -64,6 +66,7 @@ def plan_program(module: ModuleOp, lines: PythonLines | None = None) -> ProgramP
         if isinstance(parameter.result.type, TupleType):
             raise parameter.unsupported("no buffer for a tuple")
         refuse_without_buffer(parameter, (parameter.result.type,))
+    _refuse_dynamic_sizes(entry)
     planner, results = Planner(lines), leaf_types(entry.root.type)
     given = [Slot("parameter", parameter.number.value.data) for parameter in entry.parameters]
     wanted = [Slot("result", number) for number in range(len(results))]
@@ -81,6 +84,15 @@ def plan_program(module: ModuleOp, lines: PythonLines | None = None) -> ProgramP
     refuse_without_buffer(root, results)
     types = tuple(parameter.result.type for parameter in entry.parameters)
     return ProgramPlan(types, results, tuple(planner.temporaries), tuple(planner.kernels), steps)
+
+
+def _refuse_dynamic_sizes(entry: ComputationOp) -> None:
+    """raises Unsupported naming the first instruction, in ENTRY if there is one, whose array has a size known only at run time."""
+    for op in (op for computation in reversed(run_by(entry)) for op in computation.instructions):
+        if isinstance(op, FusionOp) and has_dynamic_dims(op.result.type):
+            refuse_values(view_of(op))
+        if has_dynamic_dims(op.result.type):
+            raise op.unsupported(f"no code for dimensions only known at run time ({type_text(op.result.type)})")
 
 
 def refuse_without_buffer(op: HloOp, types: Sequence[Attribute]) -> None:

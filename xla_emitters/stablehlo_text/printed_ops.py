@@ -10,7 +10,6 @@ Source: StableHLO specification (https://openxla.org/stablehlo/spec).
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
@@ -141,13 +140,17 @@ def _dot(op: HloOp) -> dict[str, str]:
 
 
 def _algorithm(op: HloOp, text: str) -> str:
-    match = re.fullmatch(r"dot_(\w+?)_(\w+?)_(\w+?)(?:_x(\d+))?", text)
-    if match is None or "any" in text:
-        raise op.unsupported(f"no StableHLO for algorithm {text}")
+    summed, *times = text.removeprefix("dot_any_f8_any_f8_").removesuffix("_fast_accum").split("_x")
+    if "any_f8" in text:
+        types = [str(element_of(value).ir_type) for value in (*op.operands, op.result)]
+        types[2] = "f32" if summed == "f32" else types[2]
+    else:
+        types = summed.removeprefix("dot_").split("_")
     return (
-        f"#stablehlo.dot_algorithm<lhs_precision_type = {match[1]}, rhs_precision_type = {match[2]}, "
-        f"accumulation_type = {match[3]}, lhs_component_count = 1, rhs_component_count = 1, "
-        f"num_primitive_operations = {match[4] or 1}, allow_imprecise_accumulation = false>"
+        f"#stablehlo.dot_algorithm<lhs_precision_type = {types[0]}, rhs_precision_type = {types[1]}, "
+        f"accumulation_type = {types[2]}, lhs_component_count = 1, rhs_component_count = 1, "
+        f"num_primitive_operations = {times[0] if times else 1}, "
+        f"allow_imprecise_accumulation = {'true' if text.endswith('_fast_accum') else 'false'}>"
     )
 
 

@@ -257,13 +257,16 @@ def _reduce_scatter(c: Conversion) -> Results:
 
 def _all_to_all(c: Conversion) -> Results:
     split, concat = c.attributes.integer("split_dimension"), c.attributes.integer("concat_dimension")
-    if split != concat or len(c.operands) != 1:
-        raise c.unsupported("'stablehlo.all_to_all' is taken for one array along one dimension")
-    return c.add("all-to-all", c.operands, c.type, dimensions=integer_array([split]), **_device_groups(c))
+    if split != concat and c.attributes.integer("split_count") != 1:
+        raise c.unsupported("'stablehlo.all_to_all' is taken along one dimension")
+    about = {"dimensions": integer_array([split]), **_device_groups(c)}
+    return [
+        c.add("all-to-all", [operand], ir_type, **about) for operand, ir_type in zip(c.operands, c.types, strict=True)
+    ]
 
 
 def _collective_permute(c: Conversion) -> Results:
-    pairs = c.attributes.array("source_target_pairs")
+    pairs = c.attributes.array("source_target_pairs").reshape(-1, 2)
     return c.add(
         "collective-permute",
         c.operands,

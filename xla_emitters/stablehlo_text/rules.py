@@ -242,10 +242,10 @@ def _dot_algorithm(c: Conversion) -> StringAttr | None:
     parts = c.attributes.mapping("algorithm")
     names = [_type_word(parts.get(f"{name}_type")) for name in ("lhs_precision", "rhs_precision", "accumulation")]
     count = c.attributes.integer_in("algorithm", "num_primitive_operations", 1)
-    if parts.get("allow_imprecise_accumulation") is True:
-        return StringAttr("dot_any_f8_any_f8_f32_fast_accum")
     if any(name.startswith("f8") for name in names[:2]):
-        return StringAttr("dot_any_f8_any_f8_f32")
+        summed = "f32" if names[2] == "f32" else "any"
+        fast = "_fast_accum" if parts.get("allow_imprecise_accumulation") is True else ""
+        return StringAttr(f"dot_any_f8_any_f8_{summed}{fast}")
     return StringAttr(f"dot_{'_'.join(names)}{f'_x{count}' if count != 1 else ''}")
 
 

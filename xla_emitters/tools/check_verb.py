@@ -11,7 +11,6 @@ a process of its own (`workers`), else all are checked in this process.
 from __future__ import annotations
 
 import argparse
-import errno
 import io
 import json
 import sys
@@ -29,6 +28,7 @@ from xla_emitters.tools.failures import INTERRUPTED, reported
 from xla_emitters.tools.input_output import (
     arrays_source,
     counted,
+    modules_in,
     print_left_out,
     print_warnings,
     read_source,
@@ -149,12 +149,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def files_in(name: str) -> list[str]:
-    """The file itself, or all HLO files in a directory and below, sorted. raises OSError where there are none."""
-    if name == "-" or not Path(name).is_dir():
-        return [name]
-    if not (found := sorted(map(str, Path(name).rglob("*.hlo")))):
-        raise FileNotFoundError(errno.ENOENT, "no .hlo file is in it", name)
-    return found
+    """The file itself, or the modules in a directory and below. raises UsageError where there are none."""
+    return [name] if name == "-" or not Path(name).is_dir() else [*map(str, modules_in(name))]
 
 
 def checked(options: argparse.Namespace, files: Sequence[str]) -> Iterator[Row]:

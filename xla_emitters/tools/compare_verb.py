@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import ToolError, Unsupported, UsageError, XlaEmittersError
-from xla_emitters.tools.input_output import read_source
+from xla_emitters.tools.input_output import modules_in, read_source
 from xla_emitters.tools.options import add_compilation, add_input, compile_options
 from xla_emitters.tools.program_verbs import program_text
 from xla_emitters.tools.show_verb import last_stage, module_index, write_page
@@ -93,7 +93,7 @@ def _directory(options: argparse.Namespace, how: CompileOptions) -> int:
     if options.diff is not None or options.output is not None:
         raise UsageError(f"{'--diff' if options.diff is not None else '-o'} is for one file", stage="compare")
     rows, code = list[FileRow](), 0
-    for path in sorted(Path(options.file).rglob("*.hlo")):
+    for path in modules_in(options.file):
         name = str(path.relative_to(options.file))
         try:
             with progress(f"comparing {name}"):
@@ -107,8 +107,6 @@ def _directory(options: argparse.Namespace, how: CompileOptions) -> int:
         except XlaEmittersError as error:
             code = code or error.exit_code
             rows.append(FileRow(name, None, error.message))
-    if not rows:
-        raise UsageError(f"no .hlo file is in {options.file}", stage="compare")
     if options.json:
         files = [
             {"file": row.file, "error": row.error or None, **(row.found.to_json() if row.found else {})} for row in rows

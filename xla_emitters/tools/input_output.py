@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import DataError, UsageError
 from xla_emitters.trace.text import dumps, stage_table, write_tree
 
 if TYPE_CHECKING:
@@ -26,8 +26,33 @@ def print_left_out(left_out: Sequence[LeftOut]) -> int:
     return 1 if left_out else 0
 
 
+MODULES = ("*.hlo", "*after_optimizations.txt")
+"""Files with a module for this compiler: HLO text, and the last of those that XLA writes for a module with `--xla_dump_to`."""
+
+
+def modules_in(directory: str) -> list[Path]:
+    """The files of modules in a directory and below, sorted. raises DataError where there are none."""
+    if not (found := sorted(path for pattern in MODULES for path in Path(directory).rglob(pattern))):
+        raise DataError(
+            f"no module is in the directory {directory}",
+            stage="file",
+            help=f"files named {' or '.join(MODULES)} are read; the latter is what XLA_FLAGS=--xla_dump_to={directory} writes",
+        )
+    return found
+
+
 def read_source(name: str) -> str | Path:
-    """A file argument as `compile` takes it: a path, or for '-' the text of standard input. raises ParseError where that is not text."""
+    """A file argument as `compile` takes it: a path, also of the only module in a directory, or for '-' the text of standard input.
+
+    raises ParseError if that is not UTF-8, DataError for a directory with no module or with several
+    """
+    if name != "-" and Path(name).is_dir():
+        only, *others = modules_in(name)
+        if others:
+            raise DataError(
+                f"{len(others) + 1} modules are in the directory {name}", stage="file", help=f"give one of them: {only}"
+            )
+        return only
     if name != "-":
         return Path(name)
     from xla_emitters.texts.decoding import decoded

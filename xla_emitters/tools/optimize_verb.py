@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from functools import partial
 
 from xla_emitters.tools.input_output import read_source, write_file
 from xla_emitters.tools.options import add_target
@@ -29,5 +31,5 @@ def run(options: argparse.Namespace) -> int:
 
     flags = dict(map(parse_flag, options.flag))
     text, name = read_text(read_source(options.file))
-    write_file(options.output, optimize(text, options.target, flags, name=name))
+    write_file(options.output, optimize(text, options.target, flags, name=name, remark=partial(print, file=sys.stderr)))
     return 0

@@ -27,6 +27,7 @@ from xla_emitters.explore.compare import (
 )
 from xla_emitters.explore.compare_report import FileRow, diff_text, files_text, report_text
 from xla_emitters.explore.ir_difference import REWRITES, KernelIr
+from xla_emitters.explore.optimize import ask_xla
 from xla_emitters.explore.pass_rows import (
     FORMULAS,
     PLACES,
@@ -38,7 +39,7 @@ from xla_emitters.explore.pass_rows import (
     our_name,
 )
 from xla_emitters.explore.xla_log import parse_log
-from xla_emitters.pipelines.compiler import read_module
+from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.rewrite.folders import constant_integer
 from xla_emitters.rewrite.kernel_pass import run_pass
@@ -306,3 +307,28 @@ def test_xla_itself() -> None:
     assert kernel.xla.loads == kernel.xla.stores == kernel.ours.loads == {8: 1}
     assert kernel.xla.ptx_instructions == recorded["ptx"]["instructions"]
     assert kernel.passes
+
+
+SAME_TWICE = """HloModule m
+f { x = f32[64] parameter(0)
+  y = f32[64] parameter(1)
+  n = f32[64] negate(x)
+  ROOT s = f32[64] add(n, y) }
+ENTRY main { a = f32[64] parameter(0)
+  ROOT r = f32[64] fusion(a, a), kind=kLoop, calls=f }
+"""
+
+
+@needs(*PTX)
+def test_an_array_that_is_given_twice_has_two_parameters_in_both(tmp_path: Path) -> None:
+    """docs/decisions/02: XLA's entry too keeps both, and reads the first."""
+    pytest.importorskip("jaxlib", reason="the extra [xla] is not installed")
+    request = {"work": "compile", "text": SAME_TWICE, "target": "h200", "directory": str(tmp_path)}
+    ask_xla(request, SAME_TWICE, "same.hlo")
+    (theirs,) = read_dump(tmp_path)
+    program = compile_module(read_module(SAME_TWICE), CompileOptions())
+    assert theirs.ptx is not None
+    for ptx in (theirs.ptx, program.code):
+        head, _, body = ptx.partition("{\n")
+        assert head.count(".param .u64") == 3
+        assert [f"r_param_{number}]" in body for number in range(3)] == [True, False, True]

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,10 @@ from xla_emitters.device import DEVICES, device
 from xla_emitters.errors import DataError, ParseError, ToolError, Unsupported, UsageError
 from xla_emitters.explore import optimize as optimizer
 from xla_emitters.explore.optimize import optimize, parse_flag
-from xla_emitters.explore.xla import description
+from xla_emitters.explore.xla import Flag, description
 from xla_emitters.lowering.tools import RunningTool
 from xla_emitters.texts.text_proto import parse_text_proto
+from xla_emitters.trace import Remark
 
 SOFTMAX = Path(__file__).parents[3] / "examples" / "softmax.mlir"
 NEGATE = "HloModule m\nENTRY e {\n  p = f32[64] parameter(0)\n  ROOT n = f32[64] negate(p)\n}\n"
@@ -184,3 +186,53 @@ def test_what_xla_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, check=True)
     assert (json.loads(done.stdout), done.stderr) == ({}, "failed to converge")
+
+
+def _failing(monkeypatch: pytest.MonkeyPatch, messages: list[str]) -> list[object]:
+    """XLA that fails with these messages, then answers; the values of Triton's flag that it is given."""
+    asked: list[object] = []
+
+    def ask(request: dict[str, Any], text: str, name: str) -> None:
+        asked.append(request["flags"].get("xla_gpu_enable_triton_gemm"))
+        if len(asked) <= len(messages):
+            raise DataError(messages[len(asked) - 1], stage="xla")
+        Path(request["directory"], "m.gpu_after_optimizations.txt").write_text(NEGATE)
+
+    monkeypatch.setattr(optimizer, "ask_xla", ask)
+    return asked
+
+
+TILES = "XLA:GPU: Couldn't find output tile sizes that satisfy hlo: %dot.13"
+
+
+def test_xla_is_asked_again_without_triton_where_it_fails_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    remarks: list[Remark] = []
+    asked = _failing(monkeypatch, [TILES])
+    assert optimize(NEGATE, remark=remarks.append) == NEGATE
+    assert asked == [None, False]
+    (remark,) = remarks
+    assert "xla_gpu_enable_triton_gemm=false" in str(remark)
+    assert TILES in str(remark)
+
+
+def test_the_first_error_is_the_users_where_both_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    _failing(monkeypatch, [TILES, "XLA:GPU: something else"])
+    with pytest.raises(DataError, match="output tile sizes") as raised:
+        optimize(NEGATE)
+    assert "xla_gpu_enable_triton_gemm" in (raised.value.help or "")
+
+
+@pytest.mark.parametrize(
+    ("message", "flags"),
+    [
+        (TILES, {"xla_gpu_enable_triton_gemm": True}),
+        ("XLA cannot parse this HLO", {}),
+    ],
+)
+def test_what_another_try_does_not_help_is_not_tried(
+    message: str, flags: dict[str, Flag], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = _failing(monkeypatch, [message])
+    with pytest.raises(DataError, match=re.escape(message)):
+        optimize(NEGATE, flags=flags)
+    assert len(asked) == 1

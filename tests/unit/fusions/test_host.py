@@ -18,8 +18,9 @@ from xla_emitters.fusions.host import (
     kernel_sources,
     loop_bodies,
 )
-from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.hlo_text import parse_hlo, print_hlo
 
+BATCH = "lhs_contracting_dims={2}, rhs_contracting_dims={1}, lhs_batch_dims={0}, rhs_batch_dims={0}"
 LOOP = """
 half { x = f32[4] parameter(0)
   ROOT r = f32[4] negate(x) }
@@ -58,6 +59,7 @@ def test_a_body_that_something_else_runs_too_is_not_the_loops_own() -> None:
     ("instruction", "wanted"),
     [
         ("add(x, x)", True),
+        ("copy(x)", True),
         ("dot(x, y), lhs_contracting_dims={}, rhs_contracting_dims={}", True),
         ("fusion(x), kind=kLoop, calls=g", False),
         ("call(x), to_apply=g", False),
@@ -77,6 +79,45 @@ def test_entry_is_one_kernel_unless_something_in_it_is_none(instruction: str, wa
         r = {types.get(instruction.partition("(")[0], "f32[4]")} {instruction}
         ROOT n = f32[4] negate(x) }}"""
     assert is_one_kernel(entry_of(parse_hlo(text))) == wanted
+
+
+@pytest.mark.parametrize(
+    ("parameters", "product", "wanted"),
+    [
+        # 99 and 100 elements: XLA calls a library from 100 on (xla_gpu_gemm_rewrite_size_threshold); seen in jaxlib 0.10.2.
+        ("f32[4,3] f32[3,29]", "f32[4,29] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}", True),
+        ("f32[4,4] f32[4,21]", "f32[4,21] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}", False),
+        # It counts one matrix of a batch, and leaves only sums of floats to its emitter.
+        ("f32[9,4,3] f32[9,3,5]", f"f32[9,4,5] dot(x, y), {BATCH}", True),
+        ("s32[9,4,3] s32[9,3,5]", f"s32[9,4,5] dot(x, y), {BATCH}", False),
+        ("f32[1,4,4] f32[4,4,1]", "f32[1,4,4] convolution(x, y), window={size=1}, dim_labels=bf0_io0->bf0", False),
+    ],
+)
+def test_large_products_of_an_entry_are_for_a_library(parameters: str, product: str, wanted: bool) -> None:
+    left, right = parameters.split()
+    shape = product.split()[0]
+    body = f"""x = {left} parameter(0)
+        y = {right} parameter(1)
+        d = {product}"""
+    beside = f"{body}\n ROOT n = {shape} negate(d)"
+    assert is_one_kernel(entry_of(parse_hlo(f"ENTRY main {{ {beside} }}"))) == wanted
+    alone = body.replace("d = ", "ROOT d = ")
+    assert not is_one_kernel(entry_of(parse_hlo(f"ENTRY main {{ {alone} }}")))
+    # A text without ENTRY is one fusion, and stays one when it is printed and read again.
+    for text in (beside, alone):
+        fusion = parse_hlo(f"main {{ {text} }}")
+        assert is_one_kernel(entry_of(fusion))
+        assert is_one_kernel(entry_of(parse_hlo(print_hlo(fusion))))
+
+
+@pytest.mark.parametrize(
+    "root",
+    ["x = f32[4] parameter(0)", "c = f32[4] copy(k)", "t = (f32[4], f32[4]) tuple(k, k)", "b = f32[2,2] bitcast(k)"],
+)
+def test_an_entry_that_computes_nothing_is_no_kernel(root: str) -> None:
+    text = f"{{ k = f32[4] constant({{1, 2, 3, 4}})\n ROOT {root} }}"
+    assert not is_one_kernel(entry_of(parse_hlo(f"ENTRY main {text}")))
+    assert is_one_kernel(entry_of(parse_hlo(f"main {text}")))
 
 
 def test_fusions_are_found_anywhere_and_entrys_come_first() -> None:

@@ -19,8 +19,25 @@ CASES: dict[str, tuple[str, list[str], list[object]]] = {
         """t = (f32[2,3], f32[2,3]) tuple(p, p)
            b = (f32[2,3], f32[2,3]) opt-barrier(t)
            ROOT r = f32[2,3] get-tuple-element(b), index=1""",
-        ["tuple", "get-tuple-element"],
+        [],
         [X],
+    ),
+    "a tuple that is taken apart": (
+        """t = (f32[2,3], f32[2,3]) tuple(p, p)
+           u = ((f32[2,3], f32[2,3]), f32[2,3]) tuple(t, p)
+           v = (f32[2,3], f32[2,3]) get-tuple-element(u), index=0
+           w = f32[2,3] get-tuple-element(v), index=1
+           n = f32[2,3] negate(w)
+           ROOT r = (f32[2,3], f32[2,3]) tuple(n, w)""",
+        ["negate", "tuple"],
+        [-X, X],
+    ),
+    "a copy of a tuple": (
+        """n = f32[2,3] negate(p)
+           t = (f32[2,3], f32[2,3]) tuple(p, n)
+           ROOT c = (f32[2,3]{0,1}, f32[2,3]) copy(t)""",
+        ["negate", "copy", "copy", "tuple"],
+        [X, -X],
     ),
     "a domain": (
         'ROOT r = f32[2,3] domain(p), domain={kind="sharding", entry={replicated}, exit={replicated}}',

@@ -102,7 +102,10 @@ def test_each_part_is_a_fusion_that_reads_what_it_needs():
 
 def test_an_entry_without_fusions_is_wrapped_first():
     after = parse_hlo(
-        "ENTRY f { p = f32[8] parameter(0)\n q = f32[4] parameter(1)\n ROOT t = (f32[8], f32[4]) tuple(p, q) }"
+        """ENTRY f { p = f32[8] parameter(0)
+          q = f32[4] parameter(1)
+          n = f32[8] negate(p)
+          ROOT t = (f32[8], f32[4]) tuple(n, q) }"""
     )
     split_results(after)
     assert [kernel.name for kernel in plan_program(after).kernels] == ["f.0", "f.1"]

@@ -97,7 +97,7 @@ def test_signatures_comments_and_attributes_are_read():
     module = parse_hlo(
         """// a comment
         HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[4]{0}, f32[])->(f32[4]{0}, f32[])}
-        %f (p.1: f32[4], /*index=1*/q: f32[]) -> (f32[4], f32[]) { /* here
+        ENTRY %f (p.1: f32[4], /*index=1*/q: f32[]) -> (f32[4], f32[]) { /* here
           too */
           p.1 = f32[4]{0} parameter(0), sharding={devices=[2]<=[2]}, frontend_attributes={k="v"}
           q = f32[] parameter(1), metadata={op_name="a/b" source_file="x.py" source_line=3}

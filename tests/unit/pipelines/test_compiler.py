@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 from runtime.small_programs import GELU, PROGRAMS, TARGET
 from xdsl.context import Context
@@ -21,6 +22,7 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
 from xla_emitters.pipelines.passes import KERNEL, STAGES, Row
 from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.program import LibraryCall
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.recorder import Observer
 
@@ -80,6 +82,21 @@ def test_one_fusion_by_name() -> None:
     with pytest.raises(UsageError, match="no fusion instruction 'c'") as raised:
         compile(TWO_FUSIONS, fusion="c", stage="xla_gpu")
     assert raised.value.help == "there are: a, b"
+
+
+def test_a_fusion_that_was_only_a_product_is_a_call() -> None:
+    """What XLA:GPU makes of `a @ a`: a fusion for Triton, and nothing else in ENTRY. A loop kernel took minutes for it."""
+    text = """
+dot { x = f32[16,16] parameter(0)
+      ROOT d = f32[16,16] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0} }
+ENTRY main { a = f32[16,16] parameter(0)
+  ROOT f = f32[16,16] fusion(a), kind=kCustom, calls=dot,
+    backend_config={"fusion_backend_config":{"kind":"__triton_nested_gemm_fusion"}} }"""
+    program = compile(text, target=TARGET, stage="llvm-dialect")
+    assert not program.kernels
+    assert [step.name for step in program.steps if isinstance(step, LibraryCall)] == ["gemm"]
+    a = np.arange(256, dtype=np.float32).reshape(16, 16) / 16
+    np.testing.assert_allclose(program.run_cpu(a), a @ a, rtol=1e-6)
 
 
 def test_record_says_what_the_trace_keeps() -> None:

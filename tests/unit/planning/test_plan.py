@@ -7,6 +7,8 @@ import pytest
 from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.buffers import array_spec
 from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.pipelines.compiler import compile_module
+from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.planning.plan import ProgramPlan, plan_program
 from xla_emitters.program import Slot
 from xla_emitters.program.text import steps_text
@@ -228,8 +230,33 @@ def test_a_branch_makes_its_results_where_they_are_wanted() -> None:
             "  ROOT r = (f32[8], (token[])) tuple(x, u)",
             r"no buffer for token\[\].*%r",
         ),
+        # Not the constant, which no fusion can take in.
+        (
+            "  n = s32[] constant(2)\n  x = f32[8] parameter(0)\n  d = f32[<=8] set-dimension-size(x, n), dimensions={0}\n"
+            "  ROOT s = s32[] get-dimension-size(d), dimensions={0}\n",
+            r"dimensions only known at run time \(f32\[<=8\]\).*'set-dimension-size' \(instruction %d\)",
+        ),
     ],
 )
 def test_what_is_refused(entry: str, message: str) -> None:
     with pytest.raises(Unsupported, match=message):
         plan(entry)
+
+
+def test_a_size_of_the_host_is_refused_by_its_maker_in_a_compilation_too() -> None:
+    """The size is a constant, and no fusion can take it in: that is not the reason."""
+    text = """
+half { s = (f32[<=8]) parameter(0)
+  d = f32[<=8] get-tuple-element(s), index=0
+  n = f32[<=8] negate(d)
+  ROOT t = (f32[<=8]) tuple(n) }
+never { s = (f32[<=8]) parameter(0)
+  ROOT c = pred[] constant(false) }
+ENTRY main { n = s32[] constant(2)
+  x = f32[8] parameter(0)
+  d = f32[<=8] set-dimension-size(x, n), dimensions={0}
+  t = (f32[<=8]) tuple(d)
+  w = (f32[<=8]) while(t), condition=never, body=half
+  ROOT s = f32[<=8] get-tuple-element(w), index=0 }"""
+    with pytest.raises(Unsupported, match=r"f32\[<=8\]\).*'set-dimension-size' \(instruction %d\)"):
+        compile_module(parse_hlo(text), CompileOptions(stage="xla_gpu", record="none"))

@@ -225,9 +225,29 @@ def test_a_file_that_takes_too_long_has_failed(capsys: pytest.CaptureFixture[str
     assert err == f"error: [check] {tmp_path / 'loop.hlo'}: took longer than 3 s\n"
 
 
+def test_what_xla_dumped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """`--xla_dump_to` writes many files for a module: the one after all passes is checked, and other commands find it."""
+    name = "module_0001.jit_f.sm_9.0a_gpu_after_optimizations"
+    text = "HloModule m, is_scheduled=true\n\nENTRY e {\n  a = f32[8] parameter(0)\n  ROOT n = f32[8] negate(a)\n}\n"
+    (tmp_path / f"{name}.txt").write_text(text)
+    (tmp_path / f"{name}-buffer-assignment.txt").write_text("BufferAssignment:\nallocation 0: size 32\n")
+    (tmp_path / "module_0001.jit_f.before_optimizations.txt").write_text("not this one")
+    code, rows, _ = run(capsys, tmp_path)
+    assert (code, len(rows)) == (0, 1)
+    assert rows[0].split()[:2] == [str(tmp_path / f"{name}.txt"), "ok"]
+    assert main(["list", str(tmp_path)]) == 0
+    assert "loop (negate)" in capsys.readouterr().out
+    (tmp_path / "other.hlo").write_text(text)
+    assert main(["list", str(tmp_path)]) == 1
+    assert "2 modules are in the directory" in capsys.readouterr().err
+    code, rows, _ = run(capsys, tmp_path)
+    assert (code, len(rows)) == (0, 3)
+
+
 def test_directories_and_numbers_that_cannot_be(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, rows, err = run(capsys, tmp_path)
     assert (code, rows) == (1, [])
-    assert err == f"error: [file] {tmp_path}: no .hlo file is in it\n"
+    assert err.startswith(f"error: [file] no module is in the directory {tmp_path}\n")
+    assert "*.hlo or *after_optimizations.txt" in err
     for words in (["-j", "0"], ["--timeout", "0"]):
         assert run(capsys, NEGATE, *words)[0] == 2

@@ -65,6 +65,8 @@ from xla_emitters.dialects.hlo.types import (
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.indexing.shapes import identity_map
 
+_IS_FUSION = "is_fusion"
+
 
 @irdl_op_definition
 class ComputationOp(IRDLOperation):
@@ -87,9 +89,16 @@ class ComputationOp(IRDLOperation):
     def is_entry(self) -> bool:
         return self.entry is not None
 
-    def set_entry(self) -> None:
+    @property
+    def is_fusion(self) -> bool:
+        """Whether this is the entry of a text without ENTRY: one fusion, which is compiled by itself."""
+        return self.is_entry and _IS_FUSION in self.attributes
+
+    def set_entry(self, *, is_fusion: bool = False) -> None:
         """Makes this the module's entry."""
         self.entry = UnitAttr()
+        if is_fusion:
+            self.attributes[_IS_FUSION] = UnitAttr()
 
     @property
     def instructions(self) -> Iterator[HloOp]:

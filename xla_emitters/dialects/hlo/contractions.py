@@ -69,6 +69,30 @@ class DotDimensions:
         return [*(lhs[dim] for dim in self.lhs_batch), *free[0], *free[1]]
 
 
+ALGORITHMS: Mapping[str, str | None] = {
+    "unset": None,
+    "dot_any_f8_any_f8_f32": None,
+    "dot_any_f8_any_f8_f32_fast_accum": None,
+    "dot_any_f8_any_f8_any": None,
+    "dot_any_f8_any_f8_any_fast_accum": None,
+    "dot_f16_f16_f16": "f16",
+    "dot_f16_f16_f32": "f16",
+    "dot_bf16_bf16_bf16": "bf16",
+    "dot_bf16_bf16_f32": "bf16",
+    "dot_bf16_bf16_f32_x3": None,
+    "dot_bf16_bf16_f32_x6": None,
+    "dot_bf16_bf16_f32_x9": None,
+    "dot_tf32_tf32_f32": None,
+    "dot_tf32_tf32_f32_x3": None,
+    "dot_f32_f32_f32": None,
+    "dot_f64_f64_f64": None,
+}
+"""HLO's algorithms -> the type that factors are rounded to first. Sums are in f32 (f64 if the result is f64), which is within the bounds of
+every algorithm; so are the products of the algorithms that imitate f32, or round to tf32.
+Source: XLA's xla_data.proto, PrecisionConfig.Algorithm; jax.lax.DotAlgorithmPreset.
+"""
+
+
 class ContractingOp(HloOp):
     """Sums of products of two operands' elements; both maps have the same range variables, and the first one's domain holds for both."""
 
@@ -78,8 +102,10 @@ class ContractingOp(HloOp):
     operand_precision = opt_prop_def(StringAttr)
     algorithm = opt_prop_def(StringAttr)
 
-    ALGORITHMS: ClassVar = ("dot_f32_f32_f32", "dot_bf16_bf16_f32")
-    """The algorithms that can be compiled. Without one, floats are multiplied and added in f32 (f64 if the result is f64)."""
+    @property
+    def is_small(self) -> bool:
+        """Whether XLA would leave this to its loop emitter instead of a library."""
+        return False
 
     @property
     def held(self) -> DType:
@@ -87,17 +113,27 @@ class ContractingOp(HloOp):
         result = element_of(self.result)
         if result.kind is not Kind.COMPLEX and Kind.COMPLEX in (element_of(operand).kind for operand in self.operands):
             raise self.unsupported("no code for a real result of complex numbers")
-        if self.algorithm is not None and self.algorithm.data not in (*self.ALGORITHMS, "unset"):
-            raise self.unsupported(
-                f"no code for algorithm {self.algorithm.data}", help=f"supported: {', '.join(self.ALGORITHMS)}"
-            )
+        if self.algorithm is not None and self.algorithm.data == "dot_f64_f64_f64" and result.name != "f64":
+            raise self.unsupported(f"no code for algorithm {self.algorithm.data} with a result of {result.name}")
         return dtype("f32") if result.kind is Kind.FLOAT and result.bits < 32 else result
+
+    @property
+    def rounds_to(self) -> str | None:
+        """The type that the algorithm rounds elements to before it multiplies them."""
+        return ALGORITHMS[self.algorithm.data] if self.algorithm is not None else None
 
     def kept(self, operand: int) -> list[DType]:
         """The types that an element of an operand is converted to, one after the other."""
         source = element_of(self.operands[operand])
-        rounds = self.algorithm is not None and self.algorithm.data == "dot_bf16_bf16_f32"
-        return [source, *([dtype("bf16")] if rounds and source.bits > 16 else ()), self.held]
+        rounded = dtype(self.rounds_to) if self.rounds_to is not None and source.bits > 16 else None
+        return [source, *([rounded] if rounded is not None else ()), self.held]
+
+    def verify_algorithm(self) -> None:
+        """raises RuleBroken for an algorithm that HLO does not have."""
+        if self.algorithm is not None and self.algorithm.data not in ALGORITHMS:
+            raise RuleBroken(
+                f"no algorithm '{self.algorithm.data}'", details=(f"it is one of {', '.join(ALGORITHMS)}",)
+            )
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         """One product after the other, in the order of the maps' range variables, the last one fastest."""
@@ -182,8 +218,20 @@ class DotOp(ContractingOp):
             integers(self.rhs_contracting_dims),
         )
 
+    REWRITE_SIZE_THRESHOLD: ClassVar = 100
+    """Elements in one matrix of each operand, together, from which on XLA calls a library: its xla_gpu_gemm_rewrite_size_threshold."""
+
+    @property
+    def is_small(self) -> bool:
+        """By the rule of XLA's gemm rewriter: matrices below its threshold, and a type whose sums its loop emitter can hold."""
+        batch = math.prod(dims_of(self.operands[0])[dim] for dim in self.pairing.lhs_batch)
+        elements = sum(math.prod(dims_of(operand)) for operand in self.operands)
+        is_of_floats = element_of(self.result).name in ("f16", "bf16", "f32")
+        return is_of_floats and elements < self.REWRITE_SIZE_THRESHOLD * batch
+
     def verify_(self) -> None:
         self.verify_operand_count()
+        self.verify_algorithm()
         self.expect_dims(self.result_sizes(), "its operands give")
 
     def result_sizes(self) -> list[int]:
@@ -249,6 +297,7 @@ class ConvolutionOp(ContractingOp):
 
     def verify_(self) -> None:
         self.verify_operand_count()
+        self.verify_algorithm()
         labels = self.labels
         values = (*self.operands, self.result)
         if len(labels) != 3 or any(

@@ -27,7 +27,7 @@ from xla_emitters.dialects.hlo.backend_configs import Fields, broken, target_of
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.comparators import keys_of
 from xla_emitters.dialects.hlo.computation import ParameterOp, find_computation
-from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotDimensions
+from xla_emitters.dialects.hlo.contractions import ALGORITHMS, ConvolutionOp, DotDimensions
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import (
     array_type,
@@ -128,24 +128,6 @@ def _expect_dims(op: RuleOp, number: int, wanted: Sequence[int], why: str) -> No
 
 # ---------------------------------------------------------------------------------------------------------------- products
 
-_ALGORITHMS: Mapping[str, str | None] = {
-    "ALG_UNSET": None,
-    "ALG_DOT_F16_F16_F16": "f16",
-    "ALG_DOT_F16_F16_F32": "f16",
-    "ALG_DOT_BF16_BF16_BF16": "bf16",
-    "ALG_DOT_BF16_BF16_F32": "bf16",
-    "ALG_DOT_BF16_BF16_F32_X3": None,
-    "ALG_DOT_BF16_BF16_F32_X6": None,
-    "ALG_DOT_BF16_BF16_F32_X9": None,
-    "ALG_DOT_TF32_TF32_F32": None,
-    "ALG_DOT_TF32_TF32_F32_X3": None,
-    "ALG_DOT_F32_F32_F32": None,
-    "ALG_DOT_F64_F64_F64": None,
-    "ALG_DOT_ANY_F8_ANY_F8_F32": None,
-    "ALG_DOT_ANY_F8_ANY_F8_F32_FAST_ACCUM": None,
-}
-"""A dot's algorithm -> the type that factors are rounded to first; algorithms that imitate f32 are computed in f32."""
-
 _TENSOR_SCALES = (0, 1)
 """scale_mode: none, or one number for a whole operand. (2 is a number per block of elements.)"""
 
@@ -183,7 +165,8 @@ def _gemm(op: RuleOp) -> Config:
         size = {"c": prod(dims), "bias": columns}.get(name, 1)
         if prod(dims_of(op.array(number))) != size:
             raise broken(op, f"does not fit its {name}", f"it is {type_text(op.type_of(number))}, not {size} elements")
-    algorithm = fields.inside("precision_config").word("algorithm", "ALG_UNSET", tuple(_ALGORITHMS))
+    algorithms = {f"ALG_{name.upper()}": rounded for name, rounded in ALGORITHMS.items()}
+    algorithm = fields.inside("precision_config").word("algorithm", "ALG_UNSET", tuple(algorithms))
     return {
         "operands": operands,
         "outputs": outputs,
@@ -191,7 +174,7 @@ def _gemm(op: RuleOp) -> Config:
         "alpha": [fields.number("alpha_real", 1), fields.number("alpha_imag", 0)],
         "beta": beta,
         "epilogue": epilogue,
-        "rounds": _ALGORITHMS[algorithm],
+        "rounds": algorithms[algorithm],
         "precision": precision_asked(
             str(fields.inside("precision_config").data.get("operand_precision", "")), algorithm.removeprefix("ALG_")
         ),

@@ -146,10 +146,9 @@ def _found(op: HloOp, text_of: TextOf) -> tuple[str, Config]:
 
 
 def _dot(op: DotOp) -> Config:
-    # Refuses unsupported algorithms and types.
+    # Refuses unsupported types.
     _ = op.held
     algorithm = "unset" if op.algorithm is None else op.algorithm.data
-    rounds = algorithm == "dot_bf16_bf16_f32"
     return {
         "operands": ["lhs", "rhs"],
         "outputs": ["d"],
@@ -157,7 +156,7 @@ def _dot(op: DotOp) -> Config:
         "alpha": [1, 0],
         "beta": 0,
         "epilogue": "DEFAULT",
-        "rounds": "bf16" if rounds else None,
+        "rounds": op.rounds_to,
         "precision": precision_asked("" if op.operand_precision is None else op.operand_precision.data, algorithm),
     }
 

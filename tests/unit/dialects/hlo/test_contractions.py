@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from unit.dialects.hlo.one_instruction import domain, run, shaped, verify
@@ -149,11 +150,32 @@ def test_a_dot_wraps_and_widens_integers():
     assert (wide.tolist(), narrow.tolist()) == (3 * 127 * -128, -128)  # -48768 is -128 modulo 256
 
 
-def test_a_dot_with_an_algorithm_rounds_as_it_says_or_is_refused():
-    x, y = np.array([1 + 2.0**-10], np.float32), np.array([1.0], np.float32)
-    pairs = "lhs_contracting_dims={0}, rhs_contracting_dims={0}"
-    _, (rounded,) = run(f"f32[] dot(p0, p1), {pairs}, algorithm=dot_bf16_bf16_f32", x, y)
-    _, (exact,) = run(f"f32[] dot(p0, p1), {pairs}, algorithm=dot_f32_f32_f32", x, y)
-    assert (rounded.tolist(), exact.tolist()) == (1.0, 1 + 2.0**-10)
-    with pytest.raises(Unsupported, match="no code for algorithm dot_tf32_tf32_f32"):
-        run(f"f32[] dot(p0, p1), {pairs}, algorithm=dot_tf32_tf32_f32", x, y)
+@pytest.mark.parametrize(
+    ("algorithm", "bits"),
+    [
+        *(("dot_bf16_bf16_f32", 8), ("dot_bf16_bf16_bf16", 8), ("dot_f16_f16_f16", 11), ("dot_f16_f16_f32", 11)),
+        *(("dot_tf32_tf32_f32", 11), ("dot_bf16_bf16_f32_x3", 16), ("dot_bf16_bf16_f32_x6", 24)),
+        *(("dot_bf16_bf16_f32_x9", 24), ("dot_tf32_tf32_f32_x3", 22), ("dot_f32_f32_f32", 24), ("unset", 24)),
+        *(("dot_any_f8_any_f8_f32", 24), ("dot_any_f8_any_f8_any_fast_accum", 24)),
+    ],
+)
+def test_a_dot_is_as_exact_as_its_algorithm(algorithm: str, bits: int) -> None:
+    """bits: of a factor's significand, that the algorithm keeps."""
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 6, 6)).astype(np.float32)
+    pairs = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    _, (got,) = run(f"f32[6,6] dot(p0, p1), {pairs}, algorithm={algorithm}", x, y)
+    wide, size = x.astype(np.float64) @ y.astype(np.float64), np.abs(x) @ np.abs(y)
+    assert np.all(np.abs(got - wide) <= size * (2 * 2.0**-bits + 6 * 2.0**-24))
+    if algorithm.startswith(("dot_bf16_bf16_bf16", "dot_f16")) or algorithm == "dot_bf16_bf16_f32":
+        narrow = np.float16 if "f16_f16" in algorithm and "bf16" not in algorithm else ml_dtypes.bfloat16
+        rounded = x.astype(narrow).astype(np.float64) @ y.astype(narrow).astype(np.float64)
+        assert np.all(np.abs(got - rounded) <= size * 6 * 2.0**-24)
+
+
+def test_an_algorithm_that_hlo_lacks_is_refused_where_it_is_read() -> None:
+    x = np.ones(1, np.float32)
+    with pytest.raises(VerifyError, match="no algorithm 'dot_f32_f32_f64'"):
+        run("f32[] dot(p0, p1), lhs_contracting_dims={0}, rhs_contracting_dims={0}, algorithm=dot_f32_f32_f64", x, x)
+    with pytest.raises(Unsupported, match="no code for algorithm dot_f64_f64_f64 with a result of f32"):
+        run("f32[] dot(p0, p1), lhs_contracting_dims={0}, rhs_contracting_dims={0}, algorithm=dot_f64_f64_f64", x, x)
