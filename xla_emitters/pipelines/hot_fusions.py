@@ -25,7 +25,8 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.errors import ToolError
-from xla_emitters.lowering.host_code import LoadedCode, cpu_fingerprint
+from xla_emitters.lowering.host_code import LoadedCode
+from xla_emitters.lowering.host_cpu import host_cpu
 from xla_emitters.lowering.host_steps import ENTRY
 from xla_emitters.lowering.ways import tools_fingerprint
 from xla_emitters.pipelines.kept_programs import own_fingerprint
@@ -110,7 +111,7 @@ class HotFusions:
             return None
         added = ["".join((str(path), hashlib.sha256(path.read_bytes()).hexdigest())) for path in outside]
         try:
-            tools = cpu_fingerprint() if self.platform == "cpu" else tools_fingerprint()
+            tools = host_cpu(self.options.cpu_features).fingerprint if self.platform == "cpu" else tools_fingerprint()
         except ToolError:
             return None
         return self.platform, self.options.target, repr(self.options.device), own_fingerprint(), tools, *added
@@ -147,6 +148,7 @@ class HotFusion:
             "shapes": self.spot.shapes,
             "numbers": self.spot.numbers,
             "target": self.hot.options.target,
+            "cpu_features": self.hot.options.cpu_features,
         }
 
     def answered(self, answer: Mapping[str, Any]) -> None:

@@ -33,6 +33,7 @@ from xla_emitters.errors import ExecutionError, Unsupported
 from xla_emitters.kernels.buffer_accesses import buffer_accesses
 from xla_emitters.kernels.kernel_entry import entry_of_kernel
 from xla_emitters.lowering.host_code import host_ir, object_code
+from xla_emitters.lowering.host_cpu import host_cpu
 from xla_emitters.lowering.host_steps import ADDED_TYPES, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.lowering.toolchain import compile_to_ptx
@@ -52,7 +53,7 @@ from xla_emitters.transforms.optimize_loops import OptimizeLoopsPass
 
 def compile_hot(request: Mapping[str, Any]) -> dict[str, Any]:
     """The kernels and launches of a fusion at fixed sizes, as plain data. raises Unsupported, ToolError"""
-    options = CompileOptions(target=request["target"], record="none")
+    options = CompileOptions(target=request["target"], record="none", cpu_features=request["cpu_features"])
     module = at_sizes(parse_ir(request["fusion"], "<fusion>"), request["shapes"], request["numbers"])
     return PLATFORMS[request["platform"]](module, options, request)
 
@@ -73,11 +74,12 @@ def _for_cpu(module: ModuleOp, options: CompileOptions, request: Mapping[str, An
         for function in merged.ops
         if isinstance(function, llvm.FuncOp) and function.body.blocks
     }
+    text, cpu = host_ir(merged) + step_entries(parameters), host_cpu(options.cpu_features)
     return {
         "what": "loops of these sizes",
         **plan.to_json(),
         "code": {
-            "object": b64encode(object_code(host_ir(merged) + step_entries(parameters))).decode(),
+            "object": b64encode(object_code(text, cpu)).decode(),
             "parameters": parameters,
             "accesses": accesses,
         },

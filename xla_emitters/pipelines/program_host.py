@@ -29,8 +29,9 @@ from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.loop_blocks import has_plain_loop
 from xla_emitters.host.python_program import python_program
 from xla_emitters.kernels.buffer_accesses import buffer_accesses
-from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed, vector_bytes
+from xla_emitters.lowering.host_code import HostCode, host_ir
 from xla_emitters.lowering.host_convolutions import convolution_step, scratch_bytes, tile_of
+from xla_emitters.lowering.host_cpu import STAGE, HostCpu, host_cpu, is_installed
 from xla_emitters.lowering.host_integers import integer_step
 from xla_emitters.lowering.host_products import WIDE, product_step
 from xla_emitters.lowering.host_row_convolutions import row_convolution_step
@@ -82,7 +83,8 @@ def requested_backend() -> str:
 def choose_backend(name: str, fused: ModuleOp, options: CompileOptions, sizes: Sizes) -> CpuBackend:
     """How the program is computed, decided from its module at the stage `fused`.
 
-    raises  UsageError like `requested_backend`; if `llvm` is set, Unsupported or ToolError with the reason why LLVM cannot compute it
+    raises  UsageError like `requested_backend`, `host_cpu` and `HostCode`; if `llvm` is set, Unsupported or ToolError with the reason
+            why LLVM cannot compute it
     """
     asked = requested_backend()
     if asked == NUMPY:
@@ -107,12 +109,13 @@ class CpuLowering:
     """A program on the CPU, compiled by LLVM; see the file's head.
 
     fused   the module at the stage `fused`, which is not changed
-    raises  Unsupported for what no kernel computes, or no kernel for a CPU
+    raises  Unsupported for what no kernel computes, or no kernel for a CPU; as `host_cpu`
     """
 
     @collector_at_rest()
     def __init__(self, name: str, fused: ModuleOp, options: CompileOptions) -> None:
         self._name, self._options = name, options
+        self.cpu = host_cpu(options.cpu_features)
         recorder = Recorder(name, "none", options.verify, None)
         context, self.host = make_context(), fused.clone()
         self._limits = HeatLimits.asked(options.heat)
@@ -146,16 +149,16 @@ class CpuLowering:
 
     @cached_property
     def loaded(self) -> LoadedProgram:
-        """The host program with its context and kernels. raises ToolError as `HostCode`"""
+        """The host program with its context and kernels. raises as `HostCode`"""
         made = python_program(self.host)
-        address = HostCode(self.ir).address
-        shared = HostCode(STEPS).address
+        address = HostCode(self.ir, self.cpu).address
+        shared = HostCode(STEPS, self.cpu).address
         kernels = HostKernels(
             self.parameters,
             self.accesses,
             address,
-            product_code,
-            convolution_code,
+            partial(product_code, cpu=self.cpu),
+            partial(convolution_code, cpu=self.cpu),
             step_of=lambda name: address(f"{name}{ENTRY}"),
         )
         replay = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(shared("replay"))
@@ -167,7 +170,7 @@ class CpuLowering:
             constants,
             kernels,
             made.donated,
-            Steps(replay, shared("copy"), integer_code),
+            Steps(replay, shared("copy"), partial(integer_code, cpu=self.cpu)),
             by_code=partial(self._by_code, kernels) if has_plain_loop(self.host) else None,
             heat=self._hot.heat(self._limits) if self._hot is not None and self._limits is not None else None,
         )
@@ -180,27 +183,27 @@ class CpuLowering:
             return None
 
 
-def integer_code(opcode: str, types: Sequence[str], direction: str) -> int:
+def integer_code(opcode: str, types: Sequence[str], direction: str, cpu: HostCpu) -> int:
     """Address of the machine code of an op on scalar integers."""
     name, text = integer_step(opcode, types, direction)
-    return HostCode(text).address(name)
+    return HostCode(text, cpu).address(name)
 
 
-def product_code(element: str) -> ProductCode:
+def product_code(element: str, cpu: HostCpu) -> ProductCode:
     """Machine code of products of f32 or f64."""
-    width = vector_bytes()
-    address, lanes = HostCode(product_step(element, width)).address(f"product.{element}"), tile_of(width, element)[1]
+    lanes = tile_of(cpu.vector_bytes, element)[1]
+    address = HostCode(product_step(element, cpu.vector_bytes), cpu).address(f"product.{element}")
     return ProductCode(address, lanes, WIDE * lanes)
 
 
-def convolution_code(element: str) -> ConvolutionCode:
+def convolution_code(element: str, cpu: HostCpu) -> ConvolutionCode:
     """Machine code of convolutions of f32 or f64."""
-    width = vector_bytes()
+    width = cpu.vector_bytes
 
     @cache
     def address_of(by_rows: bool) -> int:
         if by_rows:
-            return HostCode(row_convolution_step(element, width)).address(f"row_convolution.{element}")
-        return HostCode(convolution_step(element, width)).address(f"convolution.{element}")
+            return HostCode(row_convolution_step(element, width), cpu).address(f"row_convolution.{element}")
+        return HostCode(convolution_step(element, width), cpu).address(f"convolution.{element}")
 
     return ConvolutionCode(address_of, tile_of(width, element)[1], scratch_bytes)

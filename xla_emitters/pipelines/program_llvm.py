@@ -25,7 +25,8 @@ from xla_emitters.errors import UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.disc_direct_calls import DiscDirectCallsPass
 from xla_emitters.host.disc_rewrite_ral_api import NAME, keep_names, name_buffer_ops
-from xla_emitters.lowering.host_code import STAGE, HostCode
+from xla_emitters.lowering.host_code import HostCode
+from xla_emitters.lowering.host_cpu import STAGE, host_cpu
 from xla_emitters.lowering.host_runtime import host_program_ir
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import HOST_BY_LLVM
@@ -68,6 +69,7 @@ class LlvmHost:
         log: DispatchLog | None = None,
     ) -> None:
         self.source, self._code, self._kernels, self._log = host, code, kernels, log
+        self._cpu_features = options.cpu_features
         self.ops = name_buffer_ops(host)
         self.host = without_kernels(host)
         keep_names(self.host)
@@ -88,8 +90,8 @@ class LlvmHost:
 
     @cached_property
     def program(self) -> NativeProgram:
-        """The program with its context. raises ToolError as `HostCode`"""
-        code, constants = HostCode(self.ir), Constants(constants_of(self.source))
+        """The program with its context. raises as `HostCode`"""
+        code, constants = HostCode(self.ir, host_cpu(self._cpu_features)), Constants(constants_of(self.source))
         return NativeProgram(code, self.interface, self.ops, constants, self._kernels, self._log)
 
     @property

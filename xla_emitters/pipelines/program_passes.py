@@ -71,6 +71,7 @@ from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevi
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
 from xla_emitters.lowering.hoist_divisions import HoistDivisionsPass
+from xla_emitters.lowering.host_cpu import host_cpu
 from xla_emitters.lowering.host_entry import HostEntryPass
 from xla_emitters.lowering.lower_affine import LowerAffinePass
 from xla_emitters.lowering.lower_linear_indices import LowerLinearIndicesPass
@@ -262,7 +263,10 @@ CPU_KERNEL: tuple[Row, ...] = (
         ConvertMathToLibdevicePass,
         "the rest of `math` becomes calls of functions that `lowering/host_functions` has for a CPU",
     ),
-    _row(WidenHalfFloatsPass, "conversions around functions exist; LLVM would call functions that no library has"),
+    Row(
+        lambda o: WidenHalfFloatsPass(f16=not host_cpu(o.cpu_features).converts_f16),
+        "conversions around functions exist; LLVM would call functions that no library has",
+    ),
     _row(CsePass, "equal conversions to f32"),
     _row(ConvertScfToCfPass, "LLVM has only branches"),
     Row(lambda o: LowerToLlvmGpuPass(o.device), "LLVM reads one dialect"),

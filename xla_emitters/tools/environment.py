@@ -35,6 +35,12 @@ VARIABLES = (
         "what makes PTX: auto (default), mlir-opt, steps, llvm, llvmlite",
     ),
     Variable("XLA_EMITTERS_CPU", "--cpu", "WAY", "what computes programs on the CPU: auto (default), llvm, numpy"),
+    Variable(
+        "XLA_EMITTERS_CPU_FEATURES",
+        "--cpu-features",
+        "CPU",
+        "the CPU that programs' machine code is for: native (default), x86-64-v2, x86-64-v3, znver4,-avx512bf16, ...",
+    ),
     Variable("XLA_EMITTERS_HOST", "--host", "WAY", "what runs programs' host code: python (default), llvm"),
     Variable(
         "XLA_EMITTERS_HEAT", "--heat", "LIMITS", "kernels for hot fusions of programs: off (default), on, calls=100,..."

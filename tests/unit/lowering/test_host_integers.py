@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from xla_emitters.lowering.host_cpu import host_cpu
 from xla_emitters.pipelines.program_host import integer_code
 from xla_emitters.runtime.ral.host_kernels import STEP
 
@@ -39,7 +40,7 @@ def run(opcode: str, types: tuple[str, ...], operands: tuple[Any, ...], directio
     arrays = [np.array(value) for value in operands] + [np.empty((), TYPES[types[-1]])]
     assert [array.dtype for array in arrays] == [TYPES[name] for name in types]
     words = (ctypes.c_int64 * len(arrays))(*(array.ctypes.data for array in arrays))
-    STEP(integer_code(opcode, types, direction))(ctypes.addressof(words))
+    STEP(integer_code(opcode, types, direction, host_cpu()))(ctypes.addressof(words))
     return arrays[-1]
 
 

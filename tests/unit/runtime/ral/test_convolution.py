@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from xla_emitters.lowering.host_convolutions import WORDS
+from xla_emitters.lowering.host_cpu import host_cpu
 from xla_emitters.pipelines.program_host import convolution_code, product_code
 from xla_emitters.runtime.ral.context import Call, Context
 from xla_emitters.runtime.ral.convolution import FEW_PLACES, Convolution
@@ -24,8 +26,9 @@ Array = np.ndarray[Any, Any]
 BOUNDS = {"f32": 1e-5, "f64": 1e-13, "f16": 2e-3}
 """In units of the largest magnitude of the result: sums of at most some hundred terms."""
 TYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
-CODE_OF_BOTH = HostKernels({}, {}, lambda name: 0, product_code, convolution_code)
-CODE = HostKernels({}, {}, lambda name: 0, None, convolution_code)
+PRODUCTS, CONVOLUTIONS = (partial(code, cpu=host_cpu()) for code in (product_code, convolution_code))
+CODE_OF_BOTH = HostKernels({}, {}, lambda name: 0, PRODUCTS, CONVOLUTIONS)
+CODE = HostKernels({}, {}, lambda name: 0, None, CONVOLUTIONS)
 
 
 class Drawn:
@@ -142,7 +145,7 @@ def test_threads_that_share_it_change_no_bit(monkeypatch: pytest.MonkeyPatch) ->
             to.append(work._replace(is_shared=shared, features=work.features // (1 + shared), parts=1 + shared))
             return HostKernels.convolve(CODE, element, to[-1])
 
-        kernels = HostKernels({}, {}, lambda name: 0, None, convolution_code)
+        kernels = HostKernels({}, {}, lambda name: 0, None, CONVOLUTIONS)
         monkeypatch.setattr(kernels, "convolve", convolve)
         out = np.empty((2, 70, 20, 30), np.float32)
         padding = np.ones((2, 2), np.int32)

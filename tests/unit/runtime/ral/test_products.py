@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
+from xla_emitters.lowering.host_cpu import host_cpu
 from xla_emitters.lowering.host_products import MOST_TERMS, WORDS
 from xla_emitters.pipelines.program_host import product_code
 from xla_emitters.runtime.ral.gemm import Factors
@@ -17,7 +19,7 @@ from xla_emitters.runtime.ral.kernels import ProductWork
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
 
 Array = np.ndarray[Any, Any]
-CODE = HostKernels({}, {}, lambda name: 0, product_code)
+CODE = HostKernels({}, {}, lambda name: 0, partial(product_code, cpu=host_cpu()))
 TYPES = {"f32": np.float32, "f64": np.float64}
 SIZES = (
     (1, 1, 5, 1),
