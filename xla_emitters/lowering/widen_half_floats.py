@@ -11,8 +11,8 @@
     %z = arith.sitofp %i : i32 to bf16              ->    to f64, then as from f64
 
 f32 has more than twice the digits of either type, so sums, products, quotients and roots that are rounded twice are right. Conversions
-between f32 and f16 stay where they are instructions (`f16` is false); else they are code too (`narrow_floats`). No conversion of bf16 is
-left, although all CPUs can extend it: LLVM would make max(extf x, extf y) a max of bf16, which it rounds by a function. The bf16
+between f32 and f16 stay where they are instructions (`f16` is false); else they are code too (`narrow_floats`). A type without instructions
+is i16 after this pass: LLVM would make max(extf x, extf y) a max of bf16, and a select a select of f32, and round by a function. The bf16
 instruction of x86 is not used: it treats subnormal numbers as zero.
 Source: S. Figueroa, "When is double rounding innocuous?" (1995); `narrow_floats` for rounding to odd.
 """
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith
@@ -28,6 +29,8 @@ from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
     Float64Type,
+    FloatAttr,
+    FunctionType,
     IntegerAttr,
     ModuleOp,
     f32,
@@ -35,9 +38,11 @@ from xdsl.dialects.builtin import (
     i16,
     i32,
 )
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dtypes import dtype_of
 from xla_emitters.lowering.narrow_floats import CONVERSIONS, MOVES, narrow, rounded_to_odd, widen
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
@@ -63,6 +68,39 @@ class WidenHalfFloatsPass(KernelPass):
         for found in list(op.walk()):
             if isinstance(found, CONVERSIONS):
                 self._convert(found)
+        for found in list(op.walk()):
+            self._hold_as_bits(found)
+
+    def _bits(self, held: Attribute) -> Attribute:
+        """A type of values, functions or memory, with integers in place of halves without instructions."""
+        match held:
+            case BFloat16Type():
+                return i16
+            case Float16Type() if self.f16:
+                return i16
+            case FunctionType():
+                return FunctionType.from_lists(*(list(map(self._bits, types)) for types in (held.inputs, held.outputs)))
+            case llvm.LLVMArrayType():
+                return llvm.LLVMArrayType(held.size, self._bits(held.type))
+            case _:
+                return held
+
+    def _hold_as_bits(self, op: Operation) -> None:
+        """Gives an op, and its blocks, integers in place of halves without instructions."""
+        for name, value in op.properties.items():
+            if isinstance(value, FloatAttr) and self._bits(value.type) is not value.type:
+                number = np.float64(value.value.data).astype(dtype_of(value.type).numpy)
+                op.properties[name] = IntegerAttr(int(number.view(np.int16)), i16)
+            else:
+                op.properties[name] = self._bits(value)
+        for value in (
+            *op.results,
+            *(argument for region in op.regions for block in region.blocks for argument in block.args),
+        ):
+            if (held := self._bits(value.type)) is not value.type:
+                Rewriter.replace_value_with_new_type(value, held)
+        if isinstance(op, arith.BitcastOp) and op.input.type == op.result.type:
+            Rewriter.replace_op(op, [], [op.input])
 
     def _convert(self, op: arith.ExtFOp | arith.TruncFOp) -> None:
         """Expands a conversion from or to a half unless it is one instruction."""
