@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny long bounds corpus modules programs models hosts cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench code-quality compile-time heat soak clean
+.PHONY: help run install tools test tiny long bounds corpus modules programs models hosts cpu cpu-features kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench code-quality compile-time heat soak clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -93,6 +93,9 @@ hosts: install $(TESTS_STAMP)  ## their host programs by Python and as machine c
 
 cpu: install $(TESTS_STAMP)  ## programs on the CPU, warm, by LLVM, JAX and NumPy in turns; needs JAX (CPU="rope --random")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.cpu_table $(CPU)
+
+cpu-features: install $(TESTS_STAMP)  ## all programs as machine code for eight CPUs: run at three where this machine can, else made; ten minutes (CPU_FEATURES="rope")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.cpu_features_table $(CPU_FEATURES)
 
 heat: install $(TESTS_STAMP)  ## programs with kernels for each of their sizes, against JAX's values; ten minutes (HEAT="--kernels rope")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.heat_table $(HEAT)

@@ -169,6 +169,9 @@ def test_a_bundle_is_made_for_the_cpu_that_was_asked_for() -> None:
 
 def test_a_bundle_that_no_linker_would_take_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A conversion that is left to LLVM, as all extensions of bf16 were."""
-    monkeypatch.setattr("xla_emitters.pipelines.program_passes.WidenHalfFloatsPass.apply", lambda *_: None)
+
+    def leave(*_: object) -> None: ...
+
+    monkeypatch.setattr("xla_emitters.pipelines.program_passes.WidenHalfFloatsPass.apply", leave)
     with pytest.raises(ToolError, match="the C library has no function '__truncsfbf2'"):
         c_bundle(at(programs()["bfloat_softmax"].compiled(), "x86-64-v2"), "softmax")

@@ -38,7 +38,9 @@ def _elf(data: bytes) -> Iterator[str]:
     (begin,) = unpack_from(f"{order}Q", data, 40)
     each, count = unpack_from(f"{order}2H", data, 58)
     # name, type, flags, address, offset, size, link
-    sections = [unpack_from(f"{order}2I4QI", data, begin + each * number) for number in range(count)]
+    sections: list[tuple[int, ...]] = [
+        unpack_from(f"{order}2I4QI", data, begin + each * number) for number in range(count)
+    ]
     for _, kind, _, _, offset, size, link in sections:
         if kind == SYMBOL_TABLE:
             for name, _, _, section, _, _ in iter_unpack(f"{order}I2BH2Q", data[offset : offset + size]):

@@ -26,6 +26,7 @@ from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
+    AnyFloat,
     BFloat16Type,
     Float16Type,
     Float64Type,
@@ -40,6 +41,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import dtype_of
@@ -88,9 +90,10 @@ class WidenHalfFloatsPass(KernelPass):
     def _hold_as_bits(self, op: Operation) -> None:
         """Gives an op, and its blocks, integers in place of halves without instructions."""
         for name, value in op.properties.items():
-            if isinstance(value, FloatAttr) and self._bits(value.type) is not value.type:
-                number = np.float64(value.value.data).astype(dtype_of(value.type).numpy)
-                op.properties[name] = IntegerAttr(int(number.view(np.int16)), i16)
+            if isa(value, FloatAttr[AnyFloat]):
+                if self._bits(value.type) is not value.type:
+                    number = np.float64(value.value.data).astype(dtype_of(value.type).numpy)
+                    op.properties[name] = IntegerAttr(int(number.view(np.int16)), i16)
             else:
                 op.properties[name] = self._bits(value)
         for value in (
