@@ -64,6 +64,7 @@ from xla_emitters.loops.disc_nest_loops import DiscNestLoopsPass
 from xla_emitters.loops.disc_revise_gpu_kernel_outlining import DiscReviseGpuKernelOutliningPass
 from xla_emitters.loops.disc_vectorize_accesses import DiscVectorizeAccessesPass
 from xla_emitters.loops.disc_widen_half_products import DiscWidenHalfProductsPass
+from xla_emitters.lowering.block_sums import BlockSumsPass
 from xla_emitters.lowering.blocks_to_loop import BlocksToLoopPass
 from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
 from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
@@ -246,6 +247,7 @@ CPU_LOOPS: tuple[Row, ...] = (
 CPU_KERNEL: tuple[Row, ...] = (
     _row(BlocksToLoopPass, "blocks become a loop, which the passes below optimize"),
     _row(ReassociateReductionsPass, "sums are still loops that carry values"),
+    _row(BlockSumsPass, "additions within a block may be reassociated by now, those of its result may not"),
     _row(CanonicalizePass, "folds the naive code of schedules"),
     _row(CsePass, "one copy of each index"),
     _row(LowerLinearIndicesPass, "later passes share quotients"),
