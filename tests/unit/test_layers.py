@@ -14,7 +14,7 @@ import xla_emitters
 
 PACKAGE = Path(xla_emitters.__file__).parent
 LAYERS = (
-    ("errors", "extras"),
+    ("errors", "extras", "own_time"),
     ("plugins",),
     ("dtypes", "functions", "library", "texts"),
     ("trace",),

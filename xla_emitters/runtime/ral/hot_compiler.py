@@ -19,12 +19,14 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import xla_emitters
 from xla_emitters.errors import ToolError, XlaEmittersError
+from xla_emitters.own_time import within
 from xla_emitters.runtime.entry_cache import EntryCache
 from xla_emitters.runtime.program_cache import cache_directory, is_disabled
 
@@ -33,6 +35,10 @@ MOST_FAULTS = 3
 LIMIT_BYTES = 64 * 2**20
 """Bytes of the kernels on disk."""
 MODULE = "xla_emitters.pipelines.hot_process"
+
+
+def _can_be_read(pipe: IO[bytes], seconds: float) -> bool:
+    return bool(select.select([pipe], [], [], seconds)[0])
 
 
 class HotJob(Protocol):
@@ -65,7 +71,7 @@ class HotCompiler:
     """The background compiler; see the file's head.
 
     command  starts the process
-    timeout  seconds per answer
+    timeout  seconds per answer, of the process's own time (`own_time`)
     """
 
     def __init__(
@@ -190,8 +196,7 @@ class HotCompiler:
         process.stdin.flush()
         parts = list[bytes]()
         while not (parts and parts[-1].endswith(b"\n")):
-            ready, _, _ = select.select([process.stdout], [], [], self.timeout)
-            if not ready:
+            if not within(self.timeout, process.pid, partial(_can_be_read, process.stdout)):
                 raise OSError(f"no answer in {self.timeout:g} s")
             data = os.read(process.stdout.fileno(), 1 << 20)
             if not data:
