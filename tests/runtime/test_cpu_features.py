@@ -8,6 +8,7 @@ from __future__ import annotations
 import platform
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -16,11 +17,14 @@ import pytest
 from runtime.programs_table import programs
 
 from xla_emitters.errors import ToolError
+from xla_emitters.explore.compile import compile as compile_any
+from xla_emitters.lowering.host_cpu import CPU_FEATURES
 from xla_emitters.pipelines.c_bundle import c_bundle
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.tools.main import main
 
 pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
 pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="levels are of x86-64")
@@ -175,3 +179,44 @@ def test_a_bundle_that_no_linker_would_take_is_refused(monkeypatch: pytest.Monke
     monkeypatch.setattr("xla_emitters.pipelines.program_passes.WidenHalfFloatsPass.apply", leave)
     with pytest.raises(ToolError, match="the C library has no function '__truncsfbf2'"):
         c_bundle(at(programs()["bfloat_softmax"].compiled(), "x86-64-v2"), "softmax")
+
+
+# ------------------------------------------------------------------------------------------------------------- the commands
+
+MAXIMUM = """module @m { func.func public @main(%x: tensor<?x?xbf16>) -> tensor<?xbf16> {
+  %low = stablehlo.constant dense<0xFF80> : tensor<bf16>
+  %y = stablehlo.reduce(%x init: %low) applies stablehlo.maximum across dimensions = [1]
+    : (tensor<?x?xbf16>, tensor<bf16>) -> tensor<?xbf16>
+  return %y : tensor<?xbf16> } }"""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("run", "--cpu-features", "x86-64-v2", "--sizes", "d0=2,d1=7"), 0, "2 of 2 elements bit-identical"),
+        (("run", "--cpu-features", "x86-64-v9", "--sizes", "d0=2,d1=7"), 2, "makes no code for the CPU 'x86-64-v9'"),
+        (("run", "--cpu-features", "x86-64-v2,+fast", "--sizes", "d0=2,d1=7"), 2, "knows no instructions '+fast'"),
+        (("bundle", "--abi", "c", "--cpu-features", "znver4"), 0, ""),
+        (("bundle", "--abi", "c", "--cpu-features", "help"), 2, "'help' names no CPU"),
+    ],
+)
+def test_a_command_names_the_cpu(
+    words: tuple[str, ...], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    monkeypatch.setenv(CPU_FEATURES, "native")  # the flag sets it
+    file = tmp_path / "maximum.mlir"
+    file.write_text(MAXIMUM)
+    verb, *options = words
+    output = ["-o", str(tmp_path / "made")] if verb == "bundle" else []
+    assert main([verb, str(file), *options, *output]) == code
+    out, err = capfd.readouterr()
+    assert said in out + err
+    if verb == "bundle" and not code:
+        assert b"the instructions of znver4\n" in (tmp_path / "made" / "maximum.h").read_bytes()
+
+
+def test_a_python_argument_names_the_cpu(tmp_path: Path) -> None:
+    (tmp_path / "maximum.mlir").write_text(MAXIMUM)
+    program = compile_any(tmp_path / "maximum.mlir", cpu_features="x86-64-v2")
+    x = np.arange(-6, 6).reshape(2, 6).astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(program(x), np.array([-1, 5], ml_dtypes.bfloat16))

@@ -119,7 +119,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         type=float,
         metavar="SECONDS",
-        help="a file that takes longer has failed; the others go on. Waiting for a busy CPU does not count",
+        help="a file that takes longer, without waiting for a busy CPU, has failed",
     )
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 
