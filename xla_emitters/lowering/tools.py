@@ -34,7 +34,6 @@ from typing import Any, Self
 
 from xla_emitters.errors import ToolError
 from xla_emitters.extras import install_command
-from xla_emitters.own_time import within
 
 LLVM_MAJOR = 22
 _SYSTEM_HAS_APT = sys.platform == "linux"
@@ -292,6 +291,8 @@ class RunningTool:
         and the command
         """
         shown = shlex.join(self.command)
+        from xla_emitters.own_time import within  # only where a tool runs
+
         given, answers = [data], list[tuple[bytes, bytes]]()
 
         def has_ended(seconds: float) -> bool:
@@ -364,6 +365,8 @@ class ResidentTool:
 
     def ask(self, job: dict[str, Any], timeout_seconds: float = TIMEOUT_SECONDS) -> tuple[dict[str, Any], str]:
         """The answer to a job, and the tool's messages. raises ToolError as `RunningTool.finish`"""
+        from xla_emitters.own_time import within
+
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         # While this is set, an abandoned answer might be taken for the answer to the next job.
