@@ -112,7 +112,7 @@ def main(arguments: Sequence[str]) -> int:
     names, start = given.names or list(programs()), time.perf_counter()
     wrong = list(wrong_steps())
     rows = dict[str, dict[str, str]]()
-    with ProcessPoolExecutor(given.jobs, get_context("spawn"), max_tasks_per_child=20) as pool:
+    with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
         for name, row in zip(names, pool.map(verdicts, names), strict=True):
             rows[name] = row
             wrong += [f"{cpu}: {name}: {said}" for cpu, said in row.items() if said not in KNOWN]
