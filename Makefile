@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny long bounds corpus modules programs models cpu kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench gpu gpu-kit gpu-rehearsal code-quality compile-time soak clean
+.PHONY: help run install tools test tiny long bounds corpus modules programs models cpu cpu-features kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench gpu gpu-kit gpu-rehearsal code-quality compile-time soak clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -90,6 +90,9 @@ models: install $(TESTS_STAMP)  ## a decoder, BERT, ResNet-18, a U-Net's level, 
 
 cpu: install $(TESTS_STAMP)  ## programs on the CPU, warm, by LLVM, JAX and NumPy in turns; needs JAX (CPU="rope --random")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.cpu_table $(CPU)
+
+cpu-features: install $(TESTS_STAMP)  ## all programs as machine code for eight CPUs: run at three where this machine can, else made; ten minutes (CPU_FEATURES="rope")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.cpu_features_table $(CPU_FEATURES)
 
 soak: install $(TESTS_STAMP)  ## eight threads call one program at random sizes for ten minutes (SOAK="--seconds 60 --rate 400")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.soak $(SOAK)

@@ -20,6 +20,7 @@ from xla_emitters.plugins import registered
 PASSES: dict[str, tuple[str, str]] = {
     "convert-complex-to-standard": ("lowering", "convert_complex_to_standard"),
     "disc-base-gemm": ("graph", "disc_base_gemm"),
+    "disc-block-sums": ("lowering", "block_sums"),
     "disc-blocks-to-loop": ("lowering", "blocks_to_loop"),
     "disc-broadcast-simplifier": ("graph", "disc_broadcast_simplifier"),
     "disc-buffer-optimization": ("buffers", "disc_buffer_optimization"),

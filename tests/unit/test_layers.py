@@ -14,7 +14,7 @@ import xla_emitters
 
 PACKAGE = Path(xla_emitters.__file__).parent
 LAYERS = (
-    ("errors", "extras"),
+    ("errors", "extras", "own_time"),
     ("plugins",),
     ("dtypes", "functions", "library", "texts"),
     ("trace",),
@@ -168,9 +168,9 @@ def test_no_pass_is_made_of_another() -> None:
         ("islpy", {"explore/prove.py"}),
         ("jax", {"explore/jax_program.py"}),
         ("jaxlib", {"explore/xla.py"}),
-        ("llvmlite", {"lowering/host_code.py", "lowering/llvm_process.py"}),
-        # LLVM's tools; the process that compiles hot fusions; the command that reduce asks
-        ("subprocess", {"lowering/tools.py", "runtime/ral/hot_compiler.py", "tools/reduce_verb.py"}),
+        ("llvmlite", {"lowering/cpu_probe.py", "lowering/host_cpu.py", "lowering/llvm_process.py"}),
+        # LLVM's tools; the command that reduce asks
+        ("subprocess", {"lowering/tools.py", "tools/reduce_verb.py"}),
     ],
 )
 def test_heavy_imports_have_one_home(module: str, homes: set[str]) -> None:

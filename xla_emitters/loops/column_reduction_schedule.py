@@ -45,6 +45,7 @@ from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.placement import GPU
 from xla_emitters.dialects.lmhlo import BufferOp, buffer_type, tensor_of
 from xla_emitters.dialects.xdsl_patches.syntax import ATOMIC_KINDS
+from xla_emitters.dtypes import Kind
 from xla_emitters.loops.combine import (
     Reducer,
     by_shape,
@@ -75,6 +76,8 @@ TOGETHER = 16
 """Rows of threads whose partial results one thread combines at once; tiles with few columns have more, and take several steps."""
 STRIP, STRIP_ROWS, MOST_STRIPS = 256, 1024, 64
 """For a CPU: columns of a tile, least rows of a tile, most tiles along a column."""
+SUMMED_ROWS = 256
+"""For a CPU: rows whose floats are summed before the sum is added to that of the tile's rows above."""
 
 Update = Callable[[KernelCode, SSAValue, SSAValue], None]
 """(code, row, column): adds an element of the arrays to the result of its column."""
@@ -252,7 +255,7 @@ class Tiles:
         element: Element,
         store: Store,
     ) -> None:
-        """Row by row, all columns of the tile, with their partial results in an array."""
+        """Row by row, all columns of the tile, with their partial results in an array; long sums of floats by blocks of rows."""
         index, (rows, cols) = code.index, self.shape
         tile, left = (index.value(0), block) if self.count == 1 else index.delinearize(block, (self.count, across))
         start = index.multiply(left, self.columns)
@@ -269,18 +272,39 @@ class Tiles:
 
             return store(code, parts_of(reducers, code.loop(first, end, 1, starts, step)), tile, column)
         arrays = [shared_array(code, self.columns, value.type) for value in starts]
+        above = [shared_array(code, self.columns, value.type) for value in starts] if self._is_long(reducers) else []
 
-        def put(inner: KernelCode, values: Sequence[SSAValue], place: SSAValue) -> None:
-            for value, array in zip(values, arrays, strict=True):
+        def get(inner: KernelCode, place: SSAValue) -> list[SSAValue]:
+            return [inner.load(array, [place]) for array in arrays]
+
+        def put(
+            inner: KernelCode, values: Sequence[SSAValue], place: SSAValue, to: Sequence[SSAValue] = arrays
+        ) -> None:
+            for value, array in zip(values, to, strict=True):
                 inner.store(value, array, [place])
 
         def begin(inner: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            put(inner, starts, place)
+            if above:
+                put(inner, starts, place, above)
+            return ()
+
+        def total(inner: KernelCode, place: SSAValue) -> list[SSAValue]:
+            """The partial results of all rows so far."""
+            if not above:
+                return get(inner, place)
+            sums = parts_of(reducers, [inner.load(array, [place]) for array in above])
+            each = zip(reducers, sums, parts_of(reducers, get(inner, place)), strict=True)
+            return [value for reducer, one, other in each for value in reducer.combined(inner, one, other)]
+
+        def move(inner: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            put(inner, total(inner, place), place, above)
             put(inner, starts, place)
             return ()
 
         def visit(inner: KernelCode, row: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             def one(innermost: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                so_far = [innermost.load(array, [place]) for array in arrays]
+                so_far = get(innermost, place)
                 column = innermost.index.value(innermost.index.add(start, place))
                 put(innermost, element(innermost, so_far, row, column), place)
                 return ()
@@ -289,14 +313,38 @@ class Tiles:
             return ()
 
         def finish(inner: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            totals = [inner.load(array, [place]) for array in arrays]
-            store(inner, parts_of(reducers, totals), tile, inner.index.value(inner.index.add(start, place)))
+            store(
+                inner, parts_of(reducers, total(inner, place)), tile, inner.index.value(inner.index.add(start, place))
+            )
             return ()
 
         code.loop(0, width, 1, (), begin)
-        code.loop(first, end, 1, (), visit)
+        if above:
+
+            def block_of_rows(inner: KernelCode, row: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                behind = inner.index.value(inner.index.add(row, SUMMED_ROWS))
+                last = inner.insert(arith.MinUIOp(behind, end)).result
+                inner.loop(row, last, 1, (), visit)
+                is_not_last = inner.index.compare("ult", last, end)
+
+                def put_away(innermost: KernelCode) -> Sequence[SSAValue]:
+                    innermost.loop(0, width, 1, (), move)
+                    return ()
+
+                inner.branch(is_not_last, (), put_away)
+                return ()
+
+            code.loop(first, end, SUMMED_ROWS, (), block_of_rows)
+        else:
+            code.loop(first, end, 1, (), visit)
         code.loop(0, width, 1, (), finish)
         return None
+
+    def _is_long(self, reducers: Sequence[Reducer]) -> bool:
+        """Whether floats are added, and there may be more rows than are summed at once."""
+        kinds = (element.kind for reducer in reducers if "add" in reducer.opcodes for element in reducer.elements)
+        is_short = isinstance(self.shape[0], int) and self.shape[0] <= SUMMED_ROWS
+        return not is_short and any(kind in (Kind.FLOAT, Kind.COMPLEX) for kind in kinds)
 
     def _reduce(
         self,

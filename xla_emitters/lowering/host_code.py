@@ -1,23 +1,20 @@
-"""Compiles kernels in the LLVM dialect to machine code of this CPU, in this process, with llvmlite.
+"""Compiles kernels in the LLVM dialect to machine code of a CPU (`host_cpu`), and runs it in this process, with llvmlite.
 
-    code = HostCode(module)                      O3 for this CPU, with all its vector instructions
+    code = HostCode(text, cpu)                   O3 for this CPU, with all its vector instructions
     code.address("main_kLoop_add_0")             of a function: pointers, numbers, begin, end, scratch
-    host_object(text, {"ral_main": "gelu_main"})     the same as an object file, for a linker
-    data = object_code(text)                     the same in two steps: one process compiles ...
+    host_object(text, {"ral_main": "gelu_main"}, cpu)     the same as an object file, for a linker
+    data = object_code(text, cpu)                the same in two steps: one process compiles ...
     LoadedCode(data).address(...)                ... and another one runs the code
 
-Kernels call functions of `host_functions` or of the C library. Code is cached by its LLVM IR, so a program compiled again reuses it.
+Kernels call functions of `host_functions` or of the C library. LLVM may add calls that are not in its input; code that calls a function
+that the C library does not have is refused as soon as it is made. Code is cached by its LLVM IR and CPU, so a program compiled again reuses
+it.
 Source: llvmlite 0.50, "LLVM binding layer".
 """
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
-from collections.abc import Callable, Mapping
-from functools import cache, partial
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
@@ -25,35 +22,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import ToolError, Unsupported
+from xla_emitters.lowering.host_cpu import NATIVE, STAGE, HostCpu, host_cpu, llvm_binding
 from xla_emitters.lowering.host_functions import definition
 from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
-
-STAGE = "cpu"
-
-
-def is_installed() -> bool:
-    """Whether llvmlite can be imported."""
-    return find_spec("llvmlite") is not None
-
-
-def describe_cpu() -> str:
-    """LLVM's name of this CPU. raises ToolError if llvmlite is not installed"""
-    binding, _ = _machine()
-    return binding.get_host_cpu_name()
-
-
-def cpu_fingerprint() -> str:
-    """A text that differs between CPUs whose machine code may differ. raises ToolError if llvmlite is not installed"""
-    binding, _ = _machine()
-    features = binding.get_host_cpu_features().flatten()
-    return f"{binding.llvm_version_info} {binding.get_process_triple()} {binding.get_host_cpu_name()} {features}"
-
-
-def vector_bytes() -> int:
-    """Bytes of a vector register of this CPU. raises ToolError if llvmlite is not installed"""
-    binding, _ = _machine()
-    features = binding.get_host_cpu_features()
-    return 64 if features.get("avx512f") else 32 if features.get("avx") else 16
+from xla_emitters.lowering.object_symbols import is_object, undefined_symbols
 
 
 def host_ir(module: ModuleOp) -> str:
@@ -80,61 +52,49 @@ class HostCode:
     """See the file's head.
 
     text    LLVM IR
-    raises  ToolError if llvmlite is not installed, or LLVM refuses the text
+    raises  ToolError if LLVM refuses the text, or the code calls a function that does not exist; UsageError if this machine lacks
+            instructions of `cpu`
     """
 
-    def __init__(self, text: str) -> None:
-        self._engine = _compiled(text)
-
-    def address(self, name: str) -> int:
-        """The address of a function."""
-        return self._engine.get_function_address(name)
+    def __init__(self, text: str, cpu: HostCpu) -> None:
+        self.address = _loaded(text, cpu).address
 
 
-_CODE = dict[str, Any]()
+_CODE = dict[tuple[str, HostCpu], "LoadedCode"]()
 _LOCK = Lock()
 
 
-def _compiled(text: str) -> Any:
+def _loaded(text: str, cpu: HostCpu) -> LoadedCode:
     with _LOCK:
-        if text not in _CODE:
-            _CODE[text] = _engine(text)
-        return _CODE[text]
+        if (text, cpu) not in _CODE:
+            _CODE[text, cpu] = LoadedCode(object_code(text, cpu))
+        return _CODE[text, cpu]
 
 
-@cache
-def _machine() -> tuple[Any, Callable[..., Any]]:
-    """llvmlite's binding, and the function that makes a target machine for this CPU."""
-    try:
-        binding: Any = import_module("llvmlite.binding")
-    except ImportError as error:
-        raise ToolError("llvmlite is not installed", stage=STAGE, help="pip install 'xla-emitters[llvm]'") from error
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    if (library := ctypes.util.find_library("m")) is not None:
-        binding.load_library_permanently(library)
-    target = binding.Target.from_default_triple()
-    cpu, features = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-    return binding, partial(target.create_target_machine, cpu=cpu, features=features, opt=3)
-
-
-def host_object(text: str, names: Mapping[str, str]) -> bytes:
+def host_object(text: str, names: Mapping[str, str], cpu: HostCpu) -> bytes:
     """An object file of position-independent code for this CPU.
 
     text    LLVM IR
     names   function in `text` -> the name that a linker sees; the other functions are not exported
-    raises  as `HostCode`
+    raises  ToolError as `HostCode`
     """
-    _, make = _machine()
-    machine = make(reloc="pic", codemodel="default")
-    return machine.emit_object(_optimized(text, machine, names))
+    machine = cpu.machine(reloc="pic", codemodel="default")
+    return _resolved(machine.emit_object(_optimized(text, machine, names)))
 
 
-def object_code(text: str) -> bytes:
-    """Machine code of this CPU as an object file, for `LoadedCode` in a process of the same machine. raises ToolError as `HostCode`"""
-    _, make = _machine()
-    machine = make(jit=True)
-    return machine.emit_object(_optimized(text, machine))
+def object_code(text: str, cpu: HostCpu) -> bytes:
+    """Machine code as an object file, for `LoadedCode` in a process of the same machine. raises as `HostCode`"""
+    cpu.refuse_to_run()
+    machine = cpu.machine(jit=True)
+    return _resolved(machine.emit_object(_optimized(text, machine)))
+
+
+def _resolved(data: bytes) -> bytes:
+    """The object file, if the C library has all functions that it calls. raises ToolError naming those that it has not"""
+    binding = llvm_binding()
+    if missing := [name for name in undefined_symbols(data) if not binding.address_of_symbol(name)]:
+        raise ToolError(f"the C library has no function {', '.join(map(repr, missing))}", stage=STAGE)
+    return data
 
 
 class LoadedCode:
@@ -144,10 +104,10 @@ class LoadedCode:
     """
 
     def __init__(self, data: bytes) -> None:
-        binding, make = _machine()
-        if data[:4] not in OBJECT_FILES:
+        binding = llvm_binding()
+        if not is_object(data):
             raise ToolError("this is not an object file", stage=STAGE)
-        machine = make(jit=True)
+        machine = host_cpu(NATIVE).machine(jit=True)
         holder = binding.parse_assembly("")
         holder.triple, holder.data_layout = binding.get_process_triple(), str(machine.target_data)
         self._engine = binding.create_mcjit_compiler(holder, machine)
@@ -161,34 +121,15 @@ class LoadedCode:
         return found
 
 
-OBJECT_FILES = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"d\x86\x00\x00")
-"""The first bytes of object files: ELF, Mach-O, COFF."""
-
-
-def _engine(text: str) -> Any:
-    binding, make = _machine()
-    machine = make(jit=True)
-    engine = binding.create_mcjit_compiler(_optimized(text, machine), machine)
-    engine.finalize_object()
-    return engine
-
-
 def _optimized(text: str, machine: Any, names: Mapping[str, str] | None = None) -> Any:
     """The module after O3; `names` as in `host_object`."""
-    binding, _ = _machine()
+    binding = llvm_binding()
     try:
         module = binding.parse_assembly(text)
         module.verify()
     except RuntimeError as error:
         raise ToolError(f"LLVM refuses the kernels: {error}", stage=STAGE) from error
-    module.triple, module.data_layout = binding.get_process_triple(), str(machine.target_data)
-    for function in module.functions:
-        if function.is_declaration and not function.name.startswith("llvm."):
-            # LLVM would abort the process if a function were missing.
-            if not binding.address_of_symbol(function.name):
-                raise ToolError(f"the C library has no function '{function.name}'", stage=STAGE)
-    if " half " in text and binding.get_host_cpu_features().get("f16c", True) is False:
-        raise ToolError("this CPU converts no f16: LLVM would call functions that are in no library", stage=STAGE)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
     for function in module.functions:
         if names is not None and not function.is_declaration:
             if function.name in names:

@@ -1,4 +1,4 @@
-"""Integer code for conversions of 8- and 4-bit floats: a narrow float to f32, and f32 or f64 rounded to a narrow float.
+"""Integer code for conversions of 8- and 4-bit floats, and of f16 if asked: a narrow float to f32, f32 or f64 rounded to a narrow float.
 
     f8E4M3FN  s eeee mmm     value, e > 0:  1.mmm * 2^(e - bias)          e = 0:  0.mmm * 2^(1 - bias)
 
@@ -10,7 +10,7 @@
 
 Format, value beyond the largest finite one, NaN:
 
-    IEEE       infinity; NaN     f8E5M2, f8E4M3, f8E3M4: infinity and NaN have the highest exponent
+    IEEE       infinity; NaN     f8E5M2, f8E4M3, f8E3M4, f16: infinity and NaN have the highest exponent
     TOP_NAN    NaN; NaN          f8E4M3FN: all ones is NaN
     ZERO_NAN   NaN; NaN          f8E5M2FNUZ, f8E4M3FNUZ, f8E4M3B11FNUZ: the pattern of -0 is NaN, zero has no sign
     NONE       largest; a zero   f4E2M1FN
@@ -52,6 +52,8 @@ FORMATS = {
     row.ir_type.name: row.float_format for row in DTYPES if row.is_narrow_float and row.bits == row.float_format.bits
 }
 """The formats handled as integers, by their name in the IR: those that fill their storage."""
+_CONVERTED = FORMATS | {row.ir_type.name: row.float_format for row in DTYPES if row.name == "f16"}
+"""The formats that can be converted by integer code; f16 on CPUs without instructions for it."""
 
 
 def is_narrow(value_type: Attribute) -> bool:
@@ -91,7 +93,7 @@ def widen(b: Builder, x: SSAValue) -> SSAValue:
     assert isinstance(x.type, AnyFloat)
     bits = _Integers(b)
     code = b.insert(arith.ExtUIOp(b.insert(arith.BitcastOp(x, IntegerType(x.type.bitwidth))).result, i32)).result
-    form = FORMATS[x.type.name]
+    form = _CONVERTED[x.type.name]
     if not form.has_sign:
         value = bits.shift_left(code, FRACTION)
         value = bits.select("eq", code, 0, bits.constant(1 << FRACTION - 1), value)
@@ -123,7 +125,7 @@ def narrow(b: Builder, x: SSAValue, target: AnyFloat) -> SSAValue:
     bits = _Integers(b)
     pattern = rounded_to_odd(b, x) if isinstance(x.type, Float64Type) else bits.of_float(x)
     magnitude = bits.and_(pattern, SIGN - 1)
-    form = FORMATS[target.name]
+    form = _CONVERTED[target.name]
     if not form.has_sign:
         value = _exponent(bits, pattern, magnitude)
     else:

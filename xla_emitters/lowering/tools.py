@@ -286,17 +286,26 @@ class RunningTool:
     def finish(self, data: bytes, timeout_seconds: float = TIMEOUT_SECONDS) -> Answer:
         """Sends the tool its input and waits for its answer. Can be called once.
 
+        timeout_seconds  of the tool's own time (`own_time`)
         raises ToolError if it does not end in time, or its exit code is not 0: with its first line about an error, the rest below,
         and the command
         """
         shown = shlex.join(self.command)
-        try:
-            out, err = self._process.communicate(data, timeout=timeout_seconds)
-        except subprocess.TimeoutExpired as error:
+        from xla_emitters.own_time import within  # only where a tool runs
+
+        given, answers = [data], list[tuple[bytes, bytes]]()
+
+        def has_ended(seconds: float) -> bool:
+            with suppress(subprocess.TimeoutExpired):
+                answers.append(self._process.communicate(given.pop() if given else None, timeout=seconds))
+            return bool(answers)
+
+        if not within(timeout_seconds, self._process.pid, has_ended):
             self._process.kill()
             self._process.communicate()
             reason = f"{self.name} did not end within {timeout_seconds:g} s"
-            raise ToolError(reason, stage=STAGE, details=(f"command: {shown}",)) from error
+            raise ToolError(reason, stage=STAGE, details=(f"command: {shown}",))
+        ((out, err),) = answers
         if code := self._process.returncode:
             raise _failure(self.name, self.command, code, (err or out).decode(errors="replace"))
         return Answer(out, err.decode(errors="replace"))
@@ -356,13 +365,20 @@ class ResidentTool:
 
     def ask(self, job: dict[str, Any], timeout_seconds: float = TIMEOUT_SECONDS) -> tuple[dict[str, Any], str]:
         """The answer to a job, and the tool's messages. raises ToolError as `RunningTool.finish`"""
+        from xla_emitters.own_time import within
+
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         # While this is set, an abandoned answer might be taken for the answer to the next job.
         self._is_asked = True
-        late = threading.Event()
-        timer = threading.Timer(timeout_seconds, lambda: (late.set(), self._process.kill()))
-        timer.start()
+        late, answered = threading.Event(), threading.Event()
+
+        def watch() -> None:
+            if not within(timeout_seconds, self._process.pid, answered.wait):
+                late.set()
+                self._process.kill()
+
+        threading.Thread(target=watch, daemon=True).start()
         try:
             self._process.stdin.write(f"{json.dumps(job)}\n".encode())
             self._process.stdin.flush()
@@ -370,7 +386,7 @@ class ResidentTool:
         except BrokenPipeError:
             line = b""
         finally:
-            timer.cancel()
+            answered.set()
         if line.endswith(b"\n"):
             self._is_asked = False
             return json.loads(line), self._heard()

@@ -1,7 +1,7 @@
 """A program with unknown sizes, packaged for C: an object file, constants, a header, and a source file that checks arguments.
 
     files = c_bundle(program, "gelu")
-    gelu.o       the host program, its kernels, and buffers, for this machine's CPU
+    gelu.o       the host program, its kernels, and buffers, for this machine's CPU or the one of `cpu_features`
     gelu.bin     constants; not written for a program without constants
     gelu.h       the functions to call: gelu_open, gelu_run, gelu_free, gelu_close
     gelu.c       the checks that Python makes before a run, and the offsets of the constants
@@ -32,7 +32,8 @@ from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
-from xla_emitters.lowering.host_code import describe_cpu, host_object
+from xla_emitters.lowering.host_code import host_object
+from xla_emitters.lowering.host_cpu import HostCpu
 from xla_emitters.pipelines.program_host import CpuLowering
 from xla_emitters.pipelines.program_llvm import DROP, FREE, MAIN, LlvmHost
 from xla_emitters.pipelines.programs import DynamicProgram
@@ -96,8 +97,8 @@ def c_bundle(program: DynamicProgram, name: str) -> dict[str, bytes]:
     seen = {MAIN: f"{name}_main", DROP: f"{name}_drop", FREE: f"{name}_release"}
     data, places = _constants(host)
     made = {
-        f"{name}.o": host_object(host.ir, seen),
-        f"{name}.h": _header(program, name).encode(),
+        f"{name}.o": host_object(host.ir, seen, lowering.cpu),
+        f"{name}.h": _header(program, name, lowering.cpu).encode(),
         f"{name}.c": _source(program, name, host, places).encode(),
         **{shared: (files("xla_emitters.runtime.ral") / "c" / shared).read_bytes() for shared in ("ral.h", "ral.c")},
     }
@@ -169,7 +170,7 @@ def _hash(data: bytes) -> int:
 # ---------------------------------------------------------------------------------------------------------------- header
 
 
-def _header(program: DynamicProgram, name: str) -> str:
+def _header(program: DynamicProgram, name: str, cpu: HostCpu) -> str:
     guards = program.sizes.guards
     upper = name.upper()
     arguments = [
@@ -182,7 +183,7 @@ def _header(program: DynamicProgram, name: str) -> str:
     ]
     return "\n".join(
         [
-            f"/* {_comment(program.name)}, machine code for a CPU with the instructions of {describe_cpu()}",
+            f"/* {_comment(program.name)}, machine code for a CPU with the instructions of {cpu.name}",
             *map(_comment, (*arguments, *results)),
             "*/",
             f"#ifndef {upper}_H",

@@ -75,6 +75,10 @@ def compile(source: str | Path, *, cache: bool = True, **given: Unpack[CompileKe
     options = CompileOptions(**given)
     if options.constants:
         raise UsageError("constants are written for programs (StableHLO); a kernel holds its own", stage="compile")
+    if options.cpu_features:
+        raise UsageError(
+            "CPU features are for programs (StableHLO): only they become a CPU's machine code", stage="compile"
+        )
     if options.mixed_precision:
         raise UsageError("mixed precision is for programs (StableHLO): a fusion has XLA's types", stage="compile")
     found = look_up(source, options, cache=cache)

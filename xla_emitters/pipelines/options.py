@@ -37,6 +37,7 @@ class CompileKeywords(TypedDict, total=False):
     mixed_precision: str
     tune: str
     splits: tuple[str, ...] | None
+    cpu_features: str
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class CompileOptions:
     splits      "NAME=COUNT": splits the reductions of the fusion NAME into COUNT parts, with one kernel for the parts and one
                 for their results, even where one block per result could do it. None: with `tune="price"` those that are expected to be
                 faster, else none
+    cpu_features  for a program with unknown sizes: the CPU that machine code is made for, as in `lowering/host_cpu`: "native", "x86-64-v3",
+                "znver4,-avx512bf16"; "": the value of XLA_EMITTERS_CPU_FEATURES, which is "native" by default
     raises      UsageError for an unknown value of record, triton or tune; for tune="price" together with a pipeline
     """
 
@@ -78,6 +81,7 @@ class CompileOptions:
     mixed_precision: str = ""
     tune: str = TUNE[0]
     splits: tuple[str, ...] | None = None
+    cpu_features: str = ""
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:

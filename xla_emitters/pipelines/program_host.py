@@ -24,7 +24,8 @@ from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.errors import ToolError, Unsupported, UsageError
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
-from xla_emitters.lowering.host_code import STAGE, HostCode, host_ir, is_installed
+from xla_emitters.lowering.host_code import HostCode, host_ir
+from xla_emitters.lowering.host_cpu import STAGE, host_cpu, is_installed
 from xla_emitters.lowering.host_steps import ADDED_TYPES, ENTRY, WORDS, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.pipelines.options import CompileOptions
@@ -67,7 +68,8 @@ def requested_backend() -> str:
 def choose_backend(name: str, fused: ModuleOp, options: CompileOptions, sizes: Sizes) -> CpuBackend:
     """How the program is computed, decided from its module at the stage `fused`.
 
-    raises  UsageError like `requested_backend`; if `llvm` is set, Unsupported or ToolError with the reason why LLVM cannot compute it
+    raises  UsageError like `requested_backend`, `host_cpu` and `HostCode`; if `llvm` is set, Unsupported or ToolError with the reason
+            why LLVM cannot compute it
     """
     asked = requested_backend()
     if asked == NUMPY:
@@ -93,13 +95,15 @@ class CpuLowering:
 
     launching  the module with launches, and the kernels on buffers
     module     the kernels in the LLVM dialect
+    cpu        that the machine code is for
     fused      the module at the stage `fused`, which is not changed
-    raises  Unsupported for what no kernel computes, or no kernel for a CPU
+    raises  Unsupported for what no kernel computes, or no kernel for a CPU; as `host_cpu`
     """
 
     @collector_at_rest()
     def __init__(self, name: str, fused: ModuleOp, options: CompileOptions) -> None:
         self._options = options
+        self.cpu = host_cpu(options.cpu_features)
         self._recorder = Recorder(name, "none", options.verify, None)
         context, self.launching = make_context(), fused.clone()
         for row in CPU_LOOPS:
@@ -134,6 +138,9 @@ class CpuLowering:
 
     @cached_property
     def loaded(self) -> LoadedProgram:
-        """The program's steps, with kernels as machine code. raises ToolError as `HostCode`"""
-        made, code = steps_of_buffers(self.launching, constants_in(self._options.constants)), HostCode(self.ir)
+        """The program's steps, with kernels as machine code. raises as `HostCode`"""
+        made, code = (
+            steps_of_buffers(self.launching, constants_in(self._options.constants)),
+            HostCode(self.ir, self.cpu),
+        )
         return LoadedProgram(made, CpuPlatform(made.ops, lambda name: code.address(f"{name}{ENTRY}")))

@@ -63,6 +63,7 @@ from xla_emitters.loops.disc_nest_loops import DiscNestLoopsPass
 from xla_emitters.loops.disc_revise_gpu_kernel_outlining import DiscReviseGpuKernelOutliningPass
 from xla_emitters.loops.disc_vectorize_accesses import DiscVectorizeAccessesPass
 from xla_emitters.loops.disc_widen_half_products import DiscWidenHalfProductsPass
+from xla_emitters.lowering.block_sums import BlockSumsPass
 from xla_emitters.lowering.blocks_to_loop import BlocksToLoopPass
 from xla_emitters.lowering.convert_complex_to_standard import ConvertComplexToStandardPass
 from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
@@ -70,6 +71,7 @@ from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevi
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
 from xla_emitters.lowering.hoist_divisions import HoistDivisionsPass
+from xla_emitters.lowering.host_cpu import host_cpu
 from xla_emitters.lowering.host_entry import HostEntryPass
 from xla_emitters.lowering.lower_affine import LowerAffinePass
 from xla_emitters.lowering.lower_linear_indices import LowerLinearIndicesPass
@@ -241,6 +243,7 @@ CPU_LOOPS: tuple[Row, ...] = (
 CPU_KERNEL: tuple[Row, ...] = (
     _row(BlocksToLoopPass, "blocks become a loop, which the passes below optimize"),
     _row(ReassociateReductionsPass, "sums are still loops that carry values"),
+    _row(BlockSumsPass, "additions within a block may be reassociated by now, those of its result may not"),
     _row(CanonicalizePass, "folds the naive code of schedules"),
     _row(CsePass, "one copy of each index"),
     _row(LowerLinearIndicesPass, "later passes share quotients"),
@@ -258,7 +261,10 @@ CPU_KERNEL: tuple[Row, ...] = (
         ConvertMathToLibdevicePass,
         "the rest of `math` becomes calls of functions that `lowering/host_functions` has for a CPU",
     ),
-    _row(WidenHalfFloatsPass, "conversions around functions exist; LLVM would call functions that no library has"),
+    Row(
+        lambda o: WidenHalfFloatsPass(f16=not host_cpu(o.cpu_features).converts_f16),
+        "conversions around functions exist; LLVM would call functions that no library has",
+    ),
     _row(CsePass, "equal conversions to f32"),
     _row(ConvertScfToCfPass, "LLVM has only branches"),
     Row(lambda o: LowerToLlvmGpuPass(o.device), "LLVM reads one dialect"),

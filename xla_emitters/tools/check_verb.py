@@ -116,7 +116,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rtol", "--rel_error_bound", type=float, help="allow this relative difference instead")
     parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="check N files at once; default 1")
     parser.add_argument(
-        "--timeout", type=float, metavar="SECONDS", help="a file that takes longer has failed; the others go on"
+        "--timeout",
+        type=float,
+        metavar="SECONDS",
+        help="a file that takes longer, without waiting for a busy CPU, has failed",
     )
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 

@@ -147,7 +147,7 @@ def tools() -> Iterator[Finding]:
 
 
 def cpu() -> Iterator[Finding]:
-    from xla_emitters.lowering.host_code import describe_cpu, is_installed
+    from xla_emitters.lowering.host_cpu import host_cpu, is_installed
     from xla_emitters.pipelines.program_host import NUMPY, requested_backend
 
     without = not is_installed()
@@ -159,7 +159,7 @@ def cpu() -> Iterator[Finding]:
             "cpu", "programs", state, "numpy: " + ("asked for" if asked == NUMPY else "no llvmlite"), purpose, remedy
         )
         return
-    yield Finding("cpu", "programs", "ok", f"llvm: code for {describe_cpu()}", purpose)
+    yield Finding("cpu", "programs", "ok", f"llvm: code for {host_cpu().name}", purpose)
 
 
 def gpu() -> Iterator[Finding]:

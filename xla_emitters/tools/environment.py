@@ -36,6 +36,12 @@ VARIABLES = (
         "what makes PTX: auto (default), mlir-opt, steps, llvm, llvmlite",
     ),
     Variable("XLA_EMITTERS_CPU", "--cpu", "WAY", "what computes programs on the CPU: auto (default), llvm, numpy"),
+    Variable(
+        "XLA_EMITTERS_CPU_FEATURES",
+        "--cpu-features",
+        "CPU",
+        "the CPU that programs' machine code is for: native (default), x86-64-v2, x86-64-v3, znver4,-avx512bf16, ...",
+    ),
     Variable("XLA_EMITTERS_LIBLLVM", "--libllvm", "FILE", "LLVM 22's shared library, which makes PTX"),
     Variable("XLA_EMITTERS_MLIR_OPT", "--mlir-opt", "PATH", "the mlir-opt of LLVM 22, which then makes PTX"),
     Variable("XLA_EMITTERS_MLIR_TRANSLATE", "--mlir-translate", "PATH", "for --keep-intermediates"),

@@ -11,13 +11,13 @@ import multiprocessing
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from xla_emitters.own_time import POLL_SECONDS, OwnTime
 from xla_emitters.tools.terminal import progress
 
 
@@ -43,7 +43,7 @@ def run_jobs(
 ) -> Iterator[Done]:
     """Yields the outcome of each job, in their order.
 
-    timeout_seconds  limit of each job; None: no limit
+    timeout_seconds  limit of each job, of the time that its process takes itself (`own_time`); None: no limit
     said             makes the progress line from the name of the job that is waited for and the number of jobs after it
     """
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
@@ -87,17 +87,18 @@ def _quietly(work: Callable[[], Any]) -> Any:
 
 @dataclass(frozen=True)
 class _Running:
-    """A process, and the connection that its result comes from. `deadline` is on the clock of `time.monotonic`."""
+    """A process, and the connection that its result comes from. `limit` is in seconds of `taken`."""
 
     number: int
     job: Job
     process: Any
     connection: Connection
-    deadline: float | None
+    taken: OwnTime
+    limit: float | None
 
     @property
     def is_late(self) -> bool:
-        return self.deadline is not None and time.monotonic() >= self.deadline
+        return self.limit is not None and self.taken.seconds() >= self.limit
 
     def outcome(self, timeout_seconds: float | None) -> Done:
         """The result that was sent, or the reason why there is none."""
@@ -127,9 +128,7 @@ def _start(context: Any, number: int, job: Job, timeout_seconds: float | None) -
     process = context.Process(target=_work, args=(sending, job), daemon=True)
     process.start()
     sending.close()
-    return _Running(
-        number, job, process, receiving, None if timeout_seconds is None else time.monotonic() + timeout_seconds
-    )
+    return _Running(number, job, process, receiving, OwnTime(process.pid), timeout_seconds)
 
 
 def _work(connection: Connection, job: Job) -> None:
@@ -139,8 +138,7 @@ def _work(connection: Connection, job: Job) -> None:
 
 
 def _ended(running: Sequence[_Running]) -> list[_Running]:
-    """Waits until some processes have sent a result, died, or passed their deadline; returns those."""
-    deadlines = [each.deadline for each in running if each.deadline is not None]
-    left = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
-    ready = wait([each.connection for each in running], left)
+    """Waits a while for processes that have sent a result, died, or passed their limit; returns those."""
+    limits = [each.limit for each in running if each.limit is not None]
+    ready = wait([each.connection for each in running], min(POLL_SECONDS, *limits) if limits else None)
     return [each for each in running if each.connection in ready or each.is_late]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from xla_emitters.lowering.host_code import HostCode
+from xla_emitters.lowering.host_cpu import host_cpu
 from xla_emitters.lowering.ir_writer import IrWriter
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -26,7 +27,7 @@ def test_nested_loops_carry_values_and_branch() -> None:
             outer.carry(inner.values)
         w.store("i64", outer.values[0], "%words")
     words = np.array([10, 0], np.int64)
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(HostCode(w.text).address("sums"))(words.ctypes.data)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(HostCode(w.text, host_cpu()).address("sums"))(words.ctypes.data)
     assert words.tolist() == [sum(i * j for i in range(10) for j in range(1, i, 2)), 7]
 
 
@@ -35,6 +36,6 @@ def test_a_vector_has_one_value_in_all_lanes() -> None:
     with w.function("define void @fill(ptr %to, float %x)"):
         w.store("<4 x float>", w.splat(4, "float", "%x"), "%to")
     to = np.zeros(6, np.float32)
-    fill = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_float)(HostCode(w.text).address("fill"))
+    fill = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_float)(HostCode(w.text, host_cpu()).address("fill"))
     fill(to[1:].ctypes.data, 2.5)
     assert to.tolist() == [0, 2.5, 2.5, 2.5, 2.5, 0]
