@@ -69,7 +69,6 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-revise-gpu-kernel-outlining": ("loops", "disc_revise_gpu_kernel_outlining"),
     "disc-rewrite-ral-api": ("host", "disc_rewrite_ral_api"),
     "disc-shape-optimization": ("graph", "disc_shape_optimization"),
-    "disc-specialize-fusion-on-heat": ("buffers", "disc_specialize_fusion_on_heat"),
     "disc-specialize-fusion-with-speculation": ("buffers", "disc_specialize_fusion_with_speculation"),
     "disc-split-large-ops": ("graph", "disc_split_large_ops"),
     "disc-step-pointers": ("lowering", "step_pointers"),

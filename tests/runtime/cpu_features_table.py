@@ -6,7 +6,7 @@
 
 For each CPU: programs that ran at all their sizes with JAX's values, programs whose code was only made, what is no machine code (NumPy
 computes sizes that nothing proves equal), and what is wrong. Code that is only made is an object file for a linker, of the kernels and,
-where there is one, the host program. The steps that all programs share (products, convolutions) are made for every CPU, too.
+where there is one, the host program.
 """
 
 from __future__ import annotations
@@ -16,23 +16,19 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
 
 from runtime.programs_table import programs
-from xla_emitters.lowering.host_convolutions import convolution_step
-from xla_emitters.lowering.host_products import product_step
-from xla_emitters.lowering.host_row_convolutions import row_convolution_step
-from xla_emitters.runtime.ral.native_program import DROP, FREE, MAIN
 
 from xla_emitters.errors import Unsupported, XlaEmittersError
 from xla_emitters.lowering.host_code import host_object
 from xla_emitters.lowering.host_cpu import HostCpu, host_cpu
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU, CpuLowering
-from xla_emitters.pipelines.program_llvm import LlvmHost
+from xla_emitters.pipelines.program_llvm import DROP, FREE, MAIN, LlvmHost
 
 RUN, MADE = ("native", "x86-64-v3", "x86-64-v2"), ("x86-64-v4", "znver5", "sapphirerapids")
 """CPUs for which programs are run if this machine has their instructions, and for which code is only made."""
@@ -92,25 +88,13 @@ def _text(lowering: CpuLowering) -> tuple[str, tuple[str, ...]]:
         return lowering.ir, tuple(lowering.parameters)
 
 
-def wrong_steps() -> Iterator[str]:
-    """What is wrong with the steps that all programs share."""
-    for name, cpu in cpus().items():
-        for element in ("f32", "f64"):
-            for make in (product_step, convolution_step, row_convolution_step):
-                entry = f"{make.__name__.removesuffix('_step')}.{element}"
-                try:
-                    host_object(make(element, cpu.vector_bytes), {entry: entry}, cpu)
-                except XlaEmittersError as error:
-                    yield f"{name}: {entry}: {error.message}"
-
-
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args(arguments)
     names, start = given.names or list(programs()), time.perf_counter()
-    wrong = list(wrong_steps())
+    wrong = list[str]()
     rows = dict[str, dict[str, str]]()
     with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
         for name, row in zip(names, pool.map(verdicts, names), strict=True):
