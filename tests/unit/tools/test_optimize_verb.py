@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     """What XLA is asked for; it answers "optimized"."""
     calls: list[tuple[object, ...]] = []
 
-    def optimize(text: str, target: str, flags: dict[str, object], *, name: str) -> str:
+    def optimize(
+        text: str, target: str, flags: dict[str, object], *, name: str, remark: Callable[[str], object]
+    ) -> str:
         calls.append((text, target, flags, name))
+        remark("asked again")
         return "optimized\n"
 
     monkeypatch.setattr("xla_emitters.explore.optimize.optimize", optimize)
@@ -33,7 +37,8 @@ def test_file_target_and_flags_go_to_xla(
     path.write_text(TEXT)
     assert main(["optimize", str(path), "--target", "a100", "--flag", "a=true", "--flag=--b=c"]) == 0
     assert asked == [(TEXT, "a100", {"a": True, "b": "c"}, str(path))]
-    assert capsys.readouterr().out == "optimized\n"
+    out, err = capsys.readouterr()
+    assert (out, err) == ("optimized\n", "asked again\n")
 
 
 def test_standard_input_to_a_file(
