@@ -453,7 +453,11 @@ def test_wrong_text(
 def test_what_nothing_computes_is_named_with_its_place(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "bad.hlo"
     add = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}\n"
-    path.write_text(add + "ENTRY e {\n  x = f32[8] parameter(0)\n  ROOT c = f32[8] all-reduce(x), to_apply=add\n}\n")
+    path.write_text(
+        "HloModule m, replica_count=2 "
+        + add
+        + "ENTRY e {\n  x = f32[8] parameter(0)\n  ROOT c = f32[8] all-reduce(x), to_apply=add\n}\n"
+    )
     code, _, err = run(capsys, path)
     assert code == 1
     assert "bad.hlo:8:8: error: [hlo] no library function for HLO op 'all-reduce' (instruction %c)" in err
@@ -465,7 +469,7 @@ def test_what_nothing_computes_is_named_with_its_place(capsys: pytest.CaptureFix
     ("words", "code", "message"),
     [
         (["nowhere.hlo"], 1, "error: [file] nowhere.hlo: No such file or directory"),
-        (["."], 1, "error: [file] .: Is a directory"),
+        (["."], 1, "error: [file] no module is in the directory ."),
         ([NEGATE, "--stage", "cubin"], 2, "error: unknown stage 'cubin'"),
         ([NEGATE, "--target", "sm_20"], 2, "error: unknown target 'sm_20'"),
         (
