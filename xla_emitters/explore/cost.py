@@ -6,7 +6,7 @@ xe.cost("gelu.hlo", targets=("h200", "a6000")).costs[0].kernels[0].bound   ->   
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,9 @@ from xdsl.passes import ModulePass
 
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.dialects.hlo.computation import FusionOp
+from xla_emitters.dialects.hlo.contractions import ContractingOp
+from xla_emitters.dialects.hlo.library_calls import library_call_of
+from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.compiler import compile_module, read_module
@@ -52,6 +55,7 @@ class ProgramCost:
     program        for a module: the priced program, with the decisions in its traces
     xlas           if kernels were chosen by price: the cost with XLA's choice of all kernels
     by_price       if they were not: the cost of the kernels that take the place of the dearest one if they are chosen by price
+    as_calls       kernel -> what the products and convolutions that it computes itself would take as library calls
     """
 
     target: str
@@ -62,6 +66,7 @@ class ProgramCost:
     program: Program | None = field(default=None, repr=False, compare=False)
     xlas: ProgramCost | None = None
     by_price: ProgramCost | None = None
+    as_calls: Mapping[str, tuple[CallCost, ...]] = field(default_factory=dict[str, tuple[CallCost, ...]])
 
     @property
     def dearest(self) -> KernelCost | None:
@@ -110,6 +115,7 @@ class ProgramCost:
             "next_step": self.next_step,
             "xlas_time": self.xlas.time if self.xlas else None,
             "launches_known": not self.is_estimate,
+            "as_calls": {name: [call.to_json() for call in calls] for name, calls in self.as_calls.items()},
         }
 
 
@@ -255,7 +261,30 @@ def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCos
         replace(price_kernel(kernel, planned.view, lowered, chip, code), launches=launches[kernel.name])
         for kernel, (planned, lowered) in zip(reached.values(), kept, strict=True)
     ]
-    return program.name, replace(found, kernels=tuple(kernels))
+    as_calls = {
+        kernel.name: products
+        for kernel, (planned, _) in zip(reached.values(), kept, strict=True)
+        if (products := tuple(_price_products(planned, chip)))
+    }
+    return program.name, replace(found, kernels=tuple(kernels), as_calls=as_calls)
+
+
+def _price_products(planned: PlannedKernel, chip: Device) -> Iterator[CallCost]:
+    """What the products and convolutions of a kernel would take as library calls."""
+    for op in planned.view.computation.walk():
+        if isinstance(op, ContractingOp):
+            name, config = library_call_of(op)
+            operands = [(element_of(operand).name, dims_of(operand)) for operand in op.operands]
+            priced = price_call(
+                name,
+                op.instruction_name.data,
+                config,
+                operands,
+                [(element_of(op.result).name, dims_of(op.result))],
+                chip,
+            )
+            if priced is not None:
+                yield priced
 
 
 def _price_step(step: LibraryCall, chip: Device) -> CallCost | None:

@@ -7,7 +7,7 @@ occupancy         100 % (64 warps), by warps          ...
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -35,6 +35,8 @@ class Priced(Protocol):
     def xlas(self) -> Priced | None: ...
     @property
     def next_step(self) -> str: ...
+    @property
+    def as_calls(self) -> Mapping[str, Sequence[CallCost]]: ...
 
 
 def report_text(name: str, programs: Sequence[Priced]) -> str:
@@ -42,7 +44,7 @@ def report_text(name: str, programs: Sequence[Priced]) -> str:
     if all(_is_one_kernel(each) and (each.xlas is None or _is_one_kernel(each.xlas)) for each in programs):
         columns = [(each.target, each.kernels[0]) for each in programs]
         columns += [(f"{each.target}, XLA's choice", each.xlas.kernels[0]) for each in programs if each.xlas]
-        steps = dict.fromkeys(each.next_step for each in programs if each.next_step)
+        steps = dict.fromkeys(line for each in programs for line in (*calls_lines(each), each.next_step) if line)
         return "\n".join([kernel_text([replace(cost, target=title) for title, cost in columns]), *steps])
     return "\n\n".join(program_text(name, each) for each in programs)
 
@@ -169,7 +171,7 @@ def program_text(name: str, program: Priced) -> str:
         low, high = (sum(getattr(each, end) * each.launches for each in priced) for end in ("time_low", "time_high"))
         xlas = f"; XLA's choice: {microseconds(program.xlas.time)}" if program.xlas else ""
         lines.append(f"in all: {microseconds(total)}, between {microseconds(low)} and {microseconds(high)}{xlas}")
-        lines.append(program.next_step)
+        lines += [*calls_lines(program), program.next_step]
     if lower := dict.fromkeys(call.name for call in program.calls if call.is_lower_bound):
         lines.append(f"priced by their bytes alone, at least: {', '.join(lower)}")
     if program.is_estimate:
@@ -181,6 +183,14 @@ def program_text(name: str, program: Priced) -> str:
     if not program.kernels:
         lines.append("no kernels")
     return "\n".join(filter(None, lines))
+
+
+def calls_lines(program: Priced) -> Iterator[str]:
+    """What products and convolutions that kernels compute themselves would take as library calls."""
+    for kernel, calls in program.as_calls.items():
+        for call in calls:
+            name = " ".join(filter(None, (call.name, call.factors)))
+            yield f"{kernel} computes {call.instruction} itself: as a call of {name} it would take {microseconds(call.time)}"
 
 
 def _row(each: KernelCost | CallCost, total: float) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from tools_here import SASS, needs
 
 import xla_emitters as xe
 from xla_emitters.explore.cost import instructions_by_origin
+from xla_emitters.texts.units import microseconds
 from xla_emitters.tools.main import main
 
 GELU = Path(__file__).parents[3] / "examples" / "gelu.hlo"
@@ -74,3 +75,26 @@ def test_instructions_belong_to_hlo_instructions(capsys: pytest.CaptureFixture[s
     lines = capsys.readouterr().out.split("by HLO instruction\n")[1].splitlines()
     assert lines[1].split()[:2] == ["tanh_0", str(counts["tanh_0"])]
     assert main(["cost", str(GELU), "--by", "instruction", "--json"]) == 2
+
+
+DOT = """HloModule m
+fused {
+  a = f32[3,5] parameter(0)
+  b = f32[5,4] parameter(1)
+  ROOT product = f32[3,4] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+ENTRY e {
+  a = f32[3,5] parameter(0)
+  b = f32[5,4] parameter(1)
+  ROOT fusion = f32[3,4] fusion(a, b), kind=kLoop, calls=fused
+}"""
+
+
+@needs(*SASS)
+def test_a_kernel_that_multiplies_says_what_a_call_would_take() -> None:
+    """2 * 3 * 5 * 4 operations; a call of so little is bound by its launch."""
+    report = xe.cost(DOT)
+    ((call,),) = report.costs[0].as_calls.values()
+    assert (call.name, call.instruction, call.operations) == ("gemm", "product", 120)
+    assert f"computes product itself: as a call of gemm tf32 it would take {microseconds(call.time)}" in str(report)
+    assert report.to_json()["targets"][0]["as_calls"]["fusion"][0]["time"] == call.time
