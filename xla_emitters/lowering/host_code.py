@@ -27,6 +27,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.lowering.host_functions import definition
 from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
+from xla_emitters.lowering.tools import LLVMLITE_HELP
 
 STAGE = "cpu"
 
@@ -108,7 +109,7 @@ def _machine() -> tuple[Any, Callable[..., Any]]:
     try:
         binding: Any = import_module("llvmlite.binding")
     except ImportError as error:
-        raise ToolError("llvmlite is not installed", stage=STAGE, help="pip install 'xla-emitters[llvm]'") from error
+        raise ToolError("llvmlite is not installed", stage=STAGE, help=LLVMLITE_HELP) from error
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     if (library := ctypes.util.find_library("m")) is not None:

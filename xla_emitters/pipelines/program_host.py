@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
@@ -36,6 +37,7 @@ from xla_emitters.lowering.host_products import WIDE, product_step
 from xla_emitters.lowering.host_row_convolutions import row_convolution_step
 from xla_emitters.lowering.host_steps import ADDED_TYPES, ENTRY, STEPS, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
+from xla_emitters.lowering.tools import LLVMLITE_HELP
 from xla_emitters.pipelines.hot_fusions import HotFusions, load_for_cpu
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
@@ -55,6 +57,7 @@ from xla_emitters.sizes import Sizes
 
 CPU = "XLA_EMITTERS_CPU"
 AUTO, LLVM, NUMPY = BACKENDS = ("auto", "llvm", "numpy")
+_SLOW = "llvmlite is not installed: NumPy computes programs on the CPU, op by op, which can take 100 times as long as machine code"
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,7 @@ def choose_backend(name: str, fused: ModuleOp, options: CompileOptions, sizes: S
     if asked == NUMPY:
         return CpuBackend(NUMPY, f"{CPU} says so")
     if asked == AUTO and not is_installed():
+        warnings.warn(f"{_SLOW} ({LLVMLITE_HELP}; {CPU}={NUMPY} hides this)", stacklevel=1)  # Python shows it once
         return CpuBackend(NUMPY, "llvmlite is not installed")
     try:
         if sizes.unresolved:

@@ -148,18 +148,19 @@ def tools() -> Iterator[Finding]:
 
 def cpu() -> Iterator[Finding]:
     from xla_emitters.lowering.host_code import describe_cpu, is_installed
+    from xla_emitters.lowering.tools import LLVMLITE_HELP
     from xla_emitters.pipelines.program_host import NUMPY, requested_backend
     from xla_emitters.pipelines.program_llvm import LLVM, asked_host
 
     host, without = asked_host(), not is_installed()
-    remedy = install_command(extras="llvm") if host == LLVM and without else ""
+    remedy = LLVMLITE_HELP if host == LLVM and without else ""
     state = "missing" if remedy else "ok"
     yield Finding(
         "cpu", "host programs", state, f"{host}{': no llvmlite' * bool(remedy)}", "what launches and allocates", remedy
     )
     purpose = "fast programs on the CPU; NumPy computes them without it"
     if (asked := requested_backend()) == NUMPY or without:
-        remedy = "" if asked == NUMPY else install_command(extras="llvm")
+        remedy = "" if asked == NUMPY else LLVMLITE_HELP
         state = "ok" if asked == NUMPY else "absent"
         yield Finding(
             "cpu", "programs", state, "numpy: " + ("asked for" if asked == NUMPY else "no llvmlite"), purpose, remedy

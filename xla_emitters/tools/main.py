@@ -10,6 +10,7 @@ import argparse
 import difflib
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
@@ -171,7 +172,13 @@ def _reduced(options: argparse.Namespace, directory: Path) -> str:
 def command() -> int:
     """The console script: `main` in a process of its own."""
     begin()
+    warnings.showwarning = _show_warning
     return main()
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning of Python's in one line, without the place in the source, like our own."""
+    print(f"warning: {message}", file=sys.stderr)
 
 
 if __name__ == "__main__":
