@@ -11,8 +11,10 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
@@ -27,10 +29,14 @@ INTERRUPTED = 130
 def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda directory: "") -> int:
     """Calls `run` and returns its exit code; an exception becomes a message on stderr and the exit code of its kind.
 
+    Python's warnings become messages too.
+
     reduced  called for a bug of ours with the reproducer's directory: writes a smaller input there and returns lines about it
     """
     try:
-        return run()
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return run()
     except XlaEmittersError as error:
         if os.environ.get(DEBUG):
             traceback.print_exc()
@@ -64,6 +70,11 @@ def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda dir
         print(f"error: [internal] {type(error).__name__}: {error}", file=sys.stderr)
         print(reproducer(reduced), file=sys.stderr)
         return InternalError.exit_code
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Without the place in our source."""
+    print(f"warning: {message}", file=sys.stderr)
 
 
 def reproducer(reduced: Callable[[Path], str]) -> str:

@@ -7,21 +7,17 @@ line is imported, so that no verb waits for another one's imports.
 from __future__ import annotations
 
 import argparse
-import difflib
-import re
 import sys
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from xla_emitters.errors import UsageError
 from xla_emitters.tools.cold_start import begin
 from xla_emitters.tools.environment import add_environment
 from xla_emitters.tools.failures import reported
-from xla_emitters.tools.terminal import marked_error
+from xla_emitters.tools.usage import Parser
 
 VERBS = {
     "list": (
@@ -99,18 +95,6 @@ class PrintCompletion(argparse.Action):
         parser.exit()
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are our messages: what is wrong and where help is, not the whole usage."""
-
-    def error(self, message: str) -> NoReturn:
-        unknown = re.fullmatch(r"unrecognized arguments: (-\S+).*", message)
-        near = difflib.get_close_matches(unknown[1], self._option_string_actions, n=1, cutoff=0.75) if unknown else []
-        help = f"{near[0]}? " if near else ""
-        error = UsageError(message, stage="usage", help=f"{help}see {self.prog} --help")
-        print(marked_error(error.render(), sys.stderr), file=sys.stderr)
-        self.exit(UsageError.exit_code)
-
-
 def build_parser(*asked: str) -> argparse.ArgumentParser:
     """The parser of all verbs, with the arguments of those in `asked` only."""
     parser = Parser(
@@ -172,13 +156,7 @@ def _reduced(options: argparse.Namespace, directory: Path) -> str:
 def command() -> int:
     """The console script: `main` in a process of its own."""
     begin()
-    warnings.showwarning = _show_warning
     return main()
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """A warning of Python's in one line, without the place in the source, like our own."""
-    print(f"warning: {message}", file=sys.stderr)
 
 
 if __name__ == "__main__":
