@@ -95,6 +95,7 @@ class Environment:
 def trials() -> dict[str, tuple[str, ...]]:
     """The commands that are tried, by the title of their column."""
     examples = ROOT / "examples"
+    tiny = [str(file) for file in (ROOT / "tests").rglob("test_*.py") if "mark.tiny" in file.read_text("utf-8")]
     return {
         "pip check": ("python", "-m", "pip", "check"),
         "doctor": ("xla-emitters", "doctor"),
@@ -104,18 +105,7 @@ def trials() -> dict[str, tuple[str, ...]]:
         "opt": ("xla-emitters-opt", f"{examples}/gelu.hlo"),
         "xdsl-opt": ("xdsl-opt", "--help"),
         "README": ("python", "-c", first_snippet()),
-        "tiny": (
-            "pytest",
-            "-m",
-            "tiny",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:xdist",
-            "tests/unit",
-            "tests/runtime",
-        ),
+        "tiny": ("pytest", "-m", "tiny", "-q", "-p", "no:cacheprovider", *tiny),
     }
 
 
