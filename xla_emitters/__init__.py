@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from xla_emitters.runtime import Program as Program
     from xla_emitters.trace import Trace as Trace
 
+    __version__: str
 _HOMES = {
     "DEVICES": "device",
     "Device": "device",
@@ -63,6 +64,7 @@ __all__ = [
     "Program",
     "Trace",
     "XlaEmittersError",
+    "__version__",
     "check",
     "compile",
     "cost",
@@ -77,6 +79,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # imported here: it takes as long as everything else in this file
+
+        return version("xla-emitters")
     if name in _HOMES:
         return getattr(import_module(f"xla_emitters.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'xla_emitters' has no attribute '{name}'")
