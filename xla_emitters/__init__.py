@@ -3,7 +3,8 @@
     import xla_emitters as xe
     p = xe.compile("gelu.hlo", target="h200")
 
-Names are imported when they are used: importing the package imports neither NumPy nor xDSL.
+Names are imported when they are used: importing the package imports neither NumPy nor xDSL. Comments cite "the seed document" and
+`docs/reference/N`: `docs/reference/index.md` says what they are, and where to read them.
 """
 
 from __future__ import annotations

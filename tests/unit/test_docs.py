@@ -229,6 +229,19 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
         assert all(text.lower() in tour.lower() for text in telling), page
         assert tour.count('<figure class="drawing"') == DRAWINGS[page]
         assert str(ROOT) not in tour
+    index = json.loads((tmp_path / "search" / "search_index.json").read_text())
+    words = {
+        word
+        for page in index["docs"]
+        for word in re.split(index["config"]["separator"], page["title"] + " " + page["text"])
+    }
+    assert words >= {"from_jax", "register_emitter", "flatten", "stage", "xla_gpu"}
+    python = (tmp_path / "api" / "index.html").read_text()
+    assert [name for name in xe.__all__ if f">xe.{name}<" not in python and name != "__version__"] == []
+    assert "dynamic" in python[python.index('id="xla_emitters.explore.jax_program.from_jax"') :][:20_000]
+    passes = (tmp_path / "passes" / "index.html").read_text()
+    assert 'id="filter-passes"' in passes
+    assert '<a href="../reference/#the-seed-documents">seed document</a>' in passes
 
 
 def test_the_answers_of_bisect_in_the_pages_are_those_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
