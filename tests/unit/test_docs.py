@@ -237,7 +237,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     }
     assert words >= {"from_jax", "register_emitter", "flatten", "stage", "xla_gpu"}
     python = (tmp_path / "api" / "index.html").read_text()
-    assert [name for name in xe.__all__ if f">xe.{name}<" not in python and name != "__version__"] == []
+    assert [name for name in xe.__all__ if f"xe.{name}" not in python and name != "__version__"] == []
     assert "dynamic" in python[python.index('id="xla_emitters.explore.jax_program.from_jax"') :][:20_000]
     passes = (tmp_path / "passes" / "index.html").read_text()
     assert 'id="filter-passes"' in passes

@@ -8,22 +8,37 @@ smaller input if one was made (`crashes`).
 
 from __future__ import annotations
 
+import argparse
+import difflib
 import os
+import re
 import sys
 import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
-from xla_emitters.errors import InternalError, XlaEmittersError
+from xla_emitters.errors import InternalError, UsageError, XlaEmittersError
 from xla_emitters.tools.terminal import marked_error
 
 DEBUG = "XLA_EMITTERS_DEBUG"
 INTERRUPTED = 130
 """The exit code that shells report for a program ended by Ctrl-C."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are our messages: what is wrong and where help is, not the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = re.fullmatch(r"unrecognized arguments: (-[^\s=]+).*", message)
+        near = difflib.get_close_matches(unknown[1], self._option_string_actions, n=1, cutoff=0.75) if unknown else []
+        help = f"{near[0]}? " if near else ""
+        error = UsageError(message, stage="usage", help=f"{help}see {self.prog} --help")
+        print(marked_error(error.render(), sys.stderr), file=sys.stderr)
+        self.exit(UsageError.exit_code)
 
 
 def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda directory: "") -> int:

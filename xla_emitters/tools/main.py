@@ -16,8 +16,7 @@ from typing import Any
 
 from xla_emitters.tools.cold_start import begin
 from xla_emitters.tools.environment import add_environment
-from xla_emitters.tools.failures import reported
-from xla_emitters.tools.usage import Parser
+from xla_emitters.tools.failures import Parser, reported
 
 VERBS = {
     "list": (

@@ -34,10 +34,9 @@ from xla_emitters.extras import install_command
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import take_notes
-from xla_emitters.tools.failures import reported
+from xla_emitters.tools.failures import Parser, reported
 from xla_emitters.tools.input_output import decoded
 from xla_emitters.tools.pass_list import MLIR_NAMES, NOTHING_TO_DO, PIPELINES, parse_passes, pass_flags, passes_of
-from xla_emitters.tools.usage import Parser
 from xla_emitters.universe import PASSES, all_passes
 
 # Possessive: what was taken for a space or a comment is not tried again in another way.
