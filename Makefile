@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny long bounds corpus modules programs models cpu cpu-features kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench gpu gpu-kit gpu-rehearsal code-quality compile-time soak clean
+.PHONY: help run install tools test tiny long bounds corpus modules programs models cpu cpu-features kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench gpu gpu-kit gpu-rehearsal code-quality compile-time soak floors clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -17,24 +17,21 @@ help:  ## this list
 run: $(STAMP) tools  ## compile examples/gelu.hlo, write every stage to build/gelu, run the kernel, compare with NumPy
 	@$(BIN)/xla-emitters run examples/gelu.hlo --show-stages --print-ir-tree-dir build/gelu
 
-install: $(STAMP) tools  ## .venv with xla-emitters, and what makes PTX: LLVM's tools or, without root, llvmlite
+install: $(STAMP) tools  ## .venv with xla-emitters, and LLVM's tools where this user may install them
 	@$(BIN)/xla-emitters doctor >build/doctor.txt || echo "note: no PTX can be made here, all else works; what is missing, and what installs it: $(BIN)/xla-emitters doctor"
 
-# LLVM 22's tools come from the distribution. A user who cannot install them gets llvmlite, which is LLVM 22 too; if that cannot be
-# installed either, PTX is left out: `run` says so.
+# LLVM 22's tools come from the distribution. Where they cannot be installed llvmlite makes the PTX, which is LLVM 22 too and came with the
+# Python packages; where it has no package either, PTX is left out: `run` says so.
 tools: $(STAMP)
 	@mkdir -p build; \
-	if { command -v mlir-opt-22 || [ -x /usr/lib/llvm-22/bin/mlir-opt ] || [ -n "$$XLA_EMITTERS_MLIR_OPT" ] || \
-	     [ -f $(VENV)/.installed-llvm ]; } >/dev/null 2>&1; then exit 0; fi; \
+	if { command -v mlir-opt-22 || [ -x /usr/lib/llvm-22/bin/mlir-opt ] || [ -n "$$XLA_EMITTERS_MLIR_OPT" ]; } >/dev/null 2>&1; then exit 0; fi; \
 	if { command -v apt-get && { [ -z "$(SUDO)" ] || sudo -n true || { [ -t 0 ] && command -v sudo; }; }; } >/dev/null 2>&1; then \
 	  echo "installing mlir-22-tools and llvm-22"; \
 	  { $(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive \
 	      apt-get install -q -y --no-install-recommends mlir-22-tools llvm-22; } >build/apt.log 2>&1 && exit 0; \
 	fi; \
-	if { $(BIN)/pip install -q --disable-pip-version-check -e '.[llvm]' && $(BIN)/python -c 'import llvmlite'; } >build/llvm.log 2>&1; then \
-	  touch $(VENV)/.installed-llvm; \
-	  echo "note: llvmlite makes the PTX: mlir-opt 22 is not here, and this user cannot install it (as root: apt-get install mlir-22-tools llvm-22)"; \
-	fi
+	$(BIN)/python -c 'import llvmlite' 2>/dev/null && \
+	  echo "note: llvmlite makes the PTX: mlir-opt 22 is not here, and this user cannot install it (as root: apt-get install mlir-22-tools llvm-22)" || true
 
 $(STAMP): pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) is missing: apt-get install python3 python3-venv" >&2; exit 4; }
@@ -117,6 +114,9 @@ toolchains: install $(TESTS_STAMP)  ## do LLVM's library, llvmlite and mlir-opt 
 
 fuzz: install $(TESTS_STAMP)  ## 2,000 random fusions: numbers at every stage, PTX through ptxas for two architectures (FUZZ="--first 5000 --cases 100")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.fuzz $(FUZZ)
+
+floors: $(TESTS_STAMP)  ## the lowest and the newest versions of the dependencies, in fresh environments (FLOORS="python3.12 python3.13")
+	@PYTHONPATH=tests:. $(BIN)/python -m runtime.floors $(FLOORS)
 
 mutants: install $(TESTS_STAMP)  ## what the tests do not see: 300 changes of the source, each against the tests nearest to it (MUTANTS="--seed 1 xla_emitters/rewrite")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.mutants $(MUTANTS)

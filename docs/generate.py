@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -148,6 +149,7 @@ def passes() -> str:
     parts = [
         "# Passes\n",
         "In the order of their first run. Each is a file, runs alone with `xla-emitters-opt -p NAME`, and this is the file's head.\n",
+        FILTER,
     ]
     factories = all_passes()
     for name in [*order, *sorted(set(factories) - set(order))]:
@@ -157,8 +159,35 @@ def passes() -> str:
         parts.append(f"## {name}\n")
         parts.append(f"`{where}`\n")
         parts += [f"- in the pipeline: {reason}\n" for reason in order.get(name, [])]
-        parts.append(inspect.getdoc(module) or "")  # what is indented there is code, here too
+        parts.append(linked(inspect.getdoc(module) or ""))  # what is indented there is code, here too
         parts.append("")
+    return "\n".join(parts)
+
+
+FILTER = (
+    '<label>Show passes with <input id="filter-passes" type="search" placeholder="vectorize, shared memory ..."></label> '
+    '<output id="passes-shown"></output>\n'
+)
+"""`filter.js` gives it its function."""
+
+
+def linked(text: str) -> str:
+    """The text, in which what a reader of the site cannot know is a link."""
+    pages = {path.name[0]: path.name for path in (ROOT / "docs" / "reference").glob("[0-9]-*.md")}
+    pages["contracts"] = "contracts.md"
+    text = re.sub(r"(?<!\[)\b([Tt]he )?(seed document)\b", r"\1[\2](reference/index.md#the-seed-documents)", text)
+    return re.sub(
+        r"docs/reference/(\d|contracts)\b", lambda found: f"[reference {found[1]}](reference/{pages[found[1]]})", text
+    )
+
+
+def api() -> str:
+    """Every public name: its signature and its docstring, from the file that has it."""
+    parts = ["# Python\n", "`import xla_emitters as xe`. What is not on this page may change without notice.\n"]
+    for name in sorted(xe._HOMES, key=str.lower):
+        value = getattr(xe, name)
+        home = value.__module__ if hasattr(value, "__qualname__") else f"xla_emitters.{xe._HOMES[name]}"
+        parts.append(f"::: {home}.{name}\n    options:\n      heading: xe.{name}\n      toc_label: {name}\n")
     return "\n".join(parts)
 
 
@@ -254,5 +283,6 @@ write(
 )
 write("tour_program.md", tour_of_any_size())
 write("passes.md", passes())
+write("api.md", api())
 write("commands.md", commands())
 write("supported.md", supported())

@@ -3,7 +3,8 @@
     import xla_emitters as xe
     p = xe.compile("gelu.hlo", target="h200")
 
-Names are imported when they are used: importing the package imports neither NumPy nor xDSL.
+Names are imported when they are used: importing the package imports neither NumPy nor xDSL. Comments cite "the seed document" and
+`docs/reference/N`: `docs/reference/index.md` says what they are, and where to read them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from xla_emitters.runtime import Program as Program
     from xla_emitters.trace import Trace as Trace
 
+    __version__: str
 _HOMES = {
     "DEVICES": "device",
     "Device": "device",
@@ -63,6 +65,7 @@ __all__ = [
     "Program",
     "Trace",
     "XlaEmittersError",
+    "__version__",
     "check",
     "compile",
     "cost",
@@ -77,6 +80,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # imported here: it takes as long as everything else in this file
+
+        return version("xla-emitters")
     if name in _HOMES:
         return getattr(import_module(f"xla_emitters.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'xla_emitters' has no attribute '{name}'")

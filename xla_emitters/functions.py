@@ -17,7 +17,7 @@ Source: docs/reference/contracts "Numbers"; NVIDIA's libdevice user guide; MLIR 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -180,7 +180,8 @@ READERS = ("xla_emitters.dialects.hlo.elementwise", "xla_emitters.dialects.mlir.
 def register_function(row: RealFunction) -> None:
     """Adds a function from outside the package, as an op of HLO and of MLIR's dialect `math`; before anything is read or compiled.
 
-    row     with all four names: it is computed by libdevice, and by NumPy in the reference
+    row     with all four names: it is computed by libdevice, and by NumPy in the reference. For an op of the table, which has these names,
+            `RealFunction(op="math.atan", opcode="arctan")` is enough: the op gets an opcode, or a second one
     raises  UsageError for a row without a name, or with one that is taken, and if the tables are built already
     """
     if late := [name for name in READERS if name in sys.modules]:
@@ -195,6 +196,9 @@ def register_function(row: RealFunction) -> None:
 def _add(row: RealFunction, file: Path | None) -> None:
     if not isinstance(row, RealFunction):  # pyright: ignore[reportUnnecessaryIsInstance]  (from outside)
         raise UsageError(f"{row!r} is not a RealFunction", stage="plugins")
+    known = BY_OP.get(row.op or "")
+    if known is not None:
+        row = _named(row, known)
     if not (row.opcode and row.op and row.libdevice and row.numpy):
         raise UsageError("a function is given with opcode, op, libdevice and numpy", stage="plugins")
     if not row.op.startswith("math."):
@@ -205,10 +209,20 @@ def _add(row: RealFunction, file: Path | None) -> None:
     if not hasattr(np, row.numpy):
         raise UsageError(f"function '{row.opcode}': NumPy has no '{row.numpy}'", stage="plugins")
     refuse_double("function", row.opcode, BY_OPCODE)
-    refuse_double("op", row.op, BY_OP)
-    BY_OPCODE[row.opcode] = BY_OP[row.op] = BY_LIBDEVICE[row.libdevice] = row
+    BY_OPCODE[row.opcode] = row
+    if known is None:
+        BY_OP[row.op] = BY_LIBDEVICE[row.libdevice] = row
     ADDED.append(row)
     note("function", row.opcode, file=file)
+
+
+def _named(row: RealFunction, known: RealFunction) -> RealFunction:
+    """The known function under the opcode of `row`. raises UsageError if `row` has another name or number of operands for the same op"""
+    for name in ("libdevice", "numpy", "operands"):
+        given, has = getattr(row, name), getattr(known, name)
+        if has is not None and given not in (None, 1, has):  # 1: operands that are not given
+            raise UsageError(f"{name} of '{row.op}' is {has!r}, not {given!r}", stage="plugins")
+    return replace(known, opcode=row.opcode, numpy=known.numpy or row.numpy)
 
 
 ADDED: list[RealFunction] = []

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Container, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,14 +62,20 @@ class Plugin:
 
 _registered: list[Plugin] = []
 _loaded: set[str] = set()
-_failed: list[XlaEmittersError] = []
-"""The error that stopped `load`. It is raised again on each later call: nothing compiles while an installed plugin cannot be loaded."""
+_failed: list[tuple[str, XlaEmittersError]] = []
+"""The entry points that could not be loaded, and why. They are left out: everything else works without them."""
 
 
 def registered() -> tuple[Plugin, ...]:
     """Everything registered from outside, in order. Loads the entry points first."""
     load()
     return tuple(_registered)
+
+
+def failed() -> tuple[tuple[str, XlaEmittersError], ...]:
+    """The names of the entry points that could not be loaded, each with its error. Loads the entry points first."""
+    load()
+    return tuple(_failed)
 
 
 def note(kind: str, name: str, owner: Any = None, file: Path | None = None) -> None:
@@ -157,20 +164,29 @@ def _imported_by(file: Path) -> Iterator[Path]:
 
 
 def load() -> None:
-    """Calls the entry points of the group `xla_emitters.plugins`, once. raises PluginError for one that fails"""
-    if _failed:
-        raise _failed[0]
-    try:
-        for point, value in _values_of(PLUGINS):
-            what = f"plugin '{point.name}'"
-            if not callable(value):
-                said = f"{what}: {point.value} is not a function"
-                raise PluginError(said, stage="plugins", place=_start_of(point), help='name = "module:function"')
-            with blamed(value, what), _registering(what):
-                value()
-    except XlaEmittersError as error:
-        _failed.append(error)
-        raise
+    """Calls the entry points of the group `xla_emitters.plugins`, once. One that fails is left out, with a warning."""
+
+    def register(point: EntryPoint) -> None:
+        value, what = _value_of(point), f"plugin '{point.name}'"
+        if not callable(value):
+            said = f"{what}: {point.value} is not a function"
+            raise PluginError(said, stage="plugins", place=_start_of(point), help='name = "module:function"')
+        with blamed(value, what), _registering(what):
+            value()
+
+    _for_each(PLUGINS, register)
+
+
+def _for_each(group: str, take: Callable[[EntryPoint], None]) -> None:
+    """Calls `take` once for each entry point of the group; a failure is recorded, and is a warning."""
+    for point in _entry_points(group):
+        try:
+            take(point)
+        except XlaEmittersError as error:
+            _failed.append((point.name, error))
+            where = f"{error.place.file}:{error.place.line}:{error.place.column}: " if error.place else ""
+            help = error.help or f"mend or uninstall it; {DISABLE}=1 leaves all plugins out"
+            warnings.warn(f"{where}{error.message}; it is left out ({help})", stacklevel=2)
 
 
 @contextmanager
@@ -186,15 +202,18 @@ def _registering(what: str) -> Generator[None]:
 def functions_of_entry_points(add: Callable[[Any, Path | None], None]) -> None:
     """Calls `add` once for each value of the group `xla_emitters.functions`, with the value and its source file.
 
-    raises  PluginError for one that cannot be imported, or that `add` refuses with a UsageError
+    One that cannot be imported, or that `add` refuses with a UsageError, is left out, with a warning.
     """
-    for point, value in _values_of(FUNCTIONS):
-        place = _start_of(point)
+
+    def take(point: EntryPoint) -> None:
+        value, place = _value_of(point), _start_of(point)
         try:
             add(value, Path(place.file) if place else None)
         except UsageError as error:
             said = f"plugin '{point.name}': {error.message}"
             raise PluginError(said, stage="plugins", place=place, help=error.help) from error
+
+    _for_each(FUNCTIONS, take)
 
 
 def _start_of(point: EntryPoint) -> Place | None:
@@ -203,32 +222,31 @@ def _start_of(point: EntryPoint) -> Place | None:
     return Place(file, 1, 1) if file else None
 
 
-def _values_of(group: str) -> Iterator[tuple[EntryPoint, Any]]:
+def _entry_points(group: str) -> Iterable[EntryPoint]:
+    """Those of the group, at the first call."""
     if group in _loaded or os.environ.get(DISABLE, "") not in ("", "0"):
-        return
+        return ()
     _loaded.add(group)
     if not _may_have(group):
-        return
+        return ()
     from importlib.metadata import entry_points
 
-    for point in entry_points(group=group):
-        try:
-            with _registering(f"plugin '{point.name}'"):
-                value = point.load()
-        except XlaEmittersError:
-            raise
-        except (Exception, SystemExit) as error:
-            at = _innermost(error.__traceback__, None) or _start_of(point)
-            if isinstance(error, SyntaxError) and error.filename and error.lineno:
-                at = Place(error.filename, error.lineno, error.offset or 1)
-            raise PluginError(
-                f"plugin '{point.name}' cannot be imported: {type(error).__name__}: {error}",
-                stage="plugins",
-                place=at,
-                details=(f"{point.value}, an entry point of {group}",),
-                help=f"mend or uninstall it; {DISABLE}=1 leaves all plugins out",
-            ) from error
-        yield point, value
+    return entry_points(group=group)
+
+
+def _value_of(point: EntryPoint) -> Any:
+    """What the entry point names. raises PluginError if it cannot be imported"""
+    try:
+        with _registering(f"plugin '{point.name}'"):
+            return point.load()
+    except XlaEmittersError:
+        raise
+    except (Exception, SystemExit) as error:
+        at = _innermost(error.__traceback__, None) or _start_of(point)
+        if isinstance(error, SyntaxError) and error.filename and error.lineno:
+            at = Place(error.filename, error.lineno, error.offset or 1)
+        said = f"plugin '{point.name}' cannot be imported: {type(error).__name__}: {error}"
+        raise PluginError(said, stage="plugins", place=at) from error
 
 
 def _may_have(group: str) -> bool:

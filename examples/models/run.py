@@ -4,7 +4,7 @@
     python examples/models/run.py decoder --full    one, as large as its file says
     python examples/models/run.py decoder --write decoder.mlir      its StableHLO, for the command line
 
-It needs the extra [jax], and [llvm] for machine code. Weights are random: what is compared is what JAX computes with them.
+It needs the extra [jax]. Weights are random: what is compared is what JAX computes with them.
 """
 
 from __future__ import annotations

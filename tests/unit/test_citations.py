@@ -73,3 +73,14 @@ def test_every_section_that_is_cited_is_there(name: str) -> None:
 def test_nothing_cites_what_is_not_here() -> None:
     stale = [f"{path.relative_to(ROOT)}: {found[0]}" for path in sources() for found in GONE.finditer(path.read_text())]
     assert not stale
+
+
+def test_what_the_seed_document_is_is_said_where_the_code_begins() -> None:
+    """Nearly every file cites it: the package's first lines name the page that explains it, and pages that cite it link to it."""
+    assert "docs/reference/index.md" in (ROOT / "xla_emitters" / "__init__.py").read_text()
+    assert "## The seed documents" in page("index")
+    citing = [path for path in (ROOT / "docs").rglob("*.md") if re.search("seed document", path.read_text(), re.I)]
+    unexplained = [
+        path.name for path in citing if path.parent != REFERENCE and "#the-seed-documents" not in path.read_text()
+    ]
+    assert unexplained == []

@@ -55,10 +55,39 @@ COMMANDS = [
     (page, line) for number, (page, line) in enumerate(LINES) if line not in [said for _, said in LINES[:number]]
 ]
 
-COUNTING = {
-    "xla-emitters check examples/negate_20.hlo --stages passes": "docs/users/compilers.md",
-    "xla-emitters bisect examples/transpose.hlo --blocks 16": "docs/miscompiles.md",
+_BODY = r"((?:(?!```).*\n)*)```"
+_SHOWN = re.compile(
+    rf"^```(?:sh|python)\n{_BODY}\n\n(?:[^`#\n].*\n+)*?```text\n(?!\$ |xla-emitters ){_BODY}", re.MULTILINE
+)
+SHOWN = {
+    block.strip().splitlines()[-1].partition("  #")[0] if block.startswith("xla-") else block: output
+    for page in PAGES
+    for block, output in _SHOWN.findall(page.read_text())
+    if page.name not in ("programs.md", "miscompiles.md")
 }
+"""The last command of a block, or Python -> what the page shows of its output below it."""
+SESSIONS = [
+    (page, block)
+    for page, block in blocks("text")
+    if block.startswith("$ xla-emitters ") and page != "docs/miscompiles.md"
+]
+"""Commands, each with its output. Those about wrong numbers are of a compiler with a fault: the tests of `bisect` below have them."""
+
+
+def expect_shown(output: str, printed: bytes) -> None:
+    """Each line of the page is printed, in order. A page may leave lines and spaces out; `...` is anything."""
+
+    def squeezed(line: str) -> str:
+        return re.sub(r"\d+(\.\d+)? m?s\b", "# s", line).replace(" ", "")  # how long it takes here
+
+    lines = iter(map(squeezed, printed.decode().splitlines()))
+    for line in filter(None, map(squeezed, output.splitlines())):
+        if line != "..." and not re.fullmatch(r"\d\.\d+e-\d+", line):  # a difference of two computations
+            wanted = ".*".join(map(re.escape, line.split("...")))
+            assert any(re.fullmatch(wanted, found) for found in lines), f"{line}\n{printed.decode()}"
+
+
+COUNTING = {"xla-emitters bisect examples/transpose.hlo --blocks 16": "docs/miscompiles.md"}
 """Command that counts the executions after passes -> the page that shows its output."""
 
 
@@ -118,14 +147,33 @@ def test_every_command_line_works(page: str, tmp_path: Path, monkeypatch: pytest
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
     enter(environment(tmp_path), monkeypatch)
+    printed = b""
     for line in [line for where, line in COMMANDS if where == page]:
         if line.startswith(("xla-emitters compare", "xla-emitters optimize")) and find_spec("jaxlib") is None:
             continue
         code, text, messages = run_line(line, tmp_path)
-        assert code == 0, f"{line}\n{messages.decode()}"
+        found_no_gpu = line.startswith("python ") and ".zip" in line and text.startswith(b"not run: ")
+        assert code == (4 if found_no_gpu else 0), f"{line}\n{messages.decode()}"
         assert text or messages or " -o " in line or "--print-ir-tree-dir" in line, line
+        printed += text + messages
+        if line in SHOWN:
+            expect_shown(SHOWN[line], printed)
         if line in COUNTING:
             assert text.decode() in (ROOT / COUNTING[line]).read_text(), line
+
+
+@needs(*PTX)
+@pytest.mark.parametrize(("page", "session"), SESSIONS, ids=lambda value: value if value.endswith(".md") else "")
+def test_a_session_is_what_is_printed(page: str, session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "xla-emitters optimize" in session:
+        pytest.importorskip("jax", reason="the extra [jax] is not installed")
+    for name in ("examples", "benchmarks"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    enter(environment(tmp_path), monkeypatch)
+    lines = session.splitlines()
+    printed = [b"".join(run_line(line[2:], tmp_path)[1:]) for line in lines if line.startswith("$ ")]
+    expect_shown("\n".join(line for line in lines if not line.startswith("$ ")), b"".join(printed))
 
 
 # Each is a process. Those of the other pages call what these call.
@@ -145,6 +193,8 @@ def test_every_piece_of_python_works(page: str, code: str, tmp_path: Path) -> No
         [sys.executable, "-c", code], cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+    if code in SHOWN:
+        expect_shown(SHOWN[code], done.stdout.encode())
 
 
 TOURS = {
@@ -179,6 +229,19 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
         assert all(text.lower() in tour.lower() for text in telling), page
         assert tour.count('<figure class="drawing"') == DRAWINGS[page]
         assert str(ROOT) not in tour
+    index = json.loads((tmp_path / "search" / "search_index.json").read_text())
+    words = {
+        word
+        for page in index["docs"]
+        for word in re.split(index["config"]["separator"], page["title"] + " " + page["text"])
+    }
+    assert words >= {"from_jax", "register_emitter", "flatten", "stage", "xla_gpu"}
+    python = (tmp_path / "api" / "index.html").read_text()
+    assert [name for name in xe.__all__ if f"xe.{name}" not in python and name != "__version__"] == []
+    assert "dynamic" in python[python.index('id="xla_emitters.explore.jax_program.from_jax"') :][:20_000]
+    passes = (tmp_path / "passes" / "index.html").read_text()
+    assert 'id="filter-passes"' in passes
+    assert '<a href="../reference/#the-seed-documents">seed document</a>' in passes
 
 
 def test_the_answers_of_bisect_in_the_pages_are_those_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:

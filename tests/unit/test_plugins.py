@@ -362,17 +362,39 @@ main(["doctor"])
 def test_a_plugin_that_cannot_be_imported_is_told_with_its_line(tmp_path: Path) -> None:
     environment = installed(tmp_path)
     (tmp_path / "my_plugin.py").write_text("import xla_emitters\n\nx = undefined_name\n")
-    code = (
-        "from xla_emitters.tools.main import main; import sys; w = ['compile', sys.argv[1]]; main(w); sys.exit(main(w))"
-    )
+    code = "from xla_emitters.tools.main import main; import sys; w = ['compile', '--stage', 'scf', sys.argv[1]]; sys.exit(main(w))"
     (tmp_path / "n.hlo").write_text(NEGATE)
     command = [sys.executable, "-c", code, str(tmp_path / "n.hlo")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 1, done.stderr
-    assert (
-        f"{tmp_path / 'my_plugin.py'}:3:5: error: [plugins] plugin 'mine' cannot be imported: NameError" in done.stderr
-    )
-    assert done.stderr.count("XLA_EMITTERS_DISABLE_PLUGINS=1") == 2, "the second try is not without the plugin"
+    assert done.returncode == 0, done.stderr
+    assert f"warning: {tmp_path / 'my_plugin.py'}:3:5: plugin 'mine' cannot be imported: NameError" in done.stderr
+    assert done.stderr.count("XLA_EMITTERS_DISABLE_PLUGINS=1") == 1
     environment["XLA_EMITTERS_DISABLE_PLUGINS"] = "1"
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert "plugin" not in done.stderr
+
+
+def test_a_known_function_gets_an_opcode(tmp_path: Path) -> None:
+    """Of MLIR's op alone: the table has the other names. tanh has an opcode already and gets a second one."""
+    environment = installed(tmp_path)
+    (tmp_path / "my_plugin_functions.py").write_text(
+        "from xla_emitters.functions import RealFunction\n"
+        'HYPOT = RealFunction(op="math.atan", opcode="arctan")\n'
+        'SIGN = RealFunction(op="math.copysign", opcode="copysign", operands=2)\n'
+        'TANH = RealFunction(op="math.tanh", opcode="tanh2")\n'
+    )
+    with (tmp_path / "my_plugin-1.0.dist-info" / "entry_points.txt").open("a") as file:
+        file.write("\nsign = my_plugin_functions:SIGN\ntanh2 = my_plugin_functions:TANH\n")
+    code = """
+import numpy as np, xla_emitters as xe
+x = np.random.default_rng(0).standard_normal(256, np.float32)
+text = "ENTRY f {{ p = f32[256] parameter(0)\\n q = f32[256] reverse(p), dimensions={{0}}\\n ROOT r = f32[256] {}({}) }}"
+for opcode, operands, wanted in (
+    ("arctan", "p", np.arctan(x)), ("tanh2", "p", np.tanh(x)), ("tanh", "p", np.tanh(x)), ("copysign", "p, q", np.copysign(x, x[::-1]))
+):
+    p = xe.compile(text.format(opcode, operands), stage="llvm-dialect", cache=False)
+    np.testing.assert_allclose(p.run_cpu(x), wanted, rtol=1e-6)
+    xe.check(text.format(opcode, operands)).raise_if_different()
+"""
+    done = run_python(code, environment)
+    assert done.returncode == 0, done.stderr

@@ -199,6 +199,8 @@ def parse_ir(
         message, place, help = error.msg.strip(), _place(text, name, error.span.start, error.span.end), ""
         if message.startswith("in "):
             message = f"unexpected text {message}"
+        elif message == "Could not parse entire input!":
+            message = "expected an op" if text[error.span.start :].strip() else "there is no op in the text"
         elif (unknown := _UNKNOWN_OP.match(message)) and parser:
             # xDSL's position is behind the name.
             message, place = f"there is no op '{unknown[1]}'", _place_of_op(text, name, parser.start)

@@ -385,6 +385,7 @@ class _KernelBisection(KernelComparison):
 
     def _first_wrong(self, made: Slots, right: Slots | None) -> tuple[Element, int, Slot]:
         """The first element that is neither unchanged nor admissible, its index in memory, and its buffer."""
+        candidates = list[tuple[int, tuple[Element, int, Slot]]]()
         for number, (slot, spec) in enumerate(zip(self.planned.results, self.result_arrays, strict=True)):
             key = slot.kind, slot.index
             now, wanted = from_buffer(made[key], spec), self.reference.values[number]
@@ -392,14 +393,17 @@ class _KernelBisection(KernelComparison):
             admissible = self.reference.bounds[number].admits(now)
             earlier = None if right is None else from_buffer(right[key], spec)
             changed = different if earlier is None else differing(now, earlier)
-            for wrong in (changed & different & ~admissible, changed & different, changed):
+            for strength, wrong in enumerate((changed & different & ~admissible, changed & different, changed)):
                 if wrong.any():
                     index = tuple(map(int, np.argwhere(wrong)[0]))
                     places = from_buffer(np.arange(made[key].size), spec)
                     was = "" if earlier is None else str(earlier[index])
                     element = Element(str(slot), index, was, str(now[index]), str(wanted[index]))
-                    return element, int(places[index]), slot
-        raise InternalError("a kernel is wrong without a wrong element", stage="bisect")
+                    candidates.append((strength, (element, int(places[index]), slot)))
+                    break
+        if not candidates:
+            raise InternalError("a kernel is wrong without a wrong element", stage="bisect")
+        return min(candidates, key=lambda found: found[0])[1]
 
     def _writer(self, boundary: _Boundary, slot: Slot, flat: int) -> tuple[int, int] | None:
         """(block, thread) of the thread that writes an element last."""

@@ -288,8 +288,13 @@ class _Search:
         def run(kernels: Kernels) -> None:
             load_any(host, kernels).run_on_garbage(_copies(self.arrays))
 
-        self.executed += 1
-        return first_difference(run, kernel_before, kernel_after, sanitize=self.sanitize, failure=failure)
+        for may_change_bits in (True, False) if self._is_free else (False,):
+            self.executed += 1
+            versions = run, kernel_before, kernel_after
+            how = {"sanitize": self.sanitize, "may_change_bits": may_change_bits}
+            if found := first_difference(*versions, **how, failure=failure):
+                return found
+        return None
 
     # ------------------------------------------------------------------------------------------------------ the answer
 
@@ -326,6 +331,7 @@ class _Search:
 
     def _element(self, found: Sequence[Array]) -> Element | None:
         """The first element that is neither unchanged nor admissible; else the first that changed."""
+        changed: Element | None = None
         pairs = zip(found, self._results, self.reference.values, strict=False)
         for number, (now, was, wanted) in enumerate(pairs):
             if now.shape != was.shape or now.dtype != was.dtype:
@@ -335,8 +341,11 @@ class _Search:
             for places in (wrong, different):
                 if places.any():
                     index = tuple(map(int, np.argwhere(places)[0]))
-                    return Element(f"r{number}", index, str(was[index]), str(now[index]), str(wanted[index]))
-        return None
+                    element = Element(f"r{number}", index, str(was[index]), str(now[index]), str(wanted[index]))
+                    if places is wrong:
+                        return element
+                    changed = changed or element
+        return changed
 
     def crash(self, error: InternalError) -> Culprit:
         """The pass that failed: the one after the last that succeeded."""

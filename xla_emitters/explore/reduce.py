@@ -91,6 +91,12 @@ def reduce(
 
 @dataclass
 class _Search:
+    """The state of a search.
+
+    best      what candidates are made of; inlining a program's functions makes it larger for a while
+    smallest  the result if the search ends now
+    """
+
     best: ModuleLines
     keep: Keep
     near: tuple[str, ...]
@@ -100,8 +106,11 @@ class _Search:
     seen: set[str] = field(default_factory=set[str])
     began: float = field(default_factory=time.monotonic)
 
+    def __post_init__(self) -> None:
+        self.smallest = self.best
+
     def run(self, text: str) -> Reduced:
-        before, is_finished, best_text = self.best.instructions, False, text
+        before, is_finished = self.best.instructions, False
         try:
             # Printing may already change the answer of a command that looks at the text.
             if not self.asks(self.best.text()):
@@ -118,8 +127,8 @@ class _Search:
             is_finished = True
         except _OutOfTime:
             pass
-        best_text = self.best.text()
-        return Reduced(best_text, (before, self.best.instructions), self.asked, self._elapsed, is_finished)
+        found = self.smallest
+        return Reduced(found.text(), (before, found.instructions), self.asked, self._elapsed, is_finished)
 
     @property
     def _elapsed(self) -> float:
@@ -153,7 +162,9 @@ class _Search:
         if not self.asks(text):
             return False
         self.best = candidate
-        self.on_better(text, candidate.instructions)
+        if _size(candidate) < _size(self.smallest):
+            self.smallest = candidate
+            self.on_better(text, candidate.instructions)
         return True
 
 
@@ -171,7 +182,7 @@ def _elements(dims: tuple[int, ...]) -> int:
 
 
 def _inlined(search: _Search) -> None:
-    """Inlines functions into ENTRY. ENTRY may grow, but JAX's wrappers around a program can be removed afterwards."""
+    """Inlines functions into ENTRY, which may grow; JAX's wrappers around a program can be removed afterwards."""
     if not search.best.is_program:
         return
     module = parse_stablehlo(search.best.text())

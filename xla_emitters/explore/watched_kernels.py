@@ -171,7 +171,7 @@ class _Judge:
         for launch in self.kernels.launches if self.kernels else ():
             names[launch.name] = names.get(launch.name, 0) + 1
         arrays = self.wanted.pop(number)
-        scale = max((_largest(array) for array in arrays.values()), default=0.0)
+        scale = max((largest_magnitude(array) for array in arrays.values()), default=0.0)
         for buffer, found in zip(fusion.results, values, strict=True):
             why = first_difference(found, arrays[buffer].reshape(found.shape), scale)
             if why and number not in self.wrong:
@@ -210,24 +210,28 @@ def first_difference(found: Array, wanted: Array, scale: float) -> str:
     """
     if not prod(found.shape):
         return ""
-    if found.dtype.kind in "biu" or ("float" not in found.dtype.name and found.dtype.kind != "c"):
-        different = np.asarray(found != wanted)
-    else:
-        parts = 2 if found.dtype.kind == "c" else 1
-        relative = RELATIVE[found.dtype.itemsize // parts]
-        wide = np.complex128 if parts == 2 else np.float64
-        one, other = found.astype(wide), wanted.astype(wide)
-        with np.errstate(all="ignore"):
-            near = np.abs(one - other) <= relative * np.abs(other) + relative / 64 * scale
-            near &= np.isfinite(one) & np.isfinite(other)
-        different = ~(near | (one == other) | (np.isnan(one) & np.isnan(other)))
+    different = differing_much(found, wanted, scale)
     if not different.any():
         return ""
     at = tuple(int(index) for index in np.argwhere(different)[0])
     return f"{list(at)} is {found[at]}, not {wanted[at]} ({int(different.sum())} of {different.size} elements differ)"
 
 
-def _largest(array: Array) -> float:
+def differing_much(found: Array, wanted: Array, scale: float) -> Array:
+    """Where the error is more than allowed: an array of truth values. scale: as in `first_difference`"""
+    if found.dtype.kind in "biu" or ("float" not in found.dtype.name and found.dtype.kind != "c"):
+        return np.asarray(found != wanted)
+    parts = 2 if found.dtype.kind == "c" else 1
+    relative = RELATIVE[found.dtype.itemsize // parts]
+    wide = np.complex128 if parts == 2 else np.float64
+    one, other = found.astype(wide), wanted.astype(wide)
+    with np.errstate(all="ignore"):
+        near = np.abs(one - other) <= relative * np.abs(other) + relative / 64 * scale
+        near &= np.isfinite(one) & np.isfinite(other)
+    return np.asarray(~(near | (one == other) | (np.isnan(one) & np.isnan(other))))
+
+
+def largest_magnitude(array: Array) -> float:
     if "float" not in array.dtype.name and array.dtype.kind != "c":
         return 0.0
     magnitudes = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))

@@ -4,9 +4,10 @@
     found.kernel, found.block, found.thread             None where every launch gives what it gave before
 
 Each launch runs twice on the same memory: as the kernel is before the pass, then as it is behind it. The first launch after which an
-argument is not what it was ends the run, so its inputs are right. It runs again to see which thread writes the first element that differs,
-and what that thread computes before and behind the pass. A difference in what only the host does is none of a thread. Nor is a launch
-that the kernel from before the pass cannot take: it raises DataError or ExecutionError.
+argument is not what it was ends the run, so its inputs are right. Behind a pass that may change bits an argument must differ by more than
+such a pass allows: a right kernel may differ in bits, and the wrong one come later. The launch runs again to see which thread writes the
+first element that differs, and what that thread computes before and behind the pass. A difference in what only the host does is none of a
+thread. Nor is a launch that the kernel from before the pass cannot take: it raises DataError or ExecutionError.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, ExecutionError
 from xla_emitters.explore.blame import Computed
+from xla_emitters.explore.watched_kernels import differing_much, largest_magnitude
 from xla_emitters.program import Extents, Launch
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.ral.context import Kernels
@@ -63,6 +65,7 @@ def first_difference(
     after: ModuleOf,
     *,
     sanitize: bool,
+    may_change_bits: bool = False,
     failure: Exception | None = None,
 ) -> Difference | None:
     """Runs the program with both versions of every kernel.
@@ -72,7 +75,7 @@ def first_difference(
     raises    any other exception: it is a fault of this search
     """
     expected = (DataError, ExecutionError) if failure is None else (DataError, ExecutionError, type(failure))
-    kernels = _BothKernels(before, after, sanitize, expected)
+    kernels = _BothKernels(before, after, sanitize, may_change_bits, expected)
     try:
         run(kernels)
     except _Stop:
@@ -109,6 +112,7 @@ class _BothKernels(Kernels):
     before: ModuleOf
     after: ModuleOf
     sanitize: bool
+    may_change_bits: bool
     expected: tuple[type[Exception], ...]
     found: Difference | None = None
     ready: dict[str, _Versions] = field(default_factory=dict[str, "_Versions"])
@@ -128,8 +132,12 @@ class _BothKernels(Kernels):
         except self.expected as error:
             self.found = Difference(name, launch, versions.before, versions.after)
             raise _Stop from error
+        scale = max(map(largest_magnitude, (*given.values(), *wanted.values())), default=0.0)
         for number, array in arrays.items():
-            different = np.argwhere(differing(array, wanted[number]))
+            was = wanted[number]
+            different = np.argwhere(
+                differing_much(array, was, scale) if self.may_change_bits else differing(array, was)
+            )
             if len(different):
                 place = tuple(map(int, different[0]))
                 again = _Launch(launch, shared_bytes, arguments, arrays, given)

@@ -24,7 +24,7 @@ from typing import Any
 
 from xla_emitters.errors import ToolError, UsageError
 from xla_emitters.lowering.object_symbols import undefined_symbols
-from xla_emitters.lowering.tools import run_tool
+from xla_emitters.lowering.tools import LLVMLITE_HELP, run_tool
 
 STAGE = "cpu"
 CPU_FEATURES = "XLA_EMITTERS_CPU_FEATURES"
@@ -202,7 +202,7 @@ def llvm_binding() -> Any:
     try:
         binding: Any = import_module("llvmlite.binding")
     except ImportError as error:
-        raise ToolError("llvmlite is not installed", stage=STAGE, help="pip install 'xla-emitters[llvm]'") from error
+        raise ToolError("llvmlite is not installed", stage=STAGE, help=LLVMLITE_HELP) from error
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     if (library := ctypes.util.find_library("m")) is not None:

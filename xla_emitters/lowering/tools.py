@@ -18,6 +18,7 @@ import glob
 import importlib.util
 import json
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -39,9 +40,10 @@ LLVM_MAJOR = 22
 _SYSTEM_HAS_APT = sys.platform == "linux"
 _PACKAGES = f"apt-get install mlir-{LLVM_MAJOR}-tools llvm-{LLVM_MAJOR}"
 LLVM_HELP = _PACKAGES if _SYSTEM_HAS_APT else f"install MLIR and LLVM {LLVM_MAJOR}"
-LLVMLITE = "0.50"
-"""The version of llvmlite that contains this LLVM."""
-LLVMLITE_HELP = install_command(extras="llvm")
+LLVMLITE = ("0.50", "0.51")
+"""The versions of llvmlite that are taken, as in pyproject.toml; `llvm_process` asks the package itself which LLVM it has."""
+_HAS_LLVMLITE = sys.platform != "darwin" or platform.machine() == "arm64"
+LLVMLITE_HELP = install_command("llvmlite>=0.50,<0.52") if _HAS_LLVMLITE else "llvmlite has no package for this system"
 _SYSTEM_HAS_WHEELS = sys.platform in ("linux", "win32")
 NVIDIA_HELP = install_command(extras="ptxas") if _SYSTEM_HAS_WHEELS else "NVIDIA has no packages for this system"
 LLVM_PROCESS = str(Path(__file__).with_name("llvm_process.py"))
@@ -163,9 +165,9 @@ def _find_package(row: _Row) -> Tool:
     if not roots:
         raise ToolError(f"{row.name} is not installed", stage=STAGE, help=row.help)
     tool = Tool(row.name, roots[0])
-    if not f"{tool.version}.".startswith(f"{LLVMLITE}."):
+    if tool.version.rpartition(".")[0] not in LLVMLITE:
         raise ToolError(
-            f"{row.name} is of version {tool.version}, and {LLVMLITE} is needed, which has LLVM {LLVM_MAJOR}: {tool.path}",
+            f"{row.name} is of version {tool.version}, and {' or '.join(LLVMLITE)} is needed, which has LLVM {LLVM_MAJOR}: {tool.path}",
             stage=STAGE,
             help=row.help,
         )

@@ -14,6 +14,7 @@ which checks them.
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -28,6 +29,7 @@ from xla_emitters.lowering.host_code import HostCode, host_ir
 from xla_emitters.lowering.host_cpu import STAGE, host_cpu, is_installed
 from xla_emitters.lowering.host_steps import ADDED_TYPES, ENTRY, WORDS, step_entries
 from xla_emitters.lowering.llvm_ir.values import type_text
+from xla_emitters.lowering.tools import LLVMLITE_HELP
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.program_passes import CPU_KERNEL, CPU_LOOPS
@@ -41,6 +43,7 @@ from xla_emitters.sizes import Sizes
 
 CPU = "XLA_EMITTERS_CPU"
 AUTO, LLVM, NUMPY = BACKENDS = ("auto", "llvm", "numpy")
+_SLOW = "llvmlite is not installed: NumPy computes programs on the CPU, op by op, which can take 100 times as long as machine code"
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ def choose_backend(name: str, fused: ModuleOp, options: CompileOptions, sizes: S
     if asked == NUMPY:
         return CpuBackend(NUMPY, f"{CPU} says so")
     if asked == AUTO and not is_installed():
+        warnings.warn(f"{_SLOW} ({LLVMLITE_HELP}; {CPU}={NUMPY} hides this)", stacklevel=1)  # Python shows it once
         return CpuBackend(NUMPY, "llvmlite is not installed")
     try:
         if sizes.unresolved:

@@ -7,9 +7,9 @@ and writes JSON. Without a GPU it checks the manifest, redraws the inputs and pr
 Times are medians over the whole sequence of steps, by CUDA events, with buffers rotated so that the cache is cold. A program that reads
 predicates back, as its loops and branches do, is timed end to end by the host's clock; its row says so.
 
-Exit codes: 0 all results right, or not run; 1 the bundle is damaged; 2 usage; 3 numbers differ; 4 the driver rejects a kernel, CuPy lacks
-a library function, or this Python has no NumPy or ml_dtypes. This file is `__main__.py` of the zip, where the files of xla_emitters that it
-imports are too. Nothing else in a bundle is executed, but the PTX.
+Exit codes: 0 all results right; 1 the bundle is damaged; 2 usage; 3 numbers differ; 4 nothing ran, because CuPy or a GPU is missing, the
+driver rejects a kernel, CuPy lacks a library function, or this Python has no NumPy or ml_dtypes. This file is `__main__.py` of the zip,
+where the files of xla_emitters that it imports are too. Nothing else in a bundle is executed, but the PTX.
 """
 
 import argparse
@@ -52,7 +52,7 @@ from xla_emitters.runtime.cupy_platform import (
 from xla_emitters.runtime.steps import MOST_ITERATIONS, run_steps
 
 FORMAT = 5
-EXIT_CODES = {"ok": 0, "not run": 0, "differs": 3, "refused": 4}
+EXIT_CODES = {"ok": 0, "not run": 4, "differs": 3, "refused": 4}
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,8 @@ def run(options: argparse.Namespace) -> int:
         kernels = counted(search.kernels, "kernel")
         print(f"no pass is wrong: {kernels}, {counted(search.executed, 'execution')}, one after every pass among them")
     else:
-        print(*culprit_lines(culprit), f"  since     git bisect start BAD GOOD, then: {recipe(options)}", sep="\n")
+        since = f"  since     git bisect start BAD GOOD, then: {recipe(options, culprit.kind)}"
+        print(*culprit_lines(culprit), since, sep="\n")
     if culprit is None:
         return 0
     if culprit.error is not None:
@@ -111,8 +112,15 @@ def _bisect_module(options: argparse.Namespace, source: str | Path) -> Search:
     )
 
 
-def recipe(options: argparse.Namespace) -> str:
-    """The `git bisect` commands that find, in a clone of the sources, the commit since which `check` gives the same verdict on the file."""
+VERDICTS = {"crash": "0|3) exit 0;; 70) exit 1;;"}
+"""Kind of a culprit -> what the exit codes of `check` say about a version. Any other code: it cannot be judged."""
+
+
+def recipe(options: argparse.Namespace, kind: str) -> str:
+    """The `git bisect` commands that find, in a clone of the sources, the commit since which `check` gives the same verdict on the file.
+
+    kind  of the culprit: a version with the crash is bad, and one with wrong numbers has no crash
+    """
     words = ["check", os.path.abspath(options.file) if options.file != "-" else "FILE"]
     for name in (
         "target",
@@ -132,8 +140,11 @@ def recipe(options: argparse.Namespace) -> str:
         if value is not None and value != options.parser.get_default(name):
             value = os.path.abspath(value) if name == "inputs" and value != "-" else value
             words += [f"--{name.replace('_', '-')}", str(value)]
+    if not options.sanitize:
+        words.append("--no-sanitize")
+    verdicts = VERDICTS.get(kind, "0) exit 0;; 3) exit 1;;")
     checked = f"PYTHONPATH=$PWD python -m xla_emitters.tools.main {shlex.join(words)}"
-    return f"git bisect run sh -c {shlex.quote(f'{checked}; case $? in 0) exit 0;; 3) exit 1;; *) exit 125;; esac')}"
+    return f"git bisect run sh -c {shlex.quote(f'{checked}; case $? in {verdicts} *) exit 125;; esac')}"
 
 
 def culprit_lines(culprit: Culprit) -> list[str]:

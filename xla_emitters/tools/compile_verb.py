@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.pipelines.kept_programs import look_up
 
     source = read_source(options.file)
-    options.stage = options.stage or "ptx"
+    options.stage = options.stage or _default_stage(options)
     if options.annotate:
         _refuse_other_than_code(options)
     if found := program_text(source):
@@ -152,6 +152,19 @@ def run(options: argparse.Namespace) -> int:
     print_dumps(options, program)
     print_warnings(program)
     return print_left_out(left_out)
+
+
+def _default_stage(options: argparse.Namespace) -> str:
+    """PTX; the LLVM dialect where what is printed needs no PTX and none can be made here, which a note says."""
+    is_code_wanted = options.output != "-" or options.json or options.annotate or options.keep_intermediates
+    is_ir_wanted = options.diff or record_wanted(options, "") or options.time_passes
+    if is_ir_wanted and (options.diff or not is_code_wanted):
+        from xla_emitters.lowering.ways import ptx_reason_missing
+
+        if missing := ptx_reason_missing():
+            print(f"note: PTX is left out: {missing}", file=sys.stderr)
+            return "llvm-dialect"
+    return "ptx"
 
 
 def _refuse_other_than_code(options: argparse.Namespace) -> None:

@@ -16,10 +16,12 @@ import argparse
 import json
 import os
 import platform
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from importlib import import_module
 
-from xla_emitters.errors import PluginError, ToolError
+from xla_emitters.errors import ToolError
 from xla_emitters.extras import install_command
 from xla_emitters.tools.environment import VARIABLES
 from xla_emitters.tools.input_output import counted
@@ -114,13 +116,19 @@ def packages() -> Iterator[Finding]:
 
 
 def plugins() -> Iterator[Finding]:
-    from xla_emitters.plugins import registered
+    from xla_emitters.plugins import failed, registered
 
-    try:
-        for plugin in registered():
-            yield Finding("plugins", plugin.name, "ok", f"{plugin.kind}  {plugin.file or 'in no file'}")
-    except PluginError as error:
-        yield Finding("plugins", "entry points", "absent", error.message, "what they add", error.help)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # each is a row here
+        import_module("xla_emitters.functions")  # it loads the functions that plugins add
+        broken = failed()
+    for plugin in registered():
+        yield Finding("plugins", plugin.name, "ok", f"{plugin.kind}  {plugin.file or 'in no file'}")
+    for name, error in broken:
+        place = f"{error.place.file}:{error.place.line}: " if error.place else ""
+        yield Finding(
+            "plugins", name, "absent", f"{place}{error.message}", "what it adds", error.help or "mend or uninstall it"
+        )
 
 
 def tools() -> Iterator[Finding]:
@@ -148,12 +156,13 @@ def tools() -> Iterator[Finding]:
 
 def cpu() -> Iterator[Finding]:
     from xla_emitters.lowering.host_cpu import host_cpu, is_installed
+    from xla_emitters.lowering.tools import LLVMLITE_HELP
     from xla_emitters.pipelines.program_host import NUMPY, requested_backend
 
     without = not is_installed()
     purpose = "fast programs on the CPU; NumPy computes them without it"
     if (asked := requested_backend()) == NUMPY or without:
-        remedy = "" if asked == NUMPY else install_command(extras="llvm")
+        remedy = "" if asked == NUMPY else LLVMLITE_HELP
         state = "ok" if asked == NUMPY else "absent"
         yield Finding(
             "cpu", "programs", state, "numpy: " + ("asked for" if asked == NUMPY else "no llvmlite"), purpose, remedy

@@ -8,15 +8,20 @@ smaller input if one was made (`crashes`).
 
 from __future__ import annotations
 
+import argparse
+import difflib
 import os
+import re
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NoReturn
 
 from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
-from xla_emitters.errors import InternalError, XlaEmittersError
+from xla_emitters.errors import InternalError, UsageError, XlaEmittersError
 from xla_emitters.tools.terminal import marked_error
 
 DEBUG = "XLA_EMITTERS_DEBUG"
@@ -24,13 +29,29 @@ INTERRUPTED = 130
 """The exit code that shells report for a program ended by Ctrl-C."""
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are our messages: what is wrong and where help is, not the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = re.fullmatch(r"unrecognized arguments: (-[^\s=]+).*", message)
+        near = difflib.get_close_matches(unknown[1], self._option_string_actions, n=1, cutoff=0.75) if unknown else []
+        help = f"{near[0]}? " if near else ""
+        error = UsageError(message, stage="usage", help=f"{help}see {self.prog} --help")
+        print(marked_error(error.render(), sys.stderr), file=sys.stderr)
+        self.exit(UsageError.exit_code)
+
+
 def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda directory: "") -> int:
     """Calls `run` and returns its exit code; an exception becomes a message on stderr and the exit code of its kind.
+
+    Python's warnings become messages too.
 
     reduced  called for a bug of ours with the reproducer's directory: writes a smaller input there and returns lines about it
     """
     try:
-        return run()
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return run()
     except XlaEmittersError as error:
         if os.environ.get(DEBUG):
             traceback.print_exc()
@@ -64,6 +85,11 @@ def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda dir
         print(f"error: [internal] {type(error).__name__}: {error}", file=sys.stderr)
         print(reproducer(reduced), file=sys.stderr)
         return InternalError.exit_code
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Without the place in our source."""
+    print(f"warning: {message}", file=sys.stderr)
 
 
 def reproducer(reduced: Callable[[Path], str]) -> str:

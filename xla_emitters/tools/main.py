@@ -7,20 +7,16 @@ line is imported, so that no verb waits for another one's imports.
 from __future__ import annotations
 
 import argparse
-import difflib
-import re
 import sys
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from xla_emitters.errors import UsageError
 from xla_emitters.tools.cold_start import begin
 from xla_emitters.tools.environment import add_environment
-from xla_emitters.tools.failures import reported
-from xla_emitters.tools.terminal import marked_error
+from xla_emitters.tools.failures import Parser, reported
 
 VERBS = {
     "list": (
@@ -96,18 +92,6 @@ class PrintCompletion(argparse.Action):
 
         print(shtab.complete(build_parser(*VERBS), values))
         parser.exit()
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are our messages: what is wrong and where help is, not the whole usage."""
-
-    def error(self, message: str) -> NoReturn:
-        unknown = re.fullmatch(r"unrecognized arguments: (-\S+).*", message)
-        near = difflib.get_close_matches(unknown[1], self._option_string_actions, n=1, cutoff=0.75) if unknown else []
-        help = f"{near[0]}? " if near else ""
-        error = UsageError(message, stage="usage", help=f"{help}see {self.prog} --help")
-        print(marked_error(error.render(), sys.stderr), file=sys.stderr)
-        self.exit(UsageError.exit_code)
 
 
 def build_parser(*asked: str) -> argparse.ArgumentParser:

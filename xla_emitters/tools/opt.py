@@ -13,6 +13,7 @@ xDSL's other passes keep their names. Exit code 1, with a located message, for a
 from __future__ import annotations
 
 import argparse
+import inspect
 import re
 import sys
 import textwrap
@@ -23,7 +24,7 @@ from io import BytesIO
 from typing import IO, Any
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import PassPipeline
+from xdsl.passes import ModulePass, PassPipeline
 from xdsl.universe import Universe
 from xdsl.utils.exceptions import DiagnosticException
 from xdsl.xdsl_opt_main import xDSLOptMain
@@ -31,12 +32,13 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.other_spelling import is_older, modernized, of_dictionaries
 from xla_emitters.dialects.printer import print_ir
-from xla_emitters.errors import ParseError, Unsupported, UsageError, VerifyError
+from xla_emitters.errors import ParseError, ToolError, Unsupported, UsageError, VerifyError
+from xla_emitters.extras import install_command
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.texts.decoding import decoded
-from xla_emitters.tools.failures import reported
+from xla_emitters.tools.failures import Parser, reported
 from xla_emitters.tools.pass_list import MLIR_NAMES, NOTHING_TO_DO, PIPELINES, parse_passes, pass_flags, passes_of
 from xla_emitters.universe import PASSES, all_passes
 
@@ -66,6 +68,27 @@ class HelpFormatter(argparse.HelpFormatter):
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
+
+
+class OptParser(Parser):
+    """The parser of xDSL's driver; its help ends with the passes, which are imported only for it."""
+
+    def format_help(self) -> str:
+        aliases: dict[str, list[str]] = {}
+        for alias, name in MLIR_NAMES.items():
+            aliases.setdefault(name, []).append(alias)
+        parts = [super().format_help(), "passes (xDSL's own can be named too; `xdsl-opt --help` lists them):"]
+        for name, factory in all_passes().items():
+            names = ", ".join((name, *aliases.get(name, ())))
+            parts.append(f"  {names}\n{textwrap.indent(textwrap.fill(first_sentence(factory()), 112), ' ' * 8)}")
+        return "\n".join(parts) + "\n"
+
+
+def first_sentence(pass_type: type[ModulePass]) -> str:
+    """What a pass does: the first sentence of its file's head; of a plugin's pass, of its own description."""
+    own = pass_type.__module__.startswith("xla_emitters.")
+    head = (inspect.getdoc(inspect.getmodule(pass_type) if own else pass_type) or "").partition("\n\n")[0]
+    return re.split(r"(?<=\.)\s", " ".join(head.split()), maxsplit=1)[0].rstrip(".:")
 
 
 class OptMain(xDSLOptMain):
@@ -134,7 +157,8 @@ class OptMain(xDSLOptMain):
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         super().register_all_arguments(arg_parser)
-        arg_parser.formatter_class = HelpFormatter
+        arg_parser.__class__ = OptParser  # xDSL's driver makes the parser itself
+        arg_parser.formatter_class, arg_parser.prog = HelpFormatter, "xla-emitters-opt"
         arg_parser.add_argument("--remarks", action="store_true", help="print to stderr what passes declined, and why")
         arg_parser.add_argument(
             "--spelling",
@@ -152,12 +176,7 @@ class OptMain(xDSLOptMain):
                     action.option_strings = [*action.option_strings, alias]
                 arg_parser._option_string_actions[alias] = action  # pyright: ignore[reportPrivateUsage]
             if action.dest == "passes":
-                # The inherited help lists a hundred passes in one line; this one lists only ours.
-                action.help = (
-                    "comma-separated passes, or each as a flag: "
-                    + ", ".join([*all_passes(), *MLIR_NAMES])
-                    + ", and xDSL's own"
-                )
+                action.help = "comma-separated passes, or each as a flag; they are listed below"
 
     def setup_pipeline(self) -> None:
         self.pipeline = PassPipeline(passes_of(parse_passes(self.args.passes), self.available_passes))
@@ -187,6 +206,9 @@ class OptMain(xDSLOptMain):
         if self.args.target != "mlir" or self.args.print_no_properties or self.args.syntax_highlight:
             try:
                 return super().output_resulting_program(prog)
+            except ImportError as error:
+                why = f"xDSL's target '{self.args.target}' needs a package that is not installed: {error.name}"
+                raise ToolError(why, stage="output", help=install_command(error.name or "")) from error
             except Exception as error:
                 why = f"xDSL's target '{self.args.target}' does not take this IR: {error}"
                 raise Unsupported(why, stage="output") from error

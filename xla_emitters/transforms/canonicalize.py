@@ -1,4 +1,4 @@
-"""The pass `xla-canonicalize`: folds ops and rewrites them to canonical form; see `rewrite/canonicalize.py`."""
+"""Folds ops and rewrites them to canonical form; see `rewrite/canonicalize.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pass `xla-cse`: merges equal ops; see `rewrite/cse.py`."""
+"""Merges equal ops; see `rewrite/cse.py`."""
 
 from __future__ import annotations
 

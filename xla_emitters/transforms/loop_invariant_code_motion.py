@@ -1,4 +1,4 @@
-"""The pass `xla-loop-invariant-code-motion`: moves invariant ops out of loops; see `rewrite/licm.py`."""
+"""Moves invariant ops out of loops; see `rewrite/licm.py`."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from xla_emitters.explore.bisect import Culprit, Search
 from xla_emitters.explore.program_bisect import bisect_program
 from xla_emitters.explore.programs import compile_text
 from xla_emitters.graph.shape_code import Number, ShapeCode
+from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import LISTS, rows_of
 from xla_emitters.pipelines.passes import Row
@@ -218,6 +219,43 @@ def test_the_thread_is_of_the_kernel_that_is_wrong() -> None:
     assert culprit.thread.writes == "element [8] of the kernel's argument 2"
 
 
+TANH_AND_MORE = """
+module @m {
+  func.func public @main(%x: tensor<?x3xf32>, %y: tensor<?x7xf32>) -> (tensor<?x3xf32>, tensor<?x7xf32>) {
+    %a = stablehlo.tanh %x : tensor<?x3xf32>
+    %b = stablehlo.tanh %y : tensor<?x7xf32>
+    %c = stablehlo.subtract %y, %b : tensor<?x7xf32>
+    return %a, %c : tensor<?x3xf32>, tensor<?x7xf32>
+  }
+}
+""".lstrip()
+
+
+class ExpandsAndSwaps(ExpandFloatOpsPass):
+    """Expands tanh as it should, which changes bits, and exchanges the operands of the one subtraction of the text."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        found = [each for each in op.walk() if isinstance(each, arith.SubfOp)]
+        super().apply(ctx, op)
+        for each in found:
+            each.operands[0], each.operands[1] = each.operands[1], each.operands[0]
+
+
+def test_a_right_kernel_whose_bits_change_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a pass that may change bits: the kernel of %a is launched first and differs in bits, the one of %c is wrong."""
+    rows = rows_of("program-kernel")
+    names = [row.make(CompileOptions()).name for row in rows]
+    number = names.index(ExpandsAndSwaps.name)
+    monkeypatch.setitem(
+        LISTS, "program-kernel", (*rows[:number], Row.plain(ExpandsAndSwaps, "wrong"), *rows[number + 1 :])
+    )
+    culprit = found(TANH_AND_MORE)
+    assert (culprit.kind, culprit.name) == ("numbers", "xla-expand-float-ops")
+    assert "subtract" in culprit.kernel
+    assert culprit.element is not None
+    assert culprit.element.result == "r1"
+
+
 def test_a_pass_on_tensors_whose_result_cannot_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reshape to one element of an array with more."""
 
@@ -313,6 +351,7 @@ def test_the_verb_takes_programs(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert main(["bisect", str(path), "--sizes", "d0=5"]) == 3
     out = capsys.readouterr().out
     assert "loses-a-store" in out
+    assert "0) exit 0;; 3) exit 1;; *) exit 125;;" in out
     assert (
         f"git bisect run sh -c 'PYTHONPATH=$PWD python -m xla_emitters.tools.main check {path} --sizes d0=5; case"
         in out

@@ -8,12 +8,16 @@ import pytest
 from runtime.planted_reductions import Fault, planted
 from runtime.small_programs import EVERY_PASS_ON_HLO, PROGRAMS, TARGET
 
+from xla_emitters.dialects.context import make_context
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.errors import UsageError
 from xla_emitters.explore.hlo_lines import ModuleLines
 from xla_emitters.explore.reduce import cut, reduce
 from xla_emitters.explore.symptoms import Crash, Wrong, crash_of, wrong_in
+from xla_emitters.graph.disc_inliner import DiscInlinerPass
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.stablehlo_text import parse_stablehlo
 from xla_emitters.transforms.flatten_tensors import FlattenTensorsPass
 
 OPTIONS = CompileOptions(target=TARGET)
@@ -67,6 +71,43 @@ def test_the_time_ends_the_search_with_the_best_so_far() -> None:
     found = reduce(PROGRAMS["gelu"], lambda text: "tanh(" in text, seconds=1e-9 + 0.05)
     parse_hlo(found.text)
     assert "tanh(" in found.text
+
+
+CALLED_TWICE = """
+module @m {
+  func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %a = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %b = call @f(%a) : (tensor<4xf32>) -> tensor<4xf32>
+    return %b : tensor<4xf32>
+  }
+  func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %a = stablehlo.tanh %x : tensor<4xf32>
+    %b = stablehlo.negate %a : tensor<4xf32>
+    %c = stablehlo.exponential %b : tensor<4xf32>
+    %d = stablehlo.sine %c : tensor<4xf32>
+    return %d : tensor<4xf32>
+  }
+}
+""".lstrip()
+
+
+@pytest.mark.parametrize("answers", [2, 3, 4, 1000])
+def test_the_result_is_never_larger_than_the_file(answers: int) -> None:
+    """Eight instructions when both calls are inlined, six before. After so many answers everything is refused, as if the time were over."""
+    asked, better = list[str](), list[int]()
+
+    def keep(text: str) -> bool:
+        """Whether two sines are computed."""
+        asked.append(text)
+        module = parse_stablehlo(text)
+        DiscInlinerPass().apply(make_context(), module)
+        return len(asked) <= answers and sum(isinstance(op, HloOp) and op.opcode == "sine" for op in module.walk()) == 2
+
+    found = reduce(CALLED_TWICE, keep, on_better=lambda text, instructions: better.append(instructions))
+    assert found.instructions[0] == 6
+    assert found.instructions[1] <= 6
+    assert all(instructions <= 6 for instructions in better)
+    assert found.instructions[1] < 6 or answers < 1000
 
 
 def test_cut_values_become_parameters_of_the_fusion_and_of_entry() -> None:

@@ -99,7 +99,7 @@ def test_without_a_gpu_it_checks_and_says_not_run(bundle: Path, tmp_path: Path) 
     """As users start it, with Python, NumPy and ml_dtypes only."""
     report = tmp_path / "report.json"
     done = plain_python(bundle, "--json", str(report))
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (4, "")
     headline, _, *rows = done.stdout.splitlines()
     assert headline == "not run: CuPy is not installed"
     assert [row.split()[:4] for row in rows] == [[name, "ours", "not", "run"] for name in PROGRAMS]
@@ -159,7 +159,7 @@ def test_loops_and_library_calls_run_in_the_script(modules: Path, tmp_path: Path
 def test_modules_without_a_gpu(modules: Path) -> None:
     """One that a GPU would refuse says so even here."""
     done = plain_python(modules)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (4, "")
     rows = done.stdout.splitlines()[2:]
     assert [row.split()[:4] for row in rows] == [[name, "ours", "not", "run"] for name in (*WHOLE, "conv_depthwise")]
     assert "refused on a GPU: no library function 'convolution'" in rows[-1]
@@ -313,7 +313,7 @@ def test_numbers_that_say_where_a_scatter_writes_are_drawn_again(tmp_path: Path,
     inputs = draw_inputs(entry, program.parameters, 0)
     made = Case("s", program, SCATTER, 0, inputs, Reference(entry, inputs).bounds, places=allowed_starts(entry))
     write_bundle(path, [made])
-    assert run(path)[0] == 0
+    assert run(path)[0] == 4, "drawn, not run"
     (spec,) = (spec for spec in manifest_of(path)["cases"][0]["parameters"] if spec["places"])
     assert spec["places"] == {"last": 5, "window": 1, "unique": True}
     rows = inputs[1].reshape(-1).tolist()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,11 @@ def test_a_pass_that_fails_has_a_reduced_input(
     assert main(["bisect", ragged, "--target", "t4"]) == 70
     out, err = capsys.readouterr()
     assert "xla-flatten-tensors (pass 12 of " in out
+    assert "check " in out
+    # A version with the crash is bad, one without is good, whatever its numbers are; others are skipped.
+    script = shlex.split(out.partition("git bisect run ")[2])[2].partition("; ")[2]
+    verdicts = [subprocess.run(["sh", "-c", f"(exit {code}); {script}"]).returncode for code in (0, 3, 70, 1, 2, 4)]
+    assert verdicts == [0, 0, 1, 125, 125, 125]
     line = next(line for line in err.splitlines() if "reduced.hlo" in line)
     reduced = Path(line.split()[0])
     assert (reduced.parent / "original.hlo").read_text() == PROGRAMS["ragged"]

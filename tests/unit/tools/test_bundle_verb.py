@@ -43,7 +43,7 @@ def test_bundle_and_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
         check=False,
         env={"PYTHONPATH": str(packages)},
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (4, "")
     assert done.stdout.startswith("not run: ")
 
 
@@ -69,7 +69,7 @@ def test_a_whole_module_and_one_that_no_gpu_runs(capsys: pytest.CaptureFixture[s
     assert repeated["trips"] == 12
     assert (loop["refused"], convolution["refused"]) == ("", err.partition("run: ")[2].strip())
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (4, "")
     assert done.stdout.count("not run") == 3
 
 

@@ -522,3 +522,29 @@ def test_a_missing_or_wrong_tool(
     assert said in err
     assert "apt-get install mlir-22-tools llvm-22" in err
     assert run(capsys, NEGATE, "--stage", "llvm-dialect")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "words", [("--diff", "scf", "flat"), ("--print-ir-tree-dir", "IR"), ("--print-ir-after-all",), ("--time-passes",)]
+)
+@pytest.mark.parametrize("file", [NEGATE, EXAMPLES / "dense.mlir"], ids=["fusion", "program"])
+def test_what_needs_no_ptx_asks_for_none(
+    file: Path,
+    words: tuple[str, ...],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without LLVM's tools: the IR up to the LLVM dialect, and a note. A file of PTX that was asked for is an error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", "/nowhere/mlir-opt")
+    if file.suffix == ".mlir":
+        words = ("--diff", "placed", "lmhlo") if "--diff" in words else words
+    code, out, err = run(capsys, file, *words)
+    assert code == 0, err
+    assert "note: PTX is left out: mlir-opt was not found" in err
+    assert out
+    if "IR" in words:
+        assert len(list((tmp_path / "IR").rglob("*.*"))) > 5
+    if "--diff" not in words:
+        assert run(capsys, file, *words, "-o", "code.ptx")[0] == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -180,3 +181,16 @@ def test_what_a_command_does_not_need_is_not_loaded(words: tuple[str, ...], with
     loaded = loaded_by(*words)
     assert "xla_emitters.tools.main" in loaded
     assert loaded.isdisjoint(without)
+
+
+def test_the_package_is_a_command_and_has_a_version() -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "xla_emitters", "--version"], capture_output=True, text=True, check=True
+    )
+    assert said.stdout == f"xla-emitters {metadata.version('xla-emitters')}\n"
+    code = "import sys, xla_emitters as xe; print(xe.__version__, 'numpy' in sys.modules, 'xdsl' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout == f"{metadata.version('xla-emitters')} False False\n"
+    assert (
+        f"\nversion: {metadata.version('xla-emitters')}\n" in (Path(__file__).parents[3] / "CITATION.cff").read_text()
+    )
