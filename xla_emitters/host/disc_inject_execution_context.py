@@ -68,7 +68,7 @@ def _take(function: func.FuncOp) -> None:
     if function.arg_attrs is not None:
         function.arg_attrs = ArrayAttr([DictionaryAttr({}), *function.arg_attrs])
     taken = function.function_type
-    function.function_type = FunctionType.from_lists([CONTEXT, *taken.inputs], taken.outputs)
+    function.function_type = FunctionType.from_lists([CONTEXT, *taken.inputs], list(taken.outputs))
 
 
 def _inject(function: func.FuncOp) -> None:
