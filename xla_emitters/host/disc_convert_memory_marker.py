@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -48,6 +48,9 @@ class DiscConvertMemoryMarkerPass(KernelPass):
                 Rewriter.erase_op(inner)
             elif isinstance(inner, memref.AllocOp | memref.DeallocOp):
                 buffer = inner.memref
+                assert isinstance(buffer.type, MemRefType)
+                if not isinstance(buffer.type.memory_space, NoneAttr | StringAttr):
+                    continue  # a kernel's shared memory
                 device = "gpu" if buffer in marked else space_of(buffer.type) or "cpu"
                 if device == "gpu" or self.cpu_too:
                     made = _call(inner, device)

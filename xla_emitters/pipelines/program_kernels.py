@@ -34,7 +34,7 @@ from xla_emitters.loops.schedule import SCHEDULE
 from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.pipelines.hot_fusions import HotFusions, Loader, load_for_simt
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.pass_lists import rows_of
+from xla_emitters.pipelines.pass_lists import program_rows, rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, TOOL_STAGES, line_info
 from xla_emitters.pipelines.program_passes import PROGRAM_HEAT, RUN_ON_KERNELS
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
@@ -113,7 +113,8 @@ class GpuLowering:
         # Watch ops are inserted after the loops' passes: the passes on the host do not know them.
         is_watched = any(isinstance(op, WatchOp) for op in module.walk())
         hot = PROGRAM_HEAT if self._limits and not is_watched else ()
-        for row in (*hot, *rows_of("program-loops"), *(() if is_watched else rows_of("program-host"))):
+        rows = None if is_watched else program_rows(options)[1]
+        for row in (*hot, *(rows or (*rows_of("program-loops"), *(() if is_watched else rows_of("program-host"))))):
             self._recorder.run(row.make(options), row.stage, context, module)
             if row.stage:
                 self._stages[row.stage] = module.clone()
@@ -129,7 +130,8 @@ class GpuLowering:
     @cached_property
     def _functions(self) -> dict[str, gpu.FuncOp]:
         """The kernels on buffers, in the order of first launches."""
-        found = (op for op in self._stages["kernels"].walk() if isinstance(op, gpu.FuncOp))
+        module = self._stages.get("kernels") or self._stages["host"]
+        found = (op for op in module.walk() if isinstance(op, gpu.FuncOp))
         return {function.sym_name.data: function for function in found}
 
     @cached_property

@@ -41,7 +41,7 @@ from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, Para
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array, same_shape, tuple_type
 from xla_emitters.dtypes import DTYPES
-from xla_emitters.errors import ParseError, Place, Unsupported, VerifyError
+from xla_emitters.errors import ParseError, Place, Unsupported, UsageError, VerifyError
 from xla_emitters.stablehlo_text.attributes import Attributes
 from xla_emitters.stablehlo_text.lexer import Token
 from xla_emitters.stablehlo_text.locations import Location, metadata, name_of
@@ -56,17 +56,30 @@ Rule = Callable[["Conversion"], "SSAValue | Sequence[SSAValue]"]
 """Adds the HLO ops for an op of StableHLO; returns their results."""
 
 
+ENTRIES = ("main", "tao_main")
+"""Names of functions that are the entry of a text with several public functions."""
+
+
 class ModuleBuilder:
     """Builds the module of one program.
 
     rules  op name -> the function that converts it
+    entry  name of the entry; "": see `reader`
     """
 
-    def __init__(self, source: Source, program: Program, aliases: Mapping[str, Location], rules: Mapping[str, Rule]):
+    def __init__(
+        self,
+        source: Source,
+        program: Program,
+        aliases: Mapping[str, Location],
+        rules: Mapping[str, Rule],
+        entry: str = "",
+    ):
         self.source = source
         self.program = program
         self.aliases = aliases
         self.rules = rules
+        self.entry = entry
         self.computations: dict[str, ComputationOp] = {}
         self._names = {_identifier(name) for name in program.functions}
         self._built: dict[str, ComputationOp] = {}
@@ -89,8 +102,26 @@ class ModuleBuilder:
 
     def _entry(self) -> Function:
         functions = self.program.functions
-        public = [function for function in functions.values() if function.is_public]
-        return functions.get("main") or (public or list(functions.values()))[0]
+        if self.entry:
+            if self.entry not in functions:
+                names = ", ".join(f"@{name}" for name in functions)
+                raise UsageError(
+                    f"{self.source.file} has no function @{self.entry}", stage=VERIFY, help=f"it has {names}"
+                )
+            return functions[self.entry]
+        if (found := next((functions[name] for name in ENTRIES if name in functions), None)) is not None:
+            return found
+        possible = [each for each in functions.values() if each.is_public] or list(functions.values())
+        if len(possible) > 1:
+            names = ", ".join(f"@{each.name}" for each in possible)
+            raise VerifyError(
+                f"{len(possible)} functions could be the entry: {names}",
+                stage=VERIFY,
+                place=self.place(possible[1].token),
+                notes=tuple((self.place(each.token), f"@{each.name}") for each in possible if each is not possible[1]),
+                help=f"--entry {possible[0].name}, or in Python entry='{possible[0].name}'; without it @main is the entry",
+            )
+        return possible[0]
 
     # --------------------------------------------------------------------------------------------------------- functions
 
