@@ -118,6 +118,8 @@ def compile_module(
         options = replace(options, jobs=1)  # observers see the live IR of every kernel
     if options.stage not in STAGES:
         raise UsageError(f"unknown stage '{options.stage}'", help=f"one of: {', '.join(STAGES)}")
+    if options.rng_seed:
+        raise UsageError("a seed of random numbers is for programs (StableHLO)", stage="compile")
     if options.entry:
         raise UsageError("an entry is chosen in StableHLO; HLO text has ENTRY", stage="compile", help="fusion=NAME")
     refuse_unknown_passes(options, graph_rows(options), rows_of("kernel"), FOR_TOOLS)

@@ -40,6 +40,7 @@ class CompileKeywords(TypedDict, total=False):
     splits: tuple[str, ...] | None
     pass_options: tuple[tuple[str, str, Any], ...]
     entry: str
+    rng_seed: int
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class CompileOptions:
     pipeline    passes to run from "xla_gpu" on instead of the list KERNEL; they should end in the LLVM dialect, which makes PTX. For a
                 program with unknown sizes: from "stablehlo" on, instead of the lists up to "fused", or up to "host" (`program_rows`)
     pass_options   (pass, option, value): an option of a pass of the lists, wherever it is in them
-    entry       of StableHLO: the function to compile; "": @main, @tao_main, or the only public function
+    rng_seed    for a program with unknown sizes: the seed of `stablehlo.rng`, which has no key of its own
+    entry       of StableHLO: the function to compile; "": @main, @tao_main, or the only public function that no other calls
     line_info   emit PTX with `.loc`, and record in traces the op and HLO instruction of each line of PTX and SASS; the code is the same
     constants   for a program with unknown sizes: the .npz file to which its constants are written, and from which a run reads them;
                 "": they stay in the program
@@ -89,6 +91,7 @@ class CompileOptions:
     splits: tuple[str, ...] | None = None
     pass_options: tuple[tuple[str, str, Any], ...] = ()
     entry: str = ""
+    rng_seed: int = 0
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:

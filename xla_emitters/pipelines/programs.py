@@ -39,6 +39,7 @@ from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of
+from xla_emitters.graph.disc_number_random_ops import seed_random_ops
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.pipelines.options import CompileOptions
@@ -469,6 +470,9 @@ def compile_program(
     device(options.target)  # refuses an unknown target even at stages that do not depend on it
     name = module.sym_name.data if module.sym_name else "program"
     recorder = Recorder(name, options.record, options.verify, observe)
+    if options.rng_seed:
+        module = module.clone()
+        seed_random_ops(module, options.rng_seed)
     context, plain = make_context(), module if options.mixed_precision else None
     if plain is not None:
         module, precision = plain.clone(), Recorder(name, "none", options.verify, None)

@@ -58,6 +58,8 @@ Rule = Callable[["Conversion"], "SSAValue | Sequence[SSAValue]"]
 
 ENTRIES = ("main", "tao_main")
 """Names of functions that are the entry of a text with several public functions."""
+SHOWN = 10
+"""Most functions that a message names."""
 
 
 class ModuleBuilder:
@@ -111,17 +113,21 @@ class ModuleBuilder:
             return functions[self.entry]
         if (found := next((functions[name] for name in ENTRIES if name in functions), None)) is not None:
             return found
-        possible = [each for each in functions.values() if each.is_public] or list(functions.values())
-        if len(possible) > 1:
-            names = ", ".join(f"@{each.name}" for each in possible)
-            raise VerifyError(
-                f"{len(possible)} functions could be the entry: {names}",
-                stage=VERIFY,
-                place=self.place(possible[1].token),
-                notes=tuple((self.place(each.token), f"@{each.name}") for each in possible if each is not possible[1]),
-                help=f"--entry {possible[0].name}, or in Python entry='{possible[0].name}'; without it @main is the entry",
-            )
-        return possible[0]
+        public = [each for each in functions.values() if each.is_public] or list(functions.values())
+        called = {name for each in functions.values() for name, _ in called_functions(each.body) if name != each.name}
+        possible = [each for each in public if each.name not in called] or public
+        if len(possible) == 1:
+            return possible[0]
+        first, second, *_ = possible
+        more = f" and {len(possible) - SHOWN} more" if len(possible) > SHOWN else ""
+        names = ", ".join(f"@{each.name}" for each in possible[:SHOWN])
+        raise VerifyError(
+            f"{len(possible)} functions could be the entry: {names}{more}",
+            stage=VERIFY,
+            place=self.place(second.token),
+            notes=((self.place(first.token), f"@{first.name} is the first"),),
+            help=f"--entry {first.name}, or in Python entry='{first.name}'; without it @main is the entry",
+        )
 
     # --------------------------------------------------------------------------------------------------------- functions
 

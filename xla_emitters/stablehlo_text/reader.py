@@ -3,7 +3,7 @@
     module = parse_stablehlo(text, "layer.mlir")
 
 The text is one program. Its entry is the function that the caller names, or @main, or @tao_main (BladeDISC's name), or the only public
-function; the entry's parameters are p0, p1 ...
+function that no other one calls; the entry's parameters are p0, p1 ...
 """
 
 from __future__ import annotations

@@ -74,6 +74,9 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
         help="of a program: the host's buffers are allocated by calls of the runtime too, as with BladeDISC's TAO_REPLACE_CPU_ALLOC",
     )
     parser.add_argument(
+        "--rng-seed", type=int, metavar="N", default=0, help="of a program: the seed of stablehlo.rng; default 0"
+    )
+    parser.add_argument(
         "--entry",
         metavar="NAME",
         default="",
@@ -99,6 +102,7 @@ def module_options(options: argparse.Namespace) -> CompileOptions:
         pipeline=pipeline_asked(options),
         pass_options=pass_options_asked(options),
         entry=options.entry,
+        rng_seed=options.rng_seed,
         tune=tune_asked(options),
     )
 

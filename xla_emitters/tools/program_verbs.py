@@ -168,6 +168,7 @@ def compiled(
         pipeline=pipeline_asked(options),
         pass_options=pass_options_asked(options),
         entry=options.entry,
+        rng_seed=options.rng_seed,
     )
     with progress(f"compiling {name}"):
         return compile_text(text, name, wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -159,6 +160,12 @@ def test_several_functions_need_an_entry(tmp_path: Path) -> None:
         np.testing.assert_array_equal(ran(tmp_path, TWO, "--entry", entry, p0=x)[0], wanted)
 
 
+def test_a_function_that_another_one_calls_is_no_entry(tmp_path: Path) -> None:
+    text = TWO.replace("stablehlo.add %x, %x :", "func.call @first(%x) : (tensor<3xf32>) ->")
+    x = np.array([1, -2, 0.5], np.float32)
+    np.testing.assert_array_equal(ran(tmp_path, text, p0=x)[0], -x)
+
+
 def test_python_takes_an_entry_and_options_of_passes() -> None:
     x = np.array([1, -2, 0.5], np.float32)
     np.testing.assert_array_equal(xe.compile(TWO, entry="second")(x), 2 * x)
@@ -178,3 +185,34 @@ def test_reduce_takes_an_entry(tmp_path: Path) -> None:
     code, output = said(*words, "--budget", "5", "-o", str(tmp_path / "small.mlir"))
     assert code == 0, output
     assert "negate" not in (tmp_path / "small.mlir").read_text()
+
+
+def test_threads_of_a_block_by_hint(tmp_path: Path) -> None:
+    """The seed's kThreadPerBlockHint, on loops over elements and over rows."""
+    text = SUMS.replace("return %r, %c", "%n = stablehlo.negate %x : tensor<?x?xf32>\n  return %r, %n")
+    text = text.replace("(tensor<?xf32>, tensor<?xf32>) {", "(tensor<?xf32>, tensor<?x?xf32>) {")
+    text = text.replace(": tensor<?xf32>, tensor<?xf32>\n}", ": tensor<?xf32>, tensor<?x?xf32>\n}")
+    (tmp_path / "a.mlir").write_text(text)
+    asked = ["--pass-options", "disc-lhlo-legalize-to-loop{thread-per-block=64},disc-fuse-on-buffer{stitch=false}"]
+    code, output = said("list", str(tmp_path / "a.mlir"), "--json", *asked)
+    assert code == 0
+    assert {tuple(kernel["block"]) for kernel in json.loads(output)["kernels"]} == {(64, 1, 1)}
+    draws = np.random.default_rng(3)
+    for shape in ((70, 130), (3, 300), (1, 2500), (40, 8)):
+        x = draws.integers(-8, 9, shape).astype(np.float32)
+        for stage in ("kernels", "llvm-dialect"):
+            rows, negated = ran(tmp_path, text, *asked, "--stage", stage, p0=x)
+            np.testing.assert_array_equal(rows, x.sum(1))
+            np.testing.assert_array_equal(negated, -x)
+
+
+@pytest.mark.parametrize(
+    ("threads", "text", "message"),
+    [(2048, INTEGERS, "a block of 2048 threads; h200 runs 1 to 1024"), (96, SUMS, "a block of 96 threads for rows")],
+)
+def test_wrong_numbers_of_threads_are_refused(tmp_path: Path, threads: int, text: str, message: str) -> None:
+    (tmp_path / "a.mlir").write_text(text)
+    asked = ["--pass-options", f"disc-lhlo-legalize-to-loop{{thread-per-block={threads}}}"]
+    code, output = said("compile", str(tmp_path / "a.mlir"), "--stage", "kernels", *asked)
+    assert code == 1
+    assert message in output

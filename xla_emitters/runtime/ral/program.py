@@ -24,7 +24,7 @@ from xla_emitters.program.ral_name import RalName
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import Call, CallOnGarbage, Context, garbage
-from xla_emitters.runtime.ral.functions import COPIES, OF_THE_CALL, OUTPUTS, function_named
+from xla_emitters.runtime.ral.functions import COPIES, IMPURE, OF_THE_CALL, OUTPUTS, function_named
 from xla_emitters.runtime.ral.heat import TIMED, Heat
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.kernels import Kernels
@@ -43,7 +43,18 @@ MOST_STEPS = 4_000
 """Buffers and launches by Python, of all calls, after which a program whose loops are plain (`host/loop_blocks`) is machine code.
 So many reads of data by plans have the same effect: each costs as much."""
 WITH_EFFECTS = frozenset(
-    ("custom-call", "infeed", "outfeed", "recv", "recv-done", "rng", "rng-get-and-update-state", "send", "send-done")
+    (
+        "custom-call",
+        "infeed",
+        "outfeed",
+        "print",
+        "recv",
+        "recv-done",
+        "rng",
+        "rng-get-and-update-state",
+        "send",
+        "send-done",
+    )
 )
 """Ops with results that are not determined by their operands, or with side effects: plans execute them in each call."""
 
@@ -238,10 +249,10 @@ class LoadedProgram:
                     ctx.copy(source, target)
 
                 return copy
-            outputs = OUTPUTS.get(called, 1)
+            outputs, is_pure = OUTPUTS.get(called, 1), called not in IMPURE
 
             def run(ctx: Recording, *arguments: Any) -> None:
-                ctx.run(function, (ctx, *arguments), outputs)
+                ctx.run(function, (ctx, *arguments), outputs, is_pure=is_pure)
 
             return run
 
