@@ -298,6 +298,7 @@ def test_updates_that_may_happen_in_place(body: str, in_place: bool):
 
 
 READS_THE_OUTPUT = (
+    "a loop that hands its tensor through",
     "read of the current value",
     "old value, other element",
     "carried and accumulated",
