@@ -18,6 +18,7 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
 from xla_emitters.loops.row_reduction_schedule1 import emit_row_reduction_schedule1
 from xla_emitters.loops.row_reduction_schedule2 import emit_row_reduction_schedule2
+from xla_emitters.loops.row_reduction_schedule3 import emit_row_reduction_schedule3
 from xla_emitters.loops.schedule import FusionLoops
 from xla_emitters.loops.stitch_schedule import emit_stitch_schedule
 
@@ -32,6 +33,7 @@ def emit_columns_by_atomics(fusion: FusionLoops) -> None:
 SCHEDULES: dict[str, tuple[int, Schedule]] = {
     "row1": (1, emit_row_reduction_schedule1),
     "row2": (1, emit_row_reduction_schedule2),
+    "row3": (1, emit_row_reduction_schedule3),
     "stitch": (1, emit_stitch_schedule),
     "column": (0, emit_column_reduction_schedule),
     "atomics": (0, emit_columns_by_atomics),

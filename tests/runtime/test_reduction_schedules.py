@@ -162,7 +162,7 @@ def test_a_computation_without_a_known_identity(name: str) -> None:
         np.testing.assert_array_equal(found, 100 + x.sum(dim) + x.shape[dim], f"{rows} x {columns}")
 
 
-@pytest.mark.parametrize("name", ["row1", "row2", "column"])
+@pytest.mark.parametrize("name", ["row1", "row2", "row3", "column"])
 def test_the_place_of_the_first_largest(name: str) -> None:
     """Two arrays at once: values and their places, as argmax has them; the start is below all."""
     dim, schedule = SCHEDULES[name]
@@ -207,7 +207,7 @@ func.func @main(%x: memref<?x?xf32, "gpu">, %p: memref<?x?xi32, "gpu">, %low: me
 }"""
 
 
-@pytest.mark.parametrize("name", ["row1", "row2", "column"])
+@pytest.mark.parametrize("name", ["row1", "row2", "row3", "column"])
 def test_a_vector_is_one_column(name: str) -> None:
     text = f"""
 {by("add", "f32")}
@@ -226,7 +226,7 @@ func.func @main(%x: memref<?xf32, "gpu">, %i: memref<f32, "gpu">, %y: memref<f32
         assert y == 5 + x.sum()
 
 
-@pytest.mark.parametrize("name", ["row1", "row2", "atomic columns"])
+@pytest.mark.parametrize("name", ["row1", "row2", "row3", "atomic columns"])
 def test_rows_columns_and_results_of_the_matrix_in_one_fusion(name: str) -> None:
     def schedule(fusion: FusionLoops) -> None:
         if name == "atomic columns":
@@ -259,7 +259,7 @@ func.func @main(%x: {MATRIX}, %i: memref<f32, "gpu">, %y: {VECTOR}, %z: {VECTOR}
 
 
 @pytest.mark.parametrize("shape", ["2x3x32", "3x64", "192"])
-@pytest.mark.parametrize("name", ["row1", "row2", "column"])
+@pytest.mark.parametrize("name", ["row1", "row2", "row3", "column"])
 def test_a_result_of_another_shape_has_its_elements_in_order(name: str, shape: str) -> None:
     dim, schedule = SCHEDULES[name]
     result, other = f'memref<{6 if dim else 32}xf32, "gpu">', f'memref<{shape}xf32, "gpu">'

@@ -1,7 +1,7 @@
 """How an op uses a buffer operand, and the positions of uses in a block.
 
 memref.dealloc %b              frees                     lmhlo.add %x, %y -> %b, memref.store      write
-memref.dim %b                  asks for a size           func.return %b, lmhlo.terminator %b       give away, as does lmhlo.while (%b)
+memref.dim %b, a marker        asks for size or memory   func.return %b, lmhlo.terminator %b       give away, as does lmhlo.while (%b)
 lmhlo.inc_ref %b               another name              everything else                           reads
 
 lmhlo.dynamic_update_slice %b, %u, %i -> %b              updates in place: it writes a part of %b, and keeps the rest
@@ -13,6 +13,7 @@ from xdsl.dialects import func, memref, scf
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from xla_emitters.dialects import lmhlo
+from xla_emitters.dialects.disc_ral import is_marker
 from xla_emitters.dialects.lmhlo import BufferOp
 
 
@@ -21,7 +22,8 @@ def frees(use: Use) -> bool:
 
 
 def asks_size(use: Use) -> bool:
-    return isinstance(use.operation, memref.DimOp)
+    """Whether only the buffer's size is read, or the memory that it is in (`disc-insert-memory-marker`)."""
+    return isinstance(use.operation, memref.DimOp) or is_marker(use.operation)
 
 
 def writes(use: Use) -> bool:

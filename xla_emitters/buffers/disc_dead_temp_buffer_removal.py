@@ -21,6 +21,7 @@ from xdsl.ir import Operation, SSAValue, Use
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.buffers.buffer_uses import Allocation, allocations, frees, uses_of, writes
+from xla_emitters.dialects.disc_ral import is_marker
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -55,13 +56,13 @@ def _is_ignorable(use: Use) -> bool:
     if isinstance(op, BufferOp) and writes(use) and op.name not in CHECKING:
         others = [output for number, output in enumerate(op.outputs, len(op.inputs)) if number != use.index]
         return all(_is_written_alone(output, op) for output in others)
-    return frees(use) or isinstance(op, memref.StoreOp)
+    return frees(use) or is_marker(op) or isinstance(op, memref.StoreOp)
 
 
 def _is_written_alone(buffer: SSAValue, op: Operation) -> bool:
-    """Whether `op` and the deallocation are the only uses of an allocated buffer."""
+    """Whether `op`, the deallocation and the marker are the only uses of an allocated buffer."""
     is_ours = isinstance(buffer.owner, Allocation)
-    return is_ours and all(use.operation is op or frees(use) for use in uses_of(buffer))
+    return is_ours and all(use.operation is op or frees(use) or is_marker(use.operation) for use in uses_of(buffer))
 
 
 def _remove(alloc: Allocation) -> list[Allocation]:

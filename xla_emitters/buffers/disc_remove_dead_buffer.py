@@ -4,7 +4,7 @@
     %v = lmhlo.inc_ref %t(%m) : ...                           ->       (nothing)
     memref.dealloc %v; memref.dealloc %t
 
-Also through second names. A buffer whose size is read stays, as does one that is read, written or given away.
+Also through second names, and with its marker. A buffer whose size is read stays, as does one that is read, written or given away.
 Source: seed document, "DhloRemoveDeadBuffer"; docs/reference/4 1.3.
 """
 
@@ -20,6 +20,7 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.buffers.buffer_uses import allocations, uses_of
 from xla_emitters.dialects import lmhlo
+from xla_emitters.dialects.disc_ral import is_marker
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -39,13 +40,13 @@ class DiscRemoveDeadBufferPass(KernelPass):
 
 
 def _users_if_dead(alloc: Operation) -> list[Operation] | None:
-    """The allocation and all its users, each after what it uses; None if one of them does more than free or rename it."""
+    """The allocation and all its users, each after what it uses; None if one of them does more than free, rename or mark it."""
     found = [alloc]
     for op in found:
-        if isinstance(op, memref.DeallocOp):
+        if not op.results:
             continue
         for use in uses_of(op.results[0]):
-            if not isinstance(use.operation, memref.DeallocOp | lmhlo.IncRefOp):
+            if not (isinstance(use.operation, memref.DeallocOp | lmhlo.IncRefOp) or is_marker(use.operation)):
                 return None
             found.append(use.operation)
     return found

@@ -6,13 +6,15 @@
 In this order, each on all variants made so far:
   * broadcasts: if operand and result of a broadcast agree as far as their types say, and may be equal at run time, the first
     variant leaves the broadcast out, for the case that all such sizes of the fusion are equal. Not for results of a fusion, and kStitch.
-  * rows: a reduction of many columns uses a block per row (`disc.row_schedule = 1`), one of few columns a warp (2).
+  * rows: a reduction of rows has three plans: a block per row (`disc.row_schedule = 1`), for fewer columns a warp (2), for few of
+    them eight lanes (3).
   * vectors: a kLoop whose number of elements (for a reduction or kStitch: columns) is a multiple of the number that fit into one
     access computes as many at once (`disc.vector`). Except concatenations: neighbouring elements may be of different operands.
 Conditions decided by `disc.sizes` at compile time (32*b elements are a multiple of 4) need no variant: the fusion gets
 the attribute.
 
-The thresholds are in one table, `LIMITS`: the simple rule of the source. They were never measured.
+The thresholds are in one table, `LIMITS`. Those of rows are where the cost model prices two plans alike (docs/cost_model.md, "The plans
+of a row reduction"); no GPU has measured them.
 Not here: other variants of column reductions and kStitch, whose schedules look at the sizes themselves.
 Source: seed document, "DhloSpecializeFusionWithSpeculation"; docs/reference/4 3.4.
 """
@@ -40,7 +42,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.shapes import mod
 
 ROW_SCHEDULE = "disc.row_schedule"
-"""Attribute of a fusion: 1, a block per row, or 2, a warp per row."""
+"""Attribute of a fusion: 1, a block per row, 2, a warp per row, or 3, eight lanes per row."""
 ROW_FORM = "disc.row_form"
 """Attribute of a stitched fusion: [threads of a row, threads of a block, where rows are kept]; its vector width is chosen with that."""
 
@@ -48,12 +50,14 @@ ROW_FORM = "disc.row_form"
 class Limits(NamedTuple):
     """Thresholds between variants.
 
-    row_columns  with more columns, a row gets a block
+    lanes_columns  with more columns, a row gets more than eight lanes
+    warp_columns   with more columns, a row gets more than a warp
     vector_bits  of one access
     element_bits a narrower element counts as this wide
     """
 
-    row_columns: int = 1024
+    lanes_columns: int = 512
+    warp_columns: int = 2048
     vector_bits: int = 128
     element_bits: int = 16
 
@@ -107,8 +111,8 @@ class _Choice:
     def compare(self, predicate: str, a: Number, b: Number) -> SSAValue:
         return self.code.insert(arith.CmpiOp(self.code.value(a), self.code.value(b), predicate))
 
-    def variants(self, condition: SSAValue, then: FusionOp, otherwise: FusionOp) -> None:
-        """Replaces the fusion by a choice."""
+    def variants(self, condition: SSAValue, then: FusionOp, otherwise: FusionOp | scf.IfOp) -> None:
+        """Replaces the fusion by a choice between two, or one and another choice."""
         made = scf.IfOp(condition, [], [then, scf.YieldOp()], [otherwise, scf.YieldOp()])
         made.location = self.fusion.location
         Rewriter.replace_op(self.fusion, made)
@@ -165,17 +169,23 @@ def _may_be_a_copy(choice: _Choice, part: Part) -> bool:
 
 
 def _by_columns(choice: _Choice) -> str | None:
-    """A block or a warp for each row."""
+    """Eight lanes, a warp or a block for each row."""
     if choice.kind != ROW:
         return "it is not a reduction of rows alone"
     matrix = choice.group.dominant().reads[0]
     last = tensor_of(matrix.type).get_num_dims() - 1
     columns = choice.sizes.of(matrix)[last].value
     if columns is not None:
-        choice.say(ROW_SCHEDULE, 1 if columns > LIMITS.row_columns else 2)
+        choice.say(ROW_SCHEDULE, 3 - (columns > LIMITS.lanes_columns) - (columns > LIMITS.warp_columns))
         return None
-    is_wide = choice.compare("sgt", choice.size(matrix, last), LIMITS.row_columns)
-    choice.variants(is_wide, choice.variant("row1", ROW_SCHEDULE, 1), choice.variant("row2", ROW_SCHEDULE, 2))
+    one, two, three = (choice.variant(f"row{number}", ROW_SCHEDULE, number) for number in (1, 2, 3))
+    is_long, is_short = (
+        choice.compare(how, choice.size(matrix, last), limit)
+        for how, limit in (("sgt", LIMITS.warp_columns), ("sle", LIMITS.lanes_columns))
+    )
+    few = scf.IfOp(is_short, [], [three, scf.YieldOp()], [two, scf.YieldOp()])
+    few.location = choice.fusion.location
+    choice.variants(is_long, one, few)
     return None
 
 

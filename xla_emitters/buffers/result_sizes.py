@@ -307,6 +307,7 @@ RULES: Mapping[str, Rule] = {
     "dynamic-pad": _dynamic_pad,
     "dynamic-reduce-window": _dynamic_reduce_window,
     "dynamic-reshape": _dynamic_reshape,
+    "dynamic-rng": _list(2),
     "dynamic-rng-bit-generator": _list(1),
     "dynamic-top-k": _leading(0, lambda s, dim: s.held(1)),
     "dynamic-update-slice": _like(0),

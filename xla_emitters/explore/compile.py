@@ -52,7 +52,8 @@ def compile(
         from xla_emitters.pipelines.programs import compile_program
         from xla_emitters.stablehlo_text import parse_stablehlo
 
-        return compile_program(parse_stablehlo(text, name), CompileOptions(**given))
+        options = CompileOptions(**given)
+        return compile_program(parse_stablehlo(text, name, options.entry), options)
     if (found := look_up(source, CompileOptions(**given), cache=cache)).program is not None:
         return found.program
     from xla_emitters.pipelines import compiler

@@ -150,13 +150,14 @@ def cost(
     sizes: Mapping[str, int] | None = None,
     tune: str = "xla",
     compared: bool = False,
+    pass_options: tuple[tuple[str, str, Any], ...] = (),
 ) -> CostReport:
     """The cost of every kernel and library call.
 
     source   path of an `.hlo` file, HLO text, a module that was read, or a compiled program, of which the source is used
     targets  devices or architectures
     fusion   only the kernels of this fusion instruction
-    hero_rules, triton, pipeline, tune  as in `CompileOptions`
+    hero_rules, triton, pipeline, tune, pass_options  as in `CompileOptions`; a compiled program keeps its own
     sizes    for a program with unknown sizes: those at which its launches are priced
     compared  for HLO: also price the other choice of kernels (`ProgramCost.xlas`, `ProgramCost.by_price`)
     raises   what `compile` raises; ToolError without ptxas and nvdisasm; DataError for sizes that are missing or do not fit
@@ -179,6 +180,7 @@ def cost(
             record="none",
             pipeline=pipeline,
             tune=tune,
+            pass_options=pass_options,
         )
         for target in targets
     ]

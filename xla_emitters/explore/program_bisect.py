@@ -136,7 +136,7 @@ class _Search:
 
     def __init__(self, program: DynamicProgram, arrays: list[Array], reference: Reference, *, sanitize: bool) -> None:
         self.program, self.arrays, self.reference, self.sanitize = program, arrays, reference, sanitize
-        self.options = CompileOptions(target=program.target, record="none")
+        self.options = CompileOptions(target=program.target, record="none", pass_options=program.options.pass_options)
         self.executed = self.kernels = 0
         self._right: _State | None = None
         self._results: Sequence[Array] = reference.values

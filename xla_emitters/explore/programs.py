@@ -24,6 +24,7 @@ from xla_emitters.explore.check import TOLERANT, Reference, Verdict
 from xla_emitters.explore.watched_kernels import check_kernels
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.pass_lists import program_rows
 from xla_emitters.pipelines.program_bundle import bundled_program
 from xla_emitters.pipelines.program_inputs import drawn_inputs, result_specs
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES, RUN_ON_KERNELS
@@ -49,7 +50,7 @@ def compile_text(
     text: str, name: str, options: CompileOptions | None = None, observe: Observer | None = None
 ) -> DynamicProgram:
     """A program from StableHLO text. raises ParseError, VerifyError, Unsupported with the place in the text."""
-    return compile_program(parse_stablehlo(text, name), options, observe=observe)
+    return compile_program(parse_stablehlo(text, name, options.entry if options else ""), options, observe=observe)
 
 
 def reference_of(
@@ -168,9 +169,9 @@ def check_program(
 
 
 def _kernels_at(program: DynamicProgram, arrays: Sequence[Array], stages: Sequence[Verdict]) -> list[Verdict]:
-    """The kernels' verdicts at the first wrong stage, else at the last one; none if there are no kernels."""
+    """The kernels' verdicts at the first wrong stage, else at the last one; none if there are no kernels, or a pipeline makes them."""
     on_kernels = [stage for stage in stages if stage.name in WATCHED]
-    if not on_kernels:
+    if not on_kernels or program_rows(program.options)[1] is not None:
         return []
     stage = next((each for each in on_kernels if not each.ok), on_kernels[-1])
     try:
@@ -239,7 +240,5 @@ def changed_results(found: Sequence[Array], before: Sequence[Array]) -> str:
 
 
 def wanted_stages(asked: str) -> list[str]:
-    """The stages in the value of `--stages`; "all" means those that run on a CPU except the first. raises UsageError for unknown ones."""
-    if asked == "all":
-        return list(EXECUTABLE_PROGRAM_STAGES[1:])
+    """The stages in the value of `--stages`, separated by commas. raises UsageError for unknown ones."""
     return [executable_stage(stage, "check") for stage in asked.split(",")]

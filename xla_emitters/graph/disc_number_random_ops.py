@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
-from xla_emitters.dialects.hlo.library_calls import NUMBERS_BEFORE, numbers_before
-from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.library_calls import NUMBERS_BEFORE, RANDOM_SEED, numbers_before
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
-_WITH_STATE = ("rng", "rng-get-and-update-state")
+_WITH_STATE = ("rng", "dynamic-rng", "rng-get-and-update-state")
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,17 @@ class DiscNumberRandomOpsPass(KernelPass):
     name = "disc-number-random-ops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        found = [inner for inner in op.walk() if isinstance(inner, RuleOp) and inner.opcode in _WITH_STATE]
+        found = [inner for inner in op.walk() if isinstance(inner, HloOp) and inner.opcode in _WITH_STATE]
         numbers = {inner: numbers_before(inner) for inner in found}
         for inner, number in numbers.items():
             if NUMBERS_BEFORE in inner.attributes:
                 self.skip(inner, "it has a number")
                 continue
             inner.attributes[NUMBERS_BEFORE] = IntegerAttr(number, i64)
+
+
+def seed_random_ops(module: ModuleOp, seed: int) -> None:
+    """Records the seed of a program's `rng` ops; other seeds give other numbers."""
+    for op in module.walk():
+        if isinstance(op, HloOp) and op.opcode in _WITH_STATE[:2]:
+            op.attributes[RANDOM_SEED] = IntegerAttr(seed, i64)

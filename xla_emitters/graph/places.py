@@ -45,6 +45,7 @@ SHAPE_OPERANDS: dict[str, slice] = {
     "dynamic-conv": slice(2, 3),
     "dynamic-reduce-window": slice(-5, None),
     "dynamic-top-k": slice(1, 2),
+    "dynamic-rng": slice(2, 3),
     "dynamic-rng-bit-generator": slice(1, 2),
     "set-dimension-size": slice(1, 2),
     "conditional": slice(0, 1),
@@ -60,7 +61,16 @@ _HOST_OPS = frozenset(
 _BY_RESULT = frozenset(("constant", "select", "iota", "dynamic-iota", "dynamic-update-slice"))
 _BY_FIRST = frozenset(("gather", "dynamic-gather"))
 _NEVER = frozenset(
-    ("topk", "dynamic-top-k", "rng", "rng-bit-generator", "dynamic-rng-bit-generator", "custom-call", "sort")
+    (
+        "topk",
+        "dynamic-top-k",
+        "rng",
+        "dynamic-rng",
+        "rng-bit-generator",
+        "dynamic-rng-bit-generator",
+        "custom-call",
+        "sort",
+    )
 )
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.disc_ral import MARKER, DispatchOp, is_marker
@@ -48,6 +48,8 @@ class DiscConvertMemoryMarkerPass(KernelPass):
                 Rewriter.erase_op(inner)
             elif isinstance(inner, memref.AllocOp | memref.DeallocOp):
                 buffer = inner.memref
+                if _is_shared(buffer.type):
+                    continue
                 device = "gpu" if buffer in marked else space_of(buffer.type) or "cpu"
                 if device == "gpu" or self.cpu_too:
                     made = _call(inner, device)
@@ -56,6 +58,11 @@ class DiscConvertMemoryMarkerPass(KernelPass):
                         if before in marked:
                             marked[after] = None
                     Rewriter.replace_op(inner, made)
+
+
+def _is_shared(ir_type: Attribute) -> bool:
+    """Whether it is the type of a kernel's shared memory, which is not allocated by the runtime."""
+    return isinstance(ir_type, MemRefType) and not isinstance(ir_type.memory_space, NoneAttr | StringAttr)
 
 
 def _call(op: memref.AllocOp | memref.DeallocOp, device: str) -> Operation:

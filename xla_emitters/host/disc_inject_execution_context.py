@@ -1,16 +1,17 @@
-"""The entry gets a context as its only argument: it receives its inputs from it, and sends results to it.
+"""The entry gets a context as its only argument: it receives its inputs from it, and sends results to it. Calls pass the context on.
 
-    func.func @main(%a: memref<?x?xf32>, %b: memref<?x?xf32>) -> memref<?x?xf32> {
-      ...
-      return %r : memref<?x?xf32>                 func.func @main(%ctx: !disc_ral.context) {
-    }                                                %a = disc_ral.recv_input %ctx, 0 : memref<?x?xf32>
-                                          ->         %b = disc_ral.recv_input %ctx, 1 : memref<?x?xf32>
-                                                     ...
-                                                     disc_ral.send_output %ctx, 0, %r : memref<?x?xf32>
-                                                     return }
+    func.func @main(%a: memref<?xf32>) -> memref<?xf32> {      func.func @main(%ctx: !disc_ral.context) {
+      %r = memref.alloc(%n) : memref<?xf32>                      %a = disc_ral.recv_input %ctx, 0 : memref<?xf32>
+      func.call @fusion(%a, %r)                                  %r = memref.alloc(%n) : memref<?xf32>
+      return %r : memref<?xf32>                         ->       func.call @fusion(%ctx, %a, %r)
+    }                                                            disc_ral.send_output %ctx, 0, %r : memref<?xf32>
+                                                                 return }
+    func.func @fusion(%x: memref<?xf32>,                       func.func @fusion(%ctx: !disc_ral.context, %x: memref<?xf32>,
+                      %y: memref<?xf32>) {                                       %y: memref<?xf32>) {
 
-The representation of a memref is then internal to the runtime. Every function that the module defines is an entry: fusions are regions
-here, so no other function needs the context.
+The representation of a memref is then internal to the runtime. An entry is a function that no other function calls. A function that
+is called keeps its arguments and results: the context becomes its first argument. A declaration has no body, and its calls stay as they
+are (markers of memory). A module of our pipeline has only the entry, since its fusions are regions.
 Source: seed document, "DhloInjectExecutionContext"; docs/reference/4 1.3.
 """
 
@@ -20,11 +21,13 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, MemRefType, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, MemRefType, ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.disc_ral import CONTEXT, ContextType, RecvInputOp, SendOutputOp
+from xla_emitters.host.contexts import context_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.symbols import functions
 
 
 @dataclass(frozen=True)
@@ -34,20 +37,42 @@ class DiscInjectExecutionContextPass(KernelPass):
     name = "disc-inject-execution-context"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.ops:
-            if not isinstance(function, func.FuncOp) or function.is_declaration:
-                continue
+        defined = {name: function for name, function in functions(op).items() if not function.is_declaration}
+        calls = [
+            call
+            for function in defined.values()
+            for call in function.walk()
+            if isinstance(call, func.CallOp) and call.callee.string_value() in defined
+        ]
+        called = {call.callee.string_value() for call in calls}
+        changed = set[str]()
+        for name, function in defined.items():
             if any(isinstance(ir_type, ContextType) for ir_type in function.function_type.inputs):
                 self.skip(function, "it takes a context")
-                continue
-            for argument in function.args:
-                if not isinstance(argument.type, MemRefType):
-                    raise self.refuse(function, f"function @{function.sym_name.data} takes {argument.type}, no buffer")
-            _inject(function)
+            elif name in called:
+                _take(function)
+                changed.add(name)
+            else:
+                for argument in function.args:
+                    if not isinstance(argument.type, MemRefType):
+                        raise self.refuse(function, f"function @{name} takes {argument.type}, no buffer")
+                _inject(function)
+        for call in calls:
+            if call.callee.string_value() in changed:
+                call.operands = [context_of(call), *call.operands]
+
+
+def _take(function: func.FuncOp) -> None:
+    """Makes the context the first argument of a function that is called."""
+    function.body.blocks[0].insert_arg(CONTEXT, 0).name_hint = "ctx"
+    if function.arg_attrs is not None:
+        function.arg_attrs = ArrayAttr([DictionaryAttr({}), *function.arg_attrs])
+    taken = function.function_type
+    function.function_type = FunctionType.from_lists([CONTEXT, *taken.inputs], list(taken.outputs))
 
 
 def _inject(function: func.FuncOp) -> None:
-    block = function.body.block if len(function.body.blocks) == 1 else function.body.blocks[0]
+    block = function.body.blocks[0]
     arguments = list(block.args)
     context = block.insert_arg(CONTEXT, 0)
     context.name_hint = "ctx"

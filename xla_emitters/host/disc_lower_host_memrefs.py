@@ -68,7 +68,7 @@ class DiscLowerHostMemrefsPass(KernelPass):
                 for result, value in zip(op.results, values, strict=True):
                     value.name_hint = value.name_hint or result.name_hint
                 Rewriter.replace_op(op, [], values)
-            elif op.successors:
+            elif op.successors or isinstance(op, func.CallOp):
                 _retype_operands(op)
         _erase_casts(function)
         for op in function.walk():

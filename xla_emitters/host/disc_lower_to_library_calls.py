@@ -5,6 +5,8 @@
     lmhlo.copy %a -> %b                          disc_ral.dispatch "d2d" on "gpu"(..., %a, %b)
     lmhlo.copy or lmhlo.h2d, cpu to gpu          disc_ral.dispatch "h2d" on "gpu"(...), then "sync_on_stream"; likewise d2h
     lmhlo.topk, lmhlo.rng_bit_generator          disc_ral.dispatch "topk", "ral_rng" on their device
+    lmhlo.print %x {label = "x"}                 disc_ral.dispatch "ral_print" on its device, config "x"
+    lmhlo.rng, lmhlo.dynamic_rng                 disc_ral.dispatch "ral_rng_uniform", "ral_rng_normal" config array<i64: start, seed>
     %v = lmhlo.inc_ref %a(%n)                    %v = disc_ral.dispatch "inc_ref" on "gpu"(%ctx, %a, %n, %c4)
 
 A dot becomes a gemm if its batch dimensions come first, in order, on both sides, and it has one free and one contracting dimension on
@@ -32,6 +34,7 @@ from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.disc_ral import DispatchOp
 from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
+from xla_emitters.dialects.hlo.library_calls import NUMBERS_BEFORE, RANDOM_SEED
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
 from xla_emitters.host.contexts import context_of, sizes_of, stream_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -161,12 +164,34 @@ def _rng(op: BufferOp) -> str | None:
     return None
 
 
+def _random(op: BufferOp) -> str | None:
+    """The two bounds (or mean and deviation) and the result; where its part of the generator's sequence starts, and the seed."""
+    word, before, seed = (op.properties["distribution"], *map(op.attributes.get, (NUMBERS_BEFORE, RANDOM_SEED)))
+    if not isinstance(before, IntegerAttr):
+        return "it has no number: disc-number-random-ops"
+    assert isinstance(word, StringAttr)
+    config = DenseArrayBase.from_list(i64, [before.value.data, seed.value.data if isinstance(seed, IntegerAttr) else 0])
+    arguments = [context_of(op), stream_of(op), *op.operands[:2], op.outputs[0]]
+    _replace(op, DispatchOp(f"ral_{word.data}", _device(op), arguments, config=config))
+    return None
+
+
+def _print(op: BufferOp) -> str | None:
+    label, device = op.properties["label"], space_of(op.operands[0].type) or "gpu"
+    assert isinstance(label, StringAttr)
+    _replace(op, DispatchOp("ral_print", device, [context_of(op), stream_of(op), *op.operands], config=label))
+    return None
+
+
 LOWERINGS: Mapping[str, Callable[[BufferOp], str | None]] = {
     "lmhlo.copy": _copy,
     "lmhlo.d2h": _copy,
     "lmhlo.dot": _gemm,
     "lmhlo.dynamic_conv": _conv,
     "lmhlo.h2d": _copy,
+    "lmhlo.dynamic_rng": _random,
+    "lmhlo.print": _print,
+    "lmhlo.rng": _random,
     "lmhlo.rng_bit_generator": _rng,
     "lmhlo.topk": _topk,
 }

@@ -15,8 +15,9 @@ list of numbers is a text too, "[0, 1, 2]". A result has slots of its own, read 
 `recv_input` and `send_output` are calls too, `ral_recv_input` and `ral_send_output`; remaining `lmhlo` ops become calls
 named after their instructions, by `name_buffer_ops`: a runtime finds the op by that name.
 
-A function that fails sets the status in the context (`call_context`); no function is called after that. `ral_api_call(ctx, name, args)`
-calls the function pointer in the context.
+A function that fails sets the status in the context (`call_context`); no function is called after that: each function of the module
+returns, and so does one that called it. So a call inside a region is refused, and one in a function with results.
+`ral_api_call(ctx, name, args)` calls the function pointer in the context.
 Source: seed document, "RewriteRalApiPass"; docs/reference/4 4.2, 4.3; BladeDISC's runtime (https://github.com/alibaba/BladeDISC).
 """
 
@@ -58,6 +59,7 @@ from xla_emitters.host.contexts import context_of
 from xla_emitters.host.memref_descriptors import POINTER, as_i64, buffer_of, cast, part_types, parts_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.rewrite.symbols import functions
 
 API = "ral_api_call"
 NAME = "ral_name"
@@ -72,10 +74,33 @@ class DiscRewriteRalApiPass(KernelPass):
     name = "disc-rewrite-ral-api"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [found for found in op.ops if isinstance(found, func.FuncOp) and not found.is_declaration]:
-            calls = _dispatches(function)
-            if calls:
-                _Calls(op, function).rewrite(calls)
+        texts = dict[str, str]()
+        named = name_buffer_ops(op)
+        for function in [found for found in functions(op).values() if not found.is_declaration]:
+            remaining = {name: each for name, each in named.items() if function.is_ancestor(each)}
+            dispatches = _dispatches(function, remaining)
+            inner = [call for call in function.walk() if isinstance(call, func.CallOp) and _passes_context(call)]
+            for call in (*dispatches, *inner):
+                self._refuse_unless_it_can_leave(call, function)
+            if dispatches or inner:
+                _Calls(op, function, texts).rewrite(dispatches, inner)
+        if texts:
+            Rewriter.insert_op(
+                llvm.FuncOp(API, llvm.LLVMFunctionType([POINTER] * 3), llvm.LinkageAttr("external")),
+                InsertPoint.at_end(op.body.block),
+            )
+
+    def _refuse_unless_it_can_leave(self, call: Operation, function: func.FuncOp) -> None:
+        """raises Unsupported for a call after whose failure the function cannot return"""
+        holder = call.parent_op()
+        assert holder is not None
+        if holder is not function:
+            needed = "disc-legalize-lhlo-control-flow" if isinstance(holder, BufferOp) else "xla-convert-scf-to-cf"
+            why = f"'{holder.name}' holds a call of the runtime; if that fails, a branch leaves the function"
+            raise self.refuse(holder, why, f"run {needed} before {self.name}")
+        if function.function_type.outputs:
+            why = f"function @{function.sym_name.data} calls the runtime, and would have no results if that fails"
+            raise self.refuse(function, why, "return results in buffers that are arguments")
 
 
 CALLED = "disc.called"
@@ -103,9 +128,14 @@ def name_buffer_ops(function: Operation) -> Mapping[str, BufferOp]:
     return found
 
 
-def _dispatches(function: func.FuncOp) -> list[DispatchOp]:
-    """All calls of the runtime as dispatches, in order."""
-    for name, op in name_buffer_ops(function).items():
+def _passes_context(call: func.CallOp) -> bool:
+    """Whether the function that is called may call the runtime."""
+    return any(isinstance(value.type, ContextType) for value in call.arguments)
+
+
+def _dispatches(function: func.FuncOp, remaining: Mapping[str, BufferOp]) -> list[DispatchOp]:
+    """All calls of the runtime as dispatches, in order; `remaining` are the function's ops on buffers, by name."""
+    for name, op in remaining.items():
         device = next((space for value in reversed(op.operands) if (space := space_of(value.type))), "cpu")
         made = DispatchOp(name, device, [context_of(op), *op.operands])
         made.location = op.location
@@ -127,21 +157,22 @@ def _dispatches(function: func.FuncOp) -> list[DispatchOp]:
 class _Calls:
     """The calls of one function."""
 
-    def __init__(self, module: ModuleOp, function: func.FuncOp) -> None:
+    def __init__(self, module: ModuleOp, function: func.FuncOp, texts: dict[str, str]) -> None:
         self.module, self.function = module, function
         self.last: Operation | None = None
-        self.texts = dict[str, str]()
+        self.texts = texts
         self.slots = dict[str, tuple[SSAValue, SSAValue]]()
         self.stop = Block([func.ReturnOp()])
 
-    def rewrite(self, calls: list[DispatchOp]) -> None:
+    def rewrite(self, dispatches: list[DispatchOp], inner: list[func.CallOp]) -> None:
+        """Rewrites the calls by name; those of the module's own functions only get the test for a failure."""
         self.function.body.add_block(self.stop)
-        for call in calls:
+        for call in inner:
+            assert call.next_op is not None
+            builder = located_builder(InsertPoint.after(call), call)
+            self.stop_on_failure(builder, call.next_op, cast(builder, context_of(call), POINTER))
+        for call in dispatches:
             self.call(call)
-        Rewriter.insert_op(
-            llvm.FuncOp(API, llvm.LLVMFunctionType([POINTER] * 3), llvm.LinkageAttr("external")),
-            InsertPoint.at_end(self.module.body.block),
-        )
 
     def call(self, op: DispatchOp) -> None:
         name, builder = op.full_name, located_builder(InsertPoint.before(op), op)
@@ -206,12 +237,12 @@ class _Calls:
         """Returns from the function if the call before failed; `op` is then in a new block behind."""
         status = builder.insert(llvm.LoadOp(context_field(builder, context, "status"), i64)).dereferenced_value
         zero = builder.insert(arith.ConstantOp(IntegerAttr(0, i64))).result
-        failed = builder.insert(arith.CmpiOp(status, zero, "ne")).result
+        failed = builder.insert(arith.CmpiOp(status, zero, "ne"))
         block = op.parent
         assert block is not None
         behind = block.split_before(op)
-        branch = cf.ConditionalBranchOp(failed, self.stop, [], behind, [])
-        branch.location = op.location
+        branch = cf.ConditionalBranchOp(failed.result, self.stop, [], behind, [])
+        branch.location = failed.location
         block.add_op(branch)
 
 

@@ -16,8 +16,11 @@ of each buffer and checks:
 * a function that returns tensors must return the current values of its last arguments' buffers, in order, and every buffer that it wrote.
   A function that is not a kernel may return those of any of its arguments, because calls return no tensors.
 
-This is the seed document's rule for outputs ("No other uses of the output tensors are allowed") in a weaker form:
-in-place kernels, whose input and output share a buffer, pass as long as they read each element before they write it.
+* an entry does not read its outputs: they are used once, in a chain of writes that ends in the return.
+
+The last is the seed document's rule ("No other uses of the output tensors are allowed"). An output that is an input too is exempt: it
+shares its buffer with another argument (equal `xla.slice_index`), or is the only tensor of the entry. The other rules hold for
+it, so such a kernel passes as long as it reads each element before it writes it.
 """
 
 from __future__ import annotations
@@ -90,6 +93,7 @@ class _Walk:
     version   per tensor value: values of one buffer with equal versions have equal elements
     current   the version that each buffer's memory holds at this point
     writes    all writes of the function, by buffer
+    outputs   the buffers that may only be written
     """
 
     function: func.FuncOp
@@ -97,11 +101,13 @@ class _Walk:
     current: dict[Buffer, Version] = field(default_factory=dict[Buffer, Version])
     writes: dict[Buffer, list[TensorAccess]] = field(default_factory=dict[Buffer, list[TensorAccess]])
     buffers: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
+    outputs: set[Buffer | None] = field(default_factory=set[Buffer | None])
     versions: int = 0
 
     def run(self) -> None:
         if len(self.function.body.blocks) > 1:
             self._refuse(self.function, "it has branches to blocks")
+        self.outputs = self._pure_outputs()
         for access in accesses_in(self.function):
             if access.is_write:
                 buffer = self.buffer(access.tensor, access.op)
@@ -112,6 +118,14 @@ class _Walk:
             if isinstance(argument.type, TensorType):
                 self._start(argument)
         self._ops(self.function.body.block.ops)
+
+    def _pure_outputs(self) -> set[Buffer | None]:
+        """The buffers of an entry's outputs that no input shares."""
+        arguments = [each for each in self.function.body.block.args if isinstance(each.type, TensorType)]
+        inputs = len(arguments) - sum(isinstance(each, TensorType) for each in self.function.function_type.outputs)
+        if ENTRY not in self.function.attributes or inputs < 1:
+            return set()
+        return {buffer_of(each) for each in arguments[inputs:]} - {buffer_of(each) for each in arguments[:inputs]}
 
     def buffer(self, value: SSAValue, op: Operation) -> Buffer:
         """The buffer of `value`; refuses its user `op` if the buffer is unknown."""
@@ -168,6 +182,8 @@ class _Walk:
 
     def _read(self, access: TensorAccess) -> None:
         buffer = self.buffer(access.tensor, access.op)
+        if buffer in self.outputs:
+            self._refuse(access.op, "it reads an output of the entry, which is written once and used for nothing else")
         if self.version[access.tensor] == self.current[buffer]:
             return
         seen = _writes_before(access.tensor)

@@ -146,7 +146,8 @@ def random_numbers(arguments: LibraryArguments) -> list[Array]:
     name, shape = arguments.results[0]
     low, high = arguments.wide(0), arguments.wide(1)
     count = elements(shape)
-    first, second = (_unit_interval(config["start"], part, count, xp) for part in range(2))
+    key = _FIRST_STATE + config.get("seed", 0) & _LONG
+    first, second = (_unit_interval(config["start"], part, count, key, xp) for part in range(2))
     if config["distribution"] == "normal":
         value = xp.sqrt(-2 * xp.log(1 - first)) * xp.cos(2 * math.pi * second)
         value = low.astype(xp.float64) + value * high.astype(xp.float64)
@@ -164,9 +165,9 @@ def random_numbers(arguments: LibraryArguments) -> list[Array]:
     return [arguments.result(0, low.astype(wide) + (first * span.astype(xp.float64)).astype(wide))]
 
 
-def _unit_interval(start: int, part: int, count: int, xp: Any) -> Array:
+def _unit_interval(start: int, part: int, count: int, key: int, xp: Any) -> Array:
     """Numbers of 53 bits, at least 0 and below 1."""
-    words = philox((start << 64) + (part << 63), -(-count // 2), _FIRST_STATE, xp)
+    words = philox((start << 64) + (part << 63), -(-count // 2), key, xp)
     numbers = xp.stack([_joined(words[0], words[1], xp), _joined(words[2], words[3], xp)], axis=-1).reshape(-1)[:count]
     return (numbers >> xp.uint64(11)).astype(xp.float64) * 2.0**-53
 

@@ -11,7 +11,7 @@
                                                            }
 
     row reductions   column reductions   others   schedule
-    some             any                 any      "row1", a block per row, or "row2", a warp per row, by `disc.row_schedule`
+    some             any                 any      "row1", a block per row, "row2", a warp, or "row3", eight lanes, by `disc.row_schedule`
     none             some                any      "column"
     none             none                some     "loop"
     kind "kStitch", whatever its roots: "stitch"
@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.buffers.buffer_uses import reads
@@ -46,12 +46,15 @@ from xla_emitters.loops.roots import is_column_reduction, is_row_reduction, root
 from xla_emitters.loops.row_reduction_alone import emit_row_reduction_alone
 from xla_emitters.loops.row_reduction_schedule1 import emit_row_reduction_schedule1
 from xla_emitters.loops.row_reduction_schedule2 import emit_row_reduction_schedule2
-from xla_emitters.loops.schedule import FusionLoops, Schedule
+from xla_emitters.loops.row_reduction_schedule3 import emit_row_reduction_schedule3
+from xla_emitters.loops.schedule import THREADS_HINT, FusionLoops, Schedule
 from xla_emitters.loops.stitch_schedule import emit_stitch_schedule
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 ROW_SCHEDULE = "disc.row_schedule"
-"""Attribute of a fusion: 1 or 2, the schedule of its row reductions."""
+"""Attribute of a fusion: 1, 2 or 3, the schedule of its row reductions."""
+HINTED = ("loop", "row1", "row2", "row3")
+"""The schedules that ask for the threads that `disc.thread_per_block_hint` says."""
 
 SCHEDULES: Mapping[str, Schedule] = {
     "column": emit_column_reduction_schedule,
@@ -59,6 +62,7 @@ SCHEDULES: Mapping[str, Schedule] = {
     "row": emit_row_reduction_alone,
     "row1": emit_row_reduction_schedule1,
     "row2": emit_row_reduction_schedule2,
+    "row3": emit_row_reduction_schedule3,
     "stitch": emit_stitch_schedule,
 }
 
@@ -69,12 +73,15 @@ class DiscLhloLegalizeToLoopPass(KernelPass):
 
     atomics  reduce columns by atomic updates where there is an instruction: no fixed order
     target   "gpu" or "cpu"
+    thread_per_block   threads of a block of the schedules "loop", "row1", "row2" and "row3", for fusions without
+             `disc.thread_per_block_hint`, which says the same; 0: 256. The other schedules have threads of their own
     """
 
     name = "disc-lhlo-legalize-to-loop"
 
     atomics: bool = False
     target: str = "gpu"
+    thread_per_block: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.target not in ("gpu", "cpu"):
@@ -98,6 +105,10 @@ class DiscLhloLegalizeToLoopPass(KernelPass):
             raise self.refuse(fusion, f"no schedule '{name}'", f"schedules: {', '.join(SCHEDULES)}")
         if self.atomics:
             fusion.attributes[ATOMICS] = UnitAttr()
+        if self.thread_per_block:
+            fusion.attributes.setdefault(THREADS_HINT, IntegerAttr(self.thread_per_block, i64))
+        if THREADS_HINT in fusion.attributes and name not in HINTED and not is_cpu:
+            self.remark(fusion, f"the schedule '{name}' has threads of its own; it ignores {THREADS_HINT}")
         emit(FusionLoops(fusion, roots, is_cpu=is_cpu))
         for root in reversed(roots):
             if not _is_needed(root, fusion):

@@ -9,6 +9,8 @@
                                                          } {disc.name = "main_kLoop_add_0"}
                                                        }
 
+`disc.thread_per_block_hint = 128 : i64` on the loop asks for 128 threads instead of 256; the launch keeps the attribute.
+
 A loop of two variables specifies its blocks and threads: %i is the number of the block, %j, from 0 to a constant, the number of the
 thread. No bounds are checked: a schedule that exchanges values within a block needs all of its threads.
 
@@ -31,7 +33,7 @@ from dataclasses import dataclass
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
@@ -41,11 +43,11 @@ from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir.gpu import LaunchOp, TerminatorOp
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.kernels.captures import KERNEL_NAME, loops_of
-from xla_emitters.loops.schedule import SCHEDULE
+from xla_emitters.loops.schedule import SCHEDULE, THREADS_HINT
 from xla_emitters.rewrite.kernel_pass import DevicePass
 
 THREADS = 256
-"""Threads of a block if the loop does not specify them."""
+"""Threads of a block if the loop does not specify them, and has no hint."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class DiscLoopSplitPass(DevicePass):
             raise self.refuse(loop, f"a loop over {len(bounds)} variables with {len(loop.initVals)} results")
         host = IndexCode(Builder(InsertPoint.before(fusion)), loop.location)
         *outer, (low, high, step) = [(_number(low), _number(high), _number(by)) for low, high, by in bounds]
-        threads = self.threads(loop, low, high, step) if outer else THREADS
+        threads = self.threads(loop, low, high, step) if outer else self.hinted(loop)
         of_blocks = outer[::-1] or [(low, high, host.multiply(step, threads))]
         grid = [host.value(_blocks(host, host.subtract(end, start), span)) for start, end, span in of_blocks]
         zero, one = host.value(0), host.value(1)
@@ -93,8 +95,7 @@ class DiscLoopSplitPass(DevicePass):
             argument.name_hint = hint
         made = LaunchOp([*grid, one, one][: len(AXES)], [host.value(threads), one, one], Region(block))
         made.attributes[KERNEL_NAME] = StringAttr(name)
-        if (schedule := loop.attributes.get(SCHEDULE)) is not None:
-            made.attributes[SCHEDULE] = schedule
+        made.attributes |= {name: said for name in (SCHEDULE, THREADS_HINT) if (said := loop.attributes.get(name))}
         guarded = Block([made, scf.YieldOp()])
         made.location = loop.location
         host.builder.insert(scf.IfOp(some, [], Region(guarded))).location = loop.location
@@ -120,7 +121,14 @@ class DiscLoopSplitPass(DevicePass):
         """The threads of a block, from the bounds of the last variable."""
         if not (isinstance(low, int) and isinstance(high, int) and isinstance(step, int)):
             raise self.refuse(loop, "the number of threads of a block is not constant")
-        count = -((low - high) // step)
+        return self._allowed(loop, -((low - high) // step))
+
+    def hinted(self, loop: scf.ParallelOp) -> int:
+        """The threads of a block if the loop leaves them open: its hint, or 256."""
+        hint = loop.attributes.get(THREADS_HINT)
+        return self._allowed(loop, hint.value.data) if isinstance(hint, IntegerAttr) else THREADS
+
+    def _allowed(self, loop: scf.ParallelOp, count: int) -> int:
         if not 0 < count <= self.device.threads_per_block_max:
             limit = self.device.threads_per_block_max
             raise self.refuse(loop, f"a block of {count} threads; {self.device.name} runs 1 to {limit}")

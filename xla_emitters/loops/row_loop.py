@@ -1,4 +1,4 @@
-"""The loop of a fusion whose roots reduce rows: `row_reduction_schedule1` and `2` differ only in the number of threads per row.
+"""The loop of a fusion whose roots reduce rows: `row_reduction_schedule1`, `2` and `3` differ only in the number of threads per row.
 
     lmhlo.reduce %x, %zero -> %y {dimensions = 1}         scf.parallel (%block, %thread) = (0, 0) to (%rows, 256) step (1, 1) {
                                                             %p = scf.for %j = %thread to %cols step 256 iter_args(%a = -0.0) {
@@ -39,9 +39,10 @@ from xla_emitters.loops.combine import (
 )
 from xla_emitters.loops.kernel_code import KernelCode, LoopBody
 from xla_emitters.loops.matrix_roots import write_root
-from xla_emitters.loops.row_rounds import RowPlace, RowThreads, combine_row
-from xla_emitters.loops.schedule import FusionLoops
+from xla_emitters.loops.row_rounds import WARP, RowPlace, RowThreads, combine_row
+from xla_emitters.loops.schedule import THREADS_HINT, FusionLoops
 from xla_emitters.loops.strided_loop import strided_loop
+from xla_emitters.rewrite.kernel_pass import refusal
 
 ROWS_OF_BEGIN = 32
 """Rows per block, if there are enough, in a loop with work before its first row."""
@@ -64,6 +65,7 @@ def emit_row_loop(fusion: FusionLoops, name: str, threads: RowThreads) -> None:
     others = [root for root in fusion.roots if root not in reducing]
     if not rows:
         return emit_columns(fusion, columns, others)
+    threads = _hinted(fusion, threads)
     first, *rest = by_shape(fusion.numbers, rows)
     shape = first[0].shape(fusion.numbers)
     atomic = [found for found in columns if is_atomic(fusion, found) and found.shape(fusion.numbers) == shape]
@@ -74,6 +76,16 @@ def emit_row_loop(fusion: FusionLoops, name: str, threads: RowThreads) -> None:
     if ordered := [reducer for reducer in columns if reducer not in atomic]:
         emit_columns(fusion, ordered, ())
     return None
+
+
+def _hinted(fusion: FusionLoops, threads: RowThreads) -> RowThreads:
+    """The threads with as many in a block as the fusion asks for: more for the row, if it has all of them, else more rows."""
+    if (hint := fusion.threads_hint) is None:
+        return threads
+    if hint < WARP or hint & (hint - 1):
+        why = f"a block of {hint} threads for rows; a power of two from {WARP} on can exchange results"
+        raise refusal("loops", fusion.op, why, f"another {THREADS_HINT}")
+    return RowThreads(hint if threads.per_row == threads.per_block else min(threads.per_row, hint), hint)
 
 
 def _emit_rows(

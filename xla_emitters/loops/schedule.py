@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -32,6 +32,8 @@ from xla_emitters.loops.kernel_code import KernelCode
 
 SCHEDULE = "disc.schedule"
 """Attribute of a parallel loop: the name of the schedule that wrote it."""
+THREADS_HINT = "disc.thread_per_block_hint"
+"""Attribute of a fusion, and of its parallel loop of one variable: threads of a block, where the schedule leaves their number open."""
 Body: TypeAlias = Callable[[KernelCode, Sequence[SSAValue]], None]
 """(code inside, induction variables)"""
 
@@ -57,6 +59,12 @@ class FusionLoops:
         width = self.op.attributes.get(VECTOR)
         return width.value.data if isinstance(width, IntegerAttr) and not self.is_cpu else 1
 
+    @property
+    def threads_hint(self) -> int | None:
+        """The threads of a block that the fusion asks for."""
+        hint = self.op.attributes.get(THREADS_HINT)
+        return hint.value.data if isinstance(hint, IntegerAttr) and not self.is_cpu else None
+
     def element(self, code: KernelCode, op: BufferOp, indices: Sequence[SSAValue]) -> SSAValue:
         """One element of an op's result, in the type that kernels compute with. raises Unsupported for an op without element code."""
         return element(code, op, indices)
@@ -70,6 +78,8 @@ class FusionLoops:
         lowers = [host.value(0)] * len(uppers)
         loop = scf.ParallelOp(lowers, list(map(host.value, uppers)), list(map(host.value, steps)), Region(block))
         loop.attributes[SCHEDULE] = StringAttr(schedule)
+        if (hint := self.threads_hint) is not None and len(uppers) == 1:
+            loop.attributes[THREADS_HINT] = IntegerAttr(hint, i64)
         loop.location = self.op.location
         Builder(InsertPoint.before(terminator)).insert(loop)
         code = KernelCode(Builder(InsertPoint.at_end(block)), self.op, self.numbers)

@@ -44,7 +44,7 @@ from xla_emitters.lowering.toolchain import (
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels
-from xla_emitters.pipelines.pass_lists import kernel_rows, rows_of
+from xla_emitters.pipelines.pass_lists import kernel_rows, refuse_unknown_passes, rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, Row, line_info
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.planning.host_steps import PlannedKernel
@@ -122,6 +122,11 @@ def compile_module(
         options = replace(options, jobs=1)  # observers see the live IR of every kernel
     if options.stage not in STAGES:
         raise UsageError(f"unknown stage '{options.stage}'", help=f"one of: {', '.join(STAGES)}")
+    if options.rng_seed:
+        raise UsageError("a seed of random numbers is for programs (StableHLO)", stage="compile")
+    if options.entry:
+        raise UsageError("an entry is chosen in StableHLO; HLO text has ENTRY", stage="compile", help="fusion=NAME")
+    refuse_unknown_passes(options, graph_rows(options), rows_of("kernel"), FOR_TOOLS)
     chip, wanted, context = options.device, STAGES.index(options.stage), context_of_thread()
     named = module.sym_name.data if module.sym_name else None
     graph = Recorder(named or "module", options.record, options.verify, graph_observer, hlo_listing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from xla_emitters.device import DEFAULT_DEVICE, Device, device
 from xla_emitters.errors import UsageError
@@ -38,6 +38,9 @@ class CompileKeywords(TypedDict, total=False):
     tune: str
     splits: tuple[str, ...] | None
     cpu_features: str
+    pass_options: tuple[tuple[str, str, Any], ...]
+    entry: str
+    rng_seed: int
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,11 @@ class CompileOptions:
     record      the IR that traces record: "none", "stages" (the boundaries), or "passes" (all)
     verify      run the IR verifier after every pass
     triton      fusions that XLA gives to Triton or cuDNN: "split" them into fusions that are compiled here and dots, or "refuse" them
-    pipeline    passes to run from "xla_gpu" on instead of the list KERNEL; they should end in the LLVM dialect, which makes PTX
+    pipeline    passes to run from "xla_gpu" on instead of the list KERNEL; they should end in the LLVM dialect, which makes PTX. For a
+                program with unknown sizes: from "stablehlo" on, instead of the lists up to "fused", or up to "host" (`program_rows`)
+    pass_options   (pass, option, value): an option of a pass of the lists, wherever it is in them
+    rng_seed    for a program with unknown sizes: the seed of `stablehlo.rng`, which has no key of its own
+    entry       of StableHLO: the function to compile; "": @main, @tao_main, or the only public function that no other calls
     line_info   emit PTX with `.loc`, and record in traces the op and HLO instruction of each line of PTX and SASS; the code is the same
     constants   for a program with unknown sizes: the .npz file to which its constants are written, and from which a run reads them;
                 "": they stay in the program
@@ -82,6 +89,9 @@ class CompileOptions:
     tune: str = TUNE[0]
     splits: tuple[str, ...] | None = None
     cpu_features: str = ""
+    pass_options: tuple[tuple[str, str, Any], ...] = ()
+    entry: str = ""
+    rng_seed: int = 0
 
     def __post_init__(self) -> None:
         if self.record not in RECORDS:

@@ -25,7 +25,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 LISTS: dict[str, tuple[Row, ...]] = {"graph": GRAPH, "kernel": KERNEL}
 """The lists of fusions and those lists of programs that were used, with the passes of plugins inserted."""
 
-_OF_PROGRAMS = {
+OF_PROGRAMS = {
     "program": "PROGRAM_FUSED",
     "program-loops": "PROGRAM_LOOPS",
     "program-host": "PROGRAM_HOST",
@@ -36,7 +36,7 @@ _OF_PROGRAMS = {
 def _rows(name: str) -> tuple[Row, ...]:
     """The current list, with plugins. Lists of programs are loaded late because they import the second system."""
     if name not in LISTS:
-        LISTS[name] = getattr(import_module("xla_emitters.pipelines.program_passes"), _OF_PROGRAMS[name])
+        LISTS[name] = getattr(import_module("xla_emitters.pipelines.program_passes"), OF_PROGRAMS[name])
     return LISTS[name]
 
 
@@ -58,7 +58,7 @@ def register_pass(
     reason   why the pass is at this place, for listings
     raises   UsageError for an unknown list, or a neighbour that is missing or occurs more than once
     """
-    if of not in (known := ("graph", "kernel", *_OF_PROGRAMS)):
+    if of not in (known := ("graph", "kernel", *OF_PROGRAMS)):
         raise UsageError(f"no list of passes '{of}'", stage="plugins", help=f"one of: {', '.join(known)}")
     if bool(after) == bool(before):
         raise UsageError("a pass is placed either after= or before= another", stage="plugins")
@@ -113,9 +113,8 @@ def kernel_rows(options: CompileOptions) -> tuple[Row, ...]:
     if options.pipeline is None:
         rows = rows_of("kernel")
     else:
-        rows = tuple(Row(lambda _, each=each: each, "asked for") for each in options.pipeline)
-        if rows:
-            rows = (*rows[:-1], replace(rows[-1], stage="llvm-dialect"))
+        rows = _asked(options.pipeline)
+        rows = _ending(rows, "llvm-dialect")
         kept = [stage for stage in STAGES if stage not in {row.stage for row in KERNEL[:-1]}]
         if options.stage not in kept:
             raise UsageError(
@@ -123,3 +122,44 @@ def kernel_rows(options: CompileOptions) -> tuple[Row, ...]:
             )
     ends = [number for number, row in enumerate(rows, 1) if row.stage == options.stage]
     return rows[: ends[0]] if ends else rows if options.stage in TOOL_STAGES else ()
+
+
+def program_rows(options: CompileOptions) -> tuple[tuple[Row, ...], tuple[Row, ...] | None]:
+    """A program's rows up to "fused", and the rows from there to "host"; None: the lists "program-loops" and "program-host".
+
+    A pipeline's second part begins with its first pass that only those two lists have. Its stages are "fused" and "host", the ends.
+    """
+    if options.pipeline is None:
+        return rows_of("program"), None
+    rows, early = _asked(options.pipeline), _names("program")
+    late = _names("program-loops", "program-host") - early
+    start = next((number for number, each in enumerate(options.pipeline) if each.name in late), len(rows))
+    return _ending(rows[:start], "fused"), _ending(rows[start:], "host") or None
+
+
+def refuse_unknown_passes(options: CompileOptions, *lists: Sequence[Row]) -> None:
+    """raises UsageError for an option of a pass that is in none of the lists"""
+    if not options.pass_options:
+        return
+    known = {row.how(options).name for rows in lists for row in rows} | {each.name for each in options.pipeline or ()}
+    for name, option, _ in options.pass_options:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            raise UsageError(
+                f"the option '{option}' is of the pass '{name}', which this compilation does not run",
+                stage="usage",
+                help=f"did you mean '{near[0]}'?" if near else "xla-emitters-opt --help lists all passes",
+            )
+
+
+def _asked(pipeline: Sequence[ModulePass]) -> tuple[Row, ...]:
+    return tuple(Row(lambda _, each=each: each, "asked for") for each in pipeline)
+
+
+def _ending(rows: tuple[Row, ...], stage: str) -> tuple[Row, ...]:
+    """The rows, with `stage` after the last one."""
+    return (*rows[:-1], replace(rows[-1], stage=stage)) if rows else ()
+
+
+def _names(*lists: str) -> set[str]:
+    return {row.make(CompileOptions()).name for name in lists for row in rows_of(name)}

@@ -12,7 +12,7 @@ Source: seed document, "Compilation pipeline"; XLA emitter_base.cc; the stages a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.passes import ModulePass
 
@@ -64,11 +64,20 @@ from xla_emitters.transforms.vectorize_loads_stores import VectorizeLoadsStoresP
 
 @dataclass(frozen=True)
 class Row:
-    """One pass of the pipeline: how to make it for a compilation, why it is at this place, and the stage that it ends."""
+    """One pass of the pipeline: how to make it for a compilation, why it is at this place, and the stage that it ends.
 
-    make: Callable[[CompileOptions], ModulePass]
+    how   the pass for these options, but for `CompileOptions.pass_options`, which `make` adds
+    """
+
+    how: Callable[[CompileOptions], ModulePass]
     reason: str
     stage: str | None = None
+
+    def make(self, options: CompileOptions) -> ModulePass:
+        """The pass for these options."""
+        made = self.how(options)
+        given = {field: value for name, field, value in options.pass_options if name == made.name}
+        return replace(made, **given) if given else made
 
     @staticmethod
     def plain(make: Callable[[], KernelPass], reason: str, stage: str | None = None) -> Row:

@@ -33,7 +33,7 @@ from xla_emitters.kernels.kernel_entry import shared_bytes
 from xla_emitters.loops.schedule import SCHEDULE
 from xla_emitters.lowering.toolchain import compile_to_ptx
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.pass_lists import rows_of
+from xla_emitters.pipelines.pass_lists import program_rows, rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, TOOL_STAGES, line_info
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.program import Extents, Launch
@@ -109,7 +109,8 @@ class GpuLowering:
         context, module = make_context(), fused.clone()
         # Watch ops are inserted after the loops' passes: the passes on the host do not know them.
         is_watched = any(isinstance(op, WatchOp) for op in module.walk())
-        for row in (*rows_of("program-loops"), *(() if is_watched else rows_of("program-host"))):
+        rows = None if is_watched else program_rows(options)[1]
+        for row in rows or (*rows_of("program-loops"), *(() if is_watched else rows_of("program-host"))):
             self._recorder.run(row.make(options), row.stage, context, module)
             if row.stage:
                 self._stages[row.stage] = module.clone()
@@ -125,7 +126,8 @@ class GpuLowering:
     @cached_property
     def _functions(self) -> dict[str, gpu.FuncOp]:
         """The kernels on buffers, in the order of first launches."""
-        found = (op for op in self._stages["kernels"].walk() if isinstance(op, gpu.FuncOp))
+        module = self._stages.get("kernels") or self._stages["host"]
+        found = (op for op in module.walk() if isinstance(op, gpu.FuncOp))
         return {function.sym_name.data: function for function in found}
 
     @cached_property

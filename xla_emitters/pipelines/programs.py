@@ -41,18 +41,23 @@ from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of
+from xla_emitters.graph.disc_number_random_ops import seed_random_ops
 from xla_emitters.hlo_text.header import STACK_TABLES
 from xla_emitters.host.disc_convert_const_to_ral import constants_of, write_constants
 from xla_emitters.host.python_program import python_program
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.pass_lists import rows_of
+from xla_emitters.pipelines.pass_lists import OF_PROGRAMS, program_rows, refuse_unknown_passes, rows_of
+from xla_emitters.pipelines.passes import Row
 from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.program_host import CpuBackend, choose_backend
 from xla_emitters.pipelines.program_kernels import GpuLowering, SizedKernel
 from xla_emitters.pipelines.program_outline import outline_of
 from xla_emitters.pipelines.program_passes import (
     CODE_STAGES,
+    CPU_KERNEL,
+    CPU_LOOPS,
+    HOST_BY_LLVM,
     ON_KERNELS,
     PROGRAM_OPS,
     PROGRAM_PRECISION,
@@ -293,7 +298,10 @@ class DynamicProgram:
     def stages(self) -> tuple[str, ...]:
         """The stages that `run` executes: those whose IR was recorded, and all of `GpuLowering`."""
         recorded = tuple(step.stage for step in self.passes.steps if step.stage and step.ir)
-        return (*recorded, *RUN_ON_KERNELS) if self.stage in ON_KERNELS else recorded
+        if self.stage not in ON_KERNELS:
+            return recorded
+        later = program_rows(self.options)[1]
+        return (*recorded, *(RUN_ON_KERNELS if later is None else RUN_ON_KERNELS[2:]))
 
     def run(self, inputs: Sequence[Any], stage: str | None = None, *, donate: bool = False) -> list[Array]:
         """The results for these arguments: NumPy arrays, or values that convert to them.
@@ -427,7 +435,8 @@ def compile_program(
 
     options  `stage` is one of PROGRAM_STAGES
     observe  called after each pass up to `fused`
-    raises   UsageError for a stage that programs do not have, or an unknown target; Unsupported with the place in the text, VerifyError
+    raises   UsageError for a stage that programs, or the pipeline, do not have, an option of a pass that is not run, or an unknown target;
+             Unsupported with the place in the text, VerifyError
     """
     options = options or CompileOptions()
     if options.tune != "xla":
@@ -437,9 +446,16 @@ def compile_program(
             help="leave out --tune",
         )
     stage = known_stage(options.stage, "compile")
+    rows = _rows_to(stage, options)
+    refuse_unknown_passes(
+        options, rows, *map(rows_of, OF_PROGRAMS), PROGRAM_PRECISION, PROGRAM_OPS, CPU_LOOPS, CPU_KERNEL, HOST_BY_LLVM
+    )
     device(options.target)  # refuses an unknown target even at stages that do not depend on it
     name = module.sym_name.data if module.sym_name else "program"
     recorder = Recorder(name, options.record, options.verify, observe)
+    if options.rng_seed:
+        module = module.clone()
+        seed_random_ops(module, options.rng_seed)
     context, plain = make_context(), module if options.mixed_precision else None
     if plain is not None:
         module, precision = plain.clone(), Recorder(name, "none", options.verify, None)
@@ -457,10 +473,17 @@ def compile_program(
     if stage != PROGRAM_STAGES[0]:
         for constant in list(_elided(copy)):
             constant.properties["value"] = constant.coded
-    for row in rows_of("program")[: _count(stage)]:
+    for row in rows:
         recorder.run(row.make(options), row.stage, context, copy)
     fused = None
     if stage in ON_KERNELS:
+        if options.pipeline is not None and (left := next(_entries(copy), None)):
+            raise refusal(
+                "compile",
+                left,
+                "the pipeline ends on tensors, but kernels are made of buffers",
+                "end it behind disc-legalize-to-lhlo, or give options of passes alone: --pass-options",
+            )
         fused = copy.clone()
         host = Recorder(name, "none", options.verify, None)
         for row in PROGRAM_OPS:
@@ -495,11 +518,25 @@ def executable_stage(stage: str, where: str) -> str:
     return stage
 
 
-def _count(stage: str) -> int:
-    """How many rows of the list "program" lead to a stage; for a stage of `GpuLowering` all."""
-    rows = rows_of("program")
-    ends = [number for number, row in enumerate(rows, 1) if row.stage == stage]
-    return ends[0] if ends else len(rows) if stage in ON_KERNELS else 0
+def _rows_to(stage: str, options: CompileOptions) -> Sequence[Row]:
+    """The rows that lead to a stage; for a stage of `GpuLowering` all up to `fused`.
+
+    raises  UsageError for a stage that is not a boundary of the pipeline
+    """
+    rows, later = program_rows(options)
+    ends = {row.stage: number for number, row in enumerate(rows, 1) if row.stage}
+    if options.pipeline is not None:
+        of_kernels = ON_KERNELS if later is None else [each for each in ON_KERNELS if each not in ("loops", "kernels")]
+        if stage not in (known := [PROGRAM_STAGES[0], *ends, *of_kernels]):
+            raise UsageError(
+                f"the pipeline has no stage '{stage}'", stage="compile", help=f"one of: {', '.join(known)}"
+            )
+    return rows if stage in ON_KERNELS else rows[: ends.get(stage, 0)]
+
+
+def _entries(module: ModuleOp) -> Iterator[ComputationOp]:
+    """The entries on tensors; none on buffers."""
+    return (op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
 
 
 def _elided(module: ModuleOp) -> Iterator[ConstantOp]:
@@ -524,7 +561,7 @@ def run_module(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:
 
     Buffers are filled before the run, so that a result that is never written is certainly wrong.
     """
-    if any(isinstance(op, ComputationOp) and op.is_entry for op in module.ops):
+    if any(_entries(module)):
         return evaluate(entry_of(module), arrays, value_of=value_of)
     loaded = load_any(module)
     given = [array.copy() if number in loaded.donated else array for number, array in enumerate(arrays)]

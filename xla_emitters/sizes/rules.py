@@ -520,6 +520,7 @@ RULES: dict[str, Rule] = {
     "sort": _sort,
     "topk": _top_k,
     "dynamic-top-k": _top_k,
+    "dynamic-rng": _from_shape_operand(2),
     "dynamic-rng-bit-generator": _dynamic_rng,
     "batch-norm-grad": _batch_norm,
     "batch-norm-inference": _batch_norm,

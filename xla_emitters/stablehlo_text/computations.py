@@ -41,7 +41,7 @@ from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, Para
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array, same_shape, tuple_type
 from xla_emitters.dtypes import DTYPES
-from xla_emitters.errors import ParseError, Place, Unsupported, VerifyError
+from xla_emitters.errors import ParseError, Place, Unsupported, UsageError, VerifyError
 from xla_emitters.hlo_text.header import STACK_TABLES
 from xla_emitters.hlo_text.stack_frames import StackTables
 from xla_emitters.stablehlo_text.attributes import Attributes
@@ -60,17 +60,32 @@ Rule = Callable[["Conversion"], "SSAValue | Sequence[SSAValue]"]
 """Adds the HLO ops for an op of StableHLO; returns their results."""
 
 
+ENTRIES = ("main", "tao_main")
+"""Names of functions that are the entry of a text with several public functions."""
+SHOWN = 10
+"""Most functions that a message names."""
+
+
 class ModuleBuilder:
     """Builds the module of one program.
 
     rules  op name -> the function that converts it
+    entry  name of the entry; "": see `reader`
     """
 
-    def __init__(self, source: Source, program: Program, aliases: Mapping[str, Location], rules: Mapping[str, Rule]):
+    def __init__(
+        self,
+        source: Source,
+        program: Program,
+        aliases: Mapping[str, Location],
+        rules: Mapping[str, Rule],
+        entry: str = "",
+    ):
         self.source = source
         self.program = program
         self.aliases = aliases
         self.rules = rules
+        self.entry = entry
         self.computations: dict[str, ComputationOp] = {}
         self._names = {_identifier(name) for name in program.functions}
         self._built: dict[str, ComputationOp] = {}
@@ -98,8 +113,30 @@ class ModuleBuilder:
 
     def _entry(self) -> Function:
         functions = self.program.functions
-        public = [function for function in functions.values() if function.is_public]
-        return functions.get("main") or (public or list(functions.values()))[0]
+        if self.entry:
+            if self.entry not in functions:
+                names = ", ".join(f"@{name}" for name in functions)
+                raise UsageError(
+                    f"{self.source.file} has no function @{self.entry}", stage=VERIFY, help=f"it has {names}"
+                )
+            return functions[self.entry]
+        if (found := next((functions[name] for name in ENTRIES if name in functions), None)) is not None:
+            return found
+        public = [each for each in functions.values() if each.is_public] or list(functions.values())
+        called = {name for each in functions.values() for name, _ in called_functions(each.body) if name != each.name}
+        possible = [each for each in public if each.name not in called] or public
+        if len(possible) == 1:
+            return possible[0]
+        first, second, *_ = possible
+        more = f" and {len(possible) - SHOWN} more" if len(possible) > SHOWN else ""
+        names = ", ".join(f"@{each.name}" for each in possible[:SHOWN])
+        raise VerifyError(
+            f"{len(possible)} functions could be the entry: {names}{more}",
+            stage=VERIFY,
+            place=self.place(second.token),
+            notes=((self.place(first.token), f"@{first.name} is the first"),),
+            help=f"--entry {first.name}, or in Python entry='{first.name}'; without it @main is the entry",
+        )
 
     # --------------------------------------------------------------------------------------------------------- functions
 

@@ -246,6 +246,11 @@ def _dynamic_broadcast(op: HloOp) -> dict[str, str]:
     return found
 
 
+def _distribution(op: HloOp) -> dict[str, str]:
+    word = word_of(op, "distribution").removeprefix("rng_").upper()
+    return {"rng_distribution": enum_text("rng_distribution", word)}
+
+
 def _generator(op: HloOp) -> dict[str, str]:
     words = {hlo: word for word, hlo in GENERATORS.items()}
     return {"rng_algorithm": enum_text("rng_algorithm", words[word_of(op, "algorithm")])}
@@ -278,6 +283,10 @@ def _target(target: str) -> dict[str, str]:
 def _assertion(op: HloOp) -> dict[str, str]:
     message = _escaped(word_of(op, "message"))
     return _target("shape_assertion") | {"error_message": message, "has_side_effect": "true"}
+
+
+def _print(op: HloOp) -> dict[str, str]:
+    return _target("print") | {"name": _escaped(word_of(op, "label")), "has_side_effect": "true"}
 
 
 def _escaped(text: str) -> str:
@@ -406,9 +415,11 @@ PRINTED: dict[str, Row] = {
     "dynamic-conv": _row("dynamic_conv", _dynamic_conv),
     "dynamic-reduce-window": _row("custom_call", lambda op: _target("stablehlo.dynamic_reduce_window")),
     "dynamic-top-k": _row("custom_call", lambda op: _target("stablehlo.dynamic_top_k")),
+    "dynamic-rng": _row("rng", _distribution),
     "dynamic-rng-bit-generator": _row(
         "custom_call", lambda op: _target("stablehlo.dynamic_rng_bit_generator") | _generator(op)
     ),
     "shape-assertion": _row("custom_call", _assertion),
+    "print": _row("custom_call", _print),
 }
 """Opcode -> its StableHLO form."""

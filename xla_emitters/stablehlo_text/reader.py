@@ -2,7 +2,8 @@
 
     module = parse_stablehlo(text, "layer.mlir")
 
-The text is one program: @main (or else the first public function) is the entry, and its parameters are p0, p1 ...
+The text is one program. Its entry is the function that the caller names, or @main, or @tao_main (BladeDISC's name), or the only public
+function that no other one calls; the entry's parameters are p0, p1 ...
 """
 
 from __future__ import annotations
@@ -34,14 +35,16 @@ RULES: dict[str, Rule] = {
 """Op name -> the rule that converts it."""
 
 
-def parse_stablehlo(text: str, file: str = "<stablehlo>") -> ModuleOp:
+def parse_stablehlo(text: str, file: str = "<stablehlo>", entry: str = "") -> ModuleOp:
     """The module that `text` describes, verified.
 
     file    name of the text in messages and locations
-    raises  ParseError if it is not StableHLO text, VerifyError if it breaks a rule (shapes, types, names), Unsupported for legal text that
+    entry   name of the function to compile, with or without `@`; "": the rule in the file's head
+    raises  UsageError if no function has that name; VerifyError that lists the public functions if none is the entry by that rule;
+            ParseError if it is not StableHLO text, VerifyError if it breaks a rule (shapes, types, names), Unsupported for legal text that
             is not supported; all with the place
     """
     source = Source(text, file)
     parser = TreeParser(source)
     program = parser.program()
-    return ModuleBuilder(source, program, parser.aliases, RULES).module()
+    return ModuleBuilder(source, program, parser.aliases, RULES, entry.removeprefix("@")).module()

@@ -749,6 +749,14 @@ def _shape_assertion(c: Conversion) -> Results:
     return []
 
 
+def _print(c: Conversion) -> Results:
+    """Prints an array under its name in the text, or under the attribute `name`; gives the array, if it has a result."""
+    (value,) = c.expect_operands(1)
+    written = c.op.operands[0].name
+    c.add("print", [value], tuple_type([]), label=StringAttr(c.attributes.string("name", written)))
+    return c.operands[: len(c.types)]
+
+
 def _dynamic_reduce_window(c: Conversion) -> Results:
     (computation,) = _called(c) or (None,)
     if computation is None:
@@ -799,12 +807,12 @@ def _approx_top_k(c: Conversion) -> Results:
 
 
 def random_numbers(word: str) -> Rule:
-    """A rule for one distribution. The shape operand is dropped: the result's type has the same sizes."""
+    """A rule for one distribution. The shape operand is dropped if the result's type has the same sizes."""
 
     def rule(c: Conversion) -> Results:
+        low, high, _ = operands = c.expect_operands(3)
         if has_dynamic_dims(c.type):
-            raise c.unsupported(f"'{c.op.name}' of unknown sizes is not taken", help="jax.random gives a pure function")
-        low, high, _ = c.expect_operands(3)
+            return c.add("dynamic-rng", operands, c.type, distribution=StringAttr(word))
         return c.add("rng", [low, high], c.type, distribution=StringAttr(word))
 
     return rule
@@ -943,6 +951,7 @@ DATA_RULES: dict[str, Rule] = {
 CALL_TARGETS: dict[str, Rule] = {
     **dict.fromkeys(NO_OPS, pass_through),
     "ApproxTopK": _approx_top_k,
+    "print": _print,
     "shape_assertion": _shape_assertion,
     "stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
     "stablehlo.dynamic_rng_bit_generator": _dynamic_rng_bit_generator,

@@ -124,7 +124,8 @@ def _for_c(options: argparse.Namespace) -> int:
             )
         text, file = found
         with progress(f"compiling {file}"):
-            program = compile_program(parse_stablehlo(text, file), replace(compile_options(options), record="none"))
+            how = replace(compile_options(options), record="none")
+            program = compile_program(parse_stablehlo(text, file, how.entry), how)
             called = c_name(Path(file).stem if name != "-" else program.name)
             if (other := files.setdefault(called, name)) != name:
                 raise UsageError(

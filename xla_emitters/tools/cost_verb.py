@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import NumbersDiffer, UsageError
 from xla_emitters.tools.input_output import read_source
-from xla_emitters.tools.options import add_compilation, add_input, compile_options, pipeline_asked, tune_asked
+from xla_emitters.tools.options import (
+    add_compilation,
+    add_input,
+    compile_options,
+    hero_rules_asked,
+    pass_options_asked,
+    pipeline_asked,
+    triton_asked,
+    tune_asked,
+)
 from xla_emitters.tools.program_verbs import add_sizes, program_text, refuse, refuse_sizes, sizes_given
 from xla_emitters.tools.terminal import progress
 
@@ -82,7 +91,8 @@ def run(options: argparse.Namespace) -> int:
     targets = tuple(target.strip() for target in options.target.split(","))
     if found := program_text(source):
         refuse(options, fusion="--fusion", pipeline="--pipeline")
-        program: Any = compile_text(*found, CompileOptions(record="none"))
+        how = CompileOptions(record="none", pass_options=pass_options_asked(options), entry=options.entry)
+        program: Any = compile_text(*found, how)
         sizes = sizes_given(options.sizes)
     else:
         refuse_sizes(options)
@@ -93,9 +103,10 @@ def run(options: argparse.Namespace) -> int:
             sizes=sizes,
             targets=targets,
             fusion=options.fusion,
-            hero_rules=options.hero_rules,
-            triton=options.triton,
+            hero_rules=hero_rules_asked(options),
+            triton=triton_asked(options),
             pipeline=pipeline_asked(options),
+            pass_options=pass_options_asked(options),
             tune=tune_asked(options),
             compared=True,
         )

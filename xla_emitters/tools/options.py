@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xla_emitters.device import DEFAULT_DEVICE
 
@@ -42,13 +42,11 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
     parser.add_argument(
         "--hero-rules",
-        default="current",
         choices=("current", "seed"),
         help="how a fusion's emitter is chosen: as in today's XLA (current, default) or as in the seed document",
     )
     parser.add_argument(
         "--triton",
-        default="split",
         choices=("split", "refuse"),
         help="fusions that XLA gives to Triton or cuDNN: split into fusions and dots (default), or refused",
     )
@@ -61,7 +59,27 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
         "--pipeline",
         "--pass-pipeline",
         metavar="PASSES",
-        help="run these passes, or those that a file of this name lists, from stage xla_gpu on: 'builtin.module(xla-cse,...)'",
+        help="run these passes, or those that a file of this name lists, from stage xla_gpu on: 'builtin.module(xla-cse,...)'; "
+        "of a program from stablehlo on, up to fused or host",
+    )
+    parser.add_argument(
+        "--pass-options",
+        metavar="PASSES",
+        help="set options of passes, wherever they are in the lists: 'disc-base-gemm{multiple=8 least=64},disc-placer{i32-on-host}'",
+    )
+    parser.add_argument(
+        "--replace-cpu-alloc",
+        action="store_true",
+        help="of a program: the host's buffers are allocated by calls of the runtime too, as with BladeDISC's TAO_REPLACE_CPU_ALLOC",
+    )
+    parser.add_argument(
+        "--rng-seed", type=int, metavar="N", default=0, help="of a program: the seed of stablehlo.rng; default 0"
+    )
+    parser.add_argument(
+        "--entry",
+        metavar="NAME",
+        default="",
+        help="of a program with several functions: the one to compile; default @main",
     )
 
 
@@ -78,11 +96,24 @@ def module_options(options: argparse.Namespace) -> CompileOptions:
 
     return CompileOptions(
         target=options.target,
-        hero_rules=options.hero_rules,
-        triton=options.triton,
+        hero_rules=hero_rules_asked(options),
+        triton=triton_asked(options),
         pipeline=pipeline_asked(options),
+        pass_options=pass_options_asked(options),
+        entry=options.entry,
+        rng_seed=options.rng_seed,
         tune=tune_asked(options),
     )
+
+
+def hero_rules_asked(options: argparse.Namespace) -> str:
+    """The value of `--hero-rules`; programs refuse the option if it was given."""
+    return options.hero_rules or "current"
+
+
+def triton_asked(options: argparse.Namespace) -> str:
+    """The value of `--triton`; programs refuse the option if it was given."""
+    return options.triton or "split"
 
 
 def tune_asked(options: argparse.Namespace) -> str:
@@ -103,6 +134,18 @@ def pipeline_asked(options: argparse.Namespace) -> tuple[ModulePass, ...] | None
 
         text = decoded(Path(text).read_bytes(), text, "read")
     return pipeline_of(text)
+
+
+def pass_options_asked(options: argparse.Namespace) -> tuple[tuple[str, str, Any], ...]:
+    """(pass, option, value) of `--pass-options` and `--replace-cpu-alloc`. raises UsageError"""
+    words = [options.pass_options] if options.pass_options else []
+    if options.replace_cpu_alloc:
+        words.append("disc-convert-memory-marker{cpu-too}")
+    if not words:
+        return ()
+    from xla_emitters.tools.pass_list import options_of
+
+    return options_of(",".join(words))
 
 
 def add_keep_going(parser: argparse.ArgumentParser) -> None:

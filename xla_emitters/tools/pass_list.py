@@ -132,9 +132,26 @@ def _truth(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def pipeline_of(text: str) -> tuple[ModulePass, ...]:
     """The passes of a list: ours, those of plugins, and xDSL's. raises as `parse_passes` and `passes_of`"""
+    return passes_of(parse_passes(text.strip()), _available())
+
+
+def _available() -> dict[str, Callable[[], type[ModulePass]]]:
     from xla_emitters.universe import all_passes
 
-    return passes_of(parse_passes(text.strip()), dict(Universe.get_multiverse().all_passes) | all_passes())
+    return dict(Universe.get_multiverse().all_passes) | all_passes()
+
+
+def options_of(text: str) -> tuple[tuple[str, str, Any], ...]:
+    """(pass, field, value) for each option in a list of passes. raises as `pipeline_of`; UsageError for a pass without options"""
+    found = list[tuple[str, str, Any]]()
+    for spec in parse_passes(text.strip()):
+        (made,) = passes_of([spec], _available())
+        if not spec.parameters:
+            raise UsageError(
+                f"'{spec.name}' is given without an option", stage="usage", help=f"{spec.name}{{option=value}}"
+            )
+        found += [(made.name, name, getattr(made, name)) for name in spec.normalize_parameter_names().parameters]
+    return tuple(found)
 
 
 def pass_flags(words: Sequence[str], is_pass: Callable[[str], bool]) -> list[str]:

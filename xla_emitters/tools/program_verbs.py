@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING, Any
 from xla_emitters.errors import NumbersDiffer, ToolError, Unsupported, UsageError
 from xla_emitters.tools.input_output import arrays_source, counted, print_dumps, print_warnings, write_file
 from xla_emitters.tools.kernel_files import is_directory, make_directory
-from xla_emitters.tools.options import max_iterations, record_wanted
+from xla_emitters.tools.options import max_iterations, pass_options_asked, pipeline_asked, record_wanted
 from xla_emitters.tools.terminal import coloured, progress
 from xla_emitters.trace.annotate import annotated, stablehlo_definitions
 from xla_emitters.trace.text import stage_table
@@ -95,7 +95,8 @@ def refuse(options: argparse.Namespace, **names: str) -> None:
 
     names  further options of this verb to refuse: field -> spelling of the option
     """
-    for field, spelled in {"tune": "--tune", **names}.items():
+    always = {"tune": "--tune", "hero_rules": "--hero-rules", "triton": "--triton"}
+    for field, spelled in {**always, **names}.items():
         if getattr(options, field, None):
             raise UsageError(
                 f"{spelled} is for modules of HLO text; {options_file(options)} is a program in StableHLO",
@@ -165,6 +166,10 @@ def compiled(
         constants=constants,
         mixed_precision=mixed,
         line_info=line_info,
+        pipeline=pipeline_asked(options),
+        pass_options=pass_options_asked(options),
+        entry=options.entry,
+        rng_seed=options.rng_seed,
     )
     with progress(f"compiling {name}"):
         return compile_text(text, name, wanted)
@@ -305,7 +310,7 @@ def check_program(options: argparse.Namespace, text: str, name: str) -> Verdict:
     from xla_emitters.explore.programs import check_passes, check_program, wanted_stages
 
     is_by_pass = options.stages == "passes"
-    stages = [] if is_by_pass else wanted_stages(options.stages)
+    stages = [] if options.stages in ("passes", "all") else wanted_stages(options.stages)
     program = compiled(options, text, name, record="passes" if is_by_pass else "stages")
     values = sizes_given(options.sizes)
     if len(options.files) > 1:  # a file need not have all symbols of --sizes

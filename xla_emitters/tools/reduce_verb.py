@@ -107,13 +107,16 @@ def _verified_text(options: argparse.Namespace) -> str:
     """The file's text. raises its parser's errors, with the file's name; UsageError for options of the other kind of text"""
     from xla_emitters.hlo_text import parse_hlo
     from xla_emitters.pipelines.kept_programs import read_text
-    from xla_emitters.stablehlo_text import parse_stablehlo
+    from xla_emitters.stablehlo_text import parse_stablehlo, print_stablehlo
 
     source = read_source(options.file)
     if found := program_text(source):
         refuse(options, pipeline="--pipeline", blocks="--blocks")
-        parse_stablehlo(*found)
-        return found[0]
+        module = parse_stablehlo(*found, options.entry)
+        if not options.entry:
+            return found[0]
+        options.entry = ""  # the only function of the text that is written
+        return print_stablehlo(module)
     refuse_sizes(options)
     text, name = read_text(source)
     parse_hlo(text, name)

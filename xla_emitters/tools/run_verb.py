@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_dumps(parser)
     parser.add_argument(
         "--platform",
+        type=str.lower,
         choices=("auto", "cuda", "gpu", "cpu"),
         default="auto",
         help="auto: the GPU if there is one, else the CPU; programs (StableHLO) run on the CPU then; gpu is cuda",
@@ -87,10 +88,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_max_iterations(parser)
     parser.add_argument("--no-reference", action="store_true", help="do not compare with the NumPy reference")
+    add_flags_of_run_hlo_module(parser)
+
+
+def add_flags_of_run_hlo_module(parser: argparse.ArgumentParser) -> None:
+    """Adds flags of XLA's `run_hlo_module`, which the seed document runs: each is one of ours, or says what is always so."""
+    parser.add_argument(
+        "--reference_platform",
+        metavar="NAME",
+        help='as run_hlo_module: "" is --no-reference; any other is the NumPy reference',
+    )
+    parser.add_argument(
+        "--v", type=int, metavar="N", default=0, help="as run_hlo_module: from 5 on, --print-ir-after-all"
+    )
+    parser.add_argument(
+        "--xla_disable_all_hlo_passes",
+        action="store_true",
+        help="as run_hlo_module: always so, a module is compiled as it is; `optimize` runs XLA's passes",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     refuse_second_reader("run", options.file, *(options.inputs or ()))
+    options.no_reference = options.no_reference or options.reference_platform == ""
+    options.print_ir_after_all = options.print_ir_after_all or options.v >= 5
     options.platform = {"gpu": "cuda"}.get(options.platform, options.platform)
     source = read_source(options.file)
     if program := program_text(source):

@@ -121,6 +121,7 @@ def module_index(
                 hero_rules=how.hero_rules,
                 triton=how.triton,
                 pipeline=how.pipeline,
+                pass_options=how.pass_options,
                 tune=how.tune,
             )
         costs = costs_of(priced)

@@ -30,3 +30,17 @@ func.func @main(%k: memref<4xf32, "gpu">, %p: memref<i1, "cpu">) -> memref<2xf32
 // CHECK:         lmhlo.topk %k -> %v, %i
 // CHECK-NEXT:    memref.dealloc %i
 // CHECK-NEXT:    return %v
+
+// -----
+
+// A marker of the GPU's memory reads nothing.
+func.func private @gpu_mem_marker_1df32_x(memref<?xf32, "gpu">)
+func.func @marked(%x: memref<?xf32, "gpu">, %n: index) {
+  %t = memref.alloc(%n) : memref<?xf32, "gpu">
+  func.call @gpu_mem_marker_1df32_x(%t) : (memref<?xf32, "gpu">) -> ()
+  lmhlo.abs %x -> %t {name = "a"} : (memref<?xf32, "gpu">) -> memref<?xf32, "gpu">
+  memref.dealloc %t : memref<?xf32, "gpu">
+  return
+}
+// CHECK-LABEL: func.func @marked
+// CHECK-NEXT:    return

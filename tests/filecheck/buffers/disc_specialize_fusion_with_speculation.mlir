@@ -56,7 +56,7 @@ hlo.computation @sum {
   %s = hlo.add %a, %b {name = "s"} : tensor<f32>
   hlo.return %s : tensor<f32>
 }
-func.func @main(%x: memref<?x?xf32, "gpu">, %z: memref<?x1025xf32, "gpu">, %i: memref<f32, "gpu">, %n: index) -> (memref<?xf32, "gpu">, memref<?xf32, "gpu">) {
+func.func @main(%x: memref<?x?xf32, "gpu">, %z: memref<?x2049xf32, "gpu">, %i: memref<f32, "gpu">, %n: index) -> (memref<?xf32, "gpu">, memref<?xf32, "gpu">) {
   %y = memref.alloc(%n) : memref<?xf32, "gpu">
   %w = memref.alloc(%n) : memref<?xf32, "gpu">
   "lmhlo.fusion"() <{fusion_name = "f", kind = "kRowReduction"}> ({
@@ -64,14 +64,15 @@ func.func @main(%x: memref<?x?xf32, "gpu">, %z: memref<?x1025xf32, "gpu">, %i: m
     lmhlo.terminator
   }) {disc.device = "gpu"} : () -> ()
   "lmhlo.fusion"() <{fusion_name = "g", kind = "kRowReduction"}> ({
-    lmhlo.reduce %z, %i -> %w {name = "w", dimensions = array<i64: 1>, to_apply = @sum} : (memref<?x1025xf32, "gpu">, memref<f32, "gpu">) -> memref<?xf32, "gpu">
+    lmhlo.reduce %z, %i -> %w {name = "w", dimensions = array<i64: 1>, to_apply = @sum} : (memref<?x2049xf32, "gpu">, memref<f32, "gpu">) -> memref<?xf32, "gpu">
     lmhlo.terminator
   }) {disc.device = "gpu"} : () -> ()
   return %y, %w : memref<?xf32, "gpu">, memref<?xf32, "gpu">
 }
 // CHECK-LABEL: func.func @main
 // CHECK:         %[[COLUMNS:.*]] = memref.dim %x
-// CHECK:         %[[WIDE:.*]] = arith.cmpi sgt, %[[COLUMNS]], %c1024
+// CHECK:         %[[WIDE:.*]] = arith.cmpi sgt, %[[COLUMNS]], %c2048
+// CHECK:         %[[SHORT:.*]] = arith.cmpi sle, %{{.*}}, %c512
 // CHECK-NEXT:    scf.if %[[WIDE]] {
 // CHECK:           %[[REST:.*]] = arith.remsi %[[C:.*]], %c4
 // CHECK:           %[[FITS:.*]] = arith.cmpi eq, %[[REST]], %c0
@@ -82,6 +83,12 @@ func.func @main(%x: memref<?x?xf32, "gpu">, %z: memref<?x1025xf32, "gpu">, %i: m
 // CHECK-NEXT:        fusion_name = "f_row1"
 // CHECK:             {disc.device = "gpu", disc.row_schedule = 1 : i64}
 // CHECK:         } else {
+// CHECK:           scf.if %[[SHORT]] {
+// CHECK:             fusion_name = "f_row3_vec4"
+// CHECK:             {disc.device = "gpu", disc.row_schedule = 3 : i64, disc.vector = 4 : i64}
+// CHECK-NEXT:      } else {
+// CHECK-NEXT:        fusion_name = "f_row3"
+// CHECK:             {disc.device = "gpu", disc.row_schedule = 3 : i64}
 // CHECK:             fusion_name = "f_row2_vec4"
 // CHECK:             {disc.device = "gpu", disc.row_schedule = 2 : i64, disc.vector = 4 : i64}
 // CHECK-NEXT:      } else {

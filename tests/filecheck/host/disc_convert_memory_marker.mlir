@@ -20,3 +20,14 @@ func.func private @gpu_mem_marker_1df32_x(memref<?xf32>) -> ()
 // BOTH-NEXT:  disc_ral.dispatch "alloc" on "cpu"(%ctx, %n)
 // BOTH-NEXT:  disc_ral.dispatch "dealloc" on "gpu"(%ctx, %a)
 // BOTH-NEXT:  disc_ral.dispatch "dealloc" on "cpu"(%ctx, %b)
+
+// -----
+
+// Shared memory of a kernel is not allocated by the runtime.
+gpu.module @k {
+  gpu.func @k(%n: index) kernel {
+    %s = memref.alloc(%n) : memref<?xi8, #gpu.address_space<workgroup>>
+    gpu.return
+  }
+}
+// BOTH: memref.alloc(%n) : memref<?xi8, #gpu.address_space<workgroup>>

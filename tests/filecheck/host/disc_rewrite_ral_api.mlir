@@ -1,4 +1,4 @@
-// RUN: xla-emitters-opt -p disc-rewrite-ral-api %s | filecheck %s
+// RUN: xla-emitters-opt --split-input-file -p disc-rewrite-ral-api %s | filecheck %s
 // A call by name, with a pointer to each argument: context, stream, 3 + 2 * 2 parts of each of three matrices, three flags: 26 pointers.
 func.func @main(%ctx: !disc_ral.context) {
   %st = disc_ral.stream %ctx
@@ -32,3 +32,29 @@ func.func @main(%ctx: !disc_ral.context) {
 // CHECK:       ^[[STOP]]:
 // CHECK-NEXT:  return
 // CHECK:       llvm.func @ral_api_call(!llvm.ptr, !llvm.ptr, !llvm.ptr)
+
+// -----
+
+// Functions that call the runtime share names; a function stops too if one that it called failed.
+func.func @tao_main(%ctx: !disc_ral.context) {
+  %x = disc_ral.recv_input %ctx, 0 : memref<4xf32>
+  func.call @fusion(%ctx, %x) : (!disc_ral.context, memref<4xf32>) -> ()
+  disc_ral.send_output %ctx, 0, %x : memref<4xf32>
+  return
+}
+func.func @fusion(%ctx: !disc_ral.context, %x: memref<4xf32>) {
+  lmhlo.abs %x -> %x {name = "a"} : (memref<4xf32>) -> memref<4xf32>
+  lmhlo.abs %x -> %x {name = "a"} : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+// CHECK-LABEL: func.func @tao_main
+// CHECK:         call @fusion(
+// CHECK-NEXT:    builtin.unrealized_conversion_cast
+// CHECK:         %[[STATUS:.*]] = llvm.load
+// CHECK:         %[[FAILED:.*]] = arith.cmpi ne, %[[STATUS]]
+// CHECK-NEXT:    cf.cond_br %[[FAILED]]
+// CHECK:       llvm.mlir.global internal constant @ral_name_2("lmhlo_abs_a___cpu___pvoid_m1df32_m1df32___void\00")
+// CHECK:       llvm.mlir.global internal constant @ral_name_3("lmhlo_abs_a_0___cpu___pvoid_m1df32_m1df32___void\00")
+// CHECK:       func.func @fusion(%ctx: !disc_ral.context, %x: memref<4xf32>)
+// CHECK:       llvm.func @ral_api_call
+// CHECK-NOT:   llvm.func

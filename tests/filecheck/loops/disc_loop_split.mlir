@@ -107,3 +107,26 @@ func.func @tiles(%x: memref<?xf32, "gpu">, %tiles: index, %across: index) {
 // CHECK-NEXT:      gpu.launch blocks(%[[X:.*]], %[[Y:.*]], %{{.*}}) in (%{{.*}} = %across, %{{.*}} = %tiles, %{{.*}} = %{{.*}}) threads(%[[T:.*]], %{{.*}}, %{{.*}}) in
 // CHECK:             arith.addi %[[Y]], %[[X]] : index
 // CHECK:             memref.store %{{.*}}, %x[%[[T]]]
+
+// -----
+
+// The seed's kThreadPerBlockHint: threads of a block where the loop leaves them open; the launch keeps it.
+func.func @hinted(%x: memref<?xf32, "gpu">, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  "lmhlo.fusion"() ({
+    scf.parallel (%i) = (%c0) to (%n) step (%c4) {
+      %v = memref.load %x[%i] : memref<?xf32, "gpu">
+      memref.store %v, %x[%i] : memref<?xf32, "gpu">
+      scf.reduce
+    } {disc.thread_per_block_hint = 64 : i64, disc.schedule = "loop"}
+    lmhlo.terminator
+  }) {fusion_name = "h"} : () -> ()
+  return
+}
+// CHECK-LABEL: @hinted
+// CHECK:         %[[SPAN:.*]] = arith.constant 256 : index
+// CHECK:         arith.addi %n, %[[SPAN]]
+// CHECK:         gpu.launch
+// CHECK-SAME:    threads(%{{.*}}, %{{.*}}, %{{.*}}) in (%{{.*}} = %[[T:c64[_0-9]*]],
+// CHECK:         {disc.name = "h", disc.schedule = "loop", disc.thread_per_block_hint = 64 : i64}

@@ -9,7 +9,8 @@ from xla_emitters.kernels.in_place import Conflict, find_conflict
 HEAD = """
 #pair = #xla_gpu.indexing_map<"(d0, d1) -> (d0 * 4 + d1), domain: d0 in [0, 1], d1 in [0, 3]">
 #next = #xla_gpu.indexing_map<"(d0) -> (d0 + 1), domain: d0 in [0, 6]">
-func.func @f(%in: tensor<8xf32> {xla.slice_index = 0 : index}, %out: tensor<8xf32> {xla.slice_index = OUT : index},
+func.func @f(%in: tensor<8xf32> {xla.slice_index = 0 : index}, %same: tensor<8xf32> {xla.slice_index = SAME : index},
+             %out: tensor<8xf32> {xla.slice_index = OUT : index},
              %x: f32, %i: index {xla.range = [0 : index, 6 : index]}, %p: i1) -> tensor<8xf32>
              attributes {xla.entry} {
   %c0 = arith.constant 0 : index
@@ -282,8 +283,10 @@ WRONG_IN_PLACE = {
 }
 
 
-def conflict_of(body: str, in_place: bool) -> Conflict | None:
-    module = parse_ir(HEAD.replace("OUT", "0" if in_place else "1") + body + "\n}")
+def conflict_of(body: str, in_place: bool, *, same: str = "") -> Conflict | None:
+    """`same`: the number of the buffer of another input; by default that of the output, which an entry then may read."""
+    out = "0" if in_place else "1"
+    module = parse_ir(HEAD.replace("OUT", out).replace("SAME", same or out) + body + "\n}")
     (function,) = (op for op in module.walk() if isinstance(op, func.FuncOp))
     return find_conflict(function)
 
@@ -292,6 +295,27 @@ def conflict_of(body: str, in_place: bool) -> Conflict | None:
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT.keys())
 def test_updates_that_may_happen_in_place(body: str, in_place: bool):
     assert conflict_of(body, in_place) is None
+
+
+READS_THE_OUTPUT = (
+    "a loop that hands its tensor through",
+    "read of the current value",
+    "old value, other element",
+    "carried and accumulated",
+    "reads inside other ops",
+)
+
+
+@pytest.mark.parametrize("what", RIGHT)
+def test_an_entry_does_not_read_an_output_that_is_no_input(what: str):
+    """The seed's rule: outputs are used once, in a chain."""
+    conflict = conflict_of(RIGHT[what], in_place=False, same="2")
+    if what in READS_THE_OUTPUT or "old value" in what:
+        assert conflict is not None
+        assert conflict.op.name in ("tensor.extract", "vector.transfer_read")
+        assert conflict.why == "it reads an output of the entry, which is written once and used for nothing else"
+    else:
+        assert conflict is None
 
 
 def test_a_function_that_is_no_kernel_may_return_any_argument():
@@ -316,7 +340,7 @@ def test_updates_that_may_not(what: str, body: str):
         "updates an older value": "'tensor.insert': it updates an older value",
         "returns an older value": "'func.return': it returns an older value",
         "does not return": "'tensor.insert': it updates an argument that the function does not return",
-        "returns another buffer": "'func.return': it returns a tensor in another buffer than that of argument 1",
+        "returns another buffer": "'func.return': it returns a tensor in another buffer than that of argument 2",
         "reads an older value in a later iteration": "it reads an older value of a tensor that tensor.insert has updated",
         "reads an older value of the iteration": "it reads an older value of a tensor that tensor.insert has updated",
         "does not hand to the next iteration": "'scf.for': it writes a tensor that it does not carry to the next iteration",

@@ -314,3 +314,18 @@ def test_a_race_ends_the_run(capsys: pytest.CaptureFixture[str], monkeypatch: py
         r"llvm.load in block 0, thread \d+ reads bytes .* of @shared_0, which thread .* wrote: a race", err
     )
     assert "seed_listing.hlo:" in err
+
+
+def test_the_flags_of_run_hlo_module(capfd: pytest.CaptureFixture[str]) -> None:
+    """The seed document's command line, with the file last; a machine without a GPU says what to type instead."""
+    asked = ["--xla_disable_all_hlo_passes", "--reference_platform=", "--v=5", str(NEGATE)]
+    assert main(["run", "--platform=CPU", *asked]) == 0
+    out, err = capfd.readouterr()
+    assert "NumPy reference" not in out
+    assert "IR after xla-flatten-tensors" in err
+    assert main(["run", "--platform=CPU", "--reference_platform=Interpreter", "--v=1", str(NEGATE)]) == 0
+    out, err = capfd.readouterr()
+    assert "bit-identical to the NumPy reference" in out
+    assert "IR after" not in err
+    assert main(["run", "--platform=CUDA", *asked]) == 4
+    assert "without a GPU: --platform cpu" in capfd.readouterr().err

@@ -38,6 +38,7 @@ from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp
 from xla_emitters.dialects.hlo.convert import convert_array
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp
+from xla_emitters.dialects.hlo.library_calls import NUMBERS_BEFORE, numbers_before
 from xla_emitters.dialects.hlo.reductions import ReduceWindowOp
 from xla_emitters.dialects.hlo.shape_ops import PadOp
 from xla_emitters.dialects.hlo.sized import with_operands
@@ -521,6 +522,31 @@ class DynamicRngBitGeneratorOp(SizeOp):
         return generator.evaluate(operands[:1], call)
 
 
+@irdl_op_definition
+class DynamicRngOp(SizeOp):
+    """As `rng`, with the sizes of the result in operand 2."""
+
+    name = "hlo.dynamic_rng"
+    OPERANDS: ClassVar = range(3, 4)
+    distribution = prop_def(StringAttr)
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        for number in range(2):
+            if dims_of(self.operands[number]) or element_of(self.operands[number]) != element_of(self.result):
+                raise RuleBroken("the first operands of 'dynamic-rng' are scalars of the result's type", operand=number)
+        self.expect_numbers(2, len(dims_of(self.result)), "the sizes")
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        sizes = [int(size) for size in operands[2]]
+        if any(size < 0 for size in sizes) or not same_dims(sizes, dims_of(self.result)):
+            raise self.fault(f"the sizes {sizes} do not fit {type_text(self.result.type)}")
+        result = array_type(as_array(self.result.type).element_type, sizes)
+        generator = with_operands(self, operands[:2], _opcode("rng"), self.properties, result)
+        generator.attributes[NUMBERS_BEFORE] = IntegerAttr(numbers_before(self), i64)
+        return generator.evaluate(operands[:2], call)
+
+
 def _opcode(opcode: str) -> type[HloOp]:
     (found,) = (op for op in (*host.OPS, *routines.OPS) if opcode_of(op) == opcode)
     return found
@@ -557,6 +583,23 @@ class ShapeAssertionOp(SizeOp):
         return ()
 
 
+@irdl_op_definition
+class PrintOp(SizeOp):
+    """Prints operand 0 to standard error with its shape, after `label`. The reference prints nothing: a call of the program does."""
+
+    name = "hlo.print"
+    OPERANDS: ClassVar = range(1, 2)
+    label = prop_def(StringAttr)
+    traits = traits_def(MemoryWriteEffect())
+
+    def verify_(self) -> None:
+        self.verify_operand_count()
+        self.expect_type(tuple_type([]), "a print gives")
+
+    def evaluate(self, operands: Sequence[Any], call: Call) -> tuple[()]:
+        return ()
+
+
 TEXT_OPS: tuple[type[HloOp], ...] = (GetDimensionSizeOp, SetDimensionSizeOp, DynamicReshapeOp)
 """The ops that HLO text has too."""
 
@@ -570,6 +613,8 @@ PROGRAM_OPS: tuple[type[HloOp], ...] = (
     DynamicReduceWindowOp,
     DynamicTopKOp,
     DynamicRngBitGeneratorOp,
+    DynamicRngOp,
     ShapeAssertionOp,
+    PrintOp,
 )
 """The ops that HLO text lacks."""

@@ -212,18 +212,21 @@ def _random_bits(op: RuleOp) -> Config:
 
 
 def _random_numbers(op: RuleOp) -> Config:
-    return {"distribution": op.word("distribution").removeprefix("rng_"), "start": numbers_before(op)}
+    seed = said.value.data if isinstance(said := op.attributes.get(RANDOM_SEED), IntegerAttr) else 0
+    return {"distribution": op.word("distribution").removeprefix("rng_"), "start": numbers_before(op), "seed": seed}
 
 
 def _random_state(op: RuleOp) -> Config:
     return {"start": numbers_before(op)}
 
 
+RANDOM_SEED = "disc.random_seed"
+"""Attribute of `rng`: the seed that was asked for; without it, 0."""
 NUMBERS_BEFORE = "disc.numbers_before"
 """Attribute of an op with a hidden state: the result of `numbers_before` before any op was moved."""
 
 
-def numbers_before(op: RuleOp) -> int:
+def numbers_before(op: HloOp) -> int:
     """How many random numbers the module's ops with a hidden state take before `op`: its attribute, or counted in text order."""
     if isinstance(said := op.attributes.get(NUMBERS_BEFORE), IntegerAttr):
         return said.value.data
@@ -231,7 +234,7 @@ def numbers_before(op: RuleOp) -> int:
     for other in () if module is None else module.walk():
         if other is op:
             break
-        if isinstance(other, RuleOp) and other.opcode == "rng":
+        if isinstance(other, HloOp) and other.opcode in ("rng", "dynamic-rng"):
             taken += 1 << 32
         elif isinstance(other, RuleOp) and other.opcode == "rng-get-and-update-state":
             taken += other.number("delta")

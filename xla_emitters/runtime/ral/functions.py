@@ -9,6 +9,7 @@ Buffers of both devices are NumPy arrays here: copies between devices are plain 
     h2d, d2h, d2d, h2h               copies                                    ral_gemm       products of matrices, in batches
     sync_on_stream                   waits for the device                      ral_conv       convolutions
     topk, ral_rng                    the largest elements; random bits
+    ral_rng_uniform, ral_rng_normal  random numbers of a seed                       ral_print      a buffer, on standard error
     ral_kernel_launch                a kernel of the program, by its name
 
 Products and convolutions are computed by `library`: f16 and bf16 are accumulated in f32 and rounded once.
@@ -17,7 +18,8 @@ Source: docs/reference/4 4.5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from xla_emitters.errors import DataError, Unsupported
@@ -149,6 +151,27 @@ def _rng(name: RalName, constants: Constants) -> Function:
     return run
 
 
+def _print(name: RalName, constants: Constants) -> Function:
+    (element,) = _buffers(name)
+
+    def run(ctx: Call, stream: None, array: Array, label: str) -> None:
+        sizes = ",".join(map(str, array.shape))
+        print(f"{label}: {element}[{sizes}] {array}", file=sys.stderr, flush=True)
+
+    return run
+
+
+def _random(name: RalName, constants: Constants) -> Function:
+    types, distribution = _buffers(name), name.call.rpartition("_")[2]
+
+    def run(ctx: Call, stream: None, low: Array, high: Array, result: Array, numbers: Sequence[int]) -> None:
+        start, seed = numbers
+        config = {"distribution": distribution, "start": start, "seed": seed, "types": types[:2]}
+        ctx.compute([result], "random_numbers", config, [low, high], types[2:])
+
+    return run
+
+
 MAKERS: Mapping[str, Maker] = {
     "alloc": _alloc,
     "d2d": _copy,
@@ -161,7 +184,10 @@ MAKERS: Mapping[str, Maker] = {
     "ral_conv": _conv,
     "ral_gemm": _gemm,
     "ral_kernel_launch": _launch,
+    "ral_print": _print,
     "ral_rng": _rng,
+    "ral_rng_normal": _random,
+    "ral_rng_uniform": _random,
     "sync_on_stream": _sync,
     "topk": _top_k,
 }

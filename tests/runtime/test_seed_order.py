@@ -1,0 +1,67 @@
+"""The second seed document's passes in its order, from the table in docs/second_document.md: by hand, and as a pipeline against JAX."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runtime.programs_table import Program, difference, programs
+from xdsl.dialects import func
+
+from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.printer import print_ir
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.rewrite.kernel_pass import run_pass
+from xla_emitters.stablehlo_text import parse_stablehlo
+from xla_emitters.tools.pass_list import pipeline_of
+
+PAGE = Path(__file__).parents[2] / "docs" / "second_document.md"
+LAST, FLATTEN = "disc-rewrite-ral-api", "disc-flatten-memref"
+
+
+def order() -> list[str]:
+    """The passes in the table's third column."""
+    rows = (line.split("|") for line in PAGE.read_text().splitlines() if line.startswith("| "))
+    return [name for cells in rows if len(cells) == 6 for name in re.findall(r"`(disc-[\w-]+)`", cells[3])]
+
+
+def compiled(program: Program) -> DynamicProgram:
+    names = [name for name in order() if name != LAST]
+    names.insert(names.index("disc-dead-temp-buffer-removal") + 1, FLATTEN)
+    module = parse_stablehlo(program.text(), f"{program.name}.mlir")
+    return compile_program(module, CompileOptions(pipeline=pipeline_of(",".join(names))))
+
+
+def test_the_table_has_all_passes_of_the_document() -> None:
+    assert len(order()) == 33
+    assert order()[:2] == ["disc-inliner", "disc-unused-function-removal"]
+    assert order()[-1] == LAST
+
+
+@pytest.mark.parametrize("name", ["causal_attention", "nested_loops"])
+@pytest.mark.parametrize("stage", ["fused", "host", "llvm-dialect"])
+def test_the_documents_order_gives_jaxs_values(name: str, stage: str) -> None:
+    program = programs()[name]
+    made = compiled(program)
+    with np.load(program.folder / f"{name}.npz") as expected:
+        sizes = program.case.sizes[0]
+        for number, found in enumerate(made.run(program.inputs(sizes), stage)):
+            assert difference(found, expected[f"0/r{number}"]) <= program.case.tolerance
+
+
+@pytest.mark.parametrize("name", ["causal_attention", "nested_loops"])
+def test_each_pass_runs_on_what_the_one_before_printed_up_to_the_last(name: str) -> None:
+    program, context = programs()[name], make_context()
+    text = print_ir(parse_stablehlo(program.text(), f"{name}.mlir"))
+    names = ",".join(order()).replace("disc-convert-memory-marker", "disc-convert-memory-marker{cpu-too}")
+    names = names.replace(LAST, f"xla-convert-scf-to-cf,{LAST},disc-lower-host-memrefs")
+    for each in pipeline_of(names):
+        module = parse_ir(text, f"<before {each.name}>")
+        run_pass(each, context, module, verify=True)
+        text = print_ir(module)
+    (main,) = (op for op in module.ops if isinstance(op, func.FuncOp))
+    assert str(main.function_type) == "(!llvm.ptr) -> ()"
+    assert "ral_kernel_launch___gpu___" in text
