@@ -39,9 +39,10 @@ func.func public @main(%x: tensor<?x4xT>, %a: tensor<T>, %b: tensor<T>) -> (tens
 
 
 def random(kind: str, element: str = "f32", seed: int = 0) -> DynamicProgram:
-    return xe.compile(
-        RANDOM.replace("KIND", kind).replace("xT>", f"x{element}>").replace("<T>", f"<{element}>"), rng_seed=seed
-    )
+    text = RANDOM.replace("KIND", kind).replace("xT>", f"x{element}>").replace("<T>", f"<{element}>")
+    program = xe.compile(text, rng_seed=seed)
+    assert isinstance(program, DynamicProgram)
+    return program
 
 
 def drawn(program: DynamicProgram, rows: int, a: float, b: float, stage: str | None = None) -> list[np.ndarray]:

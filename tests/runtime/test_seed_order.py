@@ -16,7 +16,7 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.stablehlo_text import parse_stablehlo
-from xla_emitters.tools.pass_list import pipeline_of
+from xla_emitters.tools.pass_list import parse_passes, pipeline_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "second_document.md"
 LAST, FLATTEN = "disc-rewrite-ral-api", "disc-flatten-memref"
@@ -41,6 +41,29 @@ def test_the_table_has_all_passes_of_the_document() -> None:
     assert order()[-1] == LAST
 
 
+def test_the_documents_names_are_taken() -> None:
+    """The table's second column, as written: DhloCanonicalizeReductionPass is disc-canonicalize-reduction."""
+    rows = [line.split("|") for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    names = [cells[2].split(",")[0].strip() for cells in rows if len(cells) == 6 and "disc-" in cells[3]]
+    assert [spec.name for spec in parse_passes(",".join(names))] == order()
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("lower_xla_gpu_to_scf", "xla-lower-xla-loops-to-scf"),
+        ("flatten_tensors", "xla-flatten-tensors"),
+        ("vectorize_loads_stores", "xla-vectorize-loads-stores"),
+        ("optimize_loops", "xla-gpu-optimize-loops"),
+        ("lower_tensors", "xla-lower-tensors"),
+        ("propagate_slice_indices", "xla-propagate-slice-indices"),
+        ("merge_pointers_to_same_slice", "xla-merge-pointers"),
+    ],
+)
+def test_files_that_the_first_document_cites_are_names(file: str, name: str) -> None:
+    assert [spec.name for spec in parse_passes(file)] == [name]
+
+
 @pytest.mark.parametrize("name", ["causal_attention", "nested_loops"])
 @pytest.mark.parametrize("stage", ["fused", "host", "llvm-dialect"])
 def test_the_documents_order_gives_jaxs_values(name: str, stage: str) -> None:
@@ -55,7 +78,8 @@ def test_the_documents_order_gives_jaxs_values(name: str, stage: str) -> None:
 @pytest.mark.parametrize("name", ["causal_attention", "nested_loops"])
 def test_each_pass_runs_on_what_the_one_before_printed_up_to_the_last(name: str) -> None:
     program, context = programs()[name], make_context()
-    text = print_ir(parse_stablehlo(program.text(), f"{name}.mlir"))
+    module = parse_stablehlo(program.text(), f"{name}.mlir")
+    text = print_ir(module)
     names = ",".join(order()).replace("disc-convert-memory-marker", "disc-convert-memory-marker{cpu-too}")
     names = names.replace(LAST, f"xla-convert-scf-to-cf,{LAST},disc-lower-host-memrefs")
     for each in pipeline_of(names):

@@ -4,6 +4,7 @@
     builtin.module(func.func(xla-gpu-peel-loops),canonicalize{top-down=true})     mlir-opt's --pass-pipeline, also in XLA's log
     -xla-gpu-optimize-loops="max_unroll_factor=8" -cse                            flags of XLA's own driver: `pass_flags`
 
+Names of the seed documents are taken too: XLA's file (flatten_tensors), BladeDISC's class (DhloCanonicalizeReductionPass).
 Nesting is parsed and ignored: our passes run on the whole module. An option that MLIR's or XLA's pass has and ours lacks is accepted if
 its value asks for what our pass always does; else a UsageError names it. The name of one of XLA's test pipelines expands to its passes.
 Passes of XLA that would change nothing here are dropped.
@@ -36,6 +37,13 @@ MLIR_NAMES = {
     "convert-scf-to-cf": "xla-convert-scf-to-cf",
     "xla-gpu-lower-xla-shared": "xla-from-upstream-spelling",
 }
+# Name of a pass in the seed documents -> ours, where the rule in `_our_name` does not give it.
+SEED_NAMES = {
+    "bace-gemm": "base-gemm",
+    "gpu-conv-padding-legalization": "gpu-conv-padding",
+    "lower-xla-gpu-to-scf": "lower-xla-loops-to-scf",
+    "merge-pointers-to-same-slice": "merge-pointers",
+}
 # XLA's passes that would change nothing here: our integer types are signless.
 NOTHING_TO_DO = frozenset({"stablehlo-convert-to-signless"})
 # XLA's pipelines for tests -> our pass with which each begins.
@@ -57,6 +65,7 @@ UPSTREAM_OPTIONS: dict[str, dict[str, tuple[ParameterType, ...] | None]] = {
 }
 
 _NAME = re.compile(r"\s*-{0,2}([A-Za-z0-9_][A-Za-z0-9_.-]*)\s*")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _KEY = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]*)(=)?")
 _QUOTED = re.compile(r'"((?:\\.|[^"\\])*)"|\'([^\']*)\'')
 _BARE = re.compile(r"[^\s{}'\"]*")
@@ -183,7 +192,7 @@ def _expanded(spec: ArgSpec) -> Iterable[ArgSpec]:
 
 def _ours(spec: ArgSpec) -> ArgSpec:
     """`spec` under our pass's name, with only the options that our pass has. raises UsageError for a value it does not support."""
-    name = MLIR_NAMES.get(spec.name, spec.name)
+    name = _our_name(spec.name)
     known = {option.replace("-", "_"): values for option, values in UPSTREAM_OPTIONS.get(name, {}).items()}
     kept: dict[str, ParameterListType] = {}
     for option, values in spec.normalize_parameter_names().parameters.items():
@@ -199,6 +208,24 @@ def _ours(spec: ArgSpec) -> ArgSpec:
                 help=f"it supports {option}={wanted[0]}",
             )
     return ArgSpec(name, kept)
+
+
+def _our_name(name: str) -> str:
+    """Our name of a pass; also for MLIR's, for that of XLA's file, and for BladeDISC's in the seed document.
+
+    >>> [_our_name(name) for name in ("cse", "flatten_tensors", "DhloCanonicalizeReductionPass", "xla-cse")]
+    ['xla-cse', 'xla-flatten-tensors', 'disc-canonicalize-reduction', 'xla-cse']
+    """
+    if name in MLIR_NAMES:
+        return MLIR_NAMES[name]
+    words = _CAMEL.sub("-", name).replace("_", "-").lower()
+    if words == name:
+        return name
+    from xla_emitters.universe import PASSES
+
+    words = re.sub(r"^d-?hlo-|^xla-(gpu-)?|(?<=-)tao-|-v2|-pass$", "", words)
+    words = SEED_NAMES.get(words, words)
+    return next((full for prefix in ("xla-", "xla-gpu-", "disc-", "") if (full := prefix + words) in PASSES), name)
 
 
 def _device_described(text: str) -> str:

@@ -83,3 +83,48 @@ def test_without_cupy_it_is_said_with_a_way_out() -> None:
     with pytest.raises(UsageError, match="cpu or gpu"):
         program.on("tpu")
     assert program.on("cpu") is program
+
+
+def test_a_kernel_is_loaded_once_in_the_lifetime_of_a_context(cupy: ModuleType) -> None:
+    """The seed's "load_kernel_if_not_and_then_launch_kernel": launches in a loop, and in calls at other sizes, load nothing again."""
+    program = compiled("loop")
+    on_gpu = loaded(program)
+    counts = list[int]()
+    for first in (2, 5, 2):
+        on_gpu.run(drawn_inputs(program, {symbol: first + i for i, symbol in enumerate(program.symbols)}, 0))
+        counts.append(len(cupy.launches))
+    assert len(cupy.loads) == 1
+    assert 2 < counts[0] < counts[1] < counts[2]
+    cupy.state.device = 1
+    on_gpu.run(drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0))
+    assert len(cupy.loads) == 2
+
+
+CALLS = """
+func.func public @main(%x: tensor<?x3xf32>) -> (tensor<?x3xf32>, tensor<?x3xf32>) {
+  %y = stablehlo.add %x, %x : tensor<?x3xf32>
+  stablehlo.custom_call @print(%y) {has_side_effect = true, name = "twice"} : (tensor<?x3xf32>) -> ()
+  %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x3xf32>) -> tensor<i32>
+  %n1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %three = stablehlo.constant dense<3> : tensor<1xi32>
+  %s = stablehlo.concatenate %n1, %three, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %low = stablehlo.constant dense<-1.0> : tensor<f32>
+  %high = stablehlo.constant dense<2.0> : tensor<f32>
+  %u = "stablehlo.rng"(%low, %high, %s) {rng_distribution = #stablehlo<rng_distribution UNIFORM>}
+    : (tensor<f32>, tensor<f32>, tensor<2xi32>) -> tensor<?x3xf32>
+  return %y, %u : tensor<?x3xf32>, tensor<?x3xf32>
+}
+"""
+
+
+def test_prints_and_random_numbers_on_a_device(cupy: ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
+    program = program_for_fake(CALLS)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    wanted = program(x)[1]
+    capfd.readouterr()
+    on_gpu = loaded(program)
+    twice, numbers = on_gpu.run([x])
+    np.testing.assert_array_equal(twice, x + x)
+    np.testing.assert_array_equal(numbers, wanted)
+    assert not on_gpu.log
+    assert capfd.readouterr().err == f"twice: f32[2,3] {x + x}\n"

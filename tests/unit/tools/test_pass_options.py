@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,7 +49,8 @@ def said(*words: str) -> tuple[int, str]:
 def ran(folder: Path, text: str, *words: str, **arrays: np.ndarray) -> list[np.ndarray]:
     """The results of `run` with these options."""
     (folder / "a.mlir").write_text(text)
-    np.savez(folder / "in.npz", **arrays)
+    given: dict[str, Any] = {**arrays}
+    np.savez(folder / "in.npz", **given)
     files = ["--inputs", str(folder / "in.npz"), "--outputs", str(folder / "out.npz")]
     code, output = said("run", str(folder / "a.mlir"), *files, *words)
     assert code == 0, output

@@ -214,6 +214,9 @@ class DeviceCall(Call):
     def to_device(self, array: Array) -> Any:
         return to_cupy(self._cupy, array)
 
+    def to_host(self, array: Any, name: str) -> Array:
+        return to_numpy(self._cupy, array, name)
+
     def assign(self, target: Any, source: Any) -> None:
         assign(self._cupy, target, source)
 
@@ -302,6 +305,15 @@ def _const(name: RalName, constants: Constants) -> Function:
     return run
 
 
+def _print(name: RalName, constants: Constants) -> Function:
+    on_host, element = MAKERS["ral_print"](name, constants), element_name(name.ins[2])
+
+    def run(ctx: DeviceCall, stream: None, array: Any, label: str) -> None:
+        on_host(ctx, stream, ctx.to_host(array, element), label)
+
+    return run
+
+
 DEVICE_MAKERS: Mapping[str, Maker] = {
     **MAKERS,
     "alloc": _alloc,
@@ -310,5 +322,6 @@ DEVICE_MAKERS: Mapping[str, Maker] = {
     "h2d": _copy,
     "h2h": _copy,
     "ral_const": _const,
+    "ral_print": _print,
 }
 """Like `functions.MAKERS`, for a device with its own memory."""
