@@ -26,6 +26,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.hlo.constant import is_dense, undense
+from xla_emitters.dialects.hlo.dynamic_shape_ops import PrintOp
 from xla_emitters.dialects.lmhlo import DONATED, BufferOp, space_of, tensor_of
 from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.errors import UsageError
@@ -246,7 +247,8 @@ class _Writer:
     def call(self, op: CallableOp, name: str, reads: Sequence[SSAValue], writes: Sequence[SSAValue]) -> None:
         places = (tuple(self.places[value] for value in values) for values in (reads, writes))
         self.ops.append(op)
-        self.steps.append(Call(len(self.ops) - 1, name, *places))
+        outward = isinstance(op, BufferOp) and op.HLO is PrintOp
+        self.steps.append(Call(len(self.ops) - 1, name, *places, outward))
 
     def move(self, values: Sequence[SSAValue], targets: Sequence[Place]) -> None:
         """Moves buffers to slots, all at once."""

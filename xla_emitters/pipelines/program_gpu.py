@@ -18,6 +18,7 @@ import numpy as np
 from xdsl.dialects.builtin import StringAttr
 
 from xla_emitters.dialects.disc_ral import RecvInputOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicRngOp
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import Array, dtype_of
@@ -172,6 +173,8 @@ def _buffer_function(op: BufferOp | FusionOp) -> BufferFunction:
 def library_function(op: BufferOp) -> tuple[str, Mapping[str, Any]] | None:
     """The function of `library` that computes an op at any sizes, and its configuration; None if it has none."""
     made = op.as_hlo()
+    if isinstance(made, DynamicRngOp):
+        made = made.as_rng(made.result.type)
     if not is_library_call(made):
         return None
     try:

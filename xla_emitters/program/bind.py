@@ -220,7 +220,7 @@ class _Binder:
 
     def _call(self, step: Call) -> None:
         places = (*step.reads, *step.writes)
-        if all(place.slot in self.host for place in places):
+        if not step.outward and all(place.slot in self.host for place in places):
             arrays = [self._as(place) for place in places]
             try:
                 self.evaluate(step.op, arrays)

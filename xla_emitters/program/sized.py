@@ -132,14 +132,16 @@ class Move:
 class Call:
     """An op that no kernel computes: a library's function, a copy, arithmetic of the host, a check.
 
-    op      its number in the program's `ops`
-    name    of the instruction
+    op       its number in the program's `ops`
+    name     of the instruction
+    outward  whether it does something besides writing its results: each run does it, with known operands too
     """
 
     op: int
     name: str
     reads: tuple[Place, ...]
     writes: tuple[Place, ...]
+    outward: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,9 +133,12 @@ class CupyPlatform(NumpyPlatform):
             inputs, outputs = arrays[:count], arrays[count:]
             if found is not None:
                 name, config = found
-                if computed_on_device(cupy, outputs, name, config, inputs, names[count:], self.log):
+                if computed_on_device(
+                    cupy, outputs, name, config, inputs[: len(config["types"])], names[count:], self.log
+                ):
                     return
-            self.log[step.name] = NO_KERNEL if found is None else self.log[found[0]]
+            if step.writes:
+                self.log[step.name] = NO_KERNEL if found is None else self.log[found[0]]
             on_host = [to_numpy(cupy, array, name) for array, name in zip(arrays, names, strict=True)]
             function(*on_host)
             for made, output in zip(on_host[count:], outputs, strict=True):

@@ -72,6 +72,11 @@ class LoadedProgram:
         self._runs = self._bindings = 0
 
     @property
+    def donated(self) -> frozenset[int]:
+        """Indices of the arguments whose memory a run may take for its results."""
+        return self.made.donated
+
+    @property
     def counters(self) -> Counters:
         return Counters(self._runs, self._bindings)
 

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, SymbolRefAttr, i1, i64
+from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, traits_def
 from xdsl.traits import MemoryWriteEffect
 
@@ -542,9 +543,13 @@ class DynamicRngOp(SizeOp):
         if any(size < 0 for size in sizes) or not same_dims(sizes, dims_of(self.result)):
             raise self.fault(f"the sizes {sizes} do not fit {type_text(self.result.type)}")
         result = array_type(as_array(self.result.type).element_type, sizes)
-        generator = with_operands(self, operands[:2], _opcode("rng"), self.properties, result)
-        generator.attributes[NUMBERS_BEFORE] = IntegerAttr(numbers_before(self), i64)
-        return generator.evaluate(operands[:2], call)
+        return self.as_rng(result).evaluate(operands[:2], call)
+
+    def as_rng(self, result: Attribute) -> HloOp:
+        """`rng` of the first two operands, which are scalars, with a result of that type."""
+        made = with_operands(self, [np.zeros(())] * 2, _opcode("rng"), self.properties, result)
+        made.attributes[NUMBERS_BEFORE] = IntegerAttr(numbers_before(self), i64)
+        return made
 
 
 def _opcode(opcode: str) -> type[HloOp]:

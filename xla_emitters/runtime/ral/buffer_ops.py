@@ -10,8 +10,10 @@ an op; ops that take sizes as values, transposes, concatenations, and reductions
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -21,7 +23,7 @@ from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, fault
 from xla_emitters.dialects.hlo.called import fold
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp, DynamicConvOp, SizeOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp, DynamicConvOp, PrintOp, SizeOp
 from xla_emitters.dialects.hlo.elementwise import CompareOp, ConvertOp, ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, is_evaluated_by_library, library_evaluator
@@ -85,6 +87,8 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     if isinstance(made, ConstantOp):
         held = made.evaluate((), call)  # once: a call only copies it
         return lambda out: _write(made, held, (out,))
+    if isinstance(made, PrintOp):
+        return partial(print_array, made.label.data, element_of(made.operands[0]).name)
     if isinstance(made, DynamicUpdateSliceOp):
         return _updating(made)
     if isinstance(made, ScatterOp):
@@ -97,6 +101,11 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     if _needs_no_sizes(made):
         return _writing(made, len(op.inputs), call)
     return _sized(op, call)
+
+
+def print_array(label: str, element: str, array: Array) -> None:
+    """Prints an array to standard error: `label: f32[2] [1. 2.]`; `element` is the HLO name of its type."""
+    print(f"{label}: {element}[{','.join(map(str, array.shape))}] {array}", file=sys.stderr, flush=True)
 
 
 def _assign(value: Array, *, out: Array) -> None:

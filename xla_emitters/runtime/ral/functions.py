@@ -18,7 +18,6 @@ Source: docs/reference/4 4.5.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -26,6 +25,7 @@ from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.library.sort import top_key
 from xla_emitters.program.ral_name import RalName
+from xla_emitters.runtime.ral.buffer_ops import print_array
 from xla_emitters.runtime.ral.constants import Constants
 from xla_emitters.runtime.ral.context import STAGE, Call
 from xla_emitters.runtime.ral.convolution import Convolution
@@ -155,8 +155,7 @@ def _print(name: RalName, constants: Constants) -> Function:
     (element,) = _buffers(name)
 
     def run(ctx: Call, stream: None, array: Array, label: str) -> None:
-        sizes = ",".join(map(str, array.shape))
-        print(f"{label}: {element}[{sizes}] {array}", file=sys.stderr, flush=True)
+        print_array(label, element, array)
 
     return run
 
