@@ -223,6 +223,7 @@ def _send(d: _Direct, op: SendOutputOp) -> None:
 def _alloc(d: _Direct, op: DispatchOp) -> None:
     ir_type = memref_type(op.res[0])
     sizes = [as_i64(d.builder, size) for size in op.arguments[1:]]
+    op.properties["config"] = StringAttr(op.res[0].name_hint or "buffer")  # for the message of the runtime
     memory = d.value("ral_new", d.context, d.multiplied(element_bytes(ir_type.element_type), sizes))
     d.where(d.is_set(memory), lambda builder: [row_major(builder, memory, memory, sizes, ir_type)])
 

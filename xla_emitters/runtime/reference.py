@@ -121,6 +121,10 @@ def _calls_beside(
 
     def step(op: HloOp, operands: Sequence[Any]) -> Any:
         sized = at_sizes(op, operands)
+        if sized is not op and is_array(sized.result.type) and not has_dynamic_dims(sized.result.type):
+            refuse_beyond_memory(
+                dims_of(sized.result), element_of(sized.result), f"%{op.instruction_name.data} = {op.opcode}"
+            )
         return value_of(sized, operands, limited(call, op, most_iterations) if op.opcode == "while" else call)
 
     return call, step
@@ -369,7 +373,7 @@ class _Schedule:
 
     @staticmethod
     def of(computation: ComputationOp) -> _Schedule:
-        """raises DataError for an instruction whose value exceeds this machine's memory."""
+        """raises DataError for an instruction whose value exceeds the limit on memory."""
         root, instructions = computation.root, list(computation.instructions)
         last_use: dict[SSAValue, Operation] = {operand: op for op in instructions for operand in op.operands}
         parameters, steps = list[tuple[SSAValue, int]](), list[Any]()

@@ -13,14 +13,14 @@ import json
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, redirect_stdout
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from xla_emitters.errors import NumbersDiffer, ToolError, Unsupported, UsageError
+from xla_emitters.errors import DataError, NumbersDiffer, ToolError, Unsupported, UsageError
 from xla_emitters.tools.input_output import arrays_source, counted, print_dumps, print_warnings, write_file
 from xla_emitters.tools.kernel_files import is_directory, make_directory
 from xla_emitters.tools.options import max_iterations, record_wanted
@@ -298,9 +298,10 @@ def check_program(options: argparse.Namespace, text: str, name: str) -> Verdict:
         values = {symbol: value for symbol, value in values.items() if symbol in program.symbols}
     inputs = _inputs_of(options, program, values)
     limit = max_iterations(options, "check")
-    if is_by_pass:
-        return check_passes(program, inputs, options.atol, options.rtol, limit)
-    return check_program(program, inputs, stages, options.atol, options.rtol, limit)
+    with _drawn() if options.inputs is None else nullcontext():
+        if is_by_pass:
+            return check_passes(program, inputs, options.atol, options.rtol, limit)
+        return check_program(program, inputs, stages, options.atol, options.rtol, limit)
 
 
 def _inputs_of(options: argparse.Namespace, program: DynamicProgram, values: Mapping[str, int]) -> Sequence[Array]:
@@ -322,9 +323,10 @@ def bisect_program(options: argparse.Namespace, text: str, name: str) -> Search:
     program = compiled(options, text, name, record="none")
     inputs = _inputs_of(options, program, sizes_given(options.sizes))
     limit = max_iterations(options, "bisect")
-    return bisected(
-        program, inputs, atol=options.atol, rtol=options.rtol, sanitize=options.sanitize, most_iterations=limit
-    )
+    with _drawn() if options.inputs is None else nullcontext():
+        return bisected(
+            program, inputs, atol=options.atol, rtol=options.rtol, sanitize=options.sanitize, most_iterations=limit
+        )
 
 
 def refuse_sizes_with_inputs(options: argparse.Namespace) -> None:
@@ -408,7 +410,8 @@ def _compile_and_run(
             else:
                 arrays = load_given(source, "p", len(program.sizes.guards.types))
             target = outputs[number] if outputs else None
-            rows.append(_run_once(options, program, arrays, target, standard_output))
+            with _drawn() if source is None else nullcontext():
+                rows.append(_run_once(options, program, arrays, target, standard_output))
             rows[-1] |= {"inputs": inputs[number] if inputs else None, "outputs": target}
     finally:
         if options.json:
@@ -420,6 +423,16 @@ def _compile_and_run(
             }
             print(json.dumps({**counts, "runs": rows}), flush=True)
     return 0
+
+
+@contextmanager
+def _drawn() -> Generator[None]:
+    """An error about the arguments says that they were drawn."""
+    try:
+        yield
+    except DataError as error:
+        error.notes = (*error.notes, (None, f"the arguments are random numbers; {INPUTS} gives others"))
+        raise
 
 
 def _run_once(

@@ -18,21 +18,17 @@ sizes on the stack are not counted. The numbers are from a real run, so loops an
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from types import FrameType
 from typing import Any, Literal
 
 import numpy as np
 
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.arrays import element_name
-from xla_emitters.runtime.ral.context import Call, Context
+from xla_emitters.runtime.ral.context import Call, Context, line_of_host_program
 
-HOST_PROGRAM = "<host program>"
-"""The file name that Python records for a host program."""
 BAR = 40
 """Characters of the longest bar of a drawing."""
 SMALL = 50
@@ -157,18 +153,12 @@ class Memory:
 
 
 class WatchedCall(Call):
-    """A call that records the events of its buffers.
+    """A call that records the events of its buffers."""
 
-    source  the lines of the host program
-    """
+    __slots__ = ("_events", "_live", "_names_of", "_of")
 
-    __slots__ = ("_events", "_live", "_names_of", "_of", "_source")
-
-    def __init__(
-        self, context: Context, inputs: Sequence[Array], donated: frozenset[int], source: Sequence[str]
-    ) -> None:
+    def __init__(self, context: Context, inputs: Sequence[Array], donated: frozenset[int]) -> None:
         super().__init__(context, inputs, donated)
-        self._source = source
         self._events = list[Event]()
         self._live = 0
         self._of = dict[int, Buffer]()
@@ -178,11 +168,12 @@ class WatchedCall(Call):
         """The events so far."""
         return Memory(tuple(self._events))
 
-    def alloc(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        array = super().alloc(shape, dtype)
-        line = _line()
-        name = self._source[line - 1].partition(" = ")[0].strip() if line else "buffer"
-        buffer = Buffer(name, line, element_name(array.dtype), array.shape, array.nbytes)
+    def alloc(self, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "") -> Array:
+        array = super().alloc(shape, dtype, name)
+        line = line_of_host_program()
+        buffer = Buffer(
+            self.context.variable_at(line) or "buffer", line, element_name(array.dtype), array.shape, array.nbytes
+        )
         self._of[id(array)] = buffer
         self._names_of[buffer] = 1
         self._live += buffer.bytes
@@ -202,7 +193,7 @@ class WatchedCall(Call):
             self._names_of[made] -= 1
             if not self._names_of[made]:
                 self._live -= made.bytes
-                self._events.append(Event(_line(), "freed", made, self._live))
+                self._events.append(Event(line_of_host_program(), "freed", made, self._live))
         return is_last
 
     def release(self, buffer: Array) -> None:
@@ -210,11 +201,3 @@ class WatchedCall(Call):
         super().release(buffer)
         if made is not None:  # its last view ended: now it belongs to the caller
             self._events[-1] = replace(self._events[-1], what="returned")
-
-
-def _line() -> int:
-    """Line of the host program's statement that runs now; 0 if none does."""
-    frame: FrameType | None = sys._getframe()  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and frame.f_code.co_filename != HOST_PROGRAM:
-        frame = frame.f_back
-    return frame.f_lineno if frame else 0

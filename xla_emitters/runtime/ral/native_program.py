@@ -23,6 +23,7 @@ import numpy as np
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import InternalError
+from xla_emitters.memory_limit import memory_limit
 from xla_emitters.runtime.ral.api import RUNNING, Erased, Registry, ral_api, serve
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
@@ -36,7 +37,7 @@ from xla_emitters.runtime.reference import call_beside
 MAIN, FREE, DROP = "ral_main", "ral_free", "ral_drop"
 """Functions of the machine code: the host program; the one that frees a result; the one that frees all buffers of a call."""
 RECEIVE, SEND, CONSTANT = "ral_recv_input", "ral_send_output", "ral_const"
-FIELDS = 11
+FIELDS = 12
 """Number of words of a context; `host/call_context` describes them."""
 WORD = 8
 POOL = 16
@@ -225,6 +226,7 @@ class _Words:
     def begin(self, inputs: Sequence[Array]) -> Sequence[Array]:
         """Writes pointers and sizes of the arguments. Returns the objects that must be kept alive until the run ends"""
         held, words = list[Array](), list[int]()
+        self._words[11] = memory_limit()
         for array, rank in zip(inputs, self._layout.ranks, strict=False):  # trailing arguments may be unread
             address = array.ctypes.data
             if address % 16:
@@ -265,6 +267,10 @@ class _Words:
     @property
     def allocations(self) -> int:
         return self._words[8]
+
+    @property
+    def bytes(self) -> int:
+        return self._words[9]
 
     @property
     def peak_bytes(self) -> int:
@@ -316,6 +322,8 @@ class _Running:
         if self._call is None:
             self._call = Call(Context(self.program.kernels, self.program.context.heat), self.inputs)
             self._quiet.__enter__()
+        if self.program.log is None:
+            self._call.count_bytes(self._words.bytes)
         values = function.values(self, arguments)
         self.program.note(function, values)
         function(self._call, self, arguments, values)

@@ -19,16 +19,17 @@ import numpy as np
 from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dtypes import Array, dtype
+from xla_emitters.memory_limit import allowed_memory
 from xla_emitters.program.arrays import Extents
 from xla_emitters.program.ral_name import RalName
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import Call, CallOnGarbage, Context, garbage
+from xla_emitters.runtime.ral.context import HOST_PROGRAM, Call, CallOnGarbage, Context, garbage
 from xla_emitters.runtime.ral.functions import COPIES, OF_THE_CALL, OUTPUTS, function_named
 from xla_emitters.runtime.ral.heat import TIMED, Heat
 from xla_emitters.runtime.ral.host_kernels import HostKernels
 from xla_emitters.runtime.ral.kernels import Kernels
-from xla_emitters.runtime.ral.memory import HOST_PROGRAM, Memory, WatchedCall
+from xla_emitters.runtime.ral.memory import Memory, WatchedCall
 from xla_emitters.runtime.ral.native_program import NativeProgram
 from xla_emitters.runtime.ral.plans import Owner, Plans
 from xla_emitters.runtime.ral.recording import MOST_EVENTS, MOST_SEGMENTS, Recording, Unplanned, elements_of
@@ -57,9 +58,9 @@ class LimitedCall(Call):
         super().__init__(context, inputs)
         self._most, self.steps = most, 0
 
-    def alloc(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    def alloc(self, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "") -> Array:
         self._count()
-        return super().alloc(shape, dtype)
+        return super().alloc(shape, dtype, name)
 
     def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> None:
         self._count()
@@ -108,7 +109,7 @@ class LoadedProgram:
         self._watch = watch
         self._main = self._loaded(np.empty, self._functions, partial(function_named, constants=constants))
         self._takes_arguments = self._main.__code__.co_argcount > 1
-        self.context = Context(kernels, heat)
+        self.context = Context(kernels, heat, source)
         self.donated = donated
         self._recording: Recording | None = None
         self._by_code, self._code_making = by_code, Lock()
@@ -131,7 +132,7 @@ class LoadedProgram:
 
         own  makes those that are overwritten the program's; None: they are
         """
-        if self.plans is None:
+        if self.plans is None or allowed_memory() is not None:
             return None
         found = self.plans.run(inputs, self.context, own)
         if self.plans.slow_reads > MOST_STEPS and self._may_stop:
@@ -146,8 +147,10 @@ class LoadedProgram:
         """
         if (found := self.repeat(inputs)) is not None:
             return found
+        # A plan does not check how much memory it takes: a call with a limit of its own is made by the host program.
+        plans = self.plans if allowed_memory() is None else None
         try:
-            found = self.plans.record(inputs, self.context, may_stop=self._may_stop) if self.plans is not None else None
+            found = plans.record(inputs, self.context, may_stop=self._may_stop) if plans is not None else None
             if found is not None:
                 return found
             if self.native is not None:
@@ -199,7 +202,7 @@ class LoadedProgram:
 
     def run_watched(self, inputs: Sequence[Array]) -> tuple[list[Array], Memory]:
         """Like `run`; also returns the memory of the call."""
-        call = WatchedCall(self.context, inputs, self.donated, self.source.splitlines())
+        call = WatchedCall(self.context, inputs, self.donated)
         return self._run(call, self._main), call.memory()
 
     def _record(self, recording: Recording) -> list[Array]:
