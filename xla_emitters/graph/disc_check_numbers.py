@@ -147,11 +147,6 @@ def _constant(value: int) -> Number:
     return Number(Size.constant(value), lambda code: value)
 
 
-def _unwritten(size: Size | None) -> Number:
-    """A number that is compared by facts only."""
-    return Number(size, lambda code: 0)
-
-
 ZERO, ONE, LARGEST, SMALLEST = map(_constant, (0, 1, MOST, -MOST))
 
 
@@ -193,22 +188,23 @@ class _Taken:
             ]
         return self._lists[value]
 
-    def clamped(self, operand: int) -> list[tuple[Number, Number, Number]] | None:
-        """For start = clamp(low, at, high) and limit = start + n, with `start` at `operand`: (low, high, n) of each axis."""
-        start, limit = (self.op.operands[number].owner for number in (operand, operand + 1))
-        if not isinstance(start, HloOp) or start.opcode != "clamp" or not isinstance(limit, HloOp):
-            return None
-        added = [value for value in limit.operands if value is not start.result] if limit.opcode == "add" else []
-        if len(added) != 1:
-            return None
-        known = [self.sizes.numbers(value) for value in (start.operands[0], start.operands[2], added[0])]
-        if not all(known):
-            return None
-        low, high, count = (
-            [_unwritten(size) for size in (row or ()) * (1 if len(row or ()) == self.rank else self.rank)]
-            for row in known
-        )
-        return list(zip(low, high, count, strict=True))
+    def counts(self) -> list[Number]:
+        """Of a slice: for limit = start + n the elements of n."""
+        start, limit = self.op.operands[1], self.op.operands[2].owner
+        is_sum = isinstance(limit, HloOp) and limit.opcode == "add"
+        added = [value for value in limit.operands if value is not start] if is_sum else []
+        return self._known(added[0] if len(added) == 1 else None)
+
+    def clamps(self) -> list[tuple[Number, Number]]:
+        """Of a slice: for start = clamp(low, at, high) the elements of low and high."""
+        start = self.op.operands[1].owner
+        ends = start.operands[::2] if isinstance(start, HloOp) and start.opcode == "clamp" else (None, None)
+        return list(zip(*map(self._known, ends), strict=True))
+
+    def _known(self, value: SSAValue | None) -> list[Number]:
+        """What is known about the elements of a list with one for each axis, or one for all."""
+        known = (self.sizes.numbers(value) if value is not None else None) or (None,)
+        return [Number(size, lambda code: 0) for size in (known if len(known) == self.rank else known * self.rank)]
 
 
 def _element(value: SSAValue, at: int, count: int, code: ShapeCode) -> Coded:
@@ -245,19 +241,19 @@ def _attribute(name: str) -> Callable[[_Taken, int], Number]:
 
 
 def _real_dynamic_slice(t: _Taken) -> Iterator[Check]:
-    by_code = t.clamped(1)
+    counts, clamps = t.counts(), t.clamps()
     for axis, (start, limit, stride) in enumerate(zip(*(t.elements(operand) for operand in (1, 2, 3)), strict=True)):
         size = t.size(0, axis)
         conditions = [(ZERO, start), (start, limit), (limit, size)]
         message = f"the range [{{0}}:{{1}}] is not inside axis {axis} of the operand, whose size is {{2}}"
-        if by_code is None or _open(_inside(*by_code[axis], size), t.sizes):
+        if _open(_inside(*clamps[axis], counts[axis], size), t.sizes):
             yield Check(message, [start, limit, size], conditions, guarded=True)
         yield Check(f"the step {{0}} along axis {axis} is not positive", [stride], [(ONE, stride)])
-        yield from _equal(_count(start, limit, stride), t.result(axis), axis)
+        yield from _equal(_count(start, limit, stride, counts[axis].size), t.result(axis), axis)
 
 
-def _count(start: Number, limit: Number, stride: Number) -> Number:
-    """ceil((limit - start) / stride), for limit >= start and stride >= 1."""
+def _count(start: Number, limit: Number, stride: Number, difference: Size | None) -> Number:
+    """ceil((limit - start) / stride), for limit >= start and stride >= 1; `difference`: what is known about limit - start."""
 
     def made(code: ShapeCode) -> Coded:
         before_last = code.binary("subtract", code.binary("subtract", limit.made(code), start.made(code)), 1)
@@ -265,14 +261,15 @@ def _count(start: Number, limit: Number, stride: Number) -> Number:
         whole = code.binary("divide", code.binary("maximum", before_last, 0), stride.made(code))
         return code.binary("minimum", code.binary("add", whole, 1), code.binary("add", before_last, 1))
 
-    size = None if start.size is None or limit.size is None or stride.size != ONE.size else limit.size - start.size
-    return Number(size, made)
+    if start.size is not None and limit.size is not None:
+        difference = limit.size - start.size
+    return Number(difference if stride.size == ONE.size else None, made)
 
 
 def _inside(low: Number, high: Number, count: Number, size: Number) -> list[Condition]:
     """0 <= low <= high, high + count <= size, count >= 0."""
     end = None if high.size is None or count.size is None else high.size + count.size
-    return [(ZERO, low), (low, high), (ZERO, count), (_unwritten(end), size)]
+    return [(ZERO, low), (low, high), (ZERO, count), (Number(end, lambda code: 0), size)]
 
 
 def _dynamic_pad(t: _Taken) -> Iterator[Check]:

@@ -42,7 +42,7 @@ hlo.computation @updated entry {
 
 // -----
 
-// What is known is not checked: of the step 1 nothing, of the first axis nothing but the start that is data.
+// What is known is not checked: of the step 1 nothing.
 // CHECK-LABEL: hlo.computation @sliced entry {
 // CHECK-NOT:     hlo.shape_assertion
 // CHECK:         %[[AT:.*]] = hlo.convert
