@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import DataError, UsageError
 from xla_emitters.host.disc_rewrite_ral_api import keep_names, name_buffer_ops
+from xla_emitters.memory_limit import limited_memory
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.program_llvm import HOST, LlvmHost
@@ -186,7 +187,7 @@ def test_a_failed_allocation_has_the_message_of_the_runtime(monkeypatch: pytest.
         monkeypatch.setenv(HOST, host)
         program, said[host] = compiled(FILLED), []
         for count in (-1, 2**31 - 1):
-            with pytest.raises(DataError) as caught:
+            with pytest.raises(DataError) as caught, limited_memory("1G"):
                 program(np.int32(count))
             said[host].append(str(caught.value))
         assert program(np.int32(0)).shape == (0, 1000, 1000)

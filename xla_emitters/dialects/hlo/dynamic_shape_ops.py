@@ -57,7 +57,6 @@ from xla_emitters.dialects.hlo.types import (
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError
-from xla_emitters.memory_limit import refuse_beyond_limit
 
 S32 = dtype("s32")
 MOST = 1 << 40
@@ -107,6 +106,10 @@ class SizeOp(HloOp):
 
     def refuse_beyond_limit(self, sizes: Sequence[int]) -> None:
         """raises DataError for a result of these sizes that is larger than the limit on memory."""
+        from xla_emitters.memory_limit import (
+            refuse_beyond_limit,
+        )  # only for runs: commands that compile start faster without it
+
         element = element_of(self.result)
         what = f"%{self.instruction_name.data} = {self.opcode}"
         refuse_beyond_limit(sizes, element.numpy.itemsize, element.name, what)
