@@ -20,7 +20,15 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from xla_emitters.errors import DataError, NumbersDiffer, ToolError, Unsupported, UsageError
+from xla_emitters.errors import (
+    DataError,
+    EndlessLoop,
+    ExecutionError,
+    NumbersDiffer,
+    ToolError,
+    Unsupported,
+    UsageError,
+)
 from xla_emitters.tools.input_output import arrays_source, counted, print_dumps, print_warnings, write_file
 from xla_emitters.tools.kernel_files import is_directory, make_directory
 from xla_emitters.tools.options import max_iterations, record_wanted
@@ -31,7 +39,7 @@ from xla_emitters.trace.text import stage_table
 if TYPE_CHECKING:
     from xla_emitters.dtypes import Array
     from xla_emitters.explore.bisect import Search
-    from xla_emitters.explore.check import Verdict
+    from xla_emitters.explore.check import Reference, Verdict
     from xla_emitters.pipelines.program_kernels import SizedKernel
     from xla_emitters.pipelines.programs import DynamicProgram
 
@@ -439,11 +447,14 @@ def _run_once(
     options: argparse.Namespace, program: DynamicProgram, given: Sequence[Array], target: str | None, stream: IO[bytes]
 ) -> dict[str, Any]:
     """Runs once, writes the results to `target`, and returns the JSON row. raises NumbersDiffer after the results are written."""
-    from xla_emitters.explore.programs import reference_of
     from xla_emitters.pipelines.program_inputs import result_specs
     from xla_emitters.runtime.arrays import save_arrays
 
     arrays, values = program.checked_with_sizes(given)
+    # Machine code does not notice that a loop never ends; the reference does.
+    first = _reference(options, program, arrays) if not options.no_reference and _has_loop(program) else None
+    if isinstance(first, EndlessLoop):
+        raise first
     start = time.perf_counter()
     with progress(f"running {program.name}"):
         results = program.run(arrays) if options.platform != "cuda" else program.on("gpu").run(arrays)
@@ -470,8 +481,10 @@ def _run_once(
         row["cpu"] = program.cpu.name
     different = ""
     if not options.no_reference:
-        with progress("evaluating the reference"):
-            verdict = reference_of(program, arrays, most_iterations=max_iterations(options, "run")).compare(results)
+        reference = first or _reference(options, program, arrays)
+        if isinstance(reference, ExecutionError):
+            raise reference
+        verdict = reference.compare(results)
         row |= {"ok": verdict.ok, "summary": verdict.summary}
         different = "" if verdict.ok else verdict.summary
         said.append(verdict.summary)
@@ -480,6 +493,23 @@ def _run_once(
     if different:
         raise NumbersDiffer(f"{program.name}: {different}", stage="run")
     return row
+
+
+def _has_loop(program: DynamicProgram) -> bool:
+    return any(op.name == "hlo.while" for op in program.source.walk())
+
+
+def _reference(
+    options: argparse.Namespace, program: DynamicProgram, arrays: Sequence[Array]
+) -> Reference | ExecutionError:
+    """The reference's results, or why it has none."""
+    from xla_emitters.explore.programs import reference_of
+
+    with progress("evaluating the reference"):
+        try:
+            return reference_of(program, arrays, most_iterations=max_iterations(options, "run"))
+        except ExecutionError as error:
+            return error
 
 
 def _way(options: argparse.Namespace, program: DynamicProgram) -> str:
