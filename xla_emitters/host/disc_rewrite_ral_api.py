@@ -23,8 +23,9 @@ Source: seed document, "RewriteRalApiPass"; docs/reference/4 4.2, 4.3; BladeDISC
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -136,14 +137,16 @@ class _Calls:
 
     def rewrite(self, calls: list[DispatchOp]) -> None:
         self.function.body.add_block(self.stop)
-        for call in calls:
-            self.call(call)
+        # What is behind a call is moved to a block of its own: the last ones first, so that each op is moved once.
+        for finish in reversed([self.call(call) for call in calls]):
+            finish()
         Rewriter.insert_op(
             llvm.FuncOp(API, llvm.LLVMFunctionType([POINTER] * 3), llvm.LinkageAttr("external")),
             InsertPoint.at_end(self.module.body.block),
         )
 
-    def call(self, op: DispatchOp) -> None:
+    def call(self, op: DispatchOp) -> Callable[[], None]:
+        """Inserts the call before `op`; the function that is returned replaces `op`."""
         name, builder = op.full_name, located_builder(InsertPoint.before(op), op)
         values = [value for argument in op.arguments for value in self.argument(builder, argument)]
         if op.config is not None:
@@ -159,8 +162,18 @@ class _Calls:
                 builder.insert(llvm.StoreOp(values[number], place))
         context = cast(builder, context_of(op), POINTER)
         builder.insert(llvm.CallOp(API, context, self.text(builder, name, NAME), arguments))
-        self.stop_on_failure(builder, op, context)
-        behind, left = located_builder(InsertPoint.before(op), op), iter(places[len(values) :])
+        return partial(self.finish, op, self.failed(builder, context), results, places[len(values) :])
+
+    def finish(
+        self, op: DispatchOp, failed: SSAValue, results: Sequence[Sequence[Attribute]], places: Sequence[SSAValue]
+    ) -> None:
+        """Returns from the function if the call failed; behind it, replaces `op` by the results, which are at `places`."""
+        assert op.parent is not None
+        block, rest = op.parent, op.parent.split_before(op)
+        branch = cf.ConditionalBranchOp(failed, self.stop, [], rest, [])
+        branch.location = op.location
+        block.add_op(branch)
+        behind, left = located_builder(InsertPoint.before(op), op), iter(places)
         made = list[SSAValue]()
         for result, kinds in zip(op.res, results, strict=True):
             parts = [behind.insert(llvm.LoadOp(next(left), kind)).dereferenced_value for kind in kinds]
@@ -202,17 +215,11 @@ class _Calls:
             Rewriter.insert_op(made, InsertPoint.before(self.function))
         return builder.insert(llvm.AddressOfOp(self.texts[text], POINTER)).result
 
-    def stop_on_failure(self, builder: Builder, op: Operation, context: SSAValue) -> None:
-        """Returns from the function if the call before failed; `op` is then in a new block behind."""
+    def failed(self, builder: Builder, context: SSAValue) -> SSAValue:
+        """Whether the call before failed."""
         status = builder.insert(llvm.LoadOp(context_field(builder, context, "status"), i64)).dereferenced_value
         zero = builder.insert(arith.ConstantOp(IntegerAttr(0, i64))).result
-        failed = builder.insert(arith.CmpiOp(status, zero, "ne")).result
-        block = op.parent
-        assert block is not None
-        behind = block.split_before(op)
-        branch = cf.ConditionalBranchOp(failed, self.stop, [], behind, [])
-        branch.location = op.location
-        block.add_op(branch)
+        return builder.insert(arith.CmpiOp(status, zero, "ne")).result
 
 
 def _slot_types(ir_type: Attribute) -> list[Attribute]:
