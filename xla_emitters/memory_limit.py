@@ -87,15 +87,15 @@ def free_bytes() -> int:
     found = [_system_bytes()]
     with suppress(OSError, ValueError):  # no control group, or one without a limit ("max")
         group = Path("/sys/fs/cgroup")
-        cached = re.search(r"^inactive_file (\d+)$", (group / "memory.stat").read_text(), re.MULTILINE)
-        used = int((group / "memory.current").read_text()) - int(cached[1] if cached else 0)
-        found.append(max(0, int((group / "memory.max").read_text()) - used))
+        cached = re.search(r"^inactive_file (\d+)$", (group / "memory.stat").read_text("utf-8"), re.MULTILINE)
+        used = int((group / "memory.current").read_text("utf-8")) - int(cached[1] if cached else 0)
+        found.append(max(0, int((group / "memory.max").read_text("utf-8")) - used))
     return min(found)
 
 
 def _system_bytes() -> int:
     with suppress(OSError):
-        if found := re.search(r"^MemAvailable:\s+(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE):
+        if found := re.search(r"^MemAvailable:\s+(\d+) kB$", Path("/proc/meminfo").read_text("utf-8"), re.MULTILINE):
             return int(found[1]) << 10
     if hasattr(os, "sysconf"):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
