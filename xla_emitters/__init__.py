@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from xla_emitters.explore.optimize import optimize as optimize
     from xla_emitters.functions import register_function as register_function
     from xla_emitters.indexing import IndexingMap as IndexingMap
+    from xla_emitters.memory_limit import limited_memory as limited_memory
     from xla_emitters.pipelines.pass_lists import register_pass as register_pass
     from xla_emitters.pipelines.programs import DynamicProgram as DynamicProgram
     from xla_emitters.runtime import Kernel as Kernel
@@ -48,6 +49,7 @@ _HOMES = {
     "compile": "explore.compile",
     "cost": "explore.cost",
     "from_jax": "explore.jax_program",
+    "limited_memory": "memory_limit",
     "optimize": "explore.optimize",
     "register_device": "device",
     "register_emitter": "emitters.emit",
@@ -70,6 +72,7 @@ __all__ = [
     "compile",
     "cost",
     "from_jax",
+    "limited_memory",
     "optimize",
     "register_device",
     "register_emitter",

@@ -132,6 +132,10 @@ class UsageError(XlaEmittersError):
     exit_code = 2
 
 
+class EndlessLoop(ExecutionError):
+    """A loop of the program is in a state in which it was before."""
+
+
 class NumbersDiffer(XlaEmittersError):
     """The numbers of a stage differ from the reference."""
 

@@ -25,7 +25,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-broadcast-simplifier": ("graph", "disc_broadcast_simplifier"),
     "disc-buffer-optimization": ("buffers", "disc_buffer_optimization"),
     "disc-canonicalize-reduction": ("graph", "disc_canonicalize_reduction"),
-    "disc-check-windows": ("graph", "disc_check_windows"),
+    "disc-check-numbers": ("graph", "disc_check_numbers"),
     "disc-conv-rewriter": ("graph", "disc_conv_rewriter"),
     "disc-convert-const-to-ral": ("host", "disc_convert_const_to_ral"),
     "disc-convert-memory-marker": ("host", "disc_convert_memory_marker"),

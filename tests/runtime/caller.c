@@ -1,4 +1,5 @@
-/* Calls the program NAME: arguments from argv[1], results to argv[2], constants from argv[3]. Of each array: sizes, bytes, data. */
+/* Calls the program NAME: arguments from argv[1], results to argv[2], constants from argv[3]; a limit on its memory is argv[4].
+   Of each array: sizes, bytes, data. */
 #include HEADER
 
 #include <stdio.h>
@@ -12,6 +13,7 @@ int main(int count, char **argv) {
   char message[1000] = "";
   ral_program *program = OF(NAME, _open)(count > 3 ? argv[3] : NULL, message, sizeof message);
   if (program == NULL) return fprintf(stderr, "%s\n", message), 1;
+  if (count > 4) ral_limit_memory(program, atoll(argv[4]));
   FILE *given = fopen(argv[1], "rb"), *made = fopen(argv[2], "wb");
   int64_t bytes, runs;
   if (!given || !made || fread(&runs, 8, 1, given) != 1) return 2;

@@ -49,9 +49,9 @@ def live_set(program: DynamicProgram, inputs: Sequence[Any]) -> int:
     made = loaded.made
     bound = replace(loaded.bind([array.shape for array in arrays]), offsets={}, arena_bytes=0)
     platform = _Watching(loaded.platform, seen)
-    results = Frame(bound, made.parameters, made.slots, made.numbers, made.constants, platform, HostMemory()).run(
-        arrays
-    )
+    results = Frame(
+        bound, made.parameters, made.slots, made.numbers, made.constants, platform, HostMemory(), made.names
+    ).run(arrays)
     outside = {id(_root(array)) for array in (*arrays, *(array for _, array in made.constants))}
     uses, sizes = dict[int, tuple[int, int]](), dict[int, int]()
     for moment, used in enumerate([*seen, [_root(result) for result in results]]):

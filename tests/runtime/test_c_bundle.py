@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -23,6 +24,7 @@ from xla_emitters.pipelines import c_bundle as c_bundle_module
 from xla_emitters.pipelines.c_bundle import c_bundle, c_name
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
+from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
@@ -79,7 +81,7 @@ def built(program: DynamicProgram, name: str, directory: Path) -> Path:
 
 
 def called(
-    executable: Path, program: DynamicProgram, runs: Sequence[Sequence[Array]]
+    executable: Path, program: DynamicProgram, runs: Sequence[Sequence[Array]], limit: str = ""
 ) -> tuple[list[list[Array] | None], str]:
     """The results of each run, None for a refused one, and all messages."""
     given, made = executable.with_suffix(".in"), executable.with_suffix(".out")
@@ -89,7 +91,7 @@ def called(
             sizes = [*array.shape, *[0] * (RANK - array.ndim)]
             data += np.array([*sizes, array.nbytes], np.int64).tobytes() + array.tobytes()
     given.write_bytes(data)
-    command = [str(executable), str(given), str(made), str(executable.with_suffix(".bin"))]
+    command = [str(executable), str(given), str(made), str(executable.with_suffix(".bin")), *([limit] if limit else [])]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert answer.returncode == 0, answer.stderr
     left, found = made.read_bytes(), list[list[Array] | None]()
@@ -243,6 +245,18 @@ def test_half_floats_in_c_are_those_of_numpy(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.frombuffer(answer[: 4 * 65536], np.float32), halves)
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(np.frombuffer(answer[4 * 65536 :], np.float16), given.astype(np.float16))
+
+
+@needs_compiler
+def test_a_limit_on_memory_is_checked_before_an_allocation(attention: tuple[DynamicProgram, Path]) -> None:
+    program, executable = attention
+    inputs = drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0)
+    peak = program.memory(inputs).peak
+    (found,), _ = called(executable, program, [inputs], str(4 * peak))
+    assert found is not None
+    (none,), said = called(executable, program, [inputs], "100")
+    assert none is None
+    assert re.fullmatch(r"%[\w.]+ is f32\[[\d,]+\]: out of memory\n", said)
 
 
 @needs_compiler

@@ -15,7 +15,7 @@ import xla_emitters
 PACKAGE = Path(xla_emitters.__file__).parent
 LAYERS = (
     ("errors", "extras", "own_time"),
-    ("plugins",),
+    ("memory_limit", "plugins"),
     ("dtypes", "functions", "library", "texts"),
     ("trace",),
     ("indexing", "shapes", "device"),

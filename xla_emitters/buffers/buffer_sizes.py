@@ -45,6 +45,7 @@ class BufferSizes:
         self._unnamed = dict[tuple[SSAValue, int], Size]()
         self._found = dict[SSAValue, tuple[Size, ...]]()
         self._elements = dict[SSAValue, Size]()
+        self._texts = dict[SSAValue, str | None]()
 
     def of(self, buffer: SSAValue) -> tuple[Size, ...]:
         """The size along each dimension."""
@@ -85,7 +86,7 @@ class BufferSizes:
         match value.owner:
             case arith.ConstantOp(value=IntegerAttr() as number):
                 return Size.constant(number.value.data)
-            case _ if self._from_allocations and (said := _declared_number(value)) is not None:
+            case _ if self._from_allocations and (said := self._declared(value)) is not None:
                 return _parsed(said)
             case arith.AddiOp() as op:
                 return self.number(op.lhs) + self.number(op.rhs)
@@ -100,6 +101,12 @@ class BufferSizes:
                 return self._symbol(value) if dim is None else self.of(op.source)[dim]
             case _:
                 return self._symbol(value)
+
+    def _declared(self, value: SSAValue) -> str | None:
+        """As `_declared_number`, once for each value: a size may be used by all buffers of a program."""
+        if value not in self._texts:
+            self._texts[value] = _declared_number(value)
+        return self._texts[value]
 
     def _unknown(self, buffer: SSAValue, dim: int, text: str) -> Size:
         """A size that the type leaves unknown."""

@@ -34,13 +34,14 @@ class DiscBufferOptimizationPass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # A moved op stays behind, or before, all other uses of its buffer, so these numbers stay valid.
         order = {inner: number for number, inner in enumerate(op.walk())}
+        last_free = dict[Operation, Operation]()
         for inner in list(order):
             if isinstance(inner, memref.AllocOp) and (places := _uses_in(inner, inner.memref)):
-                _move(inner, before=min(places, key=order.__getitem__))
+                _move_before(inner, min(places, key=order.__getitem__))
             elif isinstance(inner, memref.DeallocOp):
                 places = [place for place in _uses_in(inner, inner.memref) if place is not inner]
                 if places:
-                    _move(inner, after=max(places, key=order.__getitem__))
+                    _move_behind(inner, max(places, key=order.__getitem__), last_free)
 
 
 def _uses_in(op: Operation, buffer: SSAValue) -> list[Operation]:
@@ -52,14 +53,22 @@ def _uses_in(op: Operation, buffer: SSAValue) -> list[Operation]:
     return [place for user in users if (place := place_in(op.parent, user)) is not None]
 
 
-def _move(op: Operation, *, before: Operation | None = None, after: Operation | None = None) -> None:
+def _move_before(op: Operation, place: Operation) -> None:
+    assert op.parent is not None
     block = op.parent
-    assert block is not None
     op.detach()
-    if before is not None:
-        block.insert_op_before(op, before)
-    elif after is not None:
-        # Behind what is freed there already: the order of frees stays as it is.
-        while isinstance(after.next_op, memref.DeallocOp):
-            after = after.next_op
-        block.insert_op_after(op, after)
+    block.insert_op_before(op, place)
+
+
+def _move_behind(op: Operation, place: Operation, last_free: dict[Operation, Operation]) -> None:
+    """Moves a deallocation behind `place` and what is freed there already: the order of frees stays as it is.
+
+    last_free  the last deallocation that was moved behind each op
+    """
+    assert op.parent is not None
+    block, after = op.parent, last_free.get(place, place)
+    op.detach()
+    while isinstance(after.next_op, memref.DeallocOp):
+        after = after.next_op
+    block.insert_op_after(op, after)
+    last_free[place] = op

@@ -33,8 +33,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from itertools import combinations
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
@@ -66,7 +64,7 @@ from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.locations import fuse_locations
+from xla_emitters.rewrite.locations import fuse_all
 from xla_emitters.shapes import Size
 
 SHARED = "disc.shared"
@@ -75,6 +73,10 @@ NOT_ASKED = frozenset(("constant", "copy", "d2h", "dot", "dynamic-conv", "convol
 """Ops of the device that never need a kernel of ours."""
 LARGE = 1 << 16
 """Clusters known to have so many elements are worth a launch each: they do not join independent ones."""
+
+
+NEAR = 32
+"""How many of the following independent clusters a cluster is tried with."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class DiscFuseOnBufferPass(KernelPass):
         if isinstance(verdict, Fusion) or not (self.stitch and has_rows and connected):
             return verdict
         stitched = stitch_rules(group, self.most_buffers)
-        return stitched if isinstance(stitched, Fusion) or group.rereads() else verdict
+        return stitched if isinstance(stitched, Fusion) or group.rereads else verdict
 
     def stays_alone(self, part: Part) -> bool:
         """Whether an op is never fused with another."""
@@ -198,7 +200,7 @@ class _FunctionFusion:
         made.attributes[DEVICE] = StringAttr(GPU)
         if fusion.shared:
             made.attributes[SHARED] = ArrayAttr(map(StringAttr, fusion.shared))
-        made.location = reduce(fuse_locations, (part.op.location for part in parts))
+        made.location = fuse_all(part.op.location for part in parts)
         ends = [memref.DeallocOp.get(op.results[0]) for op in outside]
         for end, alloc in zip(ends, outside, strict=True):
             end.location = alloc.location
@@ -238,6 +240,9 @@ class _BlockFusion:
         self.parts = {
             number: function.parts[op] for number, op in enumerate(ops) if op in function.parts and op not in splats
         }
+        for number, part in self.parts.items():
+            part.position = number
+        self.groups = {number: Group([part], function.sizes) for number, part in self.parts.items()}
         writers = {buffer: number for number, part in self.parts.items() for buffer in part.writes}
         self.edges = [
             (writers[buffer], number)
@@ -256,11 +261,10 @@ class _BlockFusion:
         ordered = list[Operation]()
         late = {cluster for cluster in self.graph.in_order() if self._is_of_arguments(cluster)}
         for cluster in list(self.graph.in_late_order(late)):
-            members = self.graph.members[cluster]
             if cluster in self.parts:
-                ordered += self._made([self.parts[number] for number in members])
+                ordered += self._made(list(self.groups[cluster].parts))
             else:
-                ordered += [self.graph.ops[number] for number in members]
+                ordered.append(self.graph.ops[cluster])
         for op in ordered:
             if op.parent is not None:
                 op.detach()
@@ -268,57 +272,60 @@ class _BlockFusion:
 
     def _is_of_arguments(self, cluster: int) -> bool:
         """Whether a cluster reads arguments only, and writes none: it may then be placed just before its first use."""
-        parts = [self.parts[number] for number in self.graph.members[cluster]] if cluster in self.parts else []
-        given = {buffer for part in parts for buffer in part.writes}
-        read = {buffer for part in parts for buffer in part.reads} - given
-        arguments = {buffer for buffer in read | given if isinstance(buffer, BlockArgument)}
-        return bool(read) and arguments == read
+        if (group := self.groups.get(cluster)) is None:
+            return False
+        given = any(isinstance(buffer, BlockArgument) for buffer in group.writer)
+        return bool(group.reads) and not given and all(isinstance(buffer, BlockArgument) for buffer in group.reads)
 
     # --------------------------------------------------------------------------------------------------------- clusters
-
-    def _group(self, *clusters: int) -> Group:
-        numbers = sorted(number for cluster in clusters for number in self.graph.members[cluster])
-        return Group([self.parts[number] for number in numbers], self.function.sizes)
 
     def _try(self, producer: int, consumer: int, *, connected: bool = True) -> bool:
         """Joins the clusters of two ops if that is allowed; else records why not."""
         a, b = self.graph.cluster(producer), self.graph.cluster(consumer)
         if a == b:
             return False
-        state = (len(self.graph.members[a]), len(self.graph.members[b]))
+        state = (len(self.groups[a].part_of), len(self.groups[b].part_of))
         if (before := self.refused.get((a, b))) is not None and before[0] == state:
             return False
-        reason = self._why_not(a, b, connected=connected)
-        if reason is not None:
-            self.refused[a, b] = (state, reason)
+        joined = self._joined(a, b, connected=connected)
+        if isinstance(joined, str):
+            self.refused[a, b] = (state, joined)
             return False
-        self.graph.join(a, b)
+        cluster = self.graph.join(a, b)
+        joined.settle()
+        self.groups[cluster] = joined
         return True
 
-    def _why_not(self, a: int, b: int, *, connected: bool) -> str | None:
+    def _joined(self, a: int, b: int, *, connected: bool) -> Group | str:
+        """The group of two clusters, or why they are not one kernel."""
         alone = [part for cluster in (a, b) if self.fuse.stays_alone(part := self.parts[cluster])]
         if alone:
             return f"the transpose {alone[0].name} is a kernel of its own"
         between = "an op that must run between them reads the one and is read by the other"
         if not connected and not self.graph.can_join(a, b):
             return between
-        verdict = self.fuse.judge(self._group(a, b), connected=connected)
+        joined = Group.of_two(self.groups[a], self.groups[b])
+        verdict = self.fuse.judge(joined, connected=connected)
         if isinstance(verdict, str):
             return verdict
-        return None if self.graph.can_join(a, b) else between
+        return joined if self.graph.can_join(a, b) else between
 
     def _join_unrelated(self) -> None:
-        """Joins clusters of equally many elements; not large ones, which would only need their memory at the same time."""
+        """Joins clusters of equally many elements; not large ones, which would only need their memory at the same time.
+
+        Each is tried with the next NEAR ones, so that the time does not grow with the square of a program's kernels.
+        """
         alike = dict[Size, list[int]]()
         for cluster in list(self.graph.in_order()):
             if cluster in self.parts:
-                group = self._group(cluster)
+                group = self.groups[cluster]
                 count = group.count(group.dominant())
                 if any(part.opcode not in RESHAPES for part in group.parts) and (count.value or 0) < LARGE:
                     alike.setdefault(count, []).append(cluster)
         for clusters in alike.values():
-            for first, second in combinations(clusters, 2):
-                self._try(first, second, connected=False)
+            for number, first in enumerate(clusters):
+                for second in clusters[number + 1 : number + 1 + NEAR]:
+                    self._try(first, second, connected=False)
 
     def _remark(self) -> None:
         """Remarks for each pair of neighbours why they are two kernels."""

@@ -4,8 +4,8 @@
                                                               op1 and op2 cannot be fused: the library call would be before and behind
 
 An op runs after the ops that compute its operands; a reader of a buffer after its writers; a write or deallocation after all earlier
-uses; and no op before an assertion that preceded it. Clusters are kept in a topological order. To
-join two, only those between them in that order are visited and moved: those that depend on the first go behind both.
+uses; and no op before an assertion that preceded it. Clusters are kept in a topological order. To join two, only those between them in that
+order that depend on the first are visited and moved: behind both.
 Source: Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs" (2006).
 """
 
@@ -20,29 +20,35 @@ from xdsl.ir import Operation, SSAValue, Use
 from xla_emitters.buffers.buffer_uses import frees, leaves_the_block, writes
 from xla_emitters.dialects.lmhlo import BufferOp
 
+GAP = 1 << 64
+"""Distance of two neighbours' ranks at first: so many clusters can be moved between them."""
+
 
 class FusionGraph:
     """Clusters of the ops of a block, named by the number of one of their ops: at first one per op, in program order.
 
     ops      of the block, without the terminator
-    members  cluster -> numbers of its ops, ascending
     """
 
     def __init__(self, ops: Sequence[Operation]) -> None:
         self.ops = ops
-        self.members = {number: [number] for number in range(len(ops))}
-        self._cluster = list(range(len(ops)))
+        self._part_of = list(range(len(ops)))
         self._before = _dependencies(ops)
         self._after = [set[int]() for _ in ops]
         for number, found in enumerate(self._before):
             for other in found:
                 self._after[other].add(number)
-        self._order: list[int | None] = list(range(len(ops)))
-        self._rank = list(range(len(ops)))
+        # The order is a list of links, from the last place to the first one, which is the end's; a rank is larger than those before it.
+        count = len(ops)
+        self._next, self._previous = [*range(1, count + 1), 0], [count, *range(count)]
+        self._rank = [number * GAP for number in range(count)]
 
     def cluster(self, number: int) -> int:
         """The cluster of an op."""
-        return self._cluster[number]
+        part_of = self._part_of
+        while part_of[number] != number:
+            part_of[number] = number = part_of[part_of[number]]
+        return number
 
     def can_join(self, a: int, b: int) -> bool:
         """Whether no path of dependencies leads from one cluster to the other through a third."""
@@ -52,27 +58,31 @@ class FusionGraph:
     def join(self, a: int, b: int) -> int:
         """Merges two clusters for which `can_join` holds; returns the number of the merged one."""
         first, last = sorted((a, b), key=self._rank.__getitem__)
-        start, end = self._rank[first], self._rank[last]
-        behind = self._between(first, last)
-        region = [other for other in self._order[start + 1 : end] if other is not None]
-        moved = [other for other in region if other not in behind]
-        self._place(start, [*moved, last, *(other for other in region if other in behind)], end)
+        behind = sorted(self._between(first, last), key=self._rank.__getitem__)
+        small, large = sorted((first, last), key=lambda end: len(self._before[end]) + len(self._after[end]))
+        self._unlink(first)
+        if large == first:
+            self._link(first, last)
+            self._rank[first] = self._rank[last]
+            self._unlink(last)
+        self._move(behind, large)
         for neighbours, back in ((self._before, self._after), (self._after, self._before)):
-            for other in neighbours[first]:
-                back[other].discard(first)
-                back[other].add(last)
-            neighbours[last] |= neighbours[first]
-            neighbours[last] -= {first, last}
-            neighbours[first] = set()
-        members = sorted((*self.members[last], *self.members.pop(first)))
-        self.members[last] = members
-        for number in members:
-            self._cluster[number] = last
-        return last
+            for other in neighbours[small]:
+                back[other].discard(small)
+                back[other].add(large)
+            neighbours[large] |= neighbours[small]
+            neighbours[large] -= {small, large}
+            neighbours[small] = set()
+        self._part_of[small] = large
+        return large
 
     def in_order(self) -> Iterator[int]:
         """The clusters in topological order."""
-        return (cluster for cluster in self._order if cluster is not None)
+        end = len(self.ops)
+        cluster = self._next[end]
+        while cluster != end:
+            yield cluster
+            cluster = self._next[cluster]
 
     def in_late_order(self, late: Collection[int]) -> Iterator[int]:
         """As `in_order`, but each of `late` (independent of each other) is just before the first cluster that depends on it.
@@ -88,12 +98,30 @@ class FusionGraph:
                 yield from waiting.pop(cluster, ())
                 yield cluster
 
-    def _place(self, start: int, clusters: Sequence[int], end: int) -> None:
-        """Sets the order from `start` to `end`; unused places are empty."""
-        empty = [None] * (end - start + 1 - len(clusters))
-        self._order[start : end + 1] = [*empty, *clusters]
-        for rank, cluster in enumerate(clusters, start + len(empty)):
-            self._rank[cluster] = rank
+    def _unlink(self, cluster: int) -> None:
+        before, behind = self._previous[cluster], self._next[cluster]
+        self._next[before], self._previous[behind] = behind, before
+
+    def _link(self, cluster: int, before: int) -> None:
+        """Places a cluster just behind another."""
+        behind = self._next[before]
+        self._next[before] = self._previous[behind] = cluster
+        self._previous[cluster], self._next[cluster] = before, behind
+
+    def _move(self, clusters: Sequence[int], place: int) -> None:
+        """Moves clusters behind the one at `place`, in their order."""
+        for cluster in clusters:
+            self._unlink(cluster)
+        end = self._next[place]
+        low = self._rank[place]
+        step = (self._rank[end] - low if end < len(self.ops) else GAP * (len(clusters) + 1)) // (len(clusters) + 1)
+        for cluster in clusters:
+            self._link(cluster, place)
+            place, low = cluster, low + step
+            self._rank[cluster] = low
+        if clusters and not step:  # no ranks are left between the two
+            for number, cluster in enumerate(self.in_order()):
+                self._rank[cluster] = number * GAP
 
     def _between(self, first: int, last: int) -> set[int]:
         """The clusters between two that depend on the first."""

@@ -7,6 +7,7 @@
 
 A set of ops is a fusion if
   * it reads and writes at most 64 arrays of the device in total: parameters of a kernel are limited;
+  * it has at most 1024 ops, of which a function such as sine counts as 16;
   * its results, the arrays that are used outside, have equally many elements, where a reduction counts as its input, and two
     reductions read matrices of one shape;
   * a thread computes no op of it at more than 15 places (`Group.repeated`): shifts of shifts would be computed again and again;
@@ -22,14 +23,15 @@ Source: seed document, "DhloFuseOnBuffer"; docs/reference/4 3.3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from xdsl.dialects import memref
-from xdsl.ir import SSAValue, Use
+from xdsl.ir import Operation, SSAValue, Use
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes, product
 from xla_emitters.buffers.buffer_uses import asks_size, frees, updated_in_place
@@ -47,6 +49,17 @@ LOOP, ROW, COLUMN, STITCH = "kLoop", "kRowReduction", "kColReduction", "kStitch"
 MOST_BUFFERS = 64
 MOST_PLACES = 15
 """Places at which one thread may compute an op: the limit of XLA's fusion_node_indexing_evaluation.cc for the code of an instruction."""
+MOST_WORK = 1024
+"""Limit on the ops of a kernel, where one of FUNCTIONS counts as WORK: LLVM's time grows faster than the code, and a chain of a thousand
+functions is no faster as one kernel than as twenty."""
+WORK = 16
+FUNCTIONS = frozenset(
+    (
+        *("acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosine", "cosh", "erf", "exponential"),
+        *("exponential-minus-one", "log", "log-plus-one", "logistic", "power", "sine", "sinh", "tan", "tanh"),
+    )
+)
+"""Opcodes that are functions of a library: tens of instructions, and branches."""
 VECTOR = "disc.vector"
 """Attribute of a fusion: elements that a thread computes at once; it divides the number of elements, or of columns where rows are reduced.
 Attribute of a loop in a kernel: its iterations are adjacent elements."""
@@ -72,10 +85,12 @@ class Part:
     reads    buffers whose elements it needs: not lists of sizes, nor buffers that it updates in place
     updated  buffers that it updates in place
     reduces  ROW or COLUMN for a reduction
+    position its number in its block, for the order of the parts of two groups
     """
 
     def __init__(self, op: BufferOp) -> None:
         self.op = op
+        self.position = 0
         self.opcode = opcode_of(op.HLO)
         count = len(op.inputs)
         sizes = range(count)[SHAPE_OPERANDS.get(self.opcode, slice(0, 0))]
@@ -96,6 +111,11 @@ class Part:
     @cached_property
     def is_elementwise(self) -> bool:
         return self.opcode not in RESHAPES and is_elementwise(self.op.as_hlo())
+
+    @property
+    def work(self) -> int:
+        """What it counts of MOST_WORK."""
+        return WORK if self.opcode in FUNCTIONS else 1
 
     @cached_property
     def reduces(self) -> str | None:
@@ -184,28 +204,78 @@ Verdict: TypeAlias = Fusion | str
 class Group:
     """Ops that may become a fusion, in program order.
 
-    inside    the ops that write what others in the group read
-    results   the ops with an array that is used outside
+    part_of     op -> part
+    writer      buffer -> the part that writes it
+    reads       the buffers that are read from outside
+    results     the parts with an array that is used outside
+    reductions  the parts that reduce; `rereads` those whose results a part reads
+    updates     the parts that update in place
+    work        of all parts
+
+    A group of two (`of_two`), as is judged for each pair of neighbours, costs as much as its halves have outside, not as their ops. If the
+    two become one, `settle` moves the ops of the smaller half to the other, so that n ops are moved n log n times.
     """
 
     def __init__(self, parts: Sequence[Part], sizes: BufferSizes) -> None:
-        self.parts = parts
+        self._parts: list[Part] | None = list(parts)
         self.sizes = sizes
-        self.writer = {buffer: part for part in parts for buffer in part.writes}
-        inside = {part.op for part in parts}
-        self.results = [part for part in parts if any(use.operation not in inside for use in part.uses)]
+        self.part_of: Mapping[Operation, Part] = {part.op: part for part in parts}
+        self.writer: Mapping[SSAValue, Part] = {buffer: part for part in parts for buffer in part.writes}
+        self.reads = dict.fromkeys(buffer for part in parts for buffer in part.reads if buffer not in self.writer)
+        self.results = [part for part in parts if self._is_used_outside(part)]
         self.reductions = [part for part in parts if part.reduces]
+        read = {buffer for part in parts for buffer in part.reads}
+        self.rereads = [part for part in self.reductions if not read.isdisjoint(part.writes)]
+        self.updates = [part for part in parts if part.updated]
+        self.work = sum(part.work for part in parts)
+        self._halves: tuple[Group, Group] | None = None
+
+    @staticmethod
+    def of_two(a: Group, b: Group) -> Group:
+        """The parts of two groups of one block."""
+        made = Group([], a.sizes)
+        made._parts, made._halves = None, (a, b)
+        made.part_of = ChainMap(cast(Any, a.part_of), cast(Any, b.part_of))
+        made.writer = ChainMap(cast(Any, a.writer), cast(Any, b.writer))
+        made.reads = dict.fromkeys(buffer for half in (a, b) for buffer in half.reads if buffer not in made.writer)
+        made.results = [part for part in _in_order(a.results, b.results) if made._is_used_outside(part)]
+        made.reductions = _in_order(a.reductions, b.reductions)
+        again = [
+            part for one, two in ((a, b), (b, a)) for part in one.reductions if any(w in two.reads for w in part.writes)
+        ]
+        made.rereads = _in_order(
+            [*a.rereads, *b.rereads], [part for part in again if part not in (*a.rereads, *b.rereads)]
+        )
+        made.updates = _in_order(a.updates, b.updates)
+        made.work = a.work + b.work
+        return made
+
+    def settle(self) -> None:
+        """Makes a group of two independent of its halves, which must not be used any more."""
+        assert self._halves is not None
+        large, small = sorted(self._halves, key=lambda half: -len(half.part_of))
+        cast(dict[Operation, Part], large.part_of).update(small.part_of)
+        cast(dict[SSAValue, Part], large.writer).update(small.writer)
+        self.part_of, self.writer, self._parts, self._halves = large.part_of, large.writer, None, None
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        if self._parts is None:
+            self._parts = sorted(self.part_of.values(), key=lambda part: part.position)
+        return self._parts
+
+    def _is_used_outside(self, part: Part) -> bool:
+        return any(use.operation not in self.part_of for use in part.uses)
 
     @cached_property
     def reads_inside(self) -> dict[Part, list[Part]]:
         """For each op, the ops of the group whose results it reads."""
         return {part: [self.writer[b] for b in part.reads if b in self.writer] for part in self.parts}
 
-    @cached_property
+    @property
     def buffers(self) -> int:
         """Number of device arrays that the group reads from outside, or writes for ops outside."""
-        read = {buffer for part in self.parts for buffer in part.reads if buffer not in self.writer}
-        return len(read) + sum(len(part.writes) for part in self.results)
+        return len(self.reads) + sum(len(part.writes) for part in self.results)
 
     def repeated(self) -> Part | None:
         """An op whose elements one thread computes at more than `MOST_PLACES` places, whatever the other threads do; None if there is none.
@@ -230,11 +300,6 @@ class Group:
                 there.update(numbers.setdefault((moved, place), len(numbers) + 1) for place in own)
         return None
 
-    def rereads(self) -> list[Part]:
-        """The reductions whose results an op of the group reads."""
-        read = {other for found in self.reads_inside.values() for other in found}
-        return [part for part in self.reductions if part in read]
-
     def count(self, part: Part) -> Size:
         return self.sizes.elements(part.lead)
 
@@ -247,19 +312,24 @@ class Group:
         return next((found for found in by_kind if found), list(self.parts))[-1]
 
 
+def _in_order(a: Sequence[Part], b: Sequence[Part]) -> list[Part]:
+    """The parts of both, in program order."""
+    return sorted((*a, *b), key=lambda part: part.position) if a and b else list(a or b)
+
+
 def base_rules(group: Group, most_buffers: int, *, mix_reductions: bool) -> Verdict:
     """The rules of the file's head, without kStitch."""
     rows = [part for part in group.reductions if part.reduces == ROW]
     columns = [part for part in group.reductions if part.reduces == COLUMN]
-    if (why := too_many_buffers(group, most_buffers) or updated_beside_others(group)) is not None:
+    if (why := too_large(group, most_buffers) or updated_beside_others(group)) is not None:
         return why
     if rows and columns and not mix_reductions:
         return "one kernel does not reduce rows and columns"
-    if read := group.rereads():
-        return f"the reduction {read[0].name} would have a reader inside"
+    if group.rereads:
+        return f"the reduction {group.rereads[0].name} would have a reader inside"
     if columns and any(part.opcode == "transpose" for part in group.results):
         return "a reduction of columns has no transpose beside it"
-    results = group.results or list(group.parts[-1:])
+    results = group.results or group.parts[-1:]
     for part in results:
         other = results[0]
         if part.reduces and other.reduces and group.shape(part) != group.shape(other):
@@ -271,17 +341,27 @@ def base_rules(group: Group, most_buffers: int, *, mix_reductions: bool) -> Verd
 
 def updated_beside_others(group: Group) -> str | None:
     """Why an update in place is not in this kernel: its threads would read elements that others write, or it would not be a plain loop."""
-    for part in group.parts:
-        if part.updated and group.reductions:
+    for part in group.updates:
+        if group.reductions:
             return f"{part.name} updates in place, beside a reduction"
-        for other in group.parts if part.updated else ():
-            if other is not part and any(buffer in part.updated for buffer in (*other.reads, *other.writes)):
+        for use in (use for buffer in part.updated for use in uses_of_elements(buffer)):
+            other = group.part_of.get(use.operation)
+            if (
+                other is not None
+                and other is not part
+                and use.operation.operands[use.index] in (*other.reads, *other.writes)
+            ):
                 return f"{other.name} uses the array that {part.name} updates in place"
     return None
 
 
-def too_many_buffers(group: Group, most: int) -> str | None:
-    return f"it would take {group.buffers} arrays, a kernel has at most {most}" if group.buffers > most else None
+def too_large(group: Group, most: int) -> str | None:
+    """Why a group is too large for one kernel."""
+    if group.buffers > most:
+        return f"it would take {group.buffers} arrays, a kernel has at most {most}"
+    if group.work > MOST_WORK and len(group.part_of) > 1:
+        return f"its ops would count {group.work}, those of a kernel at most {MOST_WORK}"
+    return None
 
 
 def matrix_of(group: Group, part: Part) -> tuple[Size, Size]:

@@ -90,8 +90,10 @@ class IndexCode:
         return self.binary(arith.MuliOp, lambda x, y: x * y, a, b, unit=1)
 
     def divide(self, a: Number, b: Number) -> Number:
-        """a / b rounded down; `b` is positive."""
-        return a if isinstance(b, int) and b == 1 else self.binary(arith.FloorDivSIOp, lambda x, y: x // y, a, b)
+        """a / b rounded down; `b` is positive. A `b` that data make smaller counts as 1: the op that it belongs to refuses it."""
+        if isinstance(b, int) and b == 1:
+            return a
+        return self.binary(arith.FloorDivSIOp, lambda x, y: x // y, a, self.maximum(b, 1))
 
     def maximum(self, a: Number, b: Number) -> Number:
         return self.binary(arith.MaxSIOp, max, a, b)

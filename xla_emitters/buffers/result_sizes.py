@@ -173,10 +173,10 @@ def _dynamic_pad(s: Sizing, dim: int) -> Number:
 
 
 def _real_dynamic_slice(s: Sizing, dim: int) -> Number:
-    """ceil((limit - start) / stride)."""
+    """ceil((limit - start) / stride), in a form that no stride makes wrap around."""
     start, limit, stride = (s.held(operand, dim) for operand in (1, 2, 3))
     code = s.code
-    return code.divide(code.subtract(code.add(code.subtract(limit, start), stride), 1), stride)
+    return code.add(code.divide(code.subtract(code.subtract(limit, start), 1), stride), 1)
 
 
 def _dot(s: Sizing, dim: int) -> Number:

@@ -28,7 +28,7 @@ from xla_emitters.buffers.fusion_rules import (
     Part,
     Verdict,
     matrix_of,
-    too_many_buffers,
+    too_large,
     updated_beside_others,
 )
 from xla_emitters.dialects.lmhlo import tensor_of
@@ -41,7 +41,7 @@ SHARED_BYTES = 8192
 
 def stitch_rules(group: Group, most_buffers: int) -> Verdict:
     """A fusion of kind kStitch, or why not."""
-    if (why := too_many_buffers(group, most_buffers) or updated_beside_others(group)) is not None:
+    if (why := too_large(group, most_buffers) or updated_beside_others(group)) is not None:
         return why
     if any(part.reduces == COLUMN for part in group.reductions):
         return "a reduction of columns needs all rows, which no one block has"

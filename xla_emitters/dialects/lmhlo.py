@@ -39,6 +39,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i1,
     i32,
+    i64,
 )
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
@@ -80,10 +81,11 @@ DONATED = "disc.donated"
 
 
 def tensor_of(ir_type: Attribute) -> ArrayType:
-    """The tensor type for a buffer's type. raises VerifyException for another type."""
+    """The tensor type for a buffer's type; elements of type `index` are s64. raises VerifyException for another type."""
     if not isa(ir_type, MemRefType[Attribute]):
         raise VerifyException(f"expected a memref, got {ir_type}")
-    return array_type(ir_type.element_type, ir_type.get_shape())
+    element = ir_type.element_type
+    return array_type(i64 if isinstance(element, IndexType) else element, ir_type.get_shape())
 
 
 def space_of(ir_type: Attribute) -> str | None:

@@ -47,8 +47,10 @@ class DiscSplitLargeOpsPass(KernelPass):
     def _split(self, large: ConcatenateOp, names: Names) -> None:
         (along,) = integers(large.dimensions)
 
+        name = large.instruction_name.data
+
         def joined(operands: Sequence[SSAValue]) -> SSAValue:
-            """One value for these operands."""
+            """One value for some of the operands."""
             if len(operands) == 1:
                 return operands[0]
             if len(operands) > self.max_operands:
@@ -58,8 +60,7 @@ class DiscSplitLargeOpsPass(KernelPass):
             ends = [row[along] for row in dims]
             sizes[along] = UNBOUNDED if UNBOUNDED in ends else sum(ends)
             ir_type = array_type(as_array(operands[0].type).element_type, sizes)
-            made = ConcatenateOp(operands, ir_type, large.instruction_name.data, {"dimensions": large.dimensions})
-            return names.add(made, large)
+            return names.add(ConcatenateOp(operands, ir_type, f"{name}.part", {"dimensions": large.dimensions}), large)
 
         middle = len(large.operands) // 2
         large.operands = [joined(large.operands[:middle]), joined(large.operands[middle:])]

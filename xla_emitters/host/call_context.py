@@ -8,7 +8,7 @@
     constants     for each constant its data, null until it is loaded
     shared_work   a launch on buffers of at least so many bytes is left to the runtime, which has threads
     buffers       linked list of the live buffers
-    allocations   their number so far; bytes, peak_bytes: their current and their largest total size
+    allocations   their number so far; bytes, peak_bytes: their current and their largest total size; limit: the largest that is allowed
 
 Calls by name need only the first three. The layout is an interface: `lowering/host_runtime` and the
 C header of a bundle define it too.
@@ -25,7 +25,7 @@ from xla_emitters.dialects.mlir import llvm
 
 FIELDS = (
     *("runtime", "function", "status"),
-    *("inputs", "outputs", "constants", "shared_work", "buffers", "allocations", "bytes", "peak_bytes"),
+    *("inputs", "outputs", "constants", "shared_work", "buffers", "allocations", "bytes", "peak_bytes", "limit"),
 )
 
 

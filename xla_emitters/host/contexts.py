@@ -28,13 +28,13 @@ def context_of(op: Operation) -> SSAValue:
 def stream_of(op: Operation) -> SSAValue:
     """The stream of that context, read once at the beginning of the function."""
     context = context_of(op)
-    for use in context.uses:
-        if isinstance(use.operation, StreamOp):
-            return use.operation.stream
-    made = StreamOp(context)
-    made.stream.name_hint = "stream"
     block = context.owner
     assert not isinstance(block, Operation)
+    # Not among the uses of the context: all calls of the runtime use it.
+    if (found := next((first for first in block.ops if isinstance(first, StreamOp)), None)) is not None:
+        return found.stream
+    made = StreamOp(context)
+    made.stream.name_hint = "stream"
     Rewriter.insert_op(made, InsertPoint.at_start(block))
     return made.stream
 

@@ -85,7 +85,8 @@ class DiscDirectCallsPass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         declared = dict[str, llvm.FuncOp]()
         for function in [found for found in op.ops if isinstance(found, func.FuncOp) and not found.is_declaration]:
-            for inner in list(function.walk()):
+            # The last ones first: what is behind an op is moved to a block of its own, and so is moved once.
+            for inner in reversed(list(function.walk())):
                 direct = _Direct(inner, declared)
                 if isinstance(inner, DispatchOp) and (lower := CALLS.get(inner.call.data)) is not None:
                     reason = lower(direct, inner)
@@ -99,7 +100,7 @@ class DiscDirectCallsPass(KernelPass):
                     continue
                 if reason is not None:
                     self.skip(inner, reason)
-        for made in declared.values():
+        for made in reversed(declared.values()):
             Rewriter.insert_op(made, InsertPoint.at_end(op.body.block))
 
 
@@ -223,6 +224,7 @@ def _send(d: _Direct, op: SendOutputOp) -> None:
 def _alloc(d: _Direct, op: DispatchOp) -> None:
     ir_type = memref_type(op.res[0])
     sizes = [as_i64(d.builder, size) for size in op.arguments[1:]]
+    op.properties["config"] = StringAttr(op.res[0].name_hint or "buffer")  # for the message of the runtime
     memory = d.value("ral_new", d.context, d.multiplied(element_bytes(ir_type.element_type), sizes))
     d.where(d.is_set(memory), lambda builder: [row_major(builder, memory, memory, sizes, ir_type)])
 

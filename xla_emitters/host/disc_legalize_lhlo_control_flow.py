@@ -37,14 +37,24 @@ class DiscLegalizeLhloControlFlowPass(KernelPass):
     name = "disc-legalize-lhlo-control-flow"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        # Outer ops first: the blocks of an inner one are then in the function already.
-        for inner in list(op.walk()):
+        # Outer ops first: the blocks of an inner one are then in the function already. In a block the last ones first: what is behind an
+        # op is moved to a block of its own, and so is moved once.
+        found = [(_depth(inner), -number, inner) for number, inner in enumerate(op.walk())]
+        for *_, inner in sorted(found, key=lambda each: each[:2]):
             if isinstance(inner, lmhlo.WhileOp):
                 _lower_while(inner)
             elif isinstance(inner, lmhlo.CaseOp):
                 _lower_case(inner)
             elif isinstance(inner, scf.IfOp) and _is_on_host(inner, op):
                 _lower_if(inner)
+
+
+def _depth(op: Operation) -> int:
+    """The number of choices and loops of the host around an op."""
+    depth, holder = 0, op.parent_op()
+    while isinstance(holder, scf.IfOp | lmhlo.WhileOp | lmhlo.CaseOp):
+        depth, holder = depth + 1, holder.parent_op()
+    return depth
 
 
 def _is_on_host(op: Operation, module: ModuleOp) -> bool:

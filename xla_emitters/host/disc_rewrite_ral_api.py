@@ -24,8 +24,9 @@ Source: seed document, "RewriteRalApiPass"; docs/reference/4 4.2, 4.3; BladeDISC
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -168,13 +169,15 @@ class _Calls:
         """Rewrites the calls by name; those of the module's own functions only get the test for a failure."""
         self.function.body.add_block(self.stop)
         for call in inner:
-            assert call.next_op is not None
-            builder = located_builder(InsertPoint.after(call), call)
-            self.stop_on_failure(builder, call.next_op, cast(builder, context_of(call), POINTER))
-        for call in dispatches:
-            self.call(call)
+            behind, builder = call.next_op, located_builder(InsertPoint.after(call), call)
+            assert behind is not None
+            self.leave(self.failed(builder, cast(builder, context_of(call), POINTER)), behind)
+        # What is behind a call is moved to a block of its own: the last ones first, so that each op is moved once.
+        for finish in reversed([self.call(call) for call in dispatches]):
+            finish()
 
-    def call(self, op: DispatchOp) -> None:
+    def call(self, op: DispatchOp) -> Callable[[], None]:
+        """Inserts the call before `op`; the function that is returned replaces `op`."""
         name, builder = op.full_name, located_builder(InsertPoint.before(op), op)
         values = [value for argument in op.arguments for value in self.argument(builder, argument)]
         if op.config is not None:
@@ -190,14 +193,28 @@ class _Calls:
                 builder.insert(llvm.StoreOp(values[number], place))
         context = cast(builder, context_of(op), POINTER)
         builder.insert(llvm.CallOp(API, context, self.text(builder, name, NAME), arguments))
-        self.stop_on_failure(builder, op, context)
-        behind, left = located_builder(InsertPoint.before(op), op), iter(places[len(values) :])
+        return partial(self.finish, op, self.failed(builder, context), results, places[len(values) :])
+
+    def finish(
+        self, op: DispatchOp, failed: SSAValue, results: Sequence[Sequence[Attribute]], places: Sequence[SSAValue]
+    ) -> None:
+        """Returns from the function if the call failed; behind it, replaces `op` by the results, which are at `places`."""
+        self.leave(failed, op)
+        behind, left = located_builder(InsertPoint.before(op), op), iter(places)
         made = list[SSAValue]()
         for result, kinds in zip(op.res, results, strict=True):
             parts = [behind.insert(llvm.LoadOp(next(left), kind)).dereferenced_value for kind in kinds]
             is_buffer = isinstance(result.type, MemRefType)
             made.append(buffer_of(behind, parts, result.type) if is_buffer else cast(behind, parts[0], result.type))
         Rewriter.replace_op(op, [], made)
+
+    def leave(self, failed: SSAValue, behind: Operation) -> None:
+        """Returns from the function if `failed`; `behind` is then the first op of a block of its own."""
+        assert behind.parent is not None
+        block, rest = behind.parent, behind.parent.split_before(behind)
+        branch = cf.ConditionalBranchOp(failed, self.stop, [], rest, [])
+        branch.location = behind.location
+        block.add_op(branch)
 
     def argument(self, builder: Builder, value: SSAValue) -> list[SSAValue]:
         """The values that are stored for an argument."""
@@ -233,17 +250,11 @@ class _Calls:
             Rewriter.insert_op(made, InsertPoint.before(self.function))
         return builder.insert(llvm.AddressOfOp(self.texts[text], POINTER)).result
 
-    def stop_on_failure(self, builder: Builder, op: Operation, context: SSAValue) -> None:
-        """Returns from the function if the call before failed; `op` is then in a new block behind."""
+    def failed(self, builder: Builder, context: SSAValue) -> SSAValue:
+        """Whether the call before failed."""
         status = builder.insert(llvm.LoadOp(context_field(builder, context, "status"), i64)).dereferenced_value
         zero = builder.insert(arith.ConstantOp(IntegerAttr(0, i64))).result
-        failed = builder.insert(arith.CmpiOp(status, zero, "ne"))
-        block = op.parent
-        assert block is not None
-        behind = block.split_before(op)
-        branch = cf.ConditionalBranchOp(failed.result, self.stop, [], behind, [])
-        branch.location = failed.location
-        block.add_op(branch)
+        return builder.insert(arith.CmpiOp(status, zero, "ne")).result
 
 
 def _slot_types(ir_type: Attribute) -> list[Attribute]:

@@ -27,7 +27,7 @@ from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, IntegerAttr, MemRefType, ModuleOp, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
@@ -48,9 +48,10 @@ class DiscFlattenMemrefPass(KernelPass):
     name = "disc-flatten-memref"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        sizes = BufferSizes(from_allocations=True)
         for fusion in [found for found in op.walk() if isinstance(found, FusionOp)]:
             if loops_of(fusion):
-                _Flattening(self, fusion).run()
+                _Flattening(self, fusion, sizes).run()
             else:
                 self.skip(fusion, "it has no loops")
 
@@ -58,10 +59,10 @@ class DiscFlattenMemrefPass(KernelPass):
 class _Flattening:
     """Flattens the accesses of one fusion."""
 
-    def __init__(self, owner: DiscFlattenMemrefPass, fusion: FusionOp) -> None:
+    def __init__(self, owner: DiscFlattenMemrefPass, fusion: FusionOp, sizes: BufferSizes) -> None:
         self.owner = owner
         self.fusion = fusion
-        self.sizes = BufferSizes(from_allocations=True)
+        self.sizes = sizes
         self.host = IndexCode(Builder(InsertPoint.before(fusion)), fusion.location)
         self.by_size = dict[Size, SSAValue]()
 
@@ -70,9 +71,13 @@ class _Flattening:
         for value in captured:
             if isinstance(value.type, IndexType):
                 self.by_size.setdefault(self.sizes.number(value), value)
+        uses = dict[SSAValue, list[Use]]()
+        for op in self.fusion.body.walk():
+            for number, operand in enumerate(op.operands):
+                uses.setdefault(operand, []).append(Use(op, number))
         for buffer in captured:
             if _has_coordinates(buffer.type):
-                self.flatten(buffer, self.flat_view(buffer))
+                self.flatten(buffer, self.flat_view(buffer), uses[buffer])
         for op in list(self.fusion.walk()):
             if isinstance(op, memref.AllocOp | memref.AllocaOp) and _has_coordinates(op.memref.type):
                 self.flatten_allocation(op)
@@ -99,15 +104,15 @@ class _Flattening:
         Rewriter.insert_op(made, InsertPoint.before(op))
         flat = Rewriter.replace_value_with_new_type(made.memref, _flat(op.memref.type))
         flat.name_hint = op.memref.name_hint
-        self.flatten(op.memref, flat)
+        self.flatten(op.memref, flat, list(op.memref.uses))
         Rewriter.erase_op(op)
 
     # ------------------------------------------------------------------------------------------------ accesses
 
-    def flatten(self, buffer: SSAValue, flat: SSAValue) -> None:
-        """Converts every access to a buffer inside the fusion to its flat view."""
+    def flatten(self, buffer: SSAValue, flat: SSAValue, uses: Sequence[Use]) -> None:
+        """Converts every access to a buffer inside the fusion to its flat view; `uses`: those inside."""
         inner = self.inner_sizes(buffer)
-        for use in [use for use in buffer.uses if self.fusion.is_ancestor(use.operation)]:
+        for use in uses:
             op = use.operation
             if not isinstance(op, Access) or op.operands[use.index] is not _accessed(op):
                 raise self.owner.refuse(op, f"'{op.name}' of a buffer of several dimensions in a loop")

@@ -21,7 +21,7 @@ Source: seed document, "ReviseGpuKernelOutliningPass" (the pass before it); MLIR
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -91,9 +91,10 @@ class DiscGpuKernelOutliningPass(KernelPass):
         added_bytes = self.added_bytes(launch, sized) if sized else None
         types = [value.type for value in captured]
         block = Block(arg_types=[*types, *(op.results[0].type for op in shared)])
-        for value, argument in zip([*captured, *(op.results[0] for op in shared)], block.args, strict=True):
+        inside = dict(zip([*captured, *(op.results[0] for op in shared)], block.args, strict=True))
+        for value, argument in inside.items():
             argument.name_hint = value.name_hint
-            value.replace_uses_with_if(argument, lambda use: _is_inside(launch, use.operation))
+        _replace_inside(launch, inside)
         for op in shared:
             Rewriter.erase_op(op)
         _ids(launch, block)
@@ -145,8 +146,12 @@ def is_shared(ir_type: Attribute) -> bool:
     return space.value.data == SHARED if isinstance(space, IntegerAttr) else "workgroup" in str(space)
 
 
-def _is_inside(launch: LaunchOp, op: Operation) -> bool:
-    return op is not launch and launch.is_ancestor(op)
+def _replace_inside(launch: LaunchOp, values: Mapping[SSAValue, SSAValue]) -> None:
+    """Replaces values inside a launch. Not by their uses: a size may be used by all launches of a program."""
+    for op in launch.body.walk():
+        for number, operand in enumerate(op.operands):
+            if operand in values:
+                op.operands[number] = values[operand]
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -159,13 +164,15 @@ def _free(name: str, taken: set[str]) -> str:
 
 def _copy_constants(launch: LaunchOp) -> None:
     """Copies outside constants to the start of the body."""
+    copies = dict[SSAValue, SSAValue]()
     for value in captured_by(launch):
         owner = value.owner
         if isinstance(owner, Operation) and owner.has_trait(ConstantLike):
             copy = owner.clone()
             Rewriter.insert_op(copy, InsertPoint.at_start(launch.body.block))
             copy.results[0].name_hint = value.name_hint
-            value.replace_uses_with_if(copy.results[0], lambda use: _is_inside(launch, use.operation))
+            copies[value] = copy.results[0]
+    _replace_inside(launch, copies)
 
 
 def _ids(launch: LaunchOp, block: Block) -> None:

@@ -34,7 +34,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.traits import SymbolTable
 from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
@@ -42,6 +41,7 @@ from xla_emitters.buffers.index_code import IndexCode
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.lmhlo import IncRefOp, space_of
 from xla_emitters.dialects.mlir.gpu import FuncOp
+from xla_emitters.dialects.mlir.gpu import ModuleOp as GpuModuleOp
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.kernels.captures import written_buffer
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -59,9 +59,17 @@ class DiscReviseGpuKernelOutliningPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         sizes = BufferSizes(from_allocations=True)
+        kernels: dict[tuple[str, ...], FuncOp] = {
+            (module.sym_name.data, kernel.sym_name.data): kernel
+            for module in op.ops
+            if isinstance(module, GpuModuleOp)
+            for kernel in module.body.ops
+            if isinstance(kernel, FuncOp)
+        }
         for launch in [found for found in op.walk() if isinstance(found, gpu.LaunchFuncOp)]:
-            function = SymbolTable.lookup_symbol(op, launch.kernel)
-            if not isinstance(function, FuncOp):
+            names = (launch.kernel.root_reference, *launch.kernel.nested_references)
+            function = kernels.get(tuple(name.data for name in names))
+            if function is None:
                 raise self.refuse(launch, f"a launch of {launch.kernel}, which is not defined")
             made = _merge(self.read_lists(launch, function), function, sizes)
             _set_argument_attributes(made, function)

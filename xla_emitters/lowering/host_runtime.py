@@ -2,7 +2,7 @@
 
     ral_api_call(context, name, args)     calls the function in the context
     ral_product(a, b)                     a * b; negative if a factor is negative or the product overflows
-    ral_new(context, bytes)               a buffer with one reference, null if out of memory; its head is in front of it
+    ral_new(context, bytes)               a buffer with one reference, null if it is beyond the limit; its head is in front of it
     ral_keep, ral_release                 add or remove a reference; removing the last one frees the buffer; null is ignored
     ral_give(context, buffer)             takes a buffer with one reference from the context; false for any other
     ral_drop(context)                     frees all buffers of a failed call
@@ -80,7 +80,14 @@ end:
 }
 
 define internal ptr @ral_new(ptr %context, i64 %bytes) {
-  %data = call ptr @ral_scratch(i64 %bytes)
+  %bytes_now_place = getelementptr i64, ptr %context, i64 9
+  %taken = load i64, ptr %bytes_now_place
+  %limit_place = getelementptr i64, ptr %context, i64 11
+  %limit = load i64, ptr %limit_place
+  %left = sub i64 %limit, %taken
+  %is_beyond = icmp sgt i64 %bytes, %left
+  %asked = select i1 %is_beyond, i64 -1, i64 %bytes
+  %data = call ptr @ral_scratch(i64 %asked)
   %failed = icmp eq ptr %data, null
   br i1 %failed, label %end, label %made
 made:

@@ -28,7 +28,7 @@ from xla_emitters.buffers.disc_update_in_place import DiscUpdateInPlacePass
 from xla_emitters.graph.disc_base_gemm import DiscBaseGemmPass
 from xla_emitters.graph.disc_broadcast_simplifier import DiscBroadcastSimplifierPass
 from xla_emitters.graph.disc_canonicalize_reduction import DiscCanonicalizeReductionPass
-from xla_emitters.graph.disc_check_windows import DiscCheckWindowsPass
+from xla_emitters.graph.disc_check_numbers import DiscCheckNumbersPass
 from xla_emitters.graph.disc_conv_rewriter import DiscConvRewriterPass
 from xla_emitters.graph.disc_element_type_converter import DiscElementTypeConverterPass
 from xla_emitters.graph.disc_gather_slices import DiscGatherSlicesPass
@@ -120,7 +120,7 @@ PROGRAM_GRAPH: tuple[Row, ...] = (
     _row(DiscSplitLargeOpsPass, "a kernel's parameters are limited; the parts are placed like any op"),
     _row(DiscShapeOptimizationPass, "all shape arithmetic exists; it is deduplicated before it is placed", "graph"),
     _row(DiscGatherSlicesPass, "sizes are simplified; starts that are data are then placed on the device"),
-    _row(DiscCheckWindowsPass, "the ops with windows are final; the new assertions are then placed on the host"),
+    _row(DiscCheckNumbersPass, "the ops that take numbers are final; the new assertions are then placed on the host"),
     _row(DiscPlacerPass, "shape arithmetic is complete; from here on every op has a device"),
     _row(DiscElementTypeConverterPass, "reductions are of matrices by now; the new conversions are on the device"),
     Row(lambda o: DiscConvRewriterPass(o.device), "the layout depends on where the convolution runs"),

@@ -46,6 +46,7 @@ from xla_emitters.hlo_text.header import STACK_TABLES
 from xla_emitters.host.disc_convert_const_to_ral import constants_of, write_constants
 from xla_emitters.host.python_program import python_program
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
+from xla_emitters.memory_limit import limited_memory
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import OF_PROGRAMS, program_rows, refuse_unknown_passes, rows_of
 from xla_emitters.pipelines.passes import Row
@@ -154,18 +155,18 @@ class DynamicProgram:
     options: CompileOptions = field(repr=False, compare=False)
     plain: ModuleOp | None = field(default=None, repr=False, compare=False)
 
-    def __call__(self, *inputs: Any, donate: bool = False) -> Any:
+    def __call__(self, *inputs: Any, donate: bool = False, max_memory: int | str | None = None) -> Any:
         """Runs the program on the CPU, on NumPy arrays of any sizes that fit it.
 
-        donate   as in `run`
+        donate, max_memory   as in `run`
         returns  the result, or a tuple if there are several
         raises   like `run`
         """
-        return _one_or_all(self.run(inputs, donate=donate))
+        return _one_or_all(self.run(inputs, donate=donate, max_memory=max_memory))
 
-    def run_cpu(self, *inputs: Any, stage: str | None = None) -> Any:
+    def run_cpu(self, *inputs: Any, stage: str | None = None, max_memory: int | str | None = None) -> Any:
         """Runs the IR of a stage; returns results like `__call__`. raises like `run`"""
-        return _one_or_all(self.run(inputs, stage))
+        return _one_or_all(self.run(inputs, stage, max_memory=max_memory))
 
     @overload
     def on(self, platform: Literal["cpu"]) -> DynamicProgram: ...
@@ -303,14 +304,26 @@ class DynamicProgram:
         later = program_rows(self.options)[1]
         return (*recorded, *(RUN_ON_KERNELS if later is None else RUN_ON_KERNELS[2:]))
 
-    def run(self, inputs: Sequence[Any], stage: str | None = None, *, donate: bool = False) -> list[Array]:
+    def run(
+        self,
+        inputs: Sequence[Any],
+        stage: str | None = None,
+        *,
+        donate: bool = False,
+        max_memory: int | str | None = None,
+    ) -> list[Array]:
         """The results for these arguments: NumPy arrays, or values that convert to them.
 
         stage   the stage to execute, by default that of the compilation; for "ptx" and "sass" the program as a call runs it on the CPU
         donate  allows the program to write into the arguments that the text declares donated, and to return them: the caller must not use
                 them afterwards. Otherwise the program gets copies of them
-        raises  DataError for arguments that do not fit the program, ExecutionError; like `lowering` for a stage of `GpuLowering`
+        max_memory  bytes, or a text such as "2G", that its arrays may take at a time; None: three quarters of what is free
+        raises  DataError for arguments that do not fit the program, and for arrays beyond that limit; ExecutionError; like `lowering` for
+                a stage of `GpuLowering`
         """
+        if max_memory is not None:
+            with limited_memory(max_memory):
+                return self.run(inputs, stage, donate=donate)
         stage = stage or self.stage
         arrays = self._owned(self.checked(inputs), donate=donate)
         if stage in CODE_STAGES:

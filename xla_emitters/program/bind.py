@@ -23,6 +23,7 @@ import numpy as np
 
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError, InternalError, XlaEmittersError
+from xla_emitters.memory_limit import refuse_beyond_limit
 from xla_emitters.program.sized import (
     FUNCTIONS,
     Allocate,
@@ -261,7 +262,9 @@ class _Binder:
         if place.on_device:
             self.out.append(Allocate(place))
         else:
-            self.host[place.slot] = np.zeros(shape, dtype(place.dtype).numpy)
+            held = dtype(place.dtype).numpy
+            refuse_beyond_limit(shape, held.itemsize, place.dtype, "an array of the host")
+            self.host[place.slot] = np.zeros(shape, held)
             self.written.discard(place.slot)
 
     def _view(self, step: View) -> None:

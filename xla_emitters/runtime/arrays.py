@@ -13,7 +13,6 @@ Source: docs/reference/contracts "Arrays" and "Arrays on disk".
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from io import BytesIO
@@ -24,9 +23,9 @@ import numpy as np
 
 from xla_emitters.dtypes import DTYPES, Array, DType, dtype
 from xla_emitters.errors import DataError
+from xla_emitters.memory_limit import refuse_beyond_limit
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.draws import Places, draw
-from xla_emitters.runtime.memory_size import memory_bytes
 from xla_emitters.runtime.npz import Archive, Header, opened
 
 LONGEST_DTYPE_NAME = 4 * 32
@@ -93,15 +92,8 @@ def random_array(spec: ArraySpec, seed: int, number: int, places: Places | None 
 
 
 def refuse_beyond_memory(shape: Sequence[int], element: DType, what: str) -> None:
-    """raises DataError for an array larger than this machine's memory, so that the machine does not start to swap."""
-    # NumPy counts sizes of 0 as 1 here.
-    size = element.numpy.itemsize * math.prod(max(1, extent) for extent in shape)
-    if size > (memory := memory_bytes()):
-        extents = ",".join(map(str, shape))
-        raise DataError(
-            f"{what} is {element.name}[{extents}], {size} bytes; this machine has {memory} bytes of memory",
-            stage="arrays",
-        )
+    """raises DataError for an array that is larger than the limit on memory."""
+    refuse_beyond_limit(shape, element.numpy.itemsize, element.name, what)
 
 
 def bit_pattern(array: Array) -> Array:

@@ -58,13 +58,11 @@ FACES = ("program", "runtime", "runtime/ral")
 FILES = (
     "__init__.py",
     "errors.py",
+    "memory_limit.py",
     *sorted(f"{room}/{path.name}" for room in ("library", "shapes") for path in (PACKAGE / room).glob("*.py")),
     *(f"texts/{stem}.py" for stem in ("__init__", "cursor", "expression_cursor", "source")),
     *(f"program/{stem}.py" for stem in ("arrays", "as_json", "ral_name", "steps")),
-    *(
-        f"runtime/{stem}.py"
-        for stem in ("bundle_numbers", "bundle_programs", "cupy_platform", "draws", "memory_size", "npz")
-    ),
+    *(f"runtime/{stem}.py" for stem in ("bundle_numbers", "bundle_programs", "cupy_platform", "draws", "npz")),
     *(f"runtime/{stem}.py" for stem in ("packing", "steps")),
     *(
         f"runtime/ral/{stem}.py"

@@ -153,6 +153,10 @@ class Executor(Platform):
     def read(self, slot: Slot) -> int:
         return int(buffer_in(self.slots, slot)[0])
 
+    def contents(self, slot: Slot) -> bytes:
+        buffer = self.slots.get((slot.kind, slot.index))
+        return b"" if buffer is None else buffer.tobytes()
+
     def is_predicate(self, slot: Slot) -> bool:
         return self.program.array(slot).dtype == "pred"
 

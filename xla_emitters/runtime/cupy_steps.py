@@ -22,6 +22,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.host.steps_of_buffers import CallableOp
 from xla_emitters.library.arguments import numpy_type, pattern_type
+from xla_emitters.memory_limit import allowed_memory
 from xla_emitters.program import Launch as At
 from xla_emitters.program.sized import Call, Launch, Number, Place
 from xla_emitters.runtime.cupy_platform import load_module
@@ -44,6 +45,9 @@ class CupyMemory(HostMemory):
         super().__init__()
         self._cupy = cupy
         self._resident = dict[int, Any]()
+
+    def limit(self) -> int | None:
+        return allowed_memory()
 
     def empty(self, place: Place, shape: tuple[int, ...]) -> Any:
         return self._cupy.empty(shape, pattern_type(place.dtype)) if place.on_device else super().empty(place, shape)

@@ -2,7 +2,8 @@
 
 This file imports NumPy only: a bundle holds a copy of it, so that the machine with the GPU draws the arrays that the reference was
 computed from. Floats have a unit normal distribution, which covers the linear part and the tails of saturating functions; integers are
-uniform over their whole range, preds are true half of the time. Integers that are starts of windows are mostly inside the array.
+uniform over their whole range, preds are true half of the time. Integers that are starts of windows are mostly inside the array, and those
+that are sizes are small.
 
     >>> draw("signed", 8, np.dtype(np.int8), (2, 3), seed=0, number=1).shape
     (2, 3)
@@ -27,11 +28,13 @@ class Places:
     last    the greatest start of a window that is inside the array
     window  the size of a window in its largest dimension
     unique  whether windows must not overlap
+    least   for numbers that are sizes, steps or paddings: the smallest one. All are in [least, last]; None: starts, from 0, some outside
     """
 
     last: int
     window: int
     unique: bool
+    least: int | None = None
 
 
 def draw(
@@ -79,6 +82,8 @@ def _starts(
         starts = rng.permutation(np.arange(0, places.last + 1, places.window))
         outside = np.full(max(0, size - starts.size), places.last + places.window)
         chosen = np.concatenate([starts, outside])[:size]
+    elif places.least is not None:
+        chosen = rng.integers(places.least, places.last, size, endpoint=True)
     else:
         margin = places.last // OUTSIDE + 2
         low = -margin if dtype.kind == "i" else 0

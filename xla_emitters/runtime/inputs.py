@@ -4,6 +4,7 @@
     the same with unique_indices                           64 different rows of [0, 499]
     f32[8,64] dynamic-slice(p, row, zero), s32[] row       row from [-125, 617]: most of s32 would be clamped to the first or last row
     while (i < n), s32[] n                                 n from [-4, 12]: half of s32 would be a loop of a thousand million steps
+    set_dimension_size(x[5,4], n), dynamic_iota(m)         n from [0, 5], m from [0, 64]: other sizes are refused, or larger than memory
 
 Scatter, gather, dynamic-slice and dynamic-update-slice have windows. A parameter holds their starts if the indices are computed from it by
 ops of `_KEEPS_INDICES` alone, which move, select, add or clamp integers. A scalar parameter bounds a loop if the loop's condition compares
@@ -16,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.computation import (
     CallingOp,
     ComputationOp,
@@ -28,7 +29,7 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
 from xla_emitters.dialects.hlo.shape_ops import DynamicOp
-from xla_emitters.dialects.hlo.types import element_of, is_array
+from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.dtypes import Array
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import random_array
@@ -73,10 +74,50 @@ def allowed_starts(computation: ComputationOp) -> dict[int, Places]:
                         if variable.bounds.upper > 0:
                             note(op.operands[start], Places(variable.bounds.upper, 1, unique=False))
             case _:
-                pass
+                for operand, numbers in enumerate(op.operands):
+                    if (allowed := _allowed_numbers(op, operand)) is not None:
+                        note(numbers, allowed)
     for value in _bounds_of_loops(computation):
         note(value, TRIPS)
     return found
+
+
+LARGEST_SIZE = 64
+"""The largest size that is drawn for an array."""
+
+
+def _allowed_numbers(op: HloOp, operand: int) -> Places | None:
+    """The range of the integers in an operand that are sizes, steps or paddings; None for other operands."""
+    sizes = (
+        [size for size in dims_of(op.operands[0]) if size >= 0] if op.operands and is_array(op.operands[0].type) else []
+    )
+    smallest = min(sizes, default=LARGEST_SIZE)
+    match op.opcode, operand:
+        case "set-dimension-size", 1:
+            (axis,) = integers(op.properties["dimensions"])
+            return _between(0, dims_of(op.operands[0])[axis] if dims_of(op.operands[0])[axis] >= 0 else 0)
+        case ("dynamic-iota", 0) | ("dynamic-broadcast-in-dim", 1) | ("dynamic-rng-bit-generator", 1):
+            return _between(0, LARGEST_SIZE)
+        case "dynamic-reshape", _ if operand:
+            return _between(0, LARGEST_SIZE)
+        case "dynamic-pad", 2 | 3 | 4:
+            return _between(0, 8)
+        case "real-dynamic-slice", 1 | 2 | 3:
+            return (_between(0, smallest // 2), _between(smallest // 2, smallest), _between(1, 3))[operand - 1]
+        case "dynamic-gather", 2:
+            return _between(min(1, smallest), smallest)
+        case "dynamic-conv", 2:
+            return _between(0, 3)
+        case "dynamic-top-k", 1:
+            return _between(0, dims_of(op.operands[0])[-1] if sizes else 0)
+        case "dynamic-reduce-window", _ if operand >= len(op.operands) - 5:
+            return _between(0, 2) if operand == len(op.operands) - 1 else _between(1, 2)
+        case _:
+            return None
+
+
+def _between(least: int, most: int) -> Places:
+    return Places(most, 1, unique=False, least=least)
 
 
 TRIPS = Places(8, 1, unique=False)

@@ -132,12 +132,13 @@ class LoadedProgram:
             made.constants,
             self.platform,
             self._memory,
+            made.names,
             self._most_iterations,
         )
 
     def memory(self, inputs: Sequence[Array]) -> Recorded:
         """What a run on these arguments does to its memory. raises like `run`"""
-        frame = WatchedFrame(self.bind([array.shape for array in inputs]), self.made.names, self._arguments)
+        frame = WatchedFrame(self.bind([array.shape for array in inputs]), self._arguments)
         with np.errstate(all="ignore"):
             frame.run(inputs)
         return frame.memory()

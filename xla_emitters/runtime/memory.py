@@ -20,7 +20,7 @@ often as they run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -153,13 +153,9 @@ class Memory:
 
 
 class WatchedFrame(Frame):
-    """A frame that records what a call does to its memory; each array has memory of its own, and none is kept.
+    """A frame that records what a call does to its memory; each array has memory of its own, and none is kept."""
 
-    names  slot -> the name of its array
-    """
-
-    def __init__(self, bound: Bound, names: Mapping[int, str], made: FrameArguments) -> None:
-        self._names = names
+    def __init__(self, bound: Bound, made: FrameArguments) -> None:
         self._events = list[Event]()
         self._live = 0
         self._of = dict[int, Buffer]()  # id of an array that holds memory -> the buffer

@@ -9,7 +9,7 @@ Values are freed after their last use, so a chain of ops over a large array need
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, cast
@@ -72,7 +72,7 @@ from xla_emitters.runtime.bounds.reduction import Run, bounds_of_reduction, noth
 from xla_emitters.runtime.bounds.relations import by_relations
 from xla_emitters.runtime.bounds.scatter import bounds_of_scatter
 from xla_emitters.runtime.bounds.sensitivity import Tape, is_worth_a_tape, narrowed
-from xla_emitters.runtime.steps import LARGER_LIMIT, MOST_ITERATIONS
+from xla_emitters.runtime.steps import LARGER_LIMIT, MOST_ITERATIONS, Repetition
 from xla_emitters.runtime.tolerance import Bounds, everything, point
 
 ValueOf: TypeAlias = Callable[[HloOp, Sequence[Any], Call], Any]
@@ -121,14 +121,24 @@ def _calls_beside(
 
     def step(op: HloOp, operands: Sequence[Any]) -> Any:
         sized = at_sizes(op, operands)
+        if sized is not op and is_array(sized.result.type) and not has_dynamic_dims(sized.result.type):
+            refuse_beyond_memory(
+                dims_of(sized.result), element_of(sized.result), f"%{op.instruction_name.data} = {op.opcode}"
+            )
         return value_of(sized, operands, limited(call, op, most_iterations) if op.opcode == "while" else call)
 
     return call, step
 
 
 def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
-    """`call`, limited to as many calls as `most_iterations` of a loop need; beyond, it raises ExecutionError naming the loop."""
-    left = 2 * most_iterations + 1
+    """`call`, limited to as many calls as `most_iterations` of a loop need; beyond, or when a state repeats, it raises ExecutionError
+    naming the loop."""
+    left, repetition = 2 * most_iterations + 1, Repetition()
+    conditions = loop.symbols("condition") if isinstance(loop, RuleOp) else ()
+    condition = conditions[0].root_reference.data if conditions else ""
+    watched = not any(
+        isinstance(op, HloOp) and op.opcode in UNREPEATABLE for op in (enclosing_module(loop) or loop).walk()
+    )
 
     def counted(name: str, operands: Sequence[Any]) -> Any:
         nonlocal left
@@ -140,9 +150,22 @@ def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
                 help=LARGER_LIMIT,
             )
         left -= 1
+        if watched and name == condition and repetition.is_found(lambda: _bytes_of(operands)):
+            raise repetition.error(loop.instruction_name.data, "reference", written_at(loop))
         return call(name, operands)
 
     return counted
+
+
+UNREPEATABLE = frozenset(("infeed", "recv", "recv-done", "rng", "rng-get-and-update-state"))
+"""Ops whose value is not determined by their operands."""
+
+
+def _bytes_of(values: Sequence[Any]) -> Iterator[bytes]:
+    """The bits of the arrays of a loop's state, small ones first. Of bounds both ends."""
+    leaves = [leaf for value in values for leaf in leaves_of(value)]
+    ends = [end for leaf in leaves for end in (leaf.ends if isinstance(leaf, Bounds) else (leaf,))]
+    return (end.tobytes() for end in sorted(ends, key=lambda end: end.nbytes))
 
 
 def evaluate_bounds(
@@ -369,7 +392,7 @@ class _Schedule:
 
     @staticmethod
     def of(computation: ComputationOp) -> _Schedule:
-        """raises DataError for an instruction whose value exceeds this machine's memory."""
+        """raises DataError for an instruction whose value exceeds the limit on memory."""
         root, instructions = computation.root, list(computation.instructions)
         last_use: dict[SSAValue, Operation] = {operand: op for op in instructions for operand in op.operands}
         parameters, steps = list[tuple[SSAValue, int]](), list[Any]()

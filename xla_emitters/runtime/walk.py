@@ -10,8 +10,9 @@ calls, so that a warm call finds its memory where it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from math import prod
 from threading import Lock
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -20,6 +21,7 @@ import numpy as np
 
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError, ExecutionError
+from xla_emitters.memory_limit import allowed_memory, memory_limit, refuse_beyond_limit
 from xla_emitters.program.bind import ALIGNMENT, STAGE, Bound, no_reshape
 from xla_emitters.program.sized import (
     FUNCTIONS,
@@ -40,9 +42,9 @@ from xla_emitters.program.sized import (
     Step,
     Store,
     View,
+    steps_within,
 )
-from xla_emitters.runtime.memory_size import memory_bytes
-from xla_emitters.runtime.steps import LARGER_LIMIT, MOST_ITERATIONS
+from xla_emitters.runtime.steps import LARGER_LIMIT, MOST_ITERATIONS, Repetition
 
 Run: TypeAlias = Callable[[], None]
 """A step, ready to run."""
@@ -50,10 +52,18 @@ ARGUMENT_ALIGNMENT = 16
 """Bytes: the alignment of each array that a kernel takes."""
 MOST_IDLE, MOST_IDLE_BYTES = 8, 256 << 20
 """Frames of one binding, and bytes of the arenas of all frames of a program, that are kept between calls; one frame is kept in any case."""
+LONG_LOOP = 64
+"""Iterations after which a loop is watched for a state that it was in before."""
+MOST_KEPT_BYTES = 1 << 16
+"""Of an array in such a state; of a larger one the hash is kept."""
 
 
 class Memory(Protocol):
     """Where arrays are; `place` says which type they have, and whether they are in the device's memory or the host's."""
+
+    def limit(self) -> int | None:
+        """Bytes that the arrays of a run may take at a time; None: as many as there are."""
+        ...
 
     def empty(self, place: Place, shape: tuple[int, ...]) -> Any:
         """Memory for an array, uninitialized. raises MemoryError, ValueError"""
@@ -84,6 +94,9 @@ class HostMemory(Memory):
 
     def __init__(self, empty_of: Callable[[tuple[int, ...], Any], Array] = np.empty) -> None:
         self._empty = empty_of
+
+    def limit(self) -> int | None:
+        return memory_limit()
 
     def empty(self, place: Place, shape: tuple[int, ...]) -> Array:
         return self._empty(shape, dtype(place.dtype).numpy)
@@ -121,6 +134,7 @@ class FrameArguments(NamedTuple):
     constants: Sequence[tuple[Place, Array]]
     platform: Platform
     memory: Memory
+    names: Mapping[int, str]
     most_iterations: int = MOST_ITERATIONS
 
 
@@ -141,10 +155,13 @@ class Frame:
         constants: Sequence[tuple[Place, Array]],
         platform: Platform,
         memory: Memory,
+        names: Mapping[int, str],
         most_iterations: int = MOST_ITERATIONS,
     ) -> None:
         self.bound, self.platform, self.most_iterations = bound, platform, most_iterations
-        self._memory = memory
+        self._memory, self._names = memory, names
+        self._limit, self._taken, self._in_arena = memory.limit(), 0, bound.arena_bytes
+        self._refuse_arena()
         self.arrays: list[Any] = [None] * slots
         self.numbers = [0] * numbers
         self._parameters = tuple(parameters)
@@ -153,7 +170,12 @@ class Frame:
             self.arrays[slot] = array
         for place, array in constants:
             self.arrays[place.slot] = memory.resident(place, array)
-        self._arena = memory.arena(bound.arena_bytes)
+        try:
+            self._arena = memory.arena(bound.arena_bytes)
+        except MemoryError as error:
+            raise DataError(
+                f"out of memory: the arrays of a run take {bound.arena_bytes} bytes", stage=STAGE
+            ) from error
         self._results = [place.slot for place in bound.results]
         self._varying = list[int]()
         self.kept = list[object]()
@@ -167,13 +189,49 @@ class Frame:
         arrays = self.arrays
         for place, array in zip(self._parameters, inputs, strict=True):
             arrays[place.slot] = self._memory.argument(place, array)
+        self._limit = self._memory.limit()
+        if allowed_memory() is not None:
+            self._refuse_arena()
+        self._taken = self._in_arena
         try:
             for run in self._code:
                 run()
+            # From now on what is free is read without the arena, whose memory is in use.
+            self._in_arena = 0 if allowed_memory() is None else self.bound.arena_bytes
             return [arrays[slot] for slot in self._results]
         finally:
             for slot in (*self._given, *self._results, *self._varying):
                 arrays[slot] = None
+
+    # -------------------------------------------------------------------------------------------------------- memory
+
+    def _refuse_arena(self) -> None:
+        """raises DataError if the arena does not fit; it names the largest array in it"""
+        if self._limit is None or self.bound.arena_bytes <= self._limit:
+            return
+        allocated = [
+            (place, size)
+            for step in steps_within(self.bound.steps)
+            if isinstance(step, Allocate) and (place := step.array).slot in self.bound.offsets
+            for size in (prod(self.bound.shapes[place.slot]) * dtype(place.dtype).numpy.itemsize,)
+        ]
+        place, size = max(allocated, key=lambda found: found[1])
+        self._refuse(place, self.bound.shapes[place.slot], self.bound.arena_bytes - size)
+
+    def _refuse_now(self, place: Place, shape: tuple[int, ...]) -> None:
+        """raises DataError if an array does not fit beside those that live now"""
+        held = (array for slot in self._varying if (array := self.arrays[slot]) is not None)
+        owners = [array if array.base is None else array.base for array in held]
+        self._taken = self._in_arena + sum({id(owner): owner.nbytes for owner in owners}.values())
+        self._refuse(place, shape, self._taken)
+
+    def _refuse(self, place: Place, shape: tuple[int, ...], taken: int) -> None:
+        if min(shape, default=0) < 0:
+            raise DataError(f"{self._named(place)}: a size of {list(shape)} is negative", stage=STAGE)
+        refuse_beyond_limit(shape, dtype(place.dtype).numpy.itemsize, place.dtype, self._named(place), taken)
+
+    def _named(self, place: Place) -> str:
+        return f"%{self._names.get(place.slot, f'a{place.slot}')}"
 
     # ------------------------------------------------------------------------------------------------------ operands
 
@@ -306,14 +364,21 @@ class Frame:
             arrays[slot] = memory.placed(self._arena, start, place, shape) if on_device else memory.empty(place, shape)
             return None
         self._varying.append(slot)
-        sizes = self.values(place.shape)
+        sizes, itemsize = self.values(place.shape), dtype(place.dtype).numpy.itemsize
 
         def run() -> None:
             shape = sizes()
+            # Memory that was freed is counted until this sum exceeds the limit: most calls need no more than the addition.
+            wanted = prod(shape) * itemsize
+            if self._limit is not None and self._taken + wanted > self._limit:
+                self._refuse_now(place, shape)
+            self._taken += wanted
             try:
                 arrays[slot] = memory.empty(place, shape)
             except (ValueError, MemoryError) as error:
-                raise _no_array(shape, dtype(place.dtype).numpy) from error
+                self._refuse(place, shape, 0)
+                said = f"{self._named(place)} is {place.dtype}[{','.join(map(str, shape))}], {wanted} bytes"
+                raise DataError(f"out of memory: {said}", stage=STAGE) from error
 
         return run
 
@@ -377,9 +442,10 @@ class Frame:
     def _loop(self, step: Loop) -> Run:
         condition, body = self._prepared(step.condition), self._prepared(step.body)
         holds, most = self.value(step.holds), self.most_iterations
+        arrays, carried = self.arrays, step.carried
 
         def run() -> None:
-            trips = 0
+            trips, repetition = 0, Repetition(LONG_LOOP - 1)
             while True:
                 for decide in condition:
                     decide()
@@ -390,6 +456,9 @@ class Frame:
                         f"loop %{step.name} does not end within {most} iterations", stage=STAGE, help=LARGER_LIMIT
                     )
                 trips += 1
+                if trips >= LONG_LOOP and all(isinstance(arrays[slot], np.ndarray) for slot in carried):
+                    if repetition.is_found(lambda: _state([arrays[slot] for slot in carried])):
+                        raise repetition.error(step.name, STAGE)
                 for repeat in body:
                     repeat()
 
@@ -407,14 +476,11 @@ class Frame:
         return run
 
 
-def _no_array(shape: tuple[int, ...], kind: np.dtype[Any]) -> DataError:
-    if any(size < 0 for size in shape):
-        return DataError(f"a size of {list(shape)} is negative", stage=STAGE)
-    wanted = prod(shape) * kind.itemsize
-    return DataError(
-        f"out of memory: a buffer of {list(shape)} {kind.name} takes {wanted} bytes; there are {memory_bytes()} in all",
-        stage=STAGE,
-    )
+def _state(arrays: Sequence[Array]) -> Iterator[bytes]:
+    """The parts of a loop's state, small ones first."""
+    for array in sorted(arrays, key=lambda array: array.nbytes):
+        held = array.tobytes()
+        yield held if len(held) <= MOST_KEPT_BYTES else blake2b(held).digest()
 
 
 @dataclass

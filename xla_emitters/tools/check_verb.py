@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import NumbersDiffer, UsageError
+from xla_emitters.memory_limit import limited_memory
 from xla_emitters.tools.crashes import reduced_crash
 from xla_emitters.tools.failures import INTERRUPTED, reported
 from xla_emitters.tools.input_output import (
@@ -40,6 +41,7 @@ from xla_emitters.tools.options import (
     add_input,
     add_keep_going,
     add_max_iterations,
+    add_max_memory,
     compile_options,
     max_iterations,
 )
@@ -102,6 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all"
     )
     add_max_iterations(parser)
+    add_max_memory(parser)
     parser.add_argument(
         "--no-sanitize",
         action="store_true",
@@ -194,6 +197,11 @@ def check_one(options: argparse.Namespace, name: str) -> Row:
 
 def _check(options: argparse.Namespace, name: str, row: Row) -> int:
     """Fills in a row; returns the file's exit code. raises what `check` raises."""
+    with limited_memory(options.max_memory):
+        return _check_within(options, name, row)
+
+
+def _check_within(options: argparse.Namespace, name: str, row: Row) -> int:
     from xla_emitters.explore.check import check
 
     source = read_source(name)

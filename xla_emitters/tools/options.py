@@ -175,6 +175,15 @@ def max_iterations(options: argparse.Namespace, stage: str) -> int:
     return limit
 
 
+def add_max_memory(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-memory",
+        metavar="SIZE",
+        help="an array that does not fit into so much memory, with those that the run still needs, is an error: 2G, 512M; "
+        "default: three quarters of what is free",
+    )
+
+
 def add_arrays(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     """Adds the options that choose the parameters' arrays; see `arrays_source`."""
     parser.add_argument(

@@ -14,14 +14,22 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, redirect_stdout
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from xla_emitters.errors import NumbersDiffer, ToolError, Unsupported, UsageError
+from xla_emitters.errors import (
+    DataError,
+    EndlessLoop,
+    ExecutionError,
+    NumbersDiffer,
+    ToolError,
+    Unsupported,
+    UsageError,
+)
 from xla_emitters.tools.input_output import arrays_source, counted, print_dumps, print_warnings, write_file
 from xla_emitters.tools.kernel_files import is_directory, make_directory
 from xla_emitters.tools.options import max_iterations, pass_options_asked, pipeline_asked, record_wanted
@@ -32,7 +40,7 @@ from xla_emitters.trace.text import stage_table
 if TYPE_CHECKING:
     from xla_emitters.dtypes import Array
     from xla_emitters.explore.bisect import Search
-    from xla_emitters.explore.check import Verdict
+    from xla_emitters.explore.check import Reference, Verdict
     from xla_emitters.pipelines.program_kernels import SizedKernel
     from xla_emitters.pipelines.program_listing import ProgramListing
     from xla_emitters.pipelines.programs import DynamicProgram
@@ -317,9 +325,10 @@ def check_program(options: argparse.Namespace, text: str, name: str) -> Verdict:
         values = {symbol: value for symbol, value in values.items() if symbol in program.symbols}
     inputs = _inputs_of(options, program, values)
     limit = max_iterations(options, "check")
-    if is_by_pass:
-        return check_passes(program, inputs, options.atol, options.rtol, limit)
-    return check_program(program, inputs, stages, options.atol, options.rtol, limit)
+    with _drawn() if options.inputs is None else nullcontext():
+        if is_by_pass:
+            return check_passes(program, inputs, options.atol, options.rtol, limit)
+        return check_program(program, inputs, stages, options.atol, options.rtol, limit)
 
 
 def _inputs_of(options: argparse.Namespace, program: DynamicProgram, values: Mapping[str, int]) -> Sequence[Array]:
@@ -341,9 +350,10 @@ def bisect_program(options: argparse.Namespace, text: str, name: str) -> Search:
     program = compiled(options, text, name, record="none")
     inputs = _inputs_of(options, program, sizes_given(options.sizes))
     limit = max_iterations(options, "bisect")
-    return bisected(
-        program, inputs, atol=options.atol, rtol=options.rtol, sanitize=options.sanitize, most_iterations=limit
-    )
+    with _drawn() if options.inputs is None else nullcontext():
+        return bisected(
+            program, inputs, atol=options.atol, rtol=options.rtol, sanitize=options.sanitize, most_iterations=limit
+        )
 
 
 def refuse_sizes_with_inputs(options: argparse.Namespace) -> None:
@@ -427,7 +437,8 @@ def _compile_and_run(
             else:
                 arrays = load_given(source, "p", len(program.sizes.guards.types))
             target = outputs[number] if outputs else None
-            rows.append(_run_once(options, program, arrays, target, standard_output))
+            with _drawn() if source is None else nullcontext():
+                rows.append(_run_once(options, program, arrays, target, standard_output))
             rows[-1] |= {"inputs": inputs[number] if inputs else None, "outputs": target}
     finally:
         if options.json:
@@ -441,15 +452,28 @@ def _compile_and_run(
     return 0
 
 
+@contextmanager
+def _drawn() -> Generator[None]:
+    """An error about the arguments says that they were drawn."""
+    try:
+        yield
+    except DataError as error:
+        error.notes = (*error.notes, (None, f"the arguments are random numbers; {INPUTS} gives others"))
+        raise
+
+
 def _run_once(
     options: argparse.Namespace, program: DynamicProgram, given: Sequence[Array], target: str | None, stream: IO[bytes]
 ) -> dict[str, Any]:
     """Runs once, writes the results to `target`, and returns the JSON row. raises NumbersDiffer after the results are written."""
-    from xla_emitters.explore.programs import reference_of
     from xla_emitters.pipelines.program_inputs import result_specs
     from xla_emitters.runtime.arrays import save_arrays
 
     arrays, values = program.checked_with_sizes(given)
+    # Machine code does not notice that a loop never ends; the reference does.
+    first = _reference(options, program, arrays) if not options.no_reference and _has_loop(program) else None
+    if isinstance(first, EndlessLoop):
+        raise first
     start = time.perf_counter()
     with progress(f"running {program.name}"):
         results = program.run(arrays) if options.platform != "cuda" else program.on("gpu").run(arrays)
@@ -476,8 +500,10 @@ def _run_once(
         row["cpu"] = program.cpu.name
     different = ""
     if not options.no_reference:
-        with progress("evaluating the reference"):
-            verdict = reference_of(program, arrays, most_iterations=max_iterations(options, "run")).compare(results)
+        reference = first or _reference(options, program, arrays)
+        if isinstance(reference, ExecutionError):
+            raise reference
+        verdict = reference.compare(results)
         row |= {"ok": verdict.ok, "summary": verdict.summary}
         different = "" if verdict.ok else verdict.summary
         said.append(verdict.summary)
@@ -486,6 +512,23 @@ def _run_once(
     if different:
         raise NumbersDiffer(f"{program.name}: {different}", stage="run")
     return row
+
+
+def _has_loop(program: DynamicProgram) -> bool:
+    return any(op.name == "hlo.while" for op in program.source.walk())
+
+
+def _reference(
+    options: argparse.Namespace, program: DynamicProgram, arrays: Sequence[Array]
+) -> Reference | ExecutionError:
+    """The reference's results, or why it has none."""
+    from xla_emitters.explore.programs import reference_of
+
+    with progress("evaluating the reference"):
+        try:
+            return reference_of(program, arrays, most_iterations=max_iterations(options, "run"))
+        except ExecutionError as error:
+            return error
 
 
 def _way(options: argparse.Namespace, program: DynamicProgram) -> str:

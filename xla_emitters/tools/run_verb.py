@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from xla_emitters.errors import NumbersDiffer, ToolError, UsageError
+from xla_emitters.memory_limit import limited_memory
 from xla_emitters.tools.input_output import (
     arrays_source,
     print_dumps,
@@ -25,6 +26,7 @@ from xla_emitters.tools.options import (
     add_dumps,
     add_input,
     add_max_iterations,
+    add_max_memory,
     compile_options,
     max_iterations,
     record_wanted,
@@ -87,6 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--json", action="store_true", help="of a program: compiles, kernels, library calls and runs, on one line"
     )
     add_max_iterations(parser)
+    add_max_memory(parser)
     parser.add_argument("--no-reference", action="store_true", help="do not compare with the NumPy reference")
     add_flags_of_run_hlo_module(parser)
 
@@ -109,6 +112,11 @@ def add_flags_of_run_hlo_module(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    with limited_memory(options.max_memory):
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     refuse_second_reader("run", options.file, *(options.inputs or ()))
     options.no_reference = options.no_reference or options.reference_platform == ""
     options.print_ir_after_all = options.print_ir_after_all or options.v >= 5

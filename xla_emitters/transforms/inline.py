@@ -15,7 +15,8 @@ A pure_call is inlined when, in this order:
 Every other pure_call stays: a subgraph used at two different places is computed by one function, and LLVM decides later.
 A func.call may have effects, so CSE and hoisting leave it alone; it is inlined whenever point 1 allows, unless it or the function is
 marked `no_inline`.
-Callees are visited before their callers, so a body is inlined with its own calls already inlined. CSE then merges equal calls, and
+Callees are visited before their callers, so a body is inlined with its own calls already inlined, and with equal ops merged: where each of
+n functions calls the one below twice, 2^n ops would be copied, and n would stay. CSE then merges equal calls, and
 another round inlines the callees that are now called once, or that are now called beside a call of one of their own callees. Ops keep
 the location of their HLO instruction; ops without one get the call's location. A private function that has no callers left is erased.
 Source: seed document, "Inliner"; XLA xla_dialect.cc (XlaInlinerInterface). Its rule for CPU kernels (up to 100 ops) is left out.
@@ -98,7 +99,10 @@ class _Inliner:
         """Inlines what the rules allow; returns how many calls were inlined."""
         order = self._callees_first()
         for name in order:
+            before = self.inlined
             self._into(self.functions[name])
+            if self.inlined > before:
+                self._merge_equal(self.functions[name])
         for name in reversed(order):  # callers first: erasing a dead caller removes its calls of the callees
             function = self.functions.get(name)
             if function is None:
@@ -107,6 +111,14 @@ class _Inliner:
                 self.uses.subtract(symbols_in(function))
                 Rewriter.erase_op(function)
         return self.inlined
+
+    def _merge_equal(self, function: func.FuncOp) -> None:
+        """Merges equal ops of a function, before its callers copy them: each copy would double what the ones below have in common."""
+        self.uses.subtract(symbols_in(function))
+        if cse(function):
+            for region in [region for region in self.around if function.is_ancestor(region)]:
+                del self.around[region]
+        self.uses.update(symbols_in(function))
 
     def _callees_first(self) -> list[str]:
         """The functions, callees before callers. Records at least one function of every call cycle as recursive."""

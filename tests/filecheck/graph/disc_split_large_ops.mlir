@@ -40,3 +40,17 @@ hlo.computation @small entry {
   %out = hlo.concatenate %a, %a {dimensions = array<i64: 0>, name = "out"} : tensor<?xf32>
   hlo.return %out : tensor<?xf32>
 }
+
+// -----
+
+// Each part has a name of its own, and the whole keeps the one that it has.
+// CHECK-LABEL: hlo.computation @named entry {
+// CHECK:         hlo.concatenate %a, %b {dimensions = array<i64: 0>, name = "cat.0.part"}
+// CHECK-NEXT:    hlo.concatenate %a, %b {dimensions = array<i64: 0>, name = "cat.0.part.1"}
+// CHECK-NEXT:    hlo.concatenate {{.*}} {dimensions = array<i64: 0>, name = "cat.0"}
+hlo.computation @named entry {
+  %a = hlo.parameter 0 {name = "a"} : tensor<1xf32>
+  %b = hlo.parameter 1 {name = "b"} : tensor<1xf32>
+  %out = hlo.concatenate %a, %b, %a, %b {dimensions = array<i64: 0>, name = "cat.0"} : (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) -> tensor<4xf32>
+  hlo.return %out : tensor<4xf32>
+}

@@ -76,6 +76,20 @@ def test_arrays_of_the_device_give_arrays_of_the_device(cupy: ModuleType) -> Non
         loaded(program).run([cupy.asarray(array.astype(np.int32)) for array in inputs])
 
 
+def test_a_limit_on_memory_is_checked_before_device_memory_is_allocated(cupy: ModuleType) -> None:
+    program = compiled("softmax")
+    inputs = drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0)
+    with xe.limited_memory(1000):
+        loaded(program).run(inputs)
+    with (
+        xe.limited_memory(20),
+        pytest.raises(
+            DataError, match=r"out of memory: %[\w.]+ is f(loat)?32\[3,3\], 36 bytes; a run may take 20 bytes"
+        ),
+    ):
+        loaded(program).run(inputs)
+
+
 def test_without_cupy_it_is_said_with_a_way_out() -> None:
     program = xe.compile(CORPUS / "fusions/softmax.mlir")
     with pytest.raises(ToolError, match="CuPy"):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.program_inputs import drawn_inputs
+from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import random_arrays
 from xla_emitters.runtime.draws import Places
 from xla_emitters.runtime.inputs import TRIPS, allowed_starts, draw_inputs
+from xla_emitters.stablehlo_text import parse_stablehlo
 
 PROGRAM = """
 add {
@@ -164,3 +169,28 @@ def test_what_loops_count_to_is_small() -> None:
     counts = np.array(drawn)[:, :3]
     assert counts.min() < 0 < counts.max() <= 12, "some loops do not run at all"
     assert max(abs(row[4]) for row in drawn) > 1e6
+
+
+@pytest.mark.parametrize(
+    ("op", "result", "numbers", "most"),
+    [
+        ("set_dimension_size %x, %n, dim = 0 : (tensor<5x4xf32>, tensor<i32>)", "?x4", "", 5),
+        ("dynamic_iota %n, dim = 0 : (tensor<1xi32>)", "?", "1x", 64),
+        (
+            "dynamic_pad %x, %c, %n, %n, %n : (tensor<5x4xf32>, tensor<f32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>)",
+            "?x?",
+            "2x",
+            8,
+        ),
+    ],
+)
+def test_numbers_that_are_sizes_are_small(op: str, result: str, numbers: str, most: int) -> None:
+    text = f"""module @m {{ func.func @main(%x: tensor<5x4xf32>, %n: tensor<{numbers}i32>) -> tensor<{result}xf32> {{
+      %c = stablehlo.constant dense<0.0> : tensor<f32>
+      %y = stablehlo.{op} -> tensor<{result}xf32>
+      return %y : tensor<{result}xf32> }} }}"""
+    program = compile_program(parse_stablehlo(text, "m.mlir"), CompileOptions(stage="hlo"))
+    drawn = [drawn_inputs(program, {}, seed)[1] for seed in range(40)]
+    assert all(((0 <= array) & (array <= most)).all() for array in drawn)
+    assert len({array.tobytes() for array in drawn}) > 3
+    program.run([np.zeros((5, 4), np.float32), drawn[0]])

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from unit.runtime.fake_gpu import fake_cupy
 
-from xla_emitters.errors import ExecutionError, InternalError, Unsupported, XlaEmittersError
+from xla_emitters.errors import EndlessLoop, ExecutionError, InternalError, Unsupported, XlaEmittersError
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import (
     Allocation,
@@ -174,6 +174,15 @@ def test_a_number_chooses_its_branch_and_out_of_range_the_last(n: int, wanted: n
     branches = ((kernel("negate", p(0), R),), (kernel("double", p(0), R),), (Copy(p(0), R),))
     (result,) = run(program(Branch("chosen", p(1), branches)), inputs(n))
     assert result.tolist() == wanted.tolist()
+
+
+def test_a_loop_whose_state_repeats_is_endless_on_the_cpu() -> None:
+    body = (kernel("negate", R, t(5)), Copy(t(5), R))
+    loop = Loop("forever", (kernel("less", p(1), p(2), t(3)),), t(3), body)
+    with pytest.raises(
+        EndlessLoop, match="loop %forever does not end: the state after 3 iterations is the one after 1"
+    ):
+        run_program(with_memory(program(Copy(p(0), R), loop)), inputs(1, 2), "llvm-dialect")
 
 
 def test_a_loop_that_does_not_end(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

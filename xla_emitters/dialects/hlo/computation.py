@@ -130,6 +130,15 @@ class ComputationOp(IRDLOperation):
         if self.body.block.args:
             raise VerifyException("a computation's inputs are hlo.parameter ops, not block arguments")
         self.verify_parameter_numbers()
+        self.verify_names()
+
+    def verify_names(self) -> None:
+        """raises RuleBroken at the second instruction of one name."""
+        first = dict[str, HloOp]()
+        for op in self.instructions:
+            name = op.instruction_name.data
+            if (other := first.setdefault(name, op)) is not op:
+                raise RuleBroken(f"instruction '{name}' is defined twice", at=op, also=(other, "the other one"))
 
     def verify_parameter_numbers(self) -> None:
         """Parameters are numbered 0, 1, ..., each number once. raises RuleBroken naming the parameter at fault."""

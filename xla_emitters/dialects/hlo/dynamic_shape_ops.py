@@ -61,6 +61,8 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError
 
 S32 = dtype("s32")
+MOST = 1 << 40
+"""The largest padding, or number of a window, that data may hold: sums and products of a few of them fit 64 bits."""
 
 
 class SizeOp(HloOp):
@@ -101,7 +103,18 @@ class SizeOp(HloOp):
         known = dims_of(self.result)
         if any(size < 0 for size in sizes) or not same_dims(sizes, known):
             raise self.fault(f"the sizes {list(sizes)} do not fit {type_text(self.result.type)}")
+        self.refuse_beyond_limit(sizes)
         return sizes
+
+    def refuse_beyond_limit(self, sizes: Sequence[int]) -> None:
+        """raises DataError for a result of these sizes that is larger than the limit on memory."""
+        from xla_emitters.memory_limit import (
+            refuse_beyond_limit,
+        )  # only for runs: commands that compile start faster without it
+
+        element = element_of(self.result)
+        what = f"%{self.instruction_name.data} = {self.opcode}"
+        refuse_beyond_limit(sizes, element.numpy.itemsize, element.name, what)
 
     def fault(self, message: str) -> DataError:
         """The error for operands for which the op has no value."""
@@ -309,9 +322,9 @@ class DynamicPadOp(SizeOp):
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         edges = [[int(number) for number in operands[i]] for i in range(2, 5)]
-        if any(interior < 0 for interior in edges[2]):
-            raise self.fault(f"the interior padding {edges[2]} is negative")
         low, high, interior = edges
+        if any(not 0 <= number <= MOST for number in interior) or any(abs(number) > MOST for number in (*low, *high)):
+            raise self.fault(f"no padding of {low} before, {high} after and {interior} between the elements")
         sizes = [
             size + max(size - 1, 0) * inner + before + after
             for size, before, after, inner in zip(operands[0].shape, low, high, interior, strict=True)
@@ -373,6 +386,7 @@ class DynamicGatherOp(SizeOp):
             raise self.fault(f"no slice of sizes {sizes} fits inside {list(operands[0].shape)}")
         properties = {**self.properties, "slice_sizes": integer_array(sizes)}
         gather = with_operands(self, operands[:2], GatherOp, properties)
+        self.refuse_beyond_limit(dims_of(gather.result))
         return gather.evaluate(operands[:2], call)
 
 
@@ -407,13 +421,20 @@ class DynamicConvOp(SizeOp):
         return self.static(operands).evaluate(operands[:2], call)
 
     def static(self, operands: Sequence[Any]) -> ConvolutionOp:
-        """The static convolution of operands 0 and 1 for these values."""
-        in_kernel = self.dim_labels.data.replace("->", "_").split("_")[1]
+        """The static convolution of operands 0 and 1 for these values. raises DataError for a padding that leaves no array"""
+        in_image, in_kernel, _ = self.dim_labels.data.replace("->", "_").split("_")
+        for axis, row in enumerate(operands[2]):
+            edges = [int(number) for number in row]
+            size = operands[0].shape[in_image.index(str(axis))]
+            if max(map(abs, edges)) > MOST or size + sum(edges) < 0:
+                raise self.fault(f"the padding {edges} of axis {axis}, of size {size}, leaves no array")
         lists = dict(self.window.data.lists())
         lists["size"] = tuple(operands[1].shape[in_kernel.index(str(i))] for i in range(len(in_kernel) - 2))
         lists["pad"] = tuple(int(number) for number in operands[2].reshape(-1))
         properties = {**self.properties, "window": WindowAttr(Window.of_lists(dict(lists)))}
-        return with_operands(self, operands[:2], ConvolutionOp, properties)
+        made = with_operands(self, operands[:2], ConvolutionOp, properties)
+        self.refuse_beyond_limit(dims_of(made.result))
+        return made
 
 
 @irdl_op_definition
@@ -462,6 +483,8 @@ class DynamicReduceWindowOp(CallingOp):
             for name, array in zip(self.WINDOW, operands[2 * self.count :], strict=True)
         }
         try:
+            if any(abs(number) > MOST for numbers in lists.values() for number in numbers):
+                raise ValueError(f"the numbers of a window are at most {MOST}")
             window = Window.of_lists(dict(lists))
         except ValueError as error:
             raise fault(self, str(error)) from None

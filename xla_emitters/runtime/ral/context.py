@@ -14,10 +14,12 @@ Source: docs/reference/4 4.1; BladeDISC's runtime abstraction layer (https://git
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from threading import Lock
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -25,11 +27,13 @@ import numpy as np
 from xla_emitters.errors import DataError, InternalError
 from xla_emitters.library import call as call_library
 from xla_emitters.library.arguments import Array
+from xla_emitters.memory_limit import memory_limit, refuse_beyond_limit
 from xla_emitters.program.arrays import Extents
-from xla_emitters.runtime.memory_size import memory_bytes
 from xla_emitters.runtime.ral.kernels import Kernels
 
 STAGE = "run"
+HOST_PROGRAM = "<host program>"
+"""The file name that Python records for a host program."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,12 @@ class Context:
     """The state of a loaded program. Threads may call the program at once: a call changes only its own state, and counts under a lock.
 
     kernels  the kernels that it launches; None for a program without any
+    source   the host program in Python; "" for one in machine code
     """
 
-    def __init__(self, kernels: Kernels | None = None) -> None:
+    def __init__(self, kernels: Kernels | None = None, source: str = "") -> None:
         self.kernels = kernels
+        self._source = source
         self._runs = self._allocations = self._peak_bytes = 0
         self._lock = Lock()
         self._going_on = set[Call]()
@@ -65,6 +71,10 @@ class Context:
         """The counters now."""
         live = sum(call.live for call in list(self._going_on))
         return Counters(self._runs, self._allocations, self._peak_bytes, live)
+
+    def variable_at(self, line: int) -> str:
+        """The variable that a statement of the host program defines; "" for line 0, which is no statement."""
+        return self._source.splitlines()[line - 1].partition(" = ")[0].strip() if line and self._source else ""
 
     def begun(self, call: Call) -> None:
         self._going_on.add(call)
@@ -127,6 +137,7 @@ class Call:
     __slots__ = (
         "__weakref__",
         "_bytes",
+        "_limit",
         "_names",
         "_shared",
         "allocations",
@@ -147,6 +158,7 @@ class Call:
         self._names = {id(self.inputs[number]): self.inputs[number] for number in donated}
         self._bytes = sum(array.nbytes for array in self._names.values())
         self.peak_bytes = self._bytes
+        self._limit = memory_limit()
         self._shared = dict[int, _Memory]()
         context.begun(self)
 
@@ -209,13 +221,33 @@ class Call:
 
     # -------------------------------------------------------------------------------------------------------- buffers
 
-    def alloc(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """A buffer with one reference, elements unset. raises DataError for a negative size, and where memory is too small."""
+    def alloc(self, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "") -> Array:
+        """A buffer with one reference, elements unset. raises DataError like `check_buffer`
+
+        name  of the buffer, for the message; "": that of the host program's variable
+        """
+        if prod(shape) * dtype.itemsize + self._bytes > self._limit or min(shape, default=0) < 0:
+            self.check_buffer(shape, dtype, name)
         try:
             buffer = self.empty(shape, dtype)
         except (ValueError, MemoryError) as error:
-            raise self._no_buffer(shape, dtype) from error
+            raise DataError(f"out of memory: {self._named(name)} of {list(shape)} {dtype.name}", stage=STAGE) from error
         return self.owned(buffer)
+
+    def check_buffer(self, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "") -> None:
+        """raises DataError for a negative size, and for a buffer that is beyond the limit on memory with those that live now."""
+        if any(size < 0 for size in shape):
+            raise DataError(f"{self._named(name)}: a size of {list(shape)} is negative", stage=STAGE)
+        refuse_beyond_limit(shape, dtype.itemsize, dtype.name, self._named(name), self._bytes)
+
+    def _named(self, name: str) -> str:
+        """`%y` for a buffer of that name; without one, for the variable of the host program's statement."""
+        found = name or self.context.variable_at(line_of_host_program())
+        return f"%{found}" if found else "a buffer"
+
+    def count_bytes(self, live: int) -> None:
+        """Sets the total size of the buffers that live now, where machine code allocates them."""
+        self._bytes = live
 
     def owned(self, buffer: Array) -> Array:
         """Registers a new buffer as one of this call, with one reference."""
@@ -236,15 +268,6 @@ class Call:
     def constant(self, array: Array) -> Array:
         """A constant of the program in the form that the call uses."""
         return array
-
-    def _no_buffer(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DataError:
-        if any(size < 0 for size in shape):
-            return DataError(f"a size of {list(shape)} is negative", stage=STAGE)
-        wanted = prod(shape) * dtype.itemsize
-        return DataError(
-            f"out of memory: a buffer of {list(shape)} {dtype.name} takes {wanted} bytes; there are {memory_bytes()} in all",
-            stage=STAGE,
-        )
 
     def inc_ref(self, buffer: Array, shape: tuple[int, ...]) -> Array:
         """A second view of a buffer, in another shape, with a reference of its own.
@@ -303,6 +326,14 @@ class Call:
             self.drop_all()
             raise InternalError(f"{len(left)} buffers were not freed, the first of {list(left[0])}", stage=STAGE)
         self.context.ended(self, well=True)
+
+
+def line_of_host_program() -> int:
+    """Line of the host program's statement that runs now; 0 if none does."""
+    frame: FrameType | None = sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and frame.f_code.co_filename != HOST_PROGRAM:
+        frame = frame.f_back
+    return frame.f_lineno if frame else 0
 
 
 def garbage(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -24,15 +25,15 @@ import numpy as np
 from xla_emitters import library
 from xla_emitters.errors import DataError, ToolError, Unsupported
 from xla_emitters.library.arguments import Array, numpy_type, pattern_type
+from xla_emitters.memory_limit import allowed_memory
 from xla_emitters.program.ral_name import RalName
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import STAGE, Call, Context
+from xla_emitters.runtime.ral.context import HOST_PROGRAM, STAGE, Call, Context
 from xla_emitters.runtime.ral.functions import MAKERS, Function, Maker, element_name, function_named
 from xla_emitters.runtime.ral.kernels import Kernels
 
 DEVICE = "gpu"
-HOST_PROGRAM = "<host program>"
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class CupyProgram:
         self._on_device = frozenset(on_device)
         self._results = tuple(results)
         self._donated = donated
-        self.context = Context(kernels)
+        self.context = Context(kernels, source=source)
         self._constants = constants
         refuse_packed((*dtypes.values(), *results))
         scope: dict[str, Any] = {name: numpy_type(wanted) for name, wanted in dtypes.items()}
@@ -207,9 +208,13 @@ class DeviceCall(Call):
 
     def alloc_on_device(self, shape: tuple[int, ...], held: np.dtype[Any]) -> Any:
         """Like `alloc`, in device memory."""
-        if any(size < 0 for size in shape):
-            raise DataError(f"a size of {list(shape)} is negative", stage=STAGE)
-        return self.owned(self._cupy.empty(shape, held))
+        if allowed_memory() is not None or any(size < 0 for size in shape):
+            self.check_buffer(shape, held)
+        try:
+            return self.owned(self._cupy.empty(shape, held))
+        except (MemoryError, ValueError) as error:  # CuPy's OutOfMemoryError is a MemoryError
+            what = f"{self._named('')} of {list(shape)} {held.name}, {prod(shape) * held.itemsize} bytes"
+            raise DataError(f"out of memory on the device: {what}", stage=STAGE) from error
 
     def to_device(self, array: Array) -> Any:
         return to_cupy(self._cupy, array)

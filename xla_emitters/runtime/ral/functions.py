@@ -60,8 +60,11 @@ def _buffers(name: RalName) -> list[str]:
 def _alloc(name: RalName, constants: Constants) -> Function:
     held = numpy_type(element_name(name.outs[0]))
 
-    def run(ctx: Call, *shape: int) -> Array:
-        return ctx.alloc(shape, held)
+    def run(ctx: Call, *shape: Any) -> Array:
+        # Where the program is machine code, the buffer's name is the last argument.
+        return (
+            ctx.alloc(shape[:-1], held, shape[-1]) if shape and isinstance(shape[-1], str) else ctx.alloc(shape, held)
+        )
 
     return run
 

@@ -19,7 +19,7 @@ from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import Call, CallOnGarbage, Context, garbage
+from xla_emitters.runtime.ral.context import HOST_PROGRAM, Call, CallOnGarbage, Context, garbage
 from xla_emitters.runtime.ral.functions import function_named
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.reference import call_beside
@@ -27,8 +27,6 @@ from xla_emitters.runtime.simt.loops import compile_loops
 
 Watch: TypeAlias = Callable[[str, Callable[..., Any]], Callable[..., Any]]
 """(name, function) -> the function that is called instead"""
-HOST_PROGRAM = "<host program>"
-"""The file name that Python records for a host program."""
 
 
 class PythonHost:
@@ -58,7 +56,7 @@ class PythonHost:
         self._constants = constants
         self._main = self._loaded(np.empty, self._functions, partial(function_named, constants=constants))
         self._takes_arguments = self._main.__code__.co_argcount > 1
-        self.context = Context(kernels)
+        self.context = Context(kernels, source)
         self.donated = donated
 
     def _loaded(self, empty: Callable[..., Array], functions: Mapping[str, Any], ral: Callable[[str], Any]) -> Any:

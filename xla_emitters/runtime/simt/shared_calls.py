@@ -31,8 +31,8 @@ from xdsl.ir import Operation
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array
+from xla_emitters.memory_limit import memory_limit
 from xla_emitters.rewrite.effects import is_pure, is_read_only, is_terminator
-from xla_emitters.runtime.memory_size import memory_bytes
 
 FunctionOp: TypeAlias = func.FuncOp | llvm.FuncOp
 
@@ -146,7 +146,7 @@ class KnownResults:
     """
 
     kept_bytes: int = KEPT_BYTES
-    most_bytes: int = field(default_factory=lambda: memory_bytes() // 4)
+    most_bytes: int = field(default_factory=lambda: memory_limit() // 3)
     bytes: int = 0
     uses: int = 0
     round_start: int = 0

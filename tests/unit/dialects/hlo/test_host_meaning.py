@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from xla_emitters.errors import ExecutionError, Unsupported
+from xla_emitters.errors import EndlessLoop, ExecutionError, Unsupported
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text.parser import parse_hlo
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
@@ -22,6 +22,14 @@ step {
   j = s32[] add(i, one)
   y = f32[4] add(x, x)
   ROOT r = (s32[], f32[4]) tuple(j, y)
+}
+
+stay {
+  t = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  x = f32[4] get-tuple-element(t), index=1
+  y = f32[4] negate(x)
+  ROOT r = (s32[], f32[4]) tuple(i, y)
 }
 
 goes_on {
@@ -75,6 +83,10 @@ def test_a_loop_that_does_not_end_is_named() -> None:
     lines = [*LOOP, WHILE.replace("goes_on", "forever").replace("ROOT w", "ROOT spin")]
     with pytest.raises(ExecutionError, match=r"m\.hlo:.*loop %spin does not end within 100 iterations"):
         run(*lines, inputs=(np.int32(0), X), most_iterations=100)
+    with pytest.raises(
+        EndlessLoop, match=r"m\.hlo:.*loop %w does not end: the state after \d+ iterations is the one after \d+"
+    ):
+        run(*LOOP, WHILE.replace("body=step", "body=stay"), inputs=(np.int32(0), X))
     assert run(*LOOP, WHILE, inputs=(np.int32(0), X), most_iterations=5)[0] == 5
     with pytest.raises(ExecutionError, match="within 4 iterations"):
         run(*LOOP, WHILE, inputs=(np.int32(0), X), most_iterations=4)

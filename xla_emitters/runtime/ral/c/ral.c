@@ -16,7 +16,7 @@ struct ral_context {
   void **constants;
   int64_t shared_work;
   void *buffers;
-  int64_t allocations, bytes, peak_bytes;
+  int64_t allocations, bytes, peak_bytes, limit;
 };
 
 struct call {
@@ -34,6 +34,7 @@ struct ral_program {
   const ral_description *is;
   void **constants;
   struct registered *functions;
+  int64_t limit;
 };
 
 /* ---- messages ---- */
@@ -496,6 +497,25 @@ static const char *asserted(struct call *call, const char *text, const char *typ
   return "";
 }
 
+/* The message for a buffer that is not allocated: its name is the last argument, its sizes are those before. */
+static const char *no_buffer(struct call *call, const char *types, void **args) {
+  ral_error *error = &call->error;
+  const char *end = strstr(types, "___"), *held = end ? strrchr(end, 'd') : NULL;
+  char sizes[RAL_MAX_RANK * 24] = "";
+  int count = 0, is_negative = 0;
+  for (const char *c = types; end && c < end; ++c) count += *c == '_';
+  for (int number = 1; number < count; ++number) {
+    int64_t size = *(const int64_t *)args[number];
+    size_t at = strlen(sizes);
+    is_negative |= size < 0;
+    snprintf(sizes + at, sizeof sizes - at, "%s%lld", number > 1 ? "," : "", (long long)size);
+  }
+  if (error->size && count)
+    snprintf(error->text, error->size, "%%%s is %s[%s]: %s", *(const char **)args[count], held ? held + 1 : "", sizes,
+             is_negative ? "a size is negative" : "out of memory");
+  return "";
+}
+
 static const char *called(struct call *call, const char *name, void **args) {
   for (struct registered *known = call->program->functions; known; known = known->next)
     if (!strcmp(known->name, name)) return known->function(args);
@@ -511,7 +531,8 @@ static const char *called(struct call *call, const char *name, void **args) {
   }
   if (length == 8 && !strncmp(name, "ral_gemm", 8)) return gemm(types, args);
   if (length == 8 && !strncmp(name, "ral_conv", 8)) return convolution(types, args);
-  if (!strncmp(name, "alloc___", 8) || !strncmp(name, "ral_kernel_launch___", 20) || !strncmp(name, "ral_recv_input___", 17))
+  if (!strncmp(name, "alloc___", 8)) return no_buffer(call, types, args);
+  if (!strncmp(name, "ral_kernel_launch___", 20) || !strncmp(name, "ral_recv_input___", 17))
     return "out of memory, or a size is negative";
   if (!strncmp(name, "inc_ref___", 10)) return "no reshape: the numbers of elements differ";
   if (strstr(name, "2d___") || strstr(name, "2h___")) return "a copy between buffers of other sizes";
@@ -547,6 +568,8 @@ int ral_register(ral_program *program, const char *name, ral_function function) 
   return 0;
 }
 
+void ral_limit_memory(ral_program *program, int64_t bytes) { program->limit = bytes; }
+
 void ral_close(ral_program *program) {
   if (program == NULL) return;
   for (int number = 0; program->constants && number < program->is->constants; ++number) free(program->constants[number]);
@@ -581,6 +604,7 @@ ral_program *ral_open(const ral_description *description, const char *constants,
   FILE *file = NULL;
   if (program) {
     program->is = description;
+    program->limit = INT64_MAX;
     program->constants = calloc((size_t)description->constants + 1, sizeof(void *));
     if (program->constants == NULL) failed = "out of memory";
   }
@@ -640,7 +664,7 @@ int ral_run(const ral_program *program, const ral_array *inputs, ral_array *outp
       outputs[number].data = NULL;
       results[number] = &outputs[number];
     }
-    ral_context context = {&call, serve, 0, given, results, program->constants, INT64_MAX, NULL, 0, 0, 0};
+    ral_context context = {&call, serve, 0, given, results, program->constants, INT64_MAX, NULL, 0, 0, 0, program->limit};
     is->main(&context);
     failed = context.status != 0;
     if (failed) {

@@ -31,6 +31,9 @@ typedef const char *(*ral_function)(void **args);
 /* Replaces a function of ral.c, such as a product by that of a BLAS. Not while the program runs. Returns 0, or 1 without memory. */
 int ral_register(ral_program *program, const char *name, ral_function function);
 
+/* A run may allocate at most so many bytes at a time; by default as many as malloc gives. Not while the program runs. */
+void ral_limit_memory(ral_program *program, int64_t bytes);
+
 /* Frees the program; results stay. */
 void ral_close(ral_program *program);
 

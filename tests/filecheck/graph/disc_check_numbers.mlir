@@ -1,4 +1,4 @@
-// RUN: xla-emitters-opt --split-input-file -p disc-check-windows %s | filecheck %s
+// RUN: xla-emitters-opt --split-input-file -p disc-check-numbers %s | filecheck %s
 
 // The size of %t is data: the host compares it with the slice before the gather. That of %x is an argument's, and is checked before the run.
 // CHECK-LABEL: hlo.computation @gathered entry {
@@ -25,8 +25,9 @@ hlo.computation @gathered entry {
 
 // Of a window of zero elements there is nothing to check; of an update the window has the update's size.
 // CHECK-LABEL: hlo.computation @updated entry {
-// CHECK-NOT:     hlo.shape_assertion
-// CHECK:         %e = hlo.dynamic_slice
+// CHECK:         hlo.shape_assertion {{.*}}"%t = set-dimension-size: the size {0} is not in [0, {1}]"
+// CHECK-NEXT:    %t = hlo.set_dimension_size
+// CHECK-NEXT:    %e = hlo.dynamic_slice
 // CHECK:         hlo.shape_assertion {{.*}}"%u = dynamic-update-slice: no window of {1} fits inside axis 0 of the operand, whose size is {0}"
 // CHECK-NEXT:    %u = hlo.dynamic_update_slice
 hlo.computation @updated entry {
@@ -37,4 +38,41 @@ hlo.computation @updated entry {
   %e = hlo.dynamic_slice %t, %n {dynamic_slice_sizes = array<i64: 0>, name = "e"} : (tensor<?xf32>, tensor<i32>) -> tensor<0xf32>
   %u = hlo.dynamic_update_slice %t, %new, %n {name = "u"} : (tensor<?xf32>, tensor<2xf32>, tensor<i32>) -> tensor<?xf32>
   hlo.return %u : tensor<?xf32>
+}
+
+// -----
+
+// What is known is not checked: of the step 1 nothing.
+// CHECK-LABEL: hlo.computation @sliced entry {
+// CHECK-NOT:     hlo.shape_assertion
+// CHECK:         %[[AT:.*]] = hlo.convert
+// CHECK:         hlo.shape_assertion {{.*}}, %[[AT]], {{.*}} {message = "%y = real-dynamic-slice: the range [{0}:{1}] is not inside axis 0 of the operand, whose size is {2}"
+// CHECK-NEXT:    %y = hlo.real_dynamic_slice
+hlo.computation @sliced entry {
+  %x = hlo.parameter 0 {name = "x"} : tensor<8xf32>
+  %at = hlo.parameter 1 {name = "at"} : tensor<1xi32>
+  %two = hlo.constant {name = "two"} dense<2> : tensor<1xi32>
+  %one = hlo.constant {name = "one"} dense<1> : tensor<1xi32>
+  %end = hlo.add %at, %two {name = "end"} : tensor<1xi32>
+  %y = hlo.real_dynamic_slice %x, %at, %end, %one {name = "y"} : (tensor<8xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<2xf32>
+  hlo.return %y : tensor<2xf32>
+}
+
+// -----
+
+// A start that is clamped as JAX writes it is inside.
+// CHECK-LABEL: hlo.computation @clamped entry {
+// CHECK-NOT:     hlo.shape_assertion
+// CHECK:         hlo.return
+hlo.computation @clamped entry {
+  %x = hlo.parameter 0 {name = "x"} : tensor<8xf32>
+  %at = hlo.parameter 1 {name = "at"} : tensor<1xi32>
+  %zero = hlo.constant {name = "zero"} dense<0> : tensor<1xi32>
+  %last = hlo.constant {name = "last"} dense<6> : tensor<1xi32>
+  %two = hlo.constant {name = "two"} dense<2> : tensor<1xi32>
+  %one = hlo.constant {name = "one"} dense<1> : tensor<1xi32>
+  %start = hlo.clamp %zero, %at, %last {name = "start"} : tensor<1xi32>
+  %end = hlo.add %start, %two {name = "end"} : tensor<1xi32>
+  %y = hlo.real_dynamic_slice %x, %start, %end, %one {name = "y"} : (tensor<8xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<2xf32>
+  hlo.return %y : tensor<2xf32>
 }

@@ -1,0 +1,44 @@
+"""disc-split-large-ops on programs: names stay unique, which is verified after each pass on HLO."""
+
+from __future__ import annotations
+
+import pytest
+
+from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.errors import InternalError
+from xla_emitters.graph.disc_split_large_ops import DiscSplitLargeOpsPass
+from xla_emitters.rewrite.kernel_pass import run_pass, verify_after
+
+
+def concatenation(operands: int) -> str:
+    parameters = [f'  %p{n} = hlo.parameter {n} {{name = "p{n}"}} : tensor<1xf32>' for n in range(operands)]
+    names = ", ".join(f"%p{n}" for n in range(operands))
+    types = ", ".join(["tensor<1xf32>"] * operands)
+    whole = f'  %c = hlo.concatenate {names} {{dimensions = array<i64: 0>, name = "concatenate.0"}} : ({types}) -> tensor<{operands}xf32>'
+    return "\n".join(
+        ["hlo.computation @m entry {", *parameters, whole, f"  hlo.return %c : tensor<{operands}xf32>", "}"]
+    )
+
+
+@pytest.mark.parametrize("operands", [33, 40, 64, 65, 200])
+def test_each_part_has_a_name_of_its_own(operands: int) -> None:
+    module = parse_ir(concatenation(operands), "c.mlir")
+    run_pass(DiscSplitLargeOpsPass(), make_context(), module, verify=True)
+    (computation,) = (op for op in module.ops if isinstance(op, ComputationOp))
+    names = [op.instruction_name.data for op in computation.instructions]
+    assert len(set(names)) == len(names)
+    assert names[-1] == "concatenate.0"
+    assert max(len(op.operands) for op in computation.instructions) <= 32
+
+
+def test_two_instructions_of_one_name_do_not_verify() -> None:
+    module = parse_ir(concatenation(2), "c.mlir")
+    (computation,) = (op for op in module.ops if isinstance(op, ComputationOp))
+    first, second, *_ = computation.instructions
+    second.properties["name"] = first.instruction_name
+    with pytest.raises(
+        InternalError,
+        match=r"after some-pass does not verify: .* instruction 'p0' is defined twice",
+    ):
+        verify_after("some-pass", module)
