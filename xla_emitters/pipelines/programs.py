@@ -32,6 +32,7 @@ from xla_emitters.buffers.disc_legalize_to_lhlo import is_donated
 from xla_emitters.device import device
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import as_array, element_of, is_array, leaf_types
@@ -39,7 +40,8 @@ from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.graph.disc_number_random_ops import seed_random_ops
+from xla_emitters.graph.disc_inliner import DiscInlinerPass
+from xla_emitters.graph.disc_number_random_ops import WITH_STATE, DiscNumberRandomOpsPass
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.python_program import python_program
 from xla_emitters.pipelines.options import CompileOptions
@@ -470,9 +472,7 @@ def compile_program(
     device(options.target)  # refuses an unknown target even at stages that do not depend on it
     name = module.sym_name.data if module.sym_name else "program"
     recorder = Recorder(name, options.record, options.verify, observe)
-    if options.rng_seed:
-        module = module.clone()
-        seed_random_ops(module, options.rng_seed)
+    module = _with_random_numbers(module, options.rng_seed)
     context, plain = make_context(), module if options.mixed_precision else None
     if plain is not None:
         module, precision = plain.clone(), Recorder(name, "none", options.verify, None)
@@ -508,6 +508,19 @@ def compile_program(
     return DynamicProgram(
         name, options.target, module, sizes, results, stage, copy, fused, recorder.trace, options, plain
     )
+
+
+def _with_random_numbers(module: ModuleOp, seed: int) -> ModuleOp:
+    """The module with numbered and seeded `rng` ops, as its reference must see them too; `module` itself if it has none.
+
+    Calls are inlined first: each call of a function takes numbers of its own.
+    """
+    if not any(isinstance(op, HloOp) and op.opcode in WITH_STATE for op in module.walk()):
+        return module
+    module, context = module.clone(), make_context()
+    DiscInlinerPass().apply(context, module)
+    DiscNumberRandomOpsPass(seed).apply(context, module)
+    return module
 
 
 def known_stage(stage: str, where: str) -> str:
