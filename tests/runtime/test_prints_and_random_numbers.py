@@ -10,6 +10,7 @@ import pytest
 from in_process import call_main
 
 import xla_emitters as xe
+from xla_emitters.explore.programs import check_program
 from xla_emitters.pipelines.programs import DynamicProgram
 
 PRINT = """
@@ -140,3 +141,28 @@ def test_wrong_sizes_are_a_message() -> None:
     text = text.replace("dense<4> : tensor<1xi32>", "dense<-4> : tensor<1xi32>")
     with pytest.raises(xe.XlaEmittersError, match=r"-4|negative"):
         xe.compile(text)(np.zeros((2, 4), np.float32), np.float32(0), np.float32(1))
+
+
+def test_each_call_of_a_function_draws_its_own_numbers() -> None:
+    """The reference sees the same numbers, and so does each stage."""
+    text = """
+    func.func public @main(%a: tensor<f32>, %b: tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %0 = func.call @f(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<4xf32>
+      %1 = func.call @f(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<4xf32>
+      return %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    func.func private @f(%a: tensor<f32>, %b: tensor<f32>) -> tensor<4xf32> {
+      %s = stablehlo.constant dense<4> : tensor<1xi32>
+      %u = "stablehlo.rng"(%a, %b, %s) {rng_distribution = #stablehlo<rng_distribution UNIFORM>}
+        : (tensor<f32>, tensor<f32>, tensor<1xi32>) -> tensor<4xf32>
+      return %u : tensor<4xf32>
+    }
+    """
+    program, bounds = xe.compile(text), [np.asarray(0, np.float32), np.asarray(1, np.float32)]
+    assert isinstance(program, DynamicProgram)
+    first, second = program.run(bounds)
+    assert not np.array_equal(first, second)
+    for stage in ("stablehlo", "hlo", "graph", "host"):
+        for found, wanted in zip(program.run(bounds, stage), (first, second), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    assert check_program(program, bounds).ok

@@ -21,27 +21,28 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.library_calls import NUMBERS_BEFORE, RANDOM_SEED, numbers_before
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
-_WITH_STATE = ("rng", "dynamic-rng", "rng-get-and-update-state")
+WITH_STATE = frozenset(("rng", "dynamic-rng", "rng-get-and-update-state"))
+"""Opcodes of the ops with a hidden state."""
 
 
 @dataclass(frozen=True)
 class DiscNumberRandomOpsPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
+    """See the file's head. For a module of the `hlo` dialect.
+
+    seed   recorded on the `rng` ops; another one gives other numbers
+    """
 
     name = "disc-number-random-ops"
 
+    seed: int = 0
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        found = [inner for inner in op.walk() if isinstance(inner, HloOp) and inner.opcode in _WITH_STATE]
+        found = [inner for inner in op.walk() if isinstance(inner, HloOp) and inner.opcode in WITH_STATE]
         numbers = {inner: numbers_before(inner) for inner in found}
         for inner, number in numbers.items():
+            if self.seed and inner.opcode in ("rng", "dynamic-rng"):
+                inner.attributes[RANDOM_SEED] = IntegerAttr(self.seed, i64)
             if NUMBERS_BEFORE in inner.attributes:
                 self.skip(inner, "it has a number")
                 continue
             inner.attributes[NUMBERS_BEFORE] = IntegerAttr(number, i64)
-
-
-def seed_random_ops(module: ModuleOp, seed: int) -> None:
-    """Records the seed of a program's `rng` ops; other seeds give other numbers."""
-    for op in module.walk():
-        if isinstance(op, HloOp) and op.opcode in _WITH_STATE[:2]:
-            op.attributes[RANDOM_SEED] = IntegerAttr(seed, i64)

@@ -34,6 +34,7 @@ from xla_emitters.device import device
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.disc_ral import is_runtime_value
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import as_array, element_of, is_array, leaf_types
@@ -41,7 +42,8 @@ from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.graph.disc_number_random_ops import seed_random_ops
+from xla_emitters.graph.disc_inliner import DiscInlinerPass
+from xla_emitters.graph.disc_number_random_ops import WITH_STATE, DiscNumberRandomOpsPass
 from xla_emitters.hlo_text.header import STACK_TABLES
 from xla_emitters.host.disc_convert_const_to_ral import constants_of, write_constants
 from xla_emitters.host.python_program import python_program
@@ -466,9 +468,7 @@ def compile_program(
     device(options.target)  # refuses an unknown target even at stages that do not depend on it
     name = module.sym_name.data if module.sym_name else "program"
     recorder = Recorder(name, options.record, options.verify, observe)
-    if options.rng_seed:
-        module = module.clone()
-        seed_random_ops(module, options.rng_seed)
+    module = _with_random_numbers(module, options.rng_seed)
     context, plain = make_context(), module if options.mixed_precision else None
     if plain is not None:
         module, precision = plain.clone(), Recorder(name, "none", options.verify, None)
@@ -515,6 +515,19 @@ def _skipped(module: ModuleOp) -> list[Remark]:
     if not isinstance(found, StringAttr):
         return []
     return [Remark("read", f"skipped ops beside the functions, which do not use them: {found.data}")]
+
+
+def _with_random_numbers(module: ModuleOp, seed: int) -> ModuleOp:
+    """The module with numbered and seeded `rng` ops, as its reference must see them too; `module` itself if it has none.
+
+    Calls are inlined first: each call of a function takes numbers of its own.
+    """
+    if not any(isinstance(op, HloOp) and op.opcode in WITH_STATE for op in module.walk()):
+        return module
+    module, context = module.clone(), make_context()
+    DiscInlinerPass().apply(context, module)
+    DiscNumberRandomOpsPass(seed).apply(context, module)
+    return module
 
 
 def known_stage(stage: str, where: str) -> str:
