@@ -40,7 +40,7 @@ def imports() -> dict[str, set[str]]:
     """Room -> the other rooms that it imports. The package's face, `__init__.py`, is no room."""
     found: dict[str, set[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        if path.parent == PACKAGE and path.stem == "__init__":
+        if path.parent == PACKAGE and path.stem in ("__init__", "__main__"):
             continue
         room = room_of(path)
         found.setdefault(room, set()).update(other for other in imported_rooms(path) if other != room)

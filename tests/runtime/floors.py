@@ -2,6 +2,7 @@
 
     make floors                                   this Python: the floors of pyproject.toml, then what pip resolves today, also beside numba
     make floors FLOORS="python3.12 python3.13"
+    make floors FLOORS="--again"                  the environments of the last run, which only get the package anew
 
 numba shares llvmlite with us and limits its version. The package is installed as a user has it: as a wheel, with `[jax,ptxas]`, into
 `build/floors/`. A cell is `ok` with its seconds, or the exit code; messages go to standard error. Ends with 1 where something failed.
@@ -115,13 +116,15 @@ def try_out(python: str, name: str, wheel: Path, constraints: list[str], beside:
     beside  packages that are installed in the same step
     """
     directory = PLACE / f"{Path(python).resolve().name}-{name.replace(' ', '-')}"
-    shutil.rmtree(directory, ignore_errors=True)
-    subprocess.run([python, "-m", "venv", str(directory)], check=True)
+    if not directory.exists():
+        subprocess.run([python, "-m", "venv", str(directory)], check=True)
     environment = Environment(directory)
     limits = directory / "constraints.txt"
     limits.write_text("\n".join(constraints), encoding="utf-8")
     install = ("python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "-c", str(limits))
     code, output, _ = environment.run(*install, f"{wheel}[{','.join(EXTRAS)}]", *FOR_TESTS, *beside)
+    if not code:  # in an environment of the last run the package has the same version, and is another one
+        code, output, _ = environment.run(*install, "--no-deps", "--force-reinstall", str(wheel))
     row = [f"{environment.run('python', '-c', PYTHON)[1].strip()} {name}"]
     if code:
         print(f"{directory.name}: pip install:\n{output}", file=sys.stderr)
@@ -138,9 +141,11 @@ def try_out(python: str, name: str, wheel: Path, constraints: list[str], beside:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make floors", description=__doc__)
     parser.add_argument("python", nargs="*", default=[sys.executable], help="interpreters; default this one")
+    parser.add_argument("--again", action="store_true", help="in the environments of the last run")
     options = parser.parse_args()
-    shutil.rmtree(PLACE, ignore_errors=True)
-    PLACE.mkdir(parents=True)
+    if not options.again:
+        shutil.rmtree(PLACE, ignore_errors=True)
+    PLACE.mkdir(parents=True, exist_ok=True)
     build = [sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps", "-w", str(PLACE)]
     subprocess.run([*build, str(ROOT)], check=True)
     (wheel,) = PLACE.glob("*.whl")

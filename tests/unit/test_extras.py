@@ -12,7 +12,8 @@ import pytest
 from xla_emitters import extras
 
 
-def test_an_extra_of_a_source_tree_is_installed_from_it():
+def test_an_extra_of_a_source_tree_is_installed_from_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(extras, "__file__", str(Path(__file__).parents[2] / "xla_emitters" / "extras.py"))
     command = shlex.split(extras.install_command(extras="ptxas"))
     assert command[:4] == [sys.executable, "-m", "pip", "install"]
     tree, _, extra = command[-1].partition("[")

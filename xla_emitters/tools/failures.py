@@ -51,6 +51,7 @@ def reported(run: Callable[[], int], reduced: Callable[[Path], str] = lambda dir
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            warnings.simplefilter("ignore", DeprecationWarning)  # for developers, as Python has it
             return run()
     except XlaEmittersError as error:
         if os.environ.get(DEBUG):
