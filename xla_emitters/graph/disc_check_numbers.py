@@ -191,8 +191,8 @@ class _Taken:
     def counts(self) -> list[Number]:
         """Of a slice: for limit = start + n the elements of n."""
         start, limit = self.op.operands[1], self.op.operands[2].owner
-        is_sum = isinstance(limit, HloOp) and limit.opcode == "add"
-        added = [value for value in limit.operands if value is not start] if is_sum else []
+        ends = limit.operands if isinstance(limit, HloOp) and limit.opcode == "add" else ()
+        added = [value for value in ends if value is not start]
         return self._known(added[0] if len(added) == 1 else None)
 
     def clamps(self) -> list[tuple[Number, Number]]:

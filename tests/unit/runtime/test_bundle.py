@@ -315,7 +315,7 @@ def test_numbers_that_say_where_a_scatter_writes_are_drawn_again(tmp_path: Path,
     write_bundle(path, [made])
     assert run(path)[0] == 4, "drawn, not run"
     (spec,) = (spec for spec in manifest_of(path)["cases"][0]["parameters"] if spec["places"])
-    assert spec["places"] == {"last": 5, "window": 1, "unique": True}
+    assert spec["places"] == {"last": 5, "window": 1, "unique": True, "least": None}
     rows = inputs[1].reshape(-1).tolist()
     assert len(set(rows)) == 4
     assert set(rows) <= set(range(6))
