@@ -245,10 +245,10 @@ class _Writer:
         return partial(self._read, constant_name(value, element), dtype_of(element).name)
 
     def call(self, op: CallableOp, name: str, reads: Sequence[SSAValue], writes: Sequence[SSAValue]) -> None:
-        places = (tuple(self.places[value] for value in values) for values in (reads, writes))
+        read, written = (tuple(self.places[value] for value in values) for values in (reads, writes))
         self.ops.append(op)
         outward = isinstance(op, BufferOp) and op.HLO is PrintOp
-        self.steps.append(Call(len(self.ops) - 1, name, *places, outward))
+        self.steps.append(Call(len(self.ops) - 1, name, read, written, outward))
 
     def move(self, values: Sequence[SSAValue], targets: Sequence[Place]) -> None:
         """Moves buffers to slots, all at once."""

@@ -17,6 +17,7 @@ An array is a slot: a place that holds memory from `Allocate` (or the caller) to
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -188,25 +189,38 @@ Step: TypeAlias = (
     Compute | Dimension | Load | Store | Allocate | Fill | View | Release | Move | Call | Launch | Loop | Branch
 )
 
+
+def _ceildiv(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def _select(condition: int, a: int, b: int) -> int:
+    return a if condition else b
+
+
+def _test(holds: Callable[[int, int], bool]) -> Callable[[int, int], int]:
+    return lambda a, b: int(holds(a, b))
+
+
 FUNCTIONS: Mapping[str, Callable[..., int]] = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-    "floordiv": lambda a, b: a // b,
-    "ceildiv": lambda a, b: -(-a // b),
-    "remainder": lambda a, b: a % b,  # of sizes, which are not negative
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "floordiv": int.__floordiv__,
+    "ceildiv": _ceildiv,
+    "remainder": operator.mod,  # of sizes, which are not negative
     "minimum": min,
     "maximum": max,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "eq": lambda a, b: int(a == b),
-    "ne": lambda a, b: int(a != b),
-    "lt": lambda a, b: int(a < b),
-    "le": lambda a, b: int(a <= b),
-    "gt": lambda a, b: int(a > b),
-    "ge": lambda a, b: int(a >= b),
-    "select": lambda condition, a, b: a if condition else b,
-    "copy": lambda a: a,
+    "and": int.__and__,
+    "or": int.__or__,
+    "eq": _test(operator.eq),
+    "ne": _test(operator.ne),
+    "lt": _test(operator.lt),
+    "le": _test(operator.le),
+    "gt": _test(operator.gt),
+    "ge": _test(operator.ge),
+    "select": _select,
+    "copy": operator.index,
 }
 """All arithmetic on numbers of the host. They are sizes, indices and truth values, which 64 bits hold."""
 

@@ -86,7 +86,11 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
         return numbers
     if isinstance(made, ConstantOp):
         held = made.evaluate((), call)  # once: a call only copies it
-        return lambda out: _write(made, held, (out,))
+
+        def write(out: Array) -> None:
+            _write(made, held, (out,))
+
+        return write
     if isinstance(made, PrintOp):
         return partial(print_array, made.label.data, element_of(made.operands[0]).name)
     if isinstance(made, DynamicUpdateSliceOp):
@@ -94,7 +98,7 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     if isinstance(made, ScatterOp):
         return _scattering(op, call)
     is_static = not any(has_dynamic_dims(tensor_of(operand.type)) for operand in op.operands)
-    if is_elementwise(made) and (not is_static or (isinstance(made, ElementwiseOp) and made.ufunc() is not None)):
+    if is_elementwise(made) and (not is_static or made.ufunc() is not None):
         return _elementwise(made, len(op.inputs), call)
     if is_static:
         return _writing(made, len(op.inputs), call)
