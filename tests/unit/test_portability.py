@@ -106,7 +106,7 @@ sys.exit(main(["check", "examples/row_sum.hlo", "--blocks", "2"]) or main(["run"
 """
     where = {**os.environ, "PATH": "", "XLA_EMITTERS_MLIR_OPT": "/nowhere", "PYTHONPATH": str(PACKAGE.parent)}
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=PACKAGE.parent, env=where
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=ROOT, env=where
     )
     assert done.returncode == 0, done.stderr
     assert "llvm-dialect" in done.stdout
