@@ -56,7 +56,12 @@ def _used(process: int) -> tuple[float, bool]:
     for each in _family(process):
         # The second field is the program's name in parentheses, and may contain some.
         with suppress(OSError):
-            state, *numbers = (PROCESSES / str(each) / "stat").read_text("ascii", "replace").rpartition(")")[2].split()
+            state, *numbers = (
+                (PROCESSES / str(each) / "stat")
+                .read_text(encoding="utf-8", errors="replace")
+                .rpartition(")")[2]
+                .split()
+            )
             ticks += sum(
                 map(int, numbers[10:14])
             )  # in user and system mode, its own and of children that it has waited for
@@ -68,5 +73,5 @@ def _family(process: int) -> Iterator[int]:
     yield process
     with suppress(OSError):
         for thread in (PROCESSES / str(process) / "task").iterdir():
-            for child in (thread / "children").read_text("ascii").split():
+            for child in (thread / "children").read_text(encoding="utf-8").split():
                 yield from _family(int(child))

@@ -146,7 +146,7 @@ WRONG: list[tuple[str, tuple[tuple[int, ...], ...], str]] = [
     (
         "big",
         ((1 << 22,), (1 << 22,)),
-        "out of memory: a buffer of [4194304, 4194304] float32 takes 70368744177664 bytes",
+        "is f32[4194304,4194304], 70368744177664 bytes; a run may take",
     ),
 ]
 RIGHT: list[tuple[str, tuple[tuple[int, ...], ...], tuple[int, ...]]] = [

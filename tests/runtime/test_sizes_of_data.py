@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from xla_emitters.errors import DataError, Unsupported
+from xla_emitters.errors import DataError
 from xla_emitters.pipelines.program_passes import PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.stablehlo_text import parse_stablehlo
@@ -57,25 +57,6 @@ def test_a_size_out_of_range_is_named_at_every_stage(size: str, bounds: str, las
     for stage in PROGRAM_STAGES:
         with pytest.raises(DataError, match=said):
             made.run([X, np.int32(n)], stage)
-
-
-RANDOM = """
-module @m {
-  func.func public @main(%n: tensor<1xi32>) -> tensor<?xf32> {
-    %lo = stablehlo.constant dense<0.0> : tensor<f32>
-    %r = stablehlo.rng %lo, %lo, %n, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
-    return %r : tensor<?xf32>
-  }
-}
-""".lstrip()
-
-
-def test_random_numbers_with_a_hidden_state_are_refused_by_name_and_place() -> None:
-    with pytest.raises(Unsupported, match=r"'stablehlo.rng' of unknown sizes") as caught:
-        parse_stablehlo(RANDOM, "m.mlir")
-    assert caught.value.place is not None
-    assert caught.value.place.line == 4
-    assert "jax.random" in caught.value.help
 
 
 # ------------------------------------------------------------------------------------- windows of an axis that is too small

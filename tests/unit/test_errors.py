@@ -81,6 +81,7 @@ def test_every_kind_has_the_exit_code_that_users_are_told() -> None:
     }
     assert kinds == {
         "XlaEmittersError": 1,
+        "EndlessLoop": 1,
         "ParseError": 1,
         "VerifyError": 1,
         "Unsupported": 1,

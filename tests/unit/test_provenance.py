@@ -10,7 +10,6 @@ from runtime.small_programs import PROGRAMS, TARGET
 from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, IntAttr, ModuleOp, NameLoc, StringAttr, UnknownLoc
 from xdsl.ir import Attribute, Operation
 
-from xla_emitters.device import device
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, read_module
@@ -42,18 +41,17 @@ Look = Callable[[str, str | None, ModuleOp], None]
 
 def after_every_pass(source: str | Path, look: Look, target: str = "h200") -> None:
     """Calls look(pass, stage, live module) after emission and after each pass."""
+    options = CompileOptions(target=target, stage="llvm-dialect", record="none")
 
     def observe(name: str, stage: str | None, module: ModuleOp) -> None:
         look(name, stage, module)
         if stage == EXECUTABLE_STAGES[-1]:
-            lower_for_tools(module, device(target), look)
+            lower_for_tools(module, options, look)
 
     def observers(planned: PlannedKernel) -> Observer:
         return observe
 
-    compile_module(
-        read_module(source), CompileOptions(target=target, stage="llvm-dialect", record="none"), observers=observers
-    )
+    compile_module(read_module(source), options, observers=observers)
 
 
 def instructions_of(location: Attribute) -> list[str]:

@@ -99,5 +99,5 @@ def _checked(
         arrays = list(inputs)
     if is_by_pass:
         return check_passes(compiled, arrays, atol, rtol, most_iterations)
-    wanted = wanted_stages(stages)
+    wanted = [] if stages == "all" else wanted_stages(stages)
     return check_program(compiled, arrays, wanted, atol, rtol, most_iterations)

@@ -296,7 +296,9 @@ class GpuLowering:
     def loaded(self, stage: str) -> LoadedProgram | PythonHost:
         """The program's steps, with kernels at that stage; for the stage "host", what its host program in IR does."""
         if stage not in self._loaded:
-            self._loaded[stage] = self._host() if stage == "host" else self.watched(stage)
+            # Steps are made of buffers, which a host program that the caller's passes made no longer has.
+            by_host = stage == "host" or program_rows(self.options)[1] is not None
+            self._loaded[stage] = self._host(stage) if by_host else self.watched(stage)
         return self._loaded[stage]
 
     def watched(
@@ -313,11 +315,12 @@ class GpuLowering:
         made = steps_of_buffers(self.at(stage if stage == "loops" else "kernels"), constants_in(self.options.constants))
         return LoadedProgram(made, NumpyPlatform(made.ops, kernels(self._simt_kernels(stage)), watch))
 
-    def _host(self) -> PythonHost:
+    def _host(self, stage: str) -> PythonHost:
+        """The host program in IR, with kernels at that stage."""
         host = self.at("host")
         made = python_program(host)
         constants = Constants(constants_of(host))
-        kernels = self._simt_kernels("host")
+        kernels = self._simt_kernels(stage)
         return PythonHost(made.source, made.functions, made.dtypes, constants, kernels, made.donated)
 
     def _simt_kernels(self, stage: str) -> SimtKernels:

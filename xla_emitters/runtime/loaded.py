@@ -19,8 +19,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from xla_emitters.dtypes import Array
+from xla_emitters.errors import InternalError
 from xla_emitters.host.steps_of_buffers import CallableOp, SizedSteps
-from xla_emitters.program.bind import Bound, bind
+from xla_emitters.program.bind import STAGE, Bound, bind
 from xla_emitters.program.sized import Call, Launch, Place
 from xla_emitters.runtime.memory import Memory as Recorded
 from xla_emitters.runtime.memory import WatchedFrame
@@ -184,9 +185,14 @@ class LoadedProgram:
 
         For checks: memory that was just freed may contain the very numbers that a wrong program forgets to write.
         """
-        bound = self.bind([array.shape for array in inputs])
+        frame = WatchedFrame(
+            self.bind([array.shape for array in inputs]), self._arguments._replace(memory=HostMemory(garbage))
+        )
         with np.errstate(all="ignore"):
-            return self.frame(bound, HostMemory(garbage)).run(inputs)
+            found = frame.run(inputs)
+        if left := frame.left():
+            raise InternalError(f"{len(left)} buffers were not freed, the first of {list(left[0].shape)}", stage=STAGE)
+        return found
 
 
 @dataclass(frozen=True)

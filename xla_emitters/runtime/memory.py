@@ -162,6 +162,16 @@ class WatchedFrame(Frame):
         self._views = Counter[Buffer]()
         super().__init__(replace(bound, offsets={}, arena_bytes=0), *made)
 
+    def left(self) -> list[Buffer]:
+        """The buffers that a run has neither freed nor returned."""
+        live = dict[Buffer, None]()
+        for event in self._events:
+            if event.what == "made":
+                live[event.buffer] = None
+            else:
+                del live[event.buffer]
+        return list(live)
+
     def memory(self) -> Memory:
         """The events so far."""
         return Memory(tuple(self._events))

@@ -143,7 +143,8 @@ def _window(c: Conversion, opcode: str, along: int, *, is_reverse: bool) -> Resu
         found = c.add("reduce-window", [x, zero], x.type, window=window(c, sizes, pad=pad), to_apply=reducer)
     else:
         one, none = (constant(c, np.asarray(number, np.int32), _I32) for number in (1, 0))
-        length = size_of(c, x, along)
+        # Of no elements too: there is one window more than there are elements before the last.
+        length = c.add("maximum", [size_of(c, x, along), one], _I32)
         before = c.add("subtract", [length, one], _I32)
         ones = listed(c, [one] * rank)
         row = [none] * (2 * rank)

@@ -12,6 +12,7 @@ from tools_here import PTX, SASS, needs
 
 from xla_emitters.explore.cost import ProgramCost
 from xla_emitters.explore.cost_by_source import NO_LINE, by_source, source_table
+from xla_emitters.pricing.calls import CallCost
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.program.outline import Work
 from xla_emitters.tools.main import main
@@ -34,6 +35,11 @@ def kernel(name: str, time: float, launches: int = 1) -> KernelCost:
     )
 
 
+def call(name: str, time: float, launches: int) -> CallCost:
+    values: dict[str, Any] = dict.fromkeys((each.name for each in fields(CallCost)), 0)
+    return CallCost(**{**values, "name": "gemm", "instruction": name, "time": time, "launches": launches, "bounds": {}})
+
+
 WORKS = (
     Work("k", "loop", "", 1, 2.0, source=(line(1, 3), line(2, 1))),
     Work("main_kStitch_reduce_0", "kStitch", "", 1, 2.0, source=(line(2, 5),)),
@@ -48,6 +54,7 @@ COST = ProgramCost(
         kernel("main_kStitch_reduce_0", 1.0),
         kernel("plain", 5.0),
     ),
+    calls=(call("dot.1", 10.0, 2),),
 )
 
 

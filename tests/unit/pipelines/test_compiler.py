@@ -134,7 +134,9 @@ def test_a_source_is_a_path_or_text(tmp_path: Path) -> None:
 
 
 def test_what_no_kernel_computes_is_refused_with_its_place() -> None:
-    text = TWO_FUSIONS.replace("fusion(%x), kind=kLoop, calls=first", "all-reduce(%x), to_apply=add")
+    text = TWO_FUSIONS.replace(
+        "fusion(%x), kind=kLoop, calls=first", "all-reduce(%x), replica_groups={{0,1}}, to_apply=add"
+    )
     text = text.replace(
         "ENTRY", "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\nENTRY"
     )

@@ -241,7 +241,6 @@ def test_code_of_all_kernels_is_one_text(capsys: pytest.CaptureFixture[str]) -> 
         (["check", OUTER, "--stages", "scf"], "a program has no stage 'scf'"),
         (["run", NEGATE, "--sizes", "b=1"], "--sizes is for programs (StableHLO)"),
         (["check", NEGATE, "--sizes", "b=1"], "--sizes is for programs (StableHLO)"),
-        (["explain", NEGATE, "--runtime"], "--runtime is for programs (StableHLO)"),
         (["run", NEGATE, "--json"], "--json is for programs (StableHLO)"),
         (["run", NEGATE, "--inputs", "a", "--inputs", "b"], "several runs are for programs (StableHLO)"),
     ],
@@ -294,31 +293,11 @@ def test_a_file_of_another_kind_of_mlir_is_located(tmp_path: Path, capsys: pytes
     assert f"{path}:2:" in capsys.readouterr().err
 
 
-def test_explain_runtime_says_what_kernels_for_these_sizes_gain(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both at the command line and as JSON; the second finds in the cache what the first compiled."""
-    pytest.importorskip("llvmlite", reason="llvmlite is not installed")
-    monkeypatch.setenv("XLA_EMITTERS_CACHE_DIR", str(tmp_path))
-    monkeypatch.setenv("XLA_EMITTERS_HEAT", "calls=2")
-    command = ["explain", str(CORPUS / "gather_rows.mlir"), "--runtime", "--sizes", "b=6,s=5"]
-    assert main(command) == 0
-    text = capsys.readouterr().out
-    assert "hot fusions on the CPU" in text
-    assert re.search(r"instructions \d+ -> \d+ \(-", text)
-    assert main([*command, "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
-    assert {spot["state"] for spot in data["kernels"]} == {"replaced"}
-    assert all(spot["instructions"]["these_sizes"] < spot["instructions"]["all_sizes"] for spot in data["kernels"])
-    assert all(spot["calls"] > 2 for spot in data["cpu"])
-
-
 @pytest.mark.parametrize(
     "words",
     [
         ["run", "nowhere.mlir", "--sizes", "b=2"],
         ["cost", "nowhere.mlir", "--sizes", "b=2"],
-        ["explain", "nowhere.mlir", "--runtime"],
         ["bundle", "nowhere.mlir", "--abi", "c", "-o", "nowhere"],
     ],
 )

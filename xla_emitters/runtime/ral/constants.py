@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from xla_emitters.dtypes import dtype
 from xla_emitters.errors import DataError
-from xla_emitters.library.arguments import Array
+from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.runtime.npz import opened
 
 STAGE = "ral"
@@ -32,7 +31,7 @@ def constants_in(path: str) -> Callable[[str, str], Array] | None:
     if not path:
         return None
     held = Constants(Path(path).absolute())
-    return lambda name, element: held.get(name, dtype(element).numpy)
+    return lambda name, element: held.get(name, numpy_type(element))
 
 
 class Constants:

@@ -79,7 +79,7 @@ def test_values_are_at_the_sizes_that_the_operands_hold(name: str) -> None:
         ("reshape", 1, S([-3, -2], np.int32), "do not fit"),
         ("broadcast", 1, S([4, 5, 3]), r"\[2, 1\] does not fit \[4, 5, 3\]"),
         ("iota", 0, S([-1, 3], np.int32), "do not fit"),
-        ("pad", 4, S([-1, 0], np.int32), "interior padding"),
+        ("pad", 4, S([-1, 0], np.int32), "between the elements"),
         ("pad", 2, S([-9, 0], np.int32), "do not fit"),
         ("slice", 2, S([3, 3], np.int32), r"\[1:3:1\] is not inside a dimension of 2"),
         ("gather", 2, S([3, 2], np.int32), "no slice of sizes"),
