@@ -202,8 +202,10 @@ PYTHON = blocks("python")
 def test_every_piece_of_python_works(page: str, code: str, tmp_path: Path) -> None:
     if "import jax" in code:
         pytest.importorskip("jax", reason="the extra [jax] is not installed")
+    file = tmp_path / "layer.py"  # its lines are named in what it prints
+    file.write_text(code)
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, check=False
+        [sys.executable, str(file)], cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     if is_shown(code):
