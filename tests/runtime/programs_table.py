@@ -70,7 +70,7 @@ def difference(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> flo
     if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
         return float("inf")
     largest = float(np.abs(b[finite]).max(initial=1.0))
-    return float(np.abs(a - b)[finite].max(initial=0.0)) / largest
+    return float(np.abs(a[finite] - b[finite]).max(initial=0.0)) / largest
 
 
 def programs() -> dict[str, Program]:

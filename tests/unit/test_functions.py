@@ -44,10 +44,6 @@ NAMED_ELSEWHERE = {
     "program/sized.py": {"remainder"},
     # Passes and sizes speak of HLO's ops.
     "graph/disc_check_numbers.py": {"divide"},
-    "buffers/fusion_rules.py": {
-        *("acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosine", "cosh", "erf", "exponential"),
-        *("exponential-minus-one", "log", "log-plus-one", "logistic", "power", "sine", "sinh", "tan", "tanh"),
-    },
     "graph/disc_base_gemm.py": {"remainder"},
     "graph/disc_element_type_converter.py": {"rsqrt", "tanh"},
     "graph/disc_loop_invariant.py": {"divide", "remainder"},

@@ -42,6 +42,8 @@ from xla_emitters.dialects.hlo.placement import GPU, HOST
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
 from xla_emitters.dtypes import Kind
+from xla_emitters.functions import BY_OPCODE
+from xla_emitters.functions import Size as CodeSize
 from xla_emitters.graph.places import SHAPE_OPERANDS
 from xla_emitters.shapes import Size
 
@@ -50,16 +52,9 @@ MOST_BUFFERS = 64
 MOST_PLACES = 15
 """Places at which one thread may compute an op: the limit of XLA's fusion_node_indexing_evaluation.cc for the code of an instruction."""
 MOST_WORK = 1024
-"""Limit on the ops of a kernel, where one of FUNCTIONS counts as WORK: LLVM's time grows faster than the code, and a chain of a thousand
-functions is no faster as one kernel than as twenty."""
+"""Limit on the ops of a kernel, where a function of more than an instruction or two counts as WORK: LLVM's time grows faster than the code,
+and a chain of a thousand functions is no faster as one kernel than as twenty."""
 WORK = 16
-FUNCTIONS = frozenset(
-    (
-        *("acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosine", "cosh", "erf", "exponential"),
-        *("exponential-minus-one", "log", "log-plus-one", "logistic", "power", "sine", "sinh", "tan", "tanh"),
-    )
-)
-"""Opcodes that are functions of a library: tens of instructions, and branches."""
 VECTOR = "disc.vector"
 """Attribute of a fusion: elements that a thread computes at once; it divides the number of elements, or of columns where rows are reduced.
 Attribute of a loop in a kernel: its iterations are adjacent elements."""
@@ -115,7 +110,8 @@ class Part:
     @property
     def work(self) -> int:
         """What it counts of MOST_WORK."""
-        return WORK if self.opcode in FUNCTIONS else 1
+        row = BY_OPCODE.get(self.opcode)
+        return 1 if row is None or row.size is CodeSize.SMALL else WORK
 
     @cached_property
     def reduces(self) -> str | None:

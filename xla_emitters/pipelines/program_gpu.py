@@ -20,10 +20,9 @@ from xdsl.dialects.builtin import StringAttr
 from xla_emitters.dialects.disc_ral import RecvInputOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicRngOp
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
-from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
-from xla_emitters.dtypes import Array, dtype_of
+from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dtypes import Array
 from xla_emitters.errors import ToolError, Unsupported
-from xla_emitters.host.python_program import PythonProgram
 from xla_emitters.host.steps_of_buffers import SizedSteps, steps_of_buffers
 from xla_emitters.library.arguments import numpy_type, pattern_type
 from xla_emitters.pipelines.program_kernels import GpuLowering
@@ -32,11 +31,8 @@ from xla_emitters.runtime.cupy_launcher import HELP
 from xla_emitters.runtime.cupy_platform import find_cupy
 from xla_emitters.runtime.cupy_steps import CupyMemory, CupyPlatform
 from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import constants_in
-from xla_emitters.runtime.ral.cupy_kernels import KernelForm
-from xla_emitters.runtime.ral.cupy_program import BufferFunction, is_numpy, refuse_packed, to_numpy
-from xla_emitters.runtime.reference import call_beside
+from xla_emitters.runtime.ral.cupy_program import is_numpy, refuse_packed, to_numpy
 from xla_emitters.sizes import Argument, Sizes
 
 DEVICE = "gpu"
@@ -149,25 +145,6 @@ def device_arguments(lowering: GpuLowering) -> tuple[int, ...]:
 
 def _is_on_device(op: RecvInputOp) -> bool:
     return op.buffer.type.memory_space == StringAttr(DEVICE)
-
-
-def kernel_forms(lowering: GpuLowering) -> dict[str, KernelForm]:
-    return {kernel.name: KernelForm(kernel.parameters) for kernel in lowering.kernels}
-
-
-def buffer_functions(made: PythonProgram) -> dict[str, BufferFunction]:
-    """The function that executes each op of a host program: on the host or, where a library has one, on the device."""
-    return {name: _buffer_function(op) for name, op in made.functions.items()}
-
-
-def _buffer_function(op: BufferOp | FusionOp) -> BufferFunction:
-    if isinstance(op, FusionOp):
-        name = op.fusion_name.data if op.fusion_name else op.name
-        raise Unsupported(f"fusion '{name}' is not a kernel", stage="gpu")
-    types = tuple(dtype_of(tensor_of(operand.type).element_type).name for operand in op.operands)
-    return BufferFunction(
-        op.instruction_name, types, len(op.outputs), function_of(op, call_beside(op)), library_function(op)
-    )
 
 
 def library_function(op: BufferOp) -> tuple[str, Mapping[str, Any]] | None:

@@ -74,7 +74,7 @@ from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.locations import first_position, instructions_of
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import element_name
-from xla_emitters.runtime.loaded import Counters, Dispatch, LoadedProgram
+from xla_emitters.runtime.loaded import MOST_BINDINGS, Counters, Dispatch, LoadedProgram
 from xla_emitters.runtime.memory import Memory
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.ral.buffer_ops import value_of
@@ -394,9 +394,19 @@ class DynamicProgram:
         """The arguments like `checked`, and the values of the program's symbols."""
         refuse_left_out(self.name, self.left_out)
         arrays = [np.asarray(value) for value in self._typed(inputs)]
-        values = self.sizes.guards.check([Argument(element_name(array.dtype), array.shape) for array in arrays])
+        key = tuple([(array.dtype, array.shape) for array in arrays])
+        if (values := self._fitting.get(key)) is None:
+            values = self.sizes.guards.check([Argument(element_name(array.dtype), array.shape) for array in arrays])
+            if len(self._fitting) >= MOST_BINDINGS:
+                self._fitting.clear()
+            self._fitting[key] = values
         # Copies arrays that are strided or in the other byte order; rank 0 stays rank 0, unlike with `ascontiguousarray`.
-        return [np.asarray(array, array.dtype.newbyteorder("="), order="C") for array in arrays], values
+        return [np.asarray(array, array.dtype.newbyteorder("="), order="C") for array in arrays], {**values}
+
+    @cached_property
+    def _fitting(self) -> dict[tuple[Any, ...], dict[str, int]]:
+        """Types and sizes of arguments that fit -> the values of the symbols."""
+        return {}
 
     def _typed(self, inputs: Sequence[Any]) -> Iterator[Any]:
         """The arguments; Python's numbers get the type of their parameter, as in JAX."""

@@ -22,6 +22,8 @@ from xla_emitters.dtypes import Array
 
 Product: TypeAlias = Callable[[Array, Array, Array], None]
 """(left, right, out)"""
+MOST_SHAPES = 64
+"""Shapes of a product whose matrices are kept."""
 OF_BLAS = frozenset(("f32", "f64", "c64", "c128"))
 
 
@@ -34,16 +36,27 @@ def product_of(dot: DotOp) -> Product | None:
     left_of = _Arranged(pairing.lhs_batch, pairing.lhs_contracting, terms_last=True)
     right_of = _Arranged(pairing.rhs_batch, pairing.rhs_contracting, terms_last=False)
 
-    def multiply(left: Array, right: Array, out: Array) -> None:
+    matrices = dict[tuple[tuple[int, ...], ...], list[tuple[int, ...]]]()  # of the shapes of (left, right, out)
+
+    def matrices_of(left: Array, right: Array, out: Array) -> list[tuple[int, ...]]:
         (batch, rows, terms), (other_batch, columns, other_terms) = left_of.sizes(left), right_of.sizes(right)
         if batch != other_batch or terms != other_terms or out.shape != (*batch, *rows, *columns):
             raise fault(
                 dot, f"the sizes differ: no product of {list(left.shape)} and {list(right.shape)} is {list(out.shape)}"
             )
-        first, second = left_of(left, batch, rows, terms), right_of(right, batch, columns, terms)
+        m, k, n = prod(rows), prod(terms), prod(columns)
+        return [(*batch, m, k), (*batch, k, n), (*batch, m, n)]
+
+    def multiply(left: Array, right: Array, out: Array) -> None:
+        key = left.shape, right.shape, out.shape
+        if (found := matrices.get(key)) is None:
+            if len(matrices) >= MOST_SHAPES:
+                matrices.clear()
+            found = matrices[key] = matrices_of(left, right, out)
+        first, second = left_of(left, found[0]), right_of(right, found[1])
         if np.may_share_memory(first, second):
             second = second.copy("K")  # of a matrix times itself NumPy computes only one half, which gives other bits
-        np.matmul(first, second, out=out.reshape(*batch, prod(rows), prod(columns)))
+        np.matmul(first, second, out=out.reshape(found[2]))
 
     return multiply
 
@@ -69,6 +82,5 @@ class _Arranged:
         batch, summed = tuple([shape[dim] for dim in self._batch]), tuple([shape[dim] for dim in self._summed])
         return batch, tuple([shape[dim] for dim in free]), summed
 
-    def __call__(self, array: Array, batch: Sequence[int], free: Sequence[int], terms: Sequence[int]) -> Any:
-        matrix = (prod(free), prod(terms)) if self._terms_last else (prod(terms), prod(free))
-        return array.transpose(self._order(array.ndim)[1]).reshape(*batch, *matrix)
+    def __call__(self, array: Array, matrices: tuple[int, ...]) -> Any:
+        return array.transpose(self._order(array.ndim)[1]).reshape(matrices)

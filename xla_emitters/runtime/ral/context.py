@@ -250,10 +250,6 @@ class Call:
         found = name or self.context.variable_at(line_of_host_program())
         return f"%{found}" if found else "a buffer"
 
-    def count_bytes(self, live: int) -> None:
-        """Sets the total size of the buffers that live now, where machine code allocates them."""
-        self._bytes = live
-
     def owned(self, buffer: Array) -> Array:
         """Registers a new buffer as one of this call, with one reference."""
         self._names[id(buffer)] = buffer

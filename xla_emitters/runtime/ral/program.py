@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from xla_emitters.runtime.ral.functions import function_named
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.reference import call_beside
 from xla_emitters.runtime.simt.loops import compile_loops
-
-Watch: TypeAlias = Callable[[str, Callable[..., Any]], Callable[..., Any]]
-"""(name, function) -> the function that is called instead"""
 
 
 class PythonHost:
@@ -64,12 +61,6 @@ class PythonHost:
         scope: dict[str, Any] = {**self._dtypes, **functions, "empty": empty, "ral": ral}
         exec(self._code, scope)
         return scope["main"]
-
-    def run_seen(self, inputs: Sequence[Array], watch: Watch) -> list[Array]:
-        """The results, with each function that the program calls replaced by `watch` of it. raises DataError, ExecutionError"""
-        functions = {name: watch(name, function) for name, function in self._functions.items()}
-        main = self._loaded(np.empty, functions, lambda text: watch(text, function_named(text, self._constants)))
-        return self._run(Call(self.context, inputs, self.donated), main)
 
     def run_on_garbage(self, inputs: Sequence[Array]) -> list[Array]:
         """The results, on memory in which nothing is right by chance: NaN, -1, True. raises DataError, ExecutionError"""
