@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from xla_emitters.program.sized import Place
+
 Extents: TypeAlias = tuple[int, int, int]
 """Of a grid in blocks, or of a block in threads: x, y, z."""
 
@@ -101,11 +103,44 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class SlotArray:
-    """Operand or result of a step: the slot, and the array type as which the step accesses it."""
+class Arrays:
+    """The arrays of a program without unknown sizes. In its steps the parameters are the first slots, then come results, then temporaries.
 
-    slot: Slot
-    array: ArraySpec
+    A place's array is flat, its elements in memory order; these are the logical arrays.
+    """
 
-    def __str__(self) -> str:
-        return f"{self.slot} {self.array}"
+    parameters: tuple[ArraySpec, ...]
+    results: tuple[ArraySpec, ...]
+    temporaries: tuple[ArraySpec, ...]
+
+    def number(self, slot: Slot) -> int:
+        """The slot's number in steps."""
+        before = len(self.parameters) * (slot.kind != "parameter") + len(self.results) * (slot.kind == "temporary")
+        return before + slot.index
+
+    def slot(self, number: int) -> Slot:
+        """The inverse of `number`."""
+        for kind, specs in (("parameter", self.parameters), ("result", self.results)):
+            if number < len(specs):
+                return Slot(kind, number)
+            number -= len(specs)
+        return Slot("temporary", number)
+
+    def spec(self, slot: Slot) -> ArraySpec:
+        """The type of the array in a slot."""
+        return {"parameter": self.parameters, "result": self.results, "temporary": self.temporaries}[slot.kind][
+            slot.index
+        ]
+
+    def place(self, slot: Slot) -> Place:
+        """The array as steps read and write it."""
+        return place_of(self.number(slot), self.spec(slot))
+
+    def places(self, kind: str, count: int) -> tuple[Place, ...]:
+        """Those of the first `count` slots of a kind."""
+        return tuple(self.place(Slot(kind, number)) for number in range(count))
+
+
+def place_of(number: int, spec: ArraySpec) -> Place:
+    """The place of a logical array in the slot with this number."""
+    return Place(number, spec.dtype, (spec.elements,), on_device=True)

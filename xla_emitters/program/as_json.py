@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from xla_emitters.program.arrays import Argument, ArraySpec, Extents, Launch, Slot, SlotArray
-from xla_emitters.program.steps import (
-    Allocation,
-    Branch,
-    Copy,
-    Kernel,
-    LibraryCall,
-    Loop,
-    Release,
-    Step,
-    on_slots,
-)
+from xla_emitters.program.arrays import Argument, ArraySpec, Extents, Launch
+from xla_emitters.program.callees import Kernel, LibraryCall
 
 
 def kernel_json(kernel: Kernel) -> dict[str, Any]:
@@ -44,70 +34,23 @@ def kernel_from_json(data: Mapping[str, Any], ptx: str) -> Kernel:
     )
 
 
-def step_json(step: Step, kernels: Sequence[Kernel]) -> dict[str, Any]:
-    """A step as plain data; a kernel becomes its number in `kernels`."""
-    match step:
-        case Kernel():
-            number = next(number for number, kernel in enumerate(kernels) if kernel.name == step.name)
-            slots = [asdict(argument.slot) for argument in step.arguments]
-            return {"step": "launch", "kernel": number, "slots": slots}
-        case LibraryCall():
-            arrays = {"operands": list(map(asdict, step.operands)), "results": list(map(asdict, step.results))}
-            names = {"name": step.name, "instruction": step.instruction}
-            source = {"source": list(map(dict, step.source))} if step.source else {}
-            return {"step": "library call", **names, **arrays, "config": dict(step.config), **source}
-        case Allocation():
-            return {"step": "allocation", "slot": asdict(step.slot)}
-        case Release():
-            return {"step": "release", "slot": asdict(step.slot)}
-        case Copy():
-            return {"step": "copy", "source": asdict(step.source), "target": asdict(step.target)}
-        case Loop():
-            parts = {
-                "condition": [step_json(inner, kernels) for inner in step.condition],
-                "body": [step_json(inner, kernels) for inner in step.body],
-            }
-            return {"step": "loop", "name": step.name, **parts, "proceeds": asdict(step.proceeds), "trips": step.trips}
-        case Branch():
-            branches = [[step_json(inner, kernels) for inner in branch] for branch in step.branches]
-            return {"step": "branch", "name": step.name, "selector": asdict(step.selector), "branches": branches}
+def call_json(call: LibraryCall) -> dict[str, Any]:
+    """Plain data."""
+    source = {"source": list(map(dict, call.source))} if call.source else {}
+    arrays = {"operands": list(map(asdict, call.operands)), "results": list(map(asdict, call.results))}
+    return {"name": call.name, "instruction": call.instruction, **arrays, "config": dict(call.config), **source}
 
 
-def steps_from_json(steps: Sequence[Mapping[str, Any]], kernels: Sequence[Kernel]) -> tuple[Step, ...]:
-    return tuple(_step_from_json(step, kernels) for step in steps)
-
-
-def _step_from_json(data: Mapping[str, Any], kernels: Sequence[Kernel]) -> Step:
-    match data["step"]:
-        case "launch":
-            return on_slots(kernels[int(data["kernel"])], [Slot(**slot) for slot in data["slots"]])
-        case "library call":
-            operands, results = (tuple(map(_slot_array, data[name])) for name in ("operands", "results"))
-            source = tuple(data.get("source", ()))
-            return LibraryCall(data["name"], data["instruction"], operands, results, dict(data["config"]), source)
-        case "allocation":
-            return Allocation(Slot(**data["slot"]))
-        case "release":
-            return Release(Slot(**data["slot"]))
-        case "copy":
-            return Copy(Slot(**data["source"]), Slot(**data["target"]))
-        case "loop":
-            condition, body = (steps_from_json(data[name], kernels) for name in ("condition", "body"))
-            return Loop(data["name"], condition, Slot(**data["proceeds"]), body, data["trips"])
-        case "branch":
-            branches = tuple(steps_from_json(branch, kernels) for branch in data["branches"])
-            return Branch(data["name"], Slot(**data["selector"]), branches)
-        case other:
-            raise ValueError(f"no step is called {other!r}")
+def call_from_json(data: Mapping[str, Any]) -> LibraryCall:
+    """The inverse of `call_json`."""
+    operands, results = (tuple(map(array_from_json, data[name])) for name in ("operands", "results"))
+    source = tuple(data.get("source", ()))
+    return LibraryCall(data["name"], data["instruction"], operands, results, dict(data["config"]), source)
 
 
 def array_from_json(data: Mapping[str, Any]) -> ArraySpec:
     """The `ArraySpec` from plain data of its `asdict`."""
     return ArraySpec(data["dtype"], tuple(data["shape"]), tuple(data["minor_to_major"]))
-
-
-def _slot_array(data: Mapping[str, Any]) -> SlotArray:
-    return SlotArray(Slot(**data["slot"]), array_from_json(data["array"]))
 
 
 def _argument(data: Mapping[str, Any]) -> Argument:

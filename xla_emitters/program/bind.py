@@ -21,8 +21,8 @@ from math import prod
 
 import numpy as np
 
-from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError, InternalError, XlaEmittersError
+from xla_emitters.library.arguments import NUMPY_TYPES, Array, numpy_type
 from xla_emitters.memory_limit import refuse_beyond_limit
 from xla_emitters.program.sized import (
     FUNCTIONS,
@@ -30,6 +30,7 @@ from xla_emitters.program.sized import (
     Branch,
     Call,
     Compute,
+    Copy,
     Dimension,
     Extent,
     Fill,
@@ -47,8 +48,8 @@ from xla_emitters.program.sized import (
 )
 
 STAGE = "run"
-ALIGNMENT = 64
-"""Bytes: the alignment of arrays in the arena."""
+ALIGNMENT = 256
+"""Bytes: the alignment of arrays in the arena; kernels of programs without unknown sizes rely on it (`fusions.buffers`)."""
 Evaluate = Callable[[int, Sequence[Array]], None]
 """(number of an op, its operands and results): writes the results."""
 
@@ -171,6 +172,8 @@ class _Binder:
             case Release():
                 if self.host.pop(step.slot, None) is None:
                     self.out.append(step)
+            case Copy():
+                self.out.append(Copy(self.read(step.source), self.place(step.target)))
             case Move():
                 self._move(step)
             case Call():
@@ -262,7 +265,7 @@ class _Binder:
         if place.on_device:
             self.out.append(Allocate(place))
         else:
-            held = dtype(place.dtype).numpy
+            held = numpy_type(place.dtype)
             refuse_beyond_limit(shape, held.itemsize, place.dtype, "an array of the host")
             self.host[place.slot] = np.zeros(shape, held)
             self.written.discard(place.slot)
@@ -350,7 +353,7 @@ class _Binder:
         }
         for slot in forgotten:
             self.shapes.pop(slot, None)
-        self.out.append(Loop(loop.name, condition, deciding.extent(loop.holds), body, loop.carried))
+        self.out.append(replace(loop, condition=condition, holds=deciding.extent(loop.holds), body=body))
 
     def _branch(self, branch: Branch) -> None:
         selector = self.extent(branch.selector)
@@ -373,9 +376,7 @@ class _Binder:
 
 
 def _name_of(array: Array) -> str:
-    from xla_emitters.dtypes import DTYPES
-
-    return next(row.name for row in DTYPES if row.numpy == array.dtype)
+    return next(name for name, kind in NUMPY_TYPES.items() if kind == array.dtype)
 
 
 def no_reshape(held: Sequence[int], wanted: Sequence[int]) -> DataError:
@@ -405,7 +406,7 @@ def _arena(
                     if array.slot in first:
                         moved.add(array.slot)  # allocated in several branches
                     names[array.slot], first[array.slot] = array.slot, count
-                    sizes[array.slot] = prod(shapes[array.slot]) * dtype(array.dtype).numpy.itemsize
+                    sizes[array.slot] = prod(shapes[array.slot]) * numpy_type(array.dtype).itemsize
                 else:
                     moved.add(array.slot)
             case View(source, target):
@@ -449,7 +450,7 @@ def _named_by(step: Step) -> Sequence[int]:
     match step:
         case Allocate(array) | Fill(array, _) | Load(_, array, _) | Store(array, _, _):
             return (array.slot,)
-        case View(source, target):
+        case View(source, target) | Copy(source, target):
             return source.slot, target.slot
         case Release(slot) | Dimension(_, slot, _):
             return (slot,)

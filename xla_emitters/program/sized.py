@@ -123,6 +123,14 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """Copies the bytes of `source` to `target`, an array of as many bytes; the element types may differ."""
+
+    source: Place
+    target: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """Moves memory between slots, all at once: (source, target) pairs. A source that is no target is left without memory."""
 
@@ -160,7 +168,8 @@ class Launch:
 class Loop:
     """Runs `condition`; while `holds` is then true, `body` and `condition` again.
 
-    carried  slots whose memory the body replaces
+    carried  slots that the body changes, or whose memory it replaces
+    trips    how often the body runs, if known
     """
 
     name: str
@@ -168,6 +177,7 @@ class Loop:
     holds: Extent
     body: tuple[Step, ...]
     carried: tuple[int, ...]
+    trips: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +196,7 @@ class Branch:
 
 
 Step: TypeAlias = (
-    Compute | Dimension | Load | Store | Allocate | Fill | View | Release | Move | Call | Launch | Loop | Branch
+    Compute | Dimension | Load | Store | Allocate | Fill | View | Release | Copy | Move | Call | Launch | Loop | Branch
 )
 
 

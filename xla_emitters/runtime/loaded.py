@@ -18,15 +18,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError
-from xla_emitters.host.steps_of_buffers import CallableOp, SizedSteps
+from xla_emitters.library.arguments import Array
 from xla_emitters.program.bind import STAGE, Bound, bind
 from xla_emitters.program.sized import Call, Launch, Place
+from xla_emitters.program.sized_steps import SizedSteps
 from xla_emitters.runtime.memory import Memory as Recorded
 from xla_emitters.runtime.memory import WatchedFrame
-from xla_emitters.runtime.numpy_platform import NumpyPlatform
-from xla_emitters.runtime.steps import MOST_ITERATIONS
+from xla_emitters.runtime.numpy_calls import NumpyCalls
+from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.walk import Frame, FrameArguments, Frames, HostMemory, Idle, Memory, Platform, Run
 
 MOST_BINDINGS = 64
@@ -60,7 +60,7 @@ class LoadedProgram:
     def __init__(
         self,
         made: SizedSteps,
-        platform: NumpyPlatform,
+        platform: NumpyCalls,
         memory: Memory | None = None,
         *,
         most_iterations: int = MOST_ITERATIONS,
@@ -150,6 +150,11 @@ class LoadedProgram:
         with np.errstate(all="ignore"):
             return Frame(self.bind([array.shape for array in inputs]), *arguments).run(inputs)
 
+    def run_in(self, kind: type[Frame], inputs: Sequence[Any]) -> list[Any]:
+        """Like `run`, once, in a frame of another class."""
+        with np.errstate(all="ignore"):
+            return kind(self.bind([array.shape for array in inputs]), *self._arguments).run(inputs)
+
     def dispatches(self, inputs: Sequence[Array]) -> list[Dispatch]:
         """What a run on these arguments launches, calls and copies, in order; without arithmetic of the host. raises like `run`"""
         log = list[Dispatch]()
@@ -212,7 +217,7 @@ class Dispatch:
     arrays: tuple[str, ...]
     bytes: int
     grid: tuple[int, ...] = ()
-    op: CallableOp | None = None
+    op: Any = None
 
     def __str__(self) -> str:
         return " ".join((self.call, self.name, *self.arrays))

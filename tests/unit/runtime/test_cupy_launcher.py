@@ -208,7 +208,7 @@ def test_sub_byte_arrays_are_packed(cupy: ModuleType) -> None:
 
 def test_a_driver_that_does_not_take_the_ptx(cupy: ModuleType) -> None:
     program = for_fake(PROGRAMS["bytes"])
-    broken = replace(program, steps=(replace(program.kernels[0], ptx="not for this driver"),))
+    broken = replace(program, kernels=(replace(program.kernels[0], ptx="not for this driver"),))
     with pytest.raises(ToolError, match=r"the driver rejects the PTX of fusion for sm_75: CUDA_ERROR") as raised:
         launch_program(broken, [np.zeros(1003, np.int8)])
     assert "12.7" in raised.value.help
