@@ -32,7 +32,7 @@ from xla_emitters.runtime.cupy_arrays import is_numpy, refuse_packed, to_numpy
 from xla_emitters.runtime.cupy_launcher import HELP
 from xla_emitters.runtime.cupy_platform import find_cupy
 from xla_emitters.runtime.cupy_steps import CalledOp, CupyMemory, CupyPlatform, queue
-from xla_emitters.runtime.loaded import LoadedProgram
+from xla_emitters.runtime.loaded import MOST_BINDINGS, LoadedProgram
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.constants import constants_in
 from xla_emitters.runtime.reference import call_beside
@@ -65,6 +65,7 @@ class GpuProgram:
         self.program = program
         self._lowering = lowering
         self._cupy = cupy
+        self._fitting = set[tuple[Any, ...]]()  # types and sizes of arguments that fit
 
     @cached_property
     def platform(self) -> CupyPlatform:
@@ -115,22 +116,26 @@ class GpuProgram:
 
     def _checked(self, inputs: Sequence[Any]) -> list[Any]:
         """The arguments as C-ordered arrays of the device; those that the program overwrites are copied."""
-        cupy, types = self._cupy, self.program.sizes.guards.types
-        arrays = [
-            array if isinstance(array, cupy.ndarray | np.ndarray) else cupy.from_dlpack(array) for array in inputs
-        ]
-        said = [
-            Argument(types[number] if _holds(array, types, number) else element_name(array.dtype), tuple(array.shape))
-            for number, array in enumerate(arrays)
-        ]
-        self.program.sizes.guards.check(said)
-        placed: list[Any] = [
-            np.asarray(array, order="C") if is_numpy(array) else cupy.ascontiguousarray(array).reshape(array.shape)
-            for array in arrays
-        ]
+        cupy, known = self._cupy, (self._cupy.ndarray, np.ndarray)
+        arrays = [array if isinstance(array, known) else cupy.from_dlpack(array) for array in inputs]
+        key = tuple([(array.dtype, array.shape) for array in arrays])
+        if key not in self._fitting:
+            types = self.program.sizes.guards.types
+            said = [
+                Argument(types[number] if _holds(array, types, number) else element_name(array.dtype), array.shape)
+                for number, array in enumerate(arrays)
+            ]
+            self.program.sizes.guards.check(said)
+            if len(self._fitting) >= MOST_BINDINGS:
+                self._fitting.clear()
+            self._fitting.add(key)
+        for number, array in enumerate(arrays):
+            if not array.flags.c_contiguous:
+                placed = np.asarray(array, order="C") if is_numpy(array) else cupy.ascontiguousarray(array)
+                arrays[number] = placed.reshape(array.shape)
         for number in self.program.overwritten:
-            placed[number] = placed[number].copy()
-        return placed
+            arrays[number] = arrays[number].copy()
+        return arrays
 
 
 def _holds(array: Any, types: Sequence[str], number: int) -> bool:

@@ -44,6 +44,9 @@ STREAM_OF_THREAD = 2
 UNASKED_SHARED_BYTES = 48 << 10
 """Dynamic shared memory in bytes that a launch gets without setting a function attribute."""
 NO_KERNEL = "the library has no such function, and no kernel computes it"
+OF_BLAS = frozenset(("f32", "f64", "c64", "c128"))
+PLAIN: Mapping[str, Any] = {"alpha": [1, 0], "epilogue": "DEFAULT", "rounds": None}
+"""The configuration of a product without prologue and epilogue."""
 LibraryFunction: TypeAlias = tuple[str, Mapping[str, Any]]
 """A function of `library`, and its configuration."""
 Exceeds: TypeAlias = Callable[[str, At, Sequence[Any]], bool]
@@ -149,6 +152,13 @@ class CupyPlatform(NumpyCalls):
             return self._copy(frame, *places)
         if op.opcode == CONSTANT:
             return self._constant(frame, step)
+        if (product := self._product(frame, step, op)) is not None:
+            return product
+        return self._by_library(frame, step, op)
+
+    def _by_library(self, frame: Frame, step: Call, op: CalledOp) -> Run:
+        """A function of `library` on CuPy or, where it has none, of NumPy on copies."""
+        places = (*step.reads, *step.writes)
         operands, cupy = frame.operands(places), self._cupy
         count, names = len(step.reads), [place.dtype for place in places]
         function, found = self.function(step.op), op.library
@@ -168,6 +178,31 @@ class CupyPlatform(NumpyCalls):
             function(*on_host)
             for made, output in zip(on_host[count:], outputs, strict=True):
                 assign(cupy, output, made)
+
+        return run
+
+    def _product(self, frame: Frame, step: Call, op: CalledOp) -> Run | None:
+        """A plain product of arrays of known sizes, by cuBLAS into the result's memory; None for any other op."""
+        name, config = op.library or ("", {})
+        types = {place.dtype for place in (*step.reads, *step.writes)}
+        shapes = [frame.bound.shapes.get(place.slot) for place in (*step.reads, *step.writes)]
+        if name != "gemm" or None in shapes or len(types) != 1 or not types <= OF_BLAS:
+            return None
+        if config["operands"] != ["lhs", "rhs"] or any(config.get(key, plain) != plain for key, plain in PLAIN.items()):
+            return None
+        left, right, out = (_Matrices(shape or ()) for shape in shapes)
+        left.arrange(config["lhs_batch"], config["lhs_contracting"], terms_last=True)
+        right.arrange(config["rhs_batch"], config["rhs_contracting"], terms_last=False)
+        if left.sizes[:-2] != right.sizes[:-2] or left.sizes[-1] != right.sizes[-2]:
+            raise DataError(f"%{step.name}: no product of {list(left.shape)} and {list(right.shape)}", stage=STAGE)
+        out.sizes = (*left.sizes[:-1], right.sizes[-1])
+        if prod(out.sizes) != prod(out.shape):
+            raise DataError(f"%{step.name}: its result is not of {list(out.shape)}", stage=STAGE)
+        operands, matmul = frame.operands((*step.reads, *step.writes)), self._cupy.matmul
+
+        def run() -> None:
+            x, y, z = operands()
+            matmul(left.of(x), right.of(y), out=out.of(z))
 
         return run
 
@@ -276,6 +311,26 @@ class CupyPlatform(NumpyCalls):
         if shared > UNASKED_SHARED_BYTES:
             loaded.max_dynamic_shared_size_bytes = shared
         return loaded.kernel.ptr
+
+
+class _Matrices:
+    """An array as a batch of matrices: the dimensions in another order, those of a group as one."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = self.sizes = shape
+        self._order: list[int] | None = None
+
+    def arrange(self, batch: Sequence[int], summed: Sequence[int], *, terms_last: bool) -> None:
+        free = [dim for dim in range(len(self.shape)) if dim not in (*batch, *summed)]
+        order = [*batch, *free, *summed] if terms_last else [*batch, *summed, *free]
+        rows, terms = (prod(self.shape[dim] for dim in group) for group in (free, summed))
+        self.sizes = (*(self.shape[dim] for dim in batch), *((rows, terms) if terms_last else (terms, rows)))
+        self._order = None if order == sorted(order) else order
+
+    def of(self, array: Any) -> Any:
+        if self._order is not None:
+            array = array.transpose(self._order)
+        return array if array.shape == self.sizes else array.reshape(self.sizes)
 
 
 def computed_on_device(

@@ -154,7 +154,7 @@ def _on_device(value: Any) -> Any:
 
 
 def _on_host(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, **kwargs: _on_device(function(*map(_host, args), **kwargs))
+    return lambda *args, **kwargs: _on_device(function(*map(_host, args), **{k: _host(v) for k, v in kwargs.items()}))
 
 
 for _name in ("add", "sub", "mul", "truediv", "matmul", "and", "or", "xor", "lshift", "rshift", "mod"):
