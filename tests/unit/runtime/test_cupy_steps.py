@@ -17,6 +17,7 @@ from unit.runtime.fake_gpu import fake_cupy, program_for_fake
 from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.runtime.cupy_steps import queue
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 KERNELS = {"softmax": "fusions/softmax", "temporaries": "programs/cross_entropy", "counted": "stablehlo/loop"}
@@ -122,7 +123,7 @@ def drawn(cupy: Any, program: DynamicProgram, seed: int, sizes: dict[str, int]) 
     return [cupy.asarray(array) for array in inputs], program.run(inputs, stage="hlo")
 
 
-@pytest.mark.parametrize("order", [(1, 2), (2, 1), ()])
+@pytest.mark.parametrize("order", [(7, 8), (8, 7), ()])
 def test_work_of_two_streams_may_be_in_any_order(order: tuple[int, ...], cupy: Any) -> None:
     """No work is done before both calls have returned: then stream by stream, or a step of each in turn."""
     program, sizes = compiled("programs/cross_entropy"), {"b": 3, "s": 4}
@@ -132,12 +133,12 @@ def test_work_of_two_streams_may_be_in_any_order(order: tuple[int, ...], cupy: A
     for _ in range(2):  # at first, and warm
         cupy.queues = {}
         found = list[list[Any]]()
-        for number, inputs in ((1, one), (2, two)):
+        for number, inputs in ((7, one), (8, two)):
             cupy.state.stream = SimpleNamespace(ptr=number, synchronize=lambda: None)
             found.append(on_gpu.run(inputs))
         waiting, cupy.queues = cupy.queues, None
-        assert len(waiting[1]) == len(waiting[2]) > 1
-        turns = zip(waiting[1], waiting[2], strict=True)
+        assert len(waiting[7]) == len(waiting[8]) > 1
+        turns = zip(waiting[7], waiting[8], strict=True)
         for work in [w for number in order for w in waiting[number]] or [w for pair in turns for w in pair]:
             work()
         for results, wanted in zip(found, (of_one, of_two), strict=True):
@@ -179,6 +180,14 @@ def test_eight_threads_each_on_its_own_stream(cupy: Any, monkeypatch: pytest.Mon
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(work, range(8)))
     assert not wrong
+
+
+def test_the_stream_of_each_thread_is_a_queue_of_its_own(cupy: Any) -> None:
+    """Its address is 2 in all threads."""
+    with ThreadPoolExecutor(1) as thread:
+        for address, same in ((1, True), (2, False)):
+            cupy.state.stream = SimpleNamespace(ptr=address)
+            assert (thread.submit(queue, cupy).result() == queue(cupy)) is same
 
 
 def test_a_frame_belongs_to_a_device_and_a_stream(cupy: Any) -> None:

@@ -206,7 +206,7 @@ def _aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _memory_at(address: int) -> np.ndarray[Any, Any]:
     """The bytes from an address to the end of its allocation. raises CUDARuntimeError for memory that is not the device's"""
-    for start, memory in _MEMORY.items():
+    for start, memory in list(_MEMORY.items()):
         end = memory.ctypes.data + memory.nbytes
         if start <= address < end:
             return memory[address - memory.ctypes.data : end - memory.ctypes.data]
