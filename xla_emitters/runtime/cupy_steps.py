@@ -206,13 +206,11 @@ class CupyPlatform(NumpyCalls):
         out.sizes = (*left.sizes[:-1], right.sizes[-1])
         if prod(out.sizes) != prod(out.shape):
             raise DataError(f"%{step.name}: its result is not of {list(out.shape)}", stage=STAGE)
-        operands, matmul = frame.operands((*step.reads, *step.writes)), self._cupy.matmul
-
-        def run() -> None:
-            x, y, z = operands()
-            matmul(left.of(x), right.of(y), out=out.of(z))
-
-        return run
+        matmul, places = self._cupy.matmul, (*step.reads, *step.writes)
+        one, other, result = (
+            matrices.reader(frame, place) for matrices, place in zip((left, right, out), places, strict=True)
+        )
+        return lambda: matmul(one(), other(), out=result())
 
     def _constant(self, frame: Frame, step: Call) -> Run:
         """A constant that the program changes, or gives away, is copied into memory of its own."""
@@ -355,6 +353,15 @@ class _Matrices:
         if self._order is not None:
             array = array.transpose(self._order)
         return array if array.shape == self.sizes else array.reshape(self.sizes)
+
+    def reader(self, frame: Frame, place: Place) -> Callable[[], Any]:
+        """Returns the matrices in a slot when a step runs."""
+        arrays, slot, order = frame.arrays, place.slot, self._order
+        is_view = order is None or self.sizes == tuple(self.shape[dim] for dim in order)
+        if frame.is_fixed(slot) and is_view:
+            held = self.of(arrays[slot])
+            return lambda: held
+        return lambda: self.of(arrays[slot])
 
 
 def compute(

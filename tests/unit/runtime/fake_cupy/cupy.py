@@ -148,6 +148,9 @@ class ndarray:
         copies.append(self.host[key].nbytes)
         self.host[key] = _host(value)
 
+    def __int__(self) -> int:
+        return int(self.host)
+
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray[Any, Any]:
         raise TypeError("Implicit conversion to a NumPy array is not allowed.")
 
