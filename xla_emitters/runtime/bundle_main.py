@@ -147,7 +147,7 @@ def manifest_problem(manifest: dict[str, Any], names: set[str]) -> str | None:
     for program in manifest.get("programs", []):
         constants = [program["constants"]] if program["constants"] else []
         shapes = [shape["expected"] for shape in program["shapes"]]
-        for wanted in [program["source"], program["host"], *program["ptx"], *constants, *shapes]:
+        for wanted in [program["source"], *program["ptx"], *constants, *shapes]:
             if wanted not in names:
                 return f"'{wanted}' of program '{program['name']}' is missing"
     return None if manifest.get("cases") or manifest.get("programs") else "it has no cases"

@@ -25,6 +25,7 @@ from xla_emitters.program import ArraySpec, Program
 from xla_emitters.program.sized_steps import without_sizes
 from xla_emitters.runtime.arrays import checked
 from xla_emitters.runtime.cupy_platform import CupyPlatform, FlatMemory, find_cupy, to_device, to_host
+from xla_emitters.runtime.cupy_steps import queue
 from xla_emitters.runtime.flat_platform import logical
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES, packed_bytes
@@ -74,7 +75,7 @@ def launch_program(program: Program, inputs: Sequence[Any], *, most_iterations: 
         _parameter(cupy, array, spec, number)
         for number, (array, spec) in enumerate(zip(inputs, program.parameters, strict=True))
     ]
-    results = _loaded(cupy, program, most_iterations).run(given, cupy.cuda.get_current_stream().ptr)
+    results = _loaded(cupy, program, most_iterations).run(given, queue(cupy))
     return [_result(cupy, buffer, spec, on_host=on_host) for buffer, spec in zip(results, program.results, strict=True)]
 
 

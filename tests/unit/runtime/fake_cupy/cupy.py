@@ -64,8 +64,22 @@ copies: list[int] = []
 """Bytes of each assignment to an array, in order."""
 allocations: list[int] = []
 """Bytes of each array of `empty`, in order."""
-state = SimpleNamespace(devices=1, capability="75", device=0, stream=SimpleNamespace(ptr=0))
+state = SimpleNamespace(devices=1, capability="75", device=0, stream=SimpleNamespace(ptr=0, synchronize=lambda: None))
 """What the machine has; a test may change it."""
+queues: dict[int, list[Callable[[], None]]] | None = None
+"""Work of each stream by its address, if a test runs it; None: all work is done at once."""
+
+
+def _enqueue(stream: int, work: Callable[[], None]) -> None:
+    if queues is None:
+        work()
+    else:
+        queues.setdefault(stream, []).append(work)
+
+
+def _finish(stream: int) -> None:
+    for work in [] if queues is None else queues.pop(stream, []):
+        work()
 
 
 class CUDARuntimeError(RuntimeError):
@@ -101,6 +115,10 @@ class ndarray:
     @property
     def ndim(self) -> int:
         return self.host.ndim
+
+    @property
+    def flags(self) -> SimpleNamespace:
+        return SimpleNamespace(c_contiguous=self.host.flags.c_contiguous)
 
     @property
     def data(self) -> SimpleNamespace:
@@ -153,7 +171,7 @@ def _on_device(value: Any) -> Any:
 
 
 def _on_host(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, **kwargs: _on_device(function(*map(_host, args), **kwargs))
+    return lambda *args, **kwargs: _on_device(function(*map(_host, args), **{k: _host(v) for k, v in kwargs.items()}))
 
 
 for _name in ("add", "sub", "mul", "truediv", "matmul", "and", "or", "xor", "lshift", "rshift", "mod"):
@@ -191,14 +209,14 @@ def _aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _memory_at(address: int) -> np.ndarray[Any, Any]:
     """The bytes from an address to the end of its allocation. raises CUDARuntimeError for memory that is not the device's"""
-    for start, memory in _MEMORY.items():
+    for start, memory in list(_MEMORY.items()):
         end = memory.ctypes.data + memory.nbytes
         if start <= address < end:
             return memory[address - memory.ctypes.data : end - memory.ctypes.data]
     raise CUDARuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered")
 
 
-_FUNCTIONS: list[Callable[..., None]] = []
+_FUNCTIONS: list[Callable[..., Callable[[], None]]] = []
 """Loaded functions by their addresses."""
 
 
@@ -206,7 +224,23 @@ def _launch_kernel(
     f: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, params: int, extra: int
 ) -> None:
     """`cuLaunchKernel`, as `cupy.cuda.driver` has it: `params` is the address of the arguments' addresses."""
-    _FUNCTIONS[f]((gx, gy, gz), (bx, by, bz), params, shared)
+    _enqueue(stream, _FUNCTIONS[f]((gx, gy, gz), (bx, by, bz), params, shared))
+
+
+class _Pinned(bytearray):
+    """Memory of the host that the driver writes to."""
+
+    @property
+    def ptr(self) -> int:
+        return ctypes.addressof(ctypes.c_char.from_buffer(self))
+
+
+def _copy_memory(dst: int, src: int, size: int, kind: int, stream: int) -> None:
+    """`cudaMemcpyAsync`: a kind of 1 is from the host to the device, 2 back, 3 on the device."""
+    copies.append(size)
+    source = np.frombuffer(ctypes.string_at(src, size), np.uint8) if kind == 1 else _memory_at(src)[:size]
+    target = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(dst)) if kind == 2 else _memory_at(dst)[:size]
+    _enqueue(stream, lambda: target.__setitem__(slice(None), source))
 
 
 def asarray(array: Any, dtype: Any = None) -> ndarray:
@@ -253,7 +287,7 @@ class RawModule:
         alone: list[Any] = []
         sized: list[SizedKernel] = []
 
-        def by_address(grid: Any, block: Any, params: int, shared_mem: int) -> None:
+        def by_address(grid: Any, block: Any, params: int, shared_mem: int) -> Callable[[], None]:
             if not alone:
                 alone.append(self._without_others(name))
             launches.append(name)
@@ -264,7 +298,12 @@ class RawModule:
                 for number, wanted in enumerate(sized[0].types):
                     at = ctypes.c_void_p.from_address(params + 8 * number).value or 0
                     values.append(_read(at, str(wanted)))
-                sized[0](Launch(tuple(grid), tuple(block)), values, shared_mem)
+
+            def work() -> None:
+                with whole_package():
+                    sized[0](Launch(tuple(grid), tuple(block)), values, shared_mem)
+
+            return work
 
         def launch(
             grid: tuple[int, int, int], block: tuple[int, int, int], pointers: tuple[Any, ...], shared_mem: int = 0
@@ -350,9 +389,13 @@ cuda = SimpleNamespace(
     get_elapsed_time=lambda start, end: 0.25,
     driver=SimpleNamespace(CUDADriverError=CUDADriverError, launchKernel=_launch_kernel),
     get_current_stream=lambda: state.stream,
+    alloc_pinned_memory=_Pinned,
     runtime=SimpleNamespace(
         CUDARuntimeError=CUDARuntimeError,
         getDeviceCount=lambda: state.devices,
+        getDevice=lambda: state.device,
+        memcpyAsync=_copy_memory,
+        streamSynchronize=_finish,
         getDeviceProperties=lambda device: {"name": b"Fake", "l2CacheSize": 4096},
         driverGetVersion=lambda: 12080,
     ),
