@@ -103,10 +103,10 @@ def fusion(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
         return
     import cupy
 
-    from xla_emitters.runtime import cupy_platform
+    from xla_emitters.runtime.cupy_flat import load_functions
 
     start = time.perf_counter()
-    cupy_platform.load_functions(cupy, program.kernels)
+    load_functions(cupy, program.kernels)
     row["load_s"] = time.perf_counter() - start
     with gpu_to_itself():
         start = time.perf_counter()
@@ -128,7 +128,8 @@ def fusion(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
 
 def kernel_times(name: str, row: dict[str, Any], xla: dict[str, Any], program: Any, inputs: Any, cupy: Any) -> None:
     """Times and bits of the only kernel, ours and XLA's; inputs: NumPy's, or flat arrays of the device."""
-    from xla_emitters.runtime import cupy_platform
+    from xla_emitters.program.arrays import place_of
+    from xla_emitters.runtime import cupy_flat, cupy_platform
 
     if len(program.kernels) != 1 or len(program.steps) != 1:
         row["steps"] = len(program.steps)
@@ -140,8 +141,8 @@ def kernel_times(name: str, row: dict[str, Any], xla: dict[str, Any], program: A
             cupy_platform.to_device(cupy, array, spec) if isinstance(array, np.ndarray) else array
         )
     for number, spec in enumerate(program.results):
-        buffers["result", number] = cupy_platform.empty(cupy, spec)
-    functions = cupy_platform.load_functions(cupy, [kernel])
+        buffers["result", number] = cupy_flat.FlatMemory(cupy).empty(place_of(number, spec), (spec.elements,))
+    functions = cupy_flat.load_functions(cupy, [kernel])
     pointers, by_slice = [], {}
     for argument in kernel.arguments:
         buffer = buffers[argument.kind, argument.index]
@@ -161,7 +162,7 @@ def kernel_times(name: str, row: dict[str, Any], xla: dict[str, Any], program: A
             if kind == "result" and buffer.size:
                 buffer.fill(0)
 
-    ours = functions[kernel.ptx, kernel.name]
+    ours = functions[kernel.name]
     row["attributes"] = {
         k: int(v) for k, v in ours.attributes.items() if k in ("num_regs", "local_size_bytes", "shared_size_bytes")
     }
@@ -240,10 +241,11 @@ def sweep(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
         return
     import cupy
 
-    from xla_emitters.runtime import cupy_platform
+    from xla_emitters.runtime import cupy_flat, cupy_platform
     from xla_emitters.runtime.cupy_launcher import launch_program
+    from xla_emitters.runtime.flat_platform import logical as logical_array
 
-    cupy_platform.load_functions(cupy, program.kernels)
+    cupy_flat.load_functions(cupy, program.kernels)
     with gpu_to_itself():
         generator = cupy.random.RandomState(3)
         inputs = []
@@ -262,7 +264,7 @@ def sweep(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
         else:
             from xla_emitters.runtime.cupy_launcher import launch_program
 
-            logical = [cupy_platform.logical(a, s) for a, s in zip(inputs, program.parameters, strict=True)]
+            logical = [logical_array(a, s) for a, s in zip(inputs, program.parameters, strict=True)]
             launch_program(program, logical)
             graph = captured(lambda: launch_program(program, logical), cupy)
             row["ours_cold_us"] = min(timed(graph.launch, cupy, cold=True, repeats=7) for _ in range(2))

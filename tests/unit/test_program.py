@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,5 +89,19 @@ def test_calling_a_program_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("xla_emitters.runtime.cupy_launcher.cuda_reason_missing", lambda: "CuPy is not installed")
     program = compile(PROGRAMS["bytes"], target=TARGET, stage="xla_gpu")
     with pytest.raises(ToolError, match="CuPy is not installed") as raised:
-        program(np.zeros(1003, np.int8))
+        program.on("gpu")(np.zeros(1003, np.int8))
     assert "[cuda12]" in raised.value.help
+    with pytest.raises(UsageError, match="no platform 'tpu'"):
+        program.on("tpu")
+
+
+@pytest.mark.parametrize(
+    ("stage", "record"), [("llvm-dialect", "stages"), ("scf", "stages"), ("scf", "none"), ("hlo", "stages")]
+)
+def test_a_call_on_numpy_arrays_runs_on_the_cpu(stage: str, record: Any) -> None:
+    """At the last stage that was recorded; without one, the text's."""
+    program = compile(PROGRAMS["bytes"], target=TARGET, stage=stage, record=record, cache=False)
+    x = np.arange(1003).astype(np.int8)
+    for made in (program(x), program.on("cpu")(x), program.run_cpu(x), *program.on("cpu").run([x])):
+        assert np.array_equal(made, ((~x).astype(np.int32) + 7).astype(np.int8))
+    assert program.on("cpu").log == {}

@@ -19,6 +19,7 @@ from xla_emitters.program.as_json import (
 )
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.memory import peak_of_temporaries
+from xla_emitters.program.platforms import OnPlatform, known_platform, one_or_all, platform_of
 from xla_emitters.program.sized import Launch, Step
 from xla_emitters.program.step_json import value_from_json, value_json
 from xla_emitters.trace import Trace
@@ -87,20 +88,31 @@ class Program:
         return self.traces[0]
 
     def __call__(self, *inputs: Any) -> Any:
-        """Runs the program on the GPU: NumPy arrays in, NumPy arrays out; CuPy or DLPack arrays in, CuPy arrays out.
+        """Runs the program where its arrays are: on the GPU if one of them is there, else on the CPU.
 
-        returns  the result, or a tuple of them when there are several
-        raises   DataError for arrays that do not fit, ToolError without CuPy or a device
+        inputs   NumPy arrays; arrays of a GPU (CuPy's, or others with DLPack)
+        returns  the result, or a tuple of them when there are several: NumPy arrays from the CPU, CuPy arrays from a GPU
+        raises   DataError for arrays that do not fit, ToolError on a GPU without CuPy
         """
-        return _one_or_all(_launcher("cuda")(self, inputs))
+        return self.on(platform_of(inputs))(*inputs)
 
-    def run_cpu(self, *inputs: Any, stage: str = "llvm-dialect") -> Any:
+    def on(self, platform: str) -> OnPlatform:
+        """The program as a function of arrays on a platform, "cpu" or "gpu": NumPy arrays in, NumPy arrays out.
+
+        On the CPU it is executed at `llvm-dialect`, or at the last stage before that was recorded.
+        raises  UsageError for another platform, and as `run_cpu`; a call on a GPU ToolError without CuPy or a device
+        """
+        launcher = _launcher(known_platform(platform))
+        return OnPlatform(lambda inputs: launcher(self, inputs))
+
+    def run_cpu(self, *inputs: Any, stage: str | None = None) -> Any:
         """Runs the IR of a stage on the CPU, on NumPy arrays; results as `__call__`.
 
+        stage    None: as `on` chooses it
         raises   DataError for arrays that do not fit, UsageError when the trace does not hold the stage's IR,
                  ExecutionError where the kernel has a fault that a GPU would not report
         """
-        return _one_or_all(_launcher("cpu")(self, inputs, stage))
+        return one_or_all(_launcher("cpu")(self, inputs, stage))
 
     @property
     def peak_bytes(self) -> int:
@@ -198,14 +210,10 @@ def _bytes(spec: ArraySpec) -> int:
 
 
 LAUNCHERS: dict[str, Callable[..., Sequence[Any]]] = {}
-"""Platform -> function that runs a program: "cuda" takes (program, inputs), "cpu" (program, inputs, stage). `runtime` registers both."""
+"""Platform -> function that runs a program: "gpu" takes (program, inputs), "cpu" (program, inputs, stage=None). `runtime` sets both."""
 
 
 def _launcher(platform: str) -> Callable[..., Sequence[Any]]:
     if platform not in LAUNCHERS:
         raise UsageError(f"no launcher for {platform}", stage="program", help="import xla_emitters.runtime")
     return LAUNCHERS[platform]
-
-
-def _one_or_all(results: Sequence[Any]) -> Any:
-    return results[0] if len(results) == 1 else tuple(results)

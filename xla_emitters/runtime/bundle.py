@@ -39,7 +39,7 @@ from xla_emitters.program.sized import Allocate, Launch, Release, Step
 from xla_emitters.program.step_json import value_json
 from xla_emitters.runtime import bundle_main
 from xla_emitters.runtime.arrays import bit_pattern
-from xla_emitters.runtime.cupy_platform import refusal
+from xla_emitters.runtime.cupy_flat import refusal
 from xla_emitters.runtime.draws import Places
 from xla_emitters.runtime.tolerance import Bounds
 
@@ -52,7 +52,10 @@ FILES = (
     "memory_limit.py",
     *sorted(f"library/{path.name}" for path in (PACKAGE / "library").glob("*.py")),
     *(f"program/{stem}.py" for stem in ("arrays", "as_json", "bind", "callees", "sized", "sized_steps", "step_json")),
-    *(f"runtime/{stem}.py" for stem in ("bundle_numbers", "bundle_programs", "cupy_arrays", "cupy_platform")),
+    *(
+        f"runtime/{stem}.py"
+        for stem in ("bundle_numbers", "bundle_programs", "cupy_arrays", "cupy_flat", "cupy_platform")
+    ),
     *(f"runtime/{stem}.py" for stem in ("cupy_steps", "draws", "flat_platform", "loaded", "memory", "npz")),
     *(f"runtime/{stem}.py" for stem in ("numpy_calls", "packing", "plain_ops", "repetition", "walk")),
     "runtime/ral/constants.py",

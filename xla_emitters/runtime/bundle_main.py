@@ -42,7 +42,8 @@ from xla_emitters.program.sized_steps import without_sizes
 from xla_emitters.program.step_json import value_from_json
 from xla_emitters.runtime.bundle_numbers import admitted, load_expected, redraw
 from xla_emitters.runtime.bundle_programs import run_programs
-from xla_emitters.runtime.cupy_platform import CupyPlatform, FlatMemory, bytes_of, find_cupy, to_device, to_host
+from xla_emitters.runtime.cupy_flat import FlatCupyPlatform, FlatMemory
+from xla_emitters.runtime.cupy_platform import bytes_of, find_cupy, to_device, to_host
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.walk import Frame, Run
@@ -284,7 +285,7 @@ def loaded(
     donated: frozenset[int] = frozenset(),
 ) -> LoadedProgram:
     """The steps, ready to run. raises ToolError where the driver rejects the kernels"""
-    platform = CupyPlatform(cupy, code.kernels, case.calls, donated)
+    platform = FlatCupyPlatform(cupy, code.kernels, case.calls, donated)
     made = without_sizes(case.arrays, code.steps, case.calls)
     return LoadedProgram(made, platform, memory, most_iterations=options.max_iterations)
 

@@ -24,7 +24,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import called_by
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Program
-from xla_emitters.program.sized import Launch
+from xla_emitters.program.sized import Launch, Place
 from xla_emitters.program.sized_steps import without_sizes
 from xla_emitters.runtime.arrays import checked, from_buffer, refuse_beyond_memory, writable_buffer
 from xla_emitters.runtime.flat_platform import FlatPlatform
@@ -39,6 +39,8 @@ from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.walk import Frame, HostMemory, Run
 from xla_emitters.trace import Trace
 
+STAGES = ("xla_gpu", "inlined", "scf", "flat", "vectorized", "unrolled", "llvm-dialect")
+"""The stages of a kernel as MLIR."""
 Slots = dict[tuple[str, int], Array]
 """(kind, index) of `Argument` -> flat buffer, its elements in memory order."""
 
@@ -47,7 +49,7 @@ Slots = dict[tuple[str, int], Array]
 def run_program(
     program: Program,
     inputs: Sequence[Any],
-    stage: str,
+    stage: str | None = None,
     watchers: Callable[[Kernel], Sequence[Watcher]] = lambda kernel: (),
     modules: Sequence[ModuleOp] = (),
     *,
@@ -55,6 +57,7 @@ def run_program(
 ) -> list[Array]:
     """Runs all kernels in order, each as its IR at `stage`; returns one logical array per result.
 
+    stage            None: `llvm-dialect`, or the last one before that was recorded
     watchers         returns the observers of a kernel's memory accesses (see `simt/memory`)
     modules          the kernels' IR at `stage` with source locations; if empty, it is parsed from the trace's text
     most_iterations  the limit of every single loop
@@ -62,7 +65,7 @@ def run_program(
                      UsageError when the trace does not hold that stage
     """
     program.refuse_left_out()
-    given = buffers_of(program, inputs)
+    given, stage = buffers_of(program, inputs), stage or _last_stage(program)
     if stage in ("hlo", "graph"):
         text = program.hlo if stage == "hlo" else _recorded(program.graph, "graph")
         module = parse_hlo(text, f"<{program.name}>")
@@ -80,6 +83,14 @@ def run_program(
     )
     results = loaded.run(given)
     return [from_buffer(buffer, spec) for buffer, spec in zip(results, program.results, strict=True)]
+
+
+def _last_stage(program: Program) -> str:
+    """`llvm-dialect`, or the last stage before that which all traces hold with its IR; without kernels any will do."""
+    held = [{step.stage for step in trace.steps if step.stage and step.ir} for trace in program.traces]
+    if not program.kernels and program.steps:
+        return STAGES[-1]
+    return next((stage for stage in reversed(STAGES) if held and all(stage in each for each in held)), "hlo")
 
 
 @dataclass(frozen=True)
@@ -134,8 +145,9 @@ class ExecutorPlatform(FlatPlatform):
         super().__init__(np, calls, {name: code.kernel.arguments for name, code in kernels.items()}, on_elements)
         self._kernels, self._watchers = kernels, watchers
 
-    def launch(self, frame: Frame, step: Launch) -> Run:
-        code, operands = self._kernels[step.kernel], self.operands(frame, step)
+    def launch_on(self, frame: Frame, step: Launch) -> Run:
+        code = self._kernels[step.kernel]
+        operands = frame.operands([value for value in step.arguments if isinstance(value, Place)])
         return lambda: code.run(operands(), self._watchers(code.kernel))
 
 

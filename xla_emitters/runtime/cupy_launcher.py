@@ -24,7 +24,8 @@ from xla_emitters.library.arguments import numpy_type, pattern_type
 from xla_emitters.program import ArraySpec, Program
 from xla_emitters.program.sized_steps import without_sizes
 from xla_emitters.runtime.arrays import checked
-from xla_emitters.runtime.cupy_platform import CupyPlatform, FlatMemory, find_cupy, to_device, to_host
+from xla_emitters.runtime.cupy_flat import FlatCupyPlatform, FlatMemory
+from xla_emitters.runtime.cupy_platform import find_cupy, to_device, to_host
 from xla_emitters.runtime.cupy_steps import queue
 from xla_emitters.runtime.flat_platform import logical
 from xla_emitters.runtime.loaded import LoadedProgram
@@ -87,7 +88,7 @@ def _loaded(cupy: Any, program: Program, most_iterations: int) -> LoadedProgram:
     """The program on the current device, kept as long as the program. raises ToolError where the driver rejects the PTX"""
     key = id(program), int(cupy.cuda.Device().id), most_iterations
     if (found := _programs.get(key)) is None:
-        platform = CupyPlatform(cupy, program.kernels, program.calls)
+        platform = FlatCupyPlatform(cupy, program.kernels, program.calls)
         made = without_sizes(program.arrays, program.steps, program.calls)
         found = _programs[key] = LoadedProgram(made, platform, FlatMemory(cupy), most_iterations=most_iterations)
         weakref.finalize(program, _programs.pop, key, None)

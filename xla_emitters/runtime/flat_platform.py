@@ -6,7 +6,9 @@ alike. A bundle contains this file, so it imports only files of the bundle (`bun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from xla_emitters import library
@@ -15,7 +17,7 @@ from xla_emitters.program.arrays import Argument, ArraySpec
 from xla_emitters.program.callees import LibraryCall
 from xla_emitters.program.sized import Launch, Place
 from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls
-from xla_emitters.runtime.walk import Frame
+from xla_emitters.runtime.walk import Frame, Run
 
 
 class FlatPlatform(NumpyCalls):
@@ -54,34 +56,47 @@ class FlatPlatform(NumpyCalls):
 
         return function
 
-    def operands(self, frame: Frame, step: Launch) -> Callable[[], Sequence[Any]]:
-        """The arrays of a launch when it runs.
-
-        A kernel that updates a parameter of the program in place gets the result's memory for both: a copy of the caller's array.
-        """
+    def launch(self, frame: Frame, step: Launch) -> Run:
+        """A kernel that updates a parameter of the program in place gets the result's memory for both: a copy of the caller's array."""
         places = [value for value in step.arguments if isinstance(value, Place)]
-        operands, first, shared = frame.operands(places), dict[int, int](), list[tuple[int, int]]()
+        first, before = dict[int, Place](), list[Run]()
         for number, argument in enumerate(self._arguments[step.kernel]):
-            other = first.setdefault(argument.slice_index, number)
-            if places[other].slot != places[number].slot:
-                shared.append((other, number))
-                first[argument.slice_index] = number
-        if not shared:
-            return operands
-        held, slots, donated = frame.arrays, [place.slot for place in places], self._donated
+            source, target = first.setdefault(argument.slice_index, places[number]), places[number]
+            if source.slot != target.slot:
+                before.append(self._update(frame, source, target))
+                places = [target if place.slot == source.slot else place for place in places]
+                first[argument.slice_index] = target
+        run = self.launch_on(frame, replace(step, arguments=tuple(places)))
+        if not before:
+            return run
 
-        def run() -> Sequence[Any]:
-            arrays = list(operands())
-            for source, target in shared:
-                old, new = arrays[source], arrays[target]
-                if slots[source] in donated:
-                    held[slots[target]] = arrays[target] = old
-                    continue
-                new[...] = old.view(new.dtype)
-                arrays = [new if array is old else array for array in arrays]
-            return arrays
+        def run_all() -> None:
+            for prepare in before:
+                prepare()
+            run()
 
-        return run
+        return run_all
+
+    @abstractmethod
+    def launch_on(self, frame: Frame, step: Launch) -> Run:
+        """A launch on its arrays as they are."""
+        ...
+
+    def _update(self, frame: Frame, source: Place, target: Place) -> Run:
+        """Gives a target, whose memory is to be that of a source, the source's elements."""
+        arrays = frame.arrays
+        if source.slot in self._donated and not frame.is_fixed(target.slot):
+
+            def take() -> None:
+                arrays[target.slot] = arrays[source.slot]
+
+            return take
+
+        def copy() -> None:
+            held = arrays[target.slot]
+            held[...] = arrays[source.slot].view(held.dtype)
+
+        return copy
 
 
 def logical(buffer: Any, spec: ArraySpec) -> Any:

@@ -124,11 +124,11 @@ class ReferencePlatform(FlatPlatform):
     """
 
     def __init__(self, plan: ProgramPlan, calls: FirstCalls | None = None) -> None:
-        super().__init__(np, plan.calls, {}, on_elements)
+        super().__init__(np, plan.calls, {str(n): k.arguments for n, k in enumerate(plan.kernels)}, on_elements)
         self.given = dict[int, Reaching]()
         self._kernels, self._first_calls = plan.kernels, calls
 
-    def launch(self, frame: Frame, step: Launch) -> Run:
+    def launch_on(self, frame: Frame, step: Launch) -> Run:
         number = int(step.kernel)
         planned = self._kernels[number]
         computation, arguments = planned.view.computation, planned.arguments

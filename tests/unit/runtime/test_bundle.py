@@ -223,7 +223,7 @@ def test_what_the_machine_cannot_hold_or_stops_with(
     def stops(*_: object) -> None:
         raise cupy.CUDADriverError("CUDA_ERROR_ILLEGAL_ADDRESS")
 
-    monkeypatch.setattr(bundle_main.CupyPlatform, "launch", stops)
+    monkeypatch.setattr(bundle_main.FlatCupyPlatform, "launch", stops)
     code, out, _ = run(bundle, "--repeat", "1")
     assert (code, out.count("it stops with: CUDA_ERROR_ILLEGAL_ADDRESS")) == (3, len(PROGRAMS))
 

@@ -19,15 +19,8 @@ from xla_emitters.program import Arrays, ArraySpec, Kernel, LibraryCall
 from xla_emitters.program.arrays import place_of
 from xla_emitters.program.sized import Call, Launch, Place, Step
 from xla_emitters.program.sized_steps import without_sizes
-from xla_emitters.runtime.cupy_platform import (
-    CupyPlatform,
-    FlatMemory,
-    bytes_of,
-    load_functions,
-    refusal,
-    to_device,
-    to_host,
-)
+from xla_emitters.runtime.cupy_flat import FlatCupyPlatform, FlatMemory, load_functions, refusal
+from xla_emitters.runtime.cupy_platform import bytes_of, to_device, to_host
 from xla_emitters.runtime.loaded import LoadedProgram
 
 NEGATE = """
@@ -68,7 +61,7 @@ def test_an_update_in_place_copies_only_a_parameter_that_is_not_donated(donated:
     spec = kernel.arguments[0].array
     x, arrays = to_device(cupy, X, spec), Arrays((spec,), (spec,), ())
     launch = Launch(kernel.name, kernel.launch.grid, kernel.launch.block, 0, places(arrays))
-    platform = CupyPlatform(cupy, [kernel], [], frozenset([0] if donated else []))
+    platform = FlatCupyPlatform(cupy, [kernel], [], frozenset([0] if donated else []))
     (result,) = run(cupy, platform, arrays, launch, [x])
     assert cupy.copies == ([] if donated else [X.nbytes])
     assert np.array_equal(to_host(cupy, result, spec), -X)
@@ -81,7 +74,7 @@ def places(arrays: Arrays) -> tuple[Place, ...]:
     return (*parameters, *arrays.places("result", len(arrays.results)))
 
 
-def run(cupy: ModuleType, platform: CupyPlatform, arrays: Arrays, step: Step, inputs: list[Any]) -> list[Any]:
+def run(cupy: ModuleType, platform: FlatCupyPlatform, arrays: Arrays, step: Step, inputs: list[Any]) -> list[Any]:
     """The results of one step."""
     made = without_sizes(arrays, [step], platform.calls)
     return LoadedProgram(made, platform, FlatMemory(cupy)).run(inputs)
@@ -93,7 +86,7 @@ def called(cupy: ModuleType, call: LibraryCall) -> list[Any]:
     operands, results = arrays.places("parameter", len(call.operands)), arrays.places("result", len(call.results))
     step = Call(0, call.instruction, operands, results)
     inputs = [to_device(cupy, np.zeros(spec.shape, numpy_type(spec.dtype)), spec) for spec in call.operands]
-    return run(cupy, CupyPlatform(cupy, [], [call]), arrays, step, inputs)
+    return run(cupy, FlatCupyPlatform(cupy, [], [call]), arrays, step, inputs)
 
 
 def test_kernels_of_one_ptx_are_loaded_together(cupy: ModuleType) -> None:
