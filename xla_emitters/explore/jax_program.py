@@ -42,7 +42,6 @@ from xla_emitters.explore.xla import Flag, whole_text
 from xla_emitters.extras import install_command
 from xla_emitters.pipelines import compiler
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
-from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.program import Program
 from xla_emitters.program.platforms import OnPlatform, is_on_gpu, platform_of
@@ -130,21 +129,24 @@ class DynamicJaxProgram(DynamicProgram):
 
 
 @dataclass(frozen=True)
-class OnTrees:
-    """A program of JAX on one platform, as a function of the function's arguments; `log` as in `OnPlatform`."""
+class OnTrees(OnPlatform):
+    """A program of JAX on one platform, as a function of the function's arguments."""
 
     program: JaxProgram | DynamicJaxProgram
-    of_arrays: OnPlatform | GpuProgram
+    of_arrays: OnPlatform
     platform: str
+
+    def run(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        return self.of_arrays.run(inputs)
 
     @property
     def log(self) -> Mapping[str, str]:
         return self.of_arrays.log
 
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+    def __call__(self, *inputs: Any, **keywords: Any) -> Any:
         """The function's tree: of CuPy arrays if an argument is on a GPU; else of JAX arrays if one is JAX's; else of NumPy's."""
-        leaves = _kept_leaves(self.program, arguments, keywords)
-        results = self.of_arrays.run(self.program.inputs(leaves, on_host=self.platform == "cpu"))
+        leaves = _kept_leaves(self.program, inputs, keywords)
+        results = self.run(self.program.inputs(leaves, on_host=self.platform == "cpu"))
         jax = _jax()
         if platform_of(leaves) == "cpu" and any(isinstance(leaf, jax.Array) for leaf in leaves):
             results = [jax.numpy.asarray(result) for result in results]

@@ -26,6 +26,7 @@ from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.library.arguments import numpy_type, pattern_type
 from xla_emitters.pipelines.program_kernels import GpuLowering
+from xla_emitters.program.platforms import OnPlatform
 from xla_emitters.program.sized_steps import SizedSteps
 from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.cupy_arrays import is_numpy, refuse_packed, to_numpy
@@ -51,7 +52,7 @@ class OnKernels(Protocol):
     def checked(self, inputs: Sequence[Any]) -> list[Array]: ...
 
 
-class GpuProgram:
+class GpuProgram(OnPlatform):
     """A program on the GPU; see the file's head.
 
     lowering  makes the kernels when they are first needed
@@ -96,11 +97,6 @@ class GpuProgram:
     def log(self) -> Mapping[str, str]:
         """Ops computed on the host so far, and why."""
         return self.platform.log
-
-    def __call__(self, *inputs: Any) -> Any:
-        """The result, or a tuple if there are several. raises like `run`"""
-        results = self.run(inputs)
-        return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """The results for these arguments: NumPy arrays; CuPy arrays if the arguments are arrays of the device.

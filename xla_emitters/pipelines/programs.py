@@ -70,7 +70,7 @@ from xla_emitters.pipelines.program_passes import (
 from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.program.outline import Outline
-from xla_emitters.program.platforms import OnPlatform, known_platform, one_or_all, platform_of
+from xla_emitters.program.platforms import OnFunction, OnPlatform, known_platform, one_or_all, platform_of
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.locations import first_position, instructions_of
 from xla_emitters.rewrite.recorder import Observer, Recorder
@@ -174,12 +174,12 @@ class DynamicProgram:
         """Runs the IR of a stage on the CPU; returns results like `__call__`. raises like `run`"""
         return one_or_all(self.run(inputs, stage, max_memory=max_memory))
 
-    def on(self, platform: str) -> OnPlatform | GpuProgram:
+    def on(self, platform: str) -> OnPlatform:
         """The program as a function of arrays on a platform: "cpu", or "gpu" through CuPy.
 
         raises  UsageError for another platform; for "gpu" ToolError without CuPy or a device, and later errors like `lowering`
         """
-        return self._on_gpu if known_platform(platform) == "gpu" else OnPlatform(self.run)
+        return self._on_gpu if known_platform(platform) == "gpu" else OnFunction(self.run)
 
     @cached_property
     def _on_gpu(self) -> GpuProgram:

@@ -19,7 +19,7 @@ from xla_emitters.program.as_json import (
 )
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.memory import peak_of_temporaries
-from xla_emitters.program.platforms import OnPlatform, known_platform, one_or_all, platform_of
+from xla_emitters.program.platforms import OnFunction, OnPlatform, known_platform, one_or_all, platform_of
 from xla_emitters.program.sized import Launch, Step
 from xla_emitters.program.step_json import value_from_json, value_json
 from xla_emitters.trace import Trace
@@ -103,7 +103,7 @@ class Program:
         raises  UsageError for another platform, and as `run_cpu`; a call on a GPU ToolError without CuPy or a device
         """
         launcher = _launcher(known_platform(platform))
-        return OnPlatform(lambda inputs: launcher(self, inputs))
+        return OnFunction(lambda inputs: launcher(self, inputs))
 
     def run_cpu(self, *inputs: Any, stage: str | None = None) -> Any:
         """Runs the IR of a stage on the CPU, on NumPy arrays; results as `__call__`.

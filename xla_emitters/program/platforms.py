@@ -6,8 +6,9 @@ y = p.on("gpu")(x)      there; NumPy arrays in, NumPy arrays out
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from xla_emitters.errors import UsageError
@@ -17,20 +18,34 @@ _CUDA_OF_DLPACK = (2, 13)
 """kDLCUDA and kDLCUDAManaged, dlpack.h"""
 
 
-@dataclass(frozen=True)
-class OnPlatform:
-    """A program as a function of arrays on one platform.
+class OnPlatform(ABC):
+    """A program as a function of arrays on one platform."""
 
-    run  (arguments) -> the results, in a list
-    log  ops that were computed on the host instead so far, and why
-    """
+    @abstractmethod
+    def run(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """The results."""
+        ...
 
-    run: Callable[[Sequence[Any]], Sequence[Any]]
-    log: Mapping[str, str] = field(default_factory=dict[str, str])
+    @property
+    def log(self) -> Mapping[str, str]:
+        """Ops that were computed on the host instead so far, and why."""
+        return {}
 
-    def __call__(self, *inputs: Any) -> Any:
-        """The result, or a tuple if there are several."""
+    def __call__(self, *inputs: Any, **keywords: Any) -> Any:
+        """The result, or a tuple if there are several. Only a program made of a function with keywords takes `keywords`."""
+        if keywords:
+            raise UsageError(f"no argument is called '{min(keywords)}'", stage="program")
         return one_or_all(self.run(inputs))
+
+
+@dataclass(frozen=True)
+class OnFunction(OnPlatform):
+    """One that computes everything there."""
+
+    function: Callable[[Sequence[Any]], Sequence[Any]]
+
+    def run(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        return self.function(inputs)
 
 
 def platform_of(arrays: Sequence[Any]) -> str:
