@@ -85,8 +85,8 @@ programs: install $(TESTS_STAMP)  ## all programs with unknown sizes (134), comp
 models: install $(TESTS_STAMP)  ## a decoder, BERT, ResNet-18, a U-Net's level, a mixture of experts: compiled once, beside JAX, which it needs (MODELS="decoder")
 	@PYTHONPATH=tests:. $(BIN)/python -m runtime.models_table $(MODELS)
 
-cpu: install $(TESTS_STAMP)  ## programs on the CPU, warm, by LLVM, JAX and NumPy in turns; needs JAX (CPU="rope --random")
-	@PYTHONPATH=tests $(BIN)/python -m runtime.cpu_table $(CPU)
+cpu: install  ## 30 programs of unknown size at real sizes on the CPU, warm, beside JAX, which it needs; the call itself, a new size (CPU="softmax layer")
+	@$(BIN)/python -m benchmarks.cpu $(CPU)
 
 cpu-features: install $(TESTS_STAMP)  ## all programs as machine code for eight CPUs: run at three where this machine can, else made; ten minutes (CPU_FEATURES="rope")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.cpu_features_table $(CPU_FEATURES)
