@@ -1,4 +1,4 @@
-"""Steps on the CPU: kernels as machine code, all other ops in NumPy.
+"""Steps on the CPU: kernels as machine code, products of matrices by BLAS, all other ops in NumPy.
 
     words of a launch of k:    x  y  n  |  first block, end of the range, memory of a block
 
@@ -14,12 +14,17 @@ from math import prod
 
 import numpy as np
 
-from xla_emitters.dtypes import dtype
+from xla_emitters.dialects.hlo.contractions import DotOp
+from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dtypes import Array, dtype
 from xla_emitters.host.steps_of_buffers import LOOPS, CallableOp
 from xla_emitters.lowering.host_steps import ADDED_TYPES, DATA
-from xla_emitters.program.sized import Launch, Place
+from xla_emitters.program.sized import Call, Launch, Place
+from xla_emitters.runtime import blas
+from xla_emitters.runtime.blas import SHARED_WORK, gemm_of, library
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
-from xla_emitters.runtime.threads import PIECES, parts_of, share
+from xla_emitters.runtime.products import is_of_blas
+from xla_emitters.runtime.threads import PIECES, parts_of, share, thread_count
 from xla_emitters.runtime.walk import Frame, Run
 
 SCRATCH_ALIGNMENT = 64
@@ -44,6 +49,9 @@ class CpuPlatform(NumpyPlatform):
         if kernel not in self._steps:
             self._steps[kernel] = STEP(self._step_of(kernel))
         return self._steps[kernel]
+
+    def call(self, frame: Frame, step: Call) -> Run:
+        return _product(frame, step, self.ops[step.op]) or super().call(frame, step)
 
     def launch(self, frame: Frame, step: Launch) -> Run:
         if step.kernel.startswith(LOOPS):
@@ -167,6 +175,80 @@ def _shared(code: Callable[[int], None], words: _Words, parts: int) -> Run:
         share(work, len(addresses), parts)
 
     return run
+
+
+def _product(frame: Frame, step: Call, op: CallableOp) -> Run | None:
+    """A product of matrices of known sizes by BLAS; None for another op, and without BLAS."""
+    dot = op.as_hlo() if isinstance(op, BufferOp) and issubclass(op.HLO, DotOp) else None
+    places = (*step.reads, *step.writes)
+    shapes = [shape for place in places if (shape := frame.bound.shapes.get(place.slot)) is not None]
+    if not isinstance(dot, DotOp) or not is_of_blas(dot) or len(shapes) < 3 or library() is None:
+        return None
+    pairing, threads = dot.pairing, thread_count()
+    gemm = gemm_of(
+        shapes[0],
+        shapes[1],
+        (pairing.lhs_batch, pairing.rhs_batch),
+        (pairing.lhs_contracting, pairing.rhs_contracting),
+    )
+    if gemm is None or prod(shapes[2]) != prod(gemm.batch) * gemm.m * gemm.n:
+        return None
+    calls, arrays = gemm.calls(places[0].dtype, threads), frame.arrays
+    frame.kept.append(calls)
+    copies, slots = list[tuple[Array, int, tuple[int, ...]]](), list[tuple[int, int]]()
+    for operand, place in enumerate(places):
+        order = (gemm.left.order, gemm.right.order, None)[operand]
+        if order is not None:
+            shape = tuple(shapes[operand][dim] for dim in order)
+            copies.append((np.empty(shape, dtype(place.dtype).numpy), place.slot, order))
+            _point(calls, operand, pointer(copies[-1][0]))
+        elif frame.is_fixed(place.slot):
+            _point(calls, operand, pointer(arrays[place.slot]))
+        else:
+            slots.append((operand, place.slot))
+
+    def work(first: int, last: int) -> None:
+        for call in calls[first:last]:
+            call.function(*call.arguments)
+
+    def set_addresses() -> None:
+        for operand, slot in slots:
+            _point(calls, operand, pointer(arrays[slot]))
+        for scratch, slot, order in copies:
+            np.copyto(scratch, arrays[slot].transpose(order))
+
+    parts = min(threads, len(calls)) if gemm.work >= SHARED_WORK else 1
+    if parts > 1:
+
+        def run_shared() -> None:
+            set_addresses()
+            share(work, len(calls), parts)
+
+        return run_shared
+    if len(calls) > 1 or copies:
+
+        def run_all() -> None:
+            set_addresses()
+            work(0, len(calls))
+
+        return run_all
+    ((function, arguments, pointers),) = [(call.function, call.arguments, call.pointers) for call in calls]
+    if not slots:
+        return lambda: function(*arguments)
+    moving = [(pointers[operand], slot) for operand, slot in slots]
+
+    def run() -> None:
+        for held, slot in moving:
+            held.value = pointer(arrays[slot])
+        function(*arguments)
+
+    return run
+
+
+def _point(calls: Sequence[blas.Call], operand: int, address: int) -> None:
+    """Sets an operand's address in all calls."""
+    for call in calls:
+        call.pointers[operand].value = address + call.offsets[operand]
 
 
 def _bytes(frame: Frame, step: Launch) -> int | None:
