@@ -16,9 +16,8 @@ Source: docs/reference/4 2.2, 4.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import TypeAlias, overload
+from functools import partial
+from typing import TypeAlias
 
 from xdsl.dialects import arith, func, gpu, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
@@ -50,59 +49,13 @@ from xla_emitters.program.sized import (
     Store,
     View,
 )
+from xla_emitters.program.sized_steps import Constants, SizedSteps
 from xla_emitters.rewrite.kernel_pass import refusal
 
 STAGE = "host"
 FLAT = (-1,)
 """The shape of an array as one dimension."""
 CallableOp: TypeAlias = BufferOp | lmhlo.FusionOp
-
-
-class Constants(Sequence[tuple[Place, Array]]):
-    """Places and elements of constants; elements are read when they are first needed."""
-
-    def __init__(self, readers: Sequence[tuple[Place, Callable[[], Array]]]) -> None:
-        self._readers = readers
-
-    @cached_property
-    def _read(self) -> list[tuple[Place, Array]]:
-        return [(place, read()) for place, read in self._readers]
-
-    @overload
-    def __getitem__(self, index: int) -> tuple[Place, Array]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[tuple[Place, Array]]: ...
-    def __getitem__(self, index: int | slice) -> tuple[Place, Array] | list[tuple[Place, Array]]:
-        return self._read[index]
-
-    def __len__(self) -> int:
-        return len(self._readers)
-
-
-@dataclass(frozen=True)
-class SizedSteps:
-    """A program's steps, and what they name.
-
-    parameters  in the caller's order; unknown sizes are numbers
-    results     read after the last step
-    steps       in order
-    slots       how many there are
-    numbers     how many there are
-    constants   arrays that no step changes, and their elements, which are read when they are first needed
-    names       slot -> the name of its value in the IR
-    ops         what each `Call` computes
-    donated     indices of the parameters whose memory belongs to the program
-    """
-
-    parameters: tuple[Place, ...]
-    results: tuple[Place, ...]
-    steps: tuple[Step, ...] = field(repr=False)
-    slots: int
-    numbers: int
-    constants: Constants = field(repr=False)
-    names: Mapping[int, str] = field(repr=False)
-    ops: tuple[CallableOp, ...] = field(repr=False)
-    donated: frozenset[int]
 
 
 def steps_of_buffers(module: ModuleOp, constants: Callable[[str, str], Array] | None = None) -> SizedSteps:

@@ -21,8 +21,8 @@ from math import prod
 
 import numpy as np
 
-from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError, InternalError, XlaEmittersError
+from xla_emitters.library.arguments import NUMPY_TYPES, Array, numpy_type
 from xla_emitters.memory_limit import refuse_beyond_limit
 from xla_emitters.program.sized import (
     FUNCTIONS,
@@ -262,7 +262,7 @@ class _Binder:
         if place.on_device:
             self.out.append(Allocate(place))
         else:
-            held = dtype(place.dtype).numpy
+            held = numpy_type(place.dtype)
             refuse_beyond_limit(shape, held.itemsize, place.dtype, "an array of the host")
             self.host[place.slot] = np.zeros(shape, held)
             self.written.discard(place.slot)
@@ -373,9 +373,7 @@ class _Binder:
 
 
 def _name_of(array: Array) -> str:
-    from xla_emitters.dtypes import DTYPES
-
-    return next(row.name for row in DTYPES if row.numpy == array.dtype)
+    return next(name for name, kind in NUMPY_TYPES.items() if kind == array.dtype)
 
 
 def no_reshape(held: Sequence[int], wanted: Sequence[int]) -> DataError:
@@ -405,7 +403,7 @@ def _arena(
                     if array.slot in first:
                         moved.add(array.slot)  # allocated in several branches
                     names[array.slot], first[array.slot] = array.slot, count
-                    sizes[array.slot] = prod(shapes[array.slot]) * dtype(array.dtype).numpy.itemsize
+                    sizes[array.slot] = prod(shapes[array.slot]) * numpy_type(array.dtype).itemsize
                 else:
                     moved.add(array.slot)
             case View(source, target):

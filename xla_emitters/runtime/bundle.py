@@ -6,8 +6,8 @@
       manifest.json               cases: parameters with the recipe and checksum of their draw, results, temporaries, kernels and steps
       gelu/hlo.txt                the HLO text that was compiled
       gelu/ours-0.ptx             one per code ("ours", or a rival such as XLA's own PTX) and PTX module
-      layer/host.py               of a program with unknown sizes: its host program, PTX with indices of 32 and 64 bits, constants,
-      layer/kernels-32.ptx ...    expected results for each of its shapes
+      layer/kernels-32.ptx ...    of a program with unknown sizes: PTX with indices of 32 and 64 bits, constants, expected results for
+                                  each of its shapes; its steps and ops are in the manifest
       gelu/expected.npz           r0.positions, r0.low, r0.high: the compared positions of result 0 and the bounds there
 
 Steps are as in `Program.to_json`: loops, branches, library calls, copies. A program that calls a function which CuPy lacks is included
@@ -61,23 +61,11 @@ FILES = (
     "memory_limit.py",
     *sorted(f"{room}/{path.name}" for room in ("library", "shapes") for path in (PACKAGE / room).glob("*.py")),
     *(f"texts/{stem}.py" for stem in ("__init__", "cursor", "expression_cursor", "source")),
-    *(f"program/{stem}.py" for stem in ("arrays", "as_json", "ral_name", "steps")),
-    *(f"runtime/{stem}.py" for stem in ("bundle_numbers", "bundle_programs", "cupy_platform", "draws", "npz")),
-    *(f"runtime/{stem}.py" for stem in ("packing", "steps")),
-    *(
-        f"runtime/ral/{stem}.py"
-        for stem in (
-            "constants",
-            "context",
-            "convolution",
-            "cupy_kernels",
-            "cupy_program",
-            "functions",
-            "gemm",
-            "kernels",
-        )
-    ),
-    "runtime/ral/plain_ops.py",
+    *(f"program/{stem}.py" for stem in ("arrays", "as_json", "bind", "sized", "sized_steps", "steps")),
+    *(f"runtime/{stem}.py" for stem in ("bundle_numbers", "bundle_programs", "cupy_arrays", "cupy_platform")),
+    *(f"runtime/{stem}.py" for stem in ("cupy_steps", "draws", "loaded", "memory", "npz", "numpy_calls", "packing")),
+    *(f"runtime/{stem}.py" for stem in ("plain_ops", "steps", "walk")),
+    "runtime/ral/constants.py",
 )
 """The files of `xla_emitters` that a bundle holds: with NumPy and ml_dtypes, all that its script imports."""
 
@@ -114,13 +102,11 @@ class Case:
 class BundledProgram:
     """A program with unknown sizes as text and plain data.
 
-    host       the host program
     ptx        of all kernels, with indices of 32 and of 64 bits
     constants  bytes by name
     rows       plain data for the manifest
     """
 
-    host: str
     ptx: tuple[str, str]
     constants: Mapping[str, bytes]
     rows: Mapping[str, Any]
@@ -227,7 +213,6 @@ def _write_program(archive: zipfile.ZipFile, case: ProgramCase, name: str) -> di
     """Writes the files of a program with unknown sizes. Returns its entry in the manifest."""
     program = case.program
     archive.writestr(f"{name}/program.mlir", case.text)
-    archive.writestr(f"{name}/host.py", program.host)
     ptx = [f"{name}/kernels-{bits}.ptx" for bits in (32, 64)]
     for entry, text in zip(ptx, program.ptx, strict=True):
         archive.writestr(entry, text)
@@ -250,7 +235,7 @@ def _write_program(archive: zipfile.ZipFile, case: ProgramCase, name: str) -> di
                 "expected": expected,
             }
         )
-    files = {"source": f"{name}/program.mlir", "host": f"{name}/host.py", "ptx": ptx, "constants": constants}
+    files = {"source": f"{name}/program.mlir", "ptx": ptx, "constants": constants}
     return {"name": name, **files, **program.rows, "shapes": shapes}
 
 

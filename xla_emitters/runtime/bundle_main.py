@@ -51,7 +51,7 @@ from xla_emitters.runtime.cupy_platform import (
 )
 from xla_emitters.runtime.steps import MOST_ITERATIONS, run_steps
 
-FORMAT = 5
+FORMAT = 6
 EXIT_CODES = {"ok": 0, "not run": 4, "differs": 3, "refused": 4}
 
 
@@ -152,7 +152,7 @@ def manifest_problem(manifest: dict[str, Any], names: set[str]) -> str | None:
     for program in manifest.get("programs", []):
         constants = [program["constants"]] if program["constants"] else []
         shapes = [shape["expected"] for shape in program["shapes"]]
-        for wanted in [program["source"], program["host"], *program["ptx"], *constants, *shapes]:
+        for wanted in [program["source"], *program["ptx"], *constants, *shapes]:
             if wanted not in names:
                 return f"'{wanted}' of program '{program['name']}' is missing"
     return None if manifest.get("cases") or manifest.get("programs") else "it has no cases"

@@ -4,8 +4,9 @@
     softmax      b=2 s=5         ok            41.20        -  end to end
     softmax      b=7 s=33        ok            42.15        -  end to end
 
-A program is its host program in Python, PTX of its kernels with indices of 32 and of 64 bits, constants by digest, and rows of plain data
-for what the host program does with sizes. Without a GPU the inputs of each shape are drawn again, and nothing runs.
+A program is its steps as plain data, PTX of its kernels with indices of 32 and of 64 bits, constants by digest, and rows of plain data
+for ops outside of kernels. Steps are bound and run by the package's own files, as without a bundle. Without a GPU the inputs of each shape
+are drawn again, and nothing runs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import statistics
 import time
 import zipfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -21,12 +23,14 @@ import numpy as np
 
 from xla_emitters.errors import DataError, ExecutionError, XlaEmittersError
 from xla_emitters.library.arguments import Array, numpy_type
-from xla_emitters.program.arrays import Extents
+from xla_emitters.program.arrays import Launch
+from xla_emitters.program.sized_steps import Constants, SizedSteps, place_from_json
 from xla_emitters.runtime.bundle_numbers import admitted, load_expected, redraw
-from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.cupy_kernels import CupyKernels, KernelForm
-from xla_emitters.runtime.ral.cupy_program import CupyProgram, to_cupy
-from xla_emitters.runtime.ral.plain_ops import buffer_function
+from xla_emitters.runtime.cupy_arrays import to_cupy, to_numpy
+from xla_emitters.runtime.cupy_steps import CalledOp, CupyMemory, CupyPlatform, queue
+from xla_emitters.runtime.loaded import LoadedProgram
+from xla_emitters.runtime.plain_ops import plain_function
+from xla_emitters.runtime.ral.constants import Constants as StoredConstants
 
 Row = dict[str, Any]
 
@@ -39,7 +43,7 @@ def run_programs(cupy: Any, archive: zipfile.ZipFile, programs: Sequence[Row], r
     """
     rows = list[Row]()
     for program in programs:
-        loaded: CupyProgram | None = None
+        loaded: OnDevice | None = None
         for shape in program["shapes"]:
             row = {"case": program["name"], "code": sizes_text(shape["sizes"])}
             inputs = redraw(shape)
@@ -51,11 +55,11 @@ def run_programs(cupy: Any, archive: zipfile.ZipFile, programs: Sequence[Row], r
                 rows.append(row | {"verdict": "refused", "reason": program["refused"]})
                 continue
             try:
-                loaded = loaded or load(cupy, archive, program)
-                found = loaded.run(inputs)
-                wrong = compare(found, program["results"], load_expected(archive, shape))
+                loaded = loaded or OnDevice(cupy, archive, program)
+                types = [result["dtype"] for result in shape["results"]]
+                wrong = compare(loaded.numbers(inputs), types, load_expected(archive, shape))
                 row |= {"verdict": "differs" if wrong else "ok", "wrong": wrong}
-                row |= {"microseconds": by_clock(cupy, loaded, inputs, program["donated"], repeat) * 1e6}
+                row |= {"microseconds": loaded.by_clock(inputs, repeat) * 1e6}
                 row |= {"timed": "end to end" + "".join(f"; {name}: {why}" for name, why in loaded.log.items())}
             except (DataError, ExecutionError) as error:
                 row |= {"verdict": "differs", "reason": error.message}
@@ -74,30 +78,61 @@ def sizes_text(sizes: Mapping[str, int]) -> str:
     return " ".join(f"{name}={value}" for name, value in sizes.items()) or "ours"
 
 
-def load(cupy: Any, archive: zipfile.ZipFile, program: Row) -> CupyProgram:
-    """A program of the manifest on the device."""
-    rows: dict[str, Row] = program["kernels"]
-    texts = [archive.read(name).decode() for name in program["ptx"]]
+class OnDevice:
+    """A program of the manifest on the current device.
 
-    def exceeds(name: str, grid: Extents, block: Extents, values: Sequence[Any]) -> bool:
-        numbers = [value for value in (*values, *grid) if isinstance(value, int)]
-        elements = max((value.size for value in values if not isinstance(value, int | float)), default=0)
-        most: int = rows[name]["narrow_up_to"]
-        return not (all(0 <= number <= most for number in numbers) and elements < 1 << 31)
+    log  op -> why it was computed on the host
+    """
 
-    forms = {name: KernelForm(tuple(row["parameters"])) for name, row in rows.items()}
-    kernels = CupyKernels(cupy, forms, lambda is_wide: texts[is_wide], program["target"], exceeds)
-    return CupyProgram(
-        cupy,
-        archive.read(program["host"]).decode(),
-        {name: buffer_function(row) for name, row in program["ops"].items()},
-        program["dtypes"],
-        Constants(_constants(archive, program["constants"])),
-        kernels,
-        program["on_device"],
-        program["results"],
-        frozenset(program["donated"]),
-    )
+    def __init__(self, cupy: Any, archive: zipfile.ZipFile, program: Row) -> None:
+        rows: dict[str, Row] = program["kernels"]
+        ops: list[Row] = program["ops"]
+        texts = [archive.read(name).decode() for name in program["ptx"]]
+        stored = StoredConstants(_constants(archive, program["constants"]))
+        readers = [
+            (place, partial(stored.get, row["name"], numpy_type(place.dtype)))
+            for row in program["held"]
+            for place in (place_from_json(row["place"]),)
+        ]
+
+        def exceeds(name: str, at: Launch, values: Sequence[Any]) -> bool:
+            numbers = [value for value in (*values, *at.grid) if isinstance(value, int)]
+            elements = max((value.size for value in values if not isinstance(value, int | float)), default=0)
+            most: int = rows[name]["narrow_up_to"]
+            return not (all(0 <= number <= most for number in numbers) and elements < 1 << 31)
+
+        platform = CupyPlatform(
+            cupy,
+            lambda number: plain_function(ops[number], stored.get),
+            [CalledOp(row["opcode"], tuple(row["library"]) if "library" in row else None) for row in ops],
+            tuple(rows),
+            lambda is_wide: texts[is_wide],
+            program["target"],
+            exceeds,
+        )
+        made = SizedSteps.from_json(program["steps"], Constants(readers), ops)
+        self._cupy, self.log, self._types = cupy, platform.log, [place.dtype for place in made.results]
+        self._loaded = LoadedProgram(made, platform, CupyMemory(cupy))
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """The results; those of the device when its work is done. The program may overwrite donated device arrays."""
+        found = self._loaded.run(inputs, queue(self._cupy))
+        self._cupy.cuda.Device().synchronize()
+        return found
+
+    def numbers(self, inputs: Sequence[Array]) -> list[Array]:
+        """The results as NumPy arrays."""
+        return [to_numpy(self._cupy, *pair) for pair in zip(self.run(inputs), self._types, strict=True)]
+
+    def by_clock(self, inputs: Sequence[Array], repeat: int) -> float:
+        """Median seconds of a call on device arrays, by the host's clock; includes the copies of donated inputs."""
+        arrays, donated = [to_cupy(self._cupy, array) for array in inputs], self._loaded.donated
+        seconds = list[float]()
+        for _ in range(repeat + 1):
+            start = time.perf_counter()
+            self.run([array.copy() if number in donated else array for number, array in enumerate(arrays)])
+            seconds.append(time.perf_counter() - start)
+        return statistics.median(seconds[1:])
 
 
 def _constants(archive: zipfile.ZipFile, name: str) -> dict[str, bytes]:
@@ -120,14 +155,3 @@ def compare(found: Sequence[Array], names: Sequence[str], expected: Mapping[str,
         got = array.reshape(-1)[positions]
         wrong += int(np.count_nonzero(~admitted(got.view(held), low.view(held), high.view(held))))
     return wrong
-
-
-def by_clock(cupy: Any, program: CupyProgram, inputs: Sequence[Array], donated: Sequence[int], repeat: int) -> float:
-    """Median seconds of a call on device arrays, by the host's clock; includes the copies of donated inputs."""
-    arrays = [to_cupy(cupy, array) for array in inputs]
-    seconds = list[float]()
-    for _ in range(repeat + 1):
-        start = time.perf_counter()
-        program.run([array.copy() if number in donated else array for number, array in enumerate(arrays)])
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds[1:])

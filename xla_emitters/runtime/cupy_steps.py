@@ -1,41 +1,63 @@
 """Steps of a program with unknown sizes on an NVIDIA GPU, through CuPy.
 
     memory   arrays of the device are CuPy's, those of the host NumPy's; temporaries have places in one array of bytes
-    launch   the arguments of each launch have words in memory, which a run only fills: cuLaunchKernel on the caller's stream
-    call     a copy, a function of `library` on CuPy, or, where neither is there, NumPy on copies; `log` then says why
+    launch   the arguments of each launch have words in memory, of which a run fills those that change: cuLaunchKernel
+    copy     cudaMemcpyAsync. To the host through pinned memory, after which the host waits for the stream: nothing else does
+    call     a function of `library` on CuPy, or, where there is none, NumPy on copies; `log` then says why
 
-A call only enqueues work on the caller's current stream; it waits where it reads data (a copy to the host). A device array of a type that
-CuPy lacks (bf16, f8 ...) has bit patterns as elements. A frame is used again only by calls on the same stream, so its arena is free by
-then.
-Source: CuPy's documentation, RawModule and cuda.driver; CUDA driver API, cuLaunchKernel.
+A call only enqueues work on the stream that is current when its frame is made; a frame is used again only by calls on the same stream
+(`queue`), so its arena is free by then. A device array of a type that CuPy lacks (bf16, f8 ...) has bit patterns as elements. Bundles
+contain this file.
+Source: CuPy's documentation, RawModule, cuda.driver, cuda.runtime; CUDA driver API, cuLaunchKernel; CUDA runtime API, "API
+synchronization behavior".
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from math import prod
+from threading import get_ident
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from xla_emitters.dtypes import Array
-from xla_emitters.errors import Unsupported
-from xla_emitters.host.steps_of_buffers import CallableOp
-from xla_emitters.library.arguments import numpy_type, pattern_type
+from xla_emitters import library
+from xla_emitters.errors import DataError, ToolError, Unsupported
+from xla_emitters.library.arguments import Array, numpy_type, pattern_type
 from xla_emitters.memory_limit import allowed_memory
-from xla_emitters.program import Launch as At
+from xla_emitters.program.arrays import Launch as At
+from xla_emitters.program.bind import STAGE
 from xla_emitters.program.sized import Call, Launch, Number, Place
+from xla_emitters.runtime.cupy_arrays import assign, is_numpy, refuse_packed, to_cupy, to_numpy
 from xla_emitters.runtime.cupy_platform import load_module
-from xla_emitters.runtime.numpy_platform import NumpyPlatform
-from xla_emitters.runtime.ral.cupy_program import assign, computed_on_device, is_numpy, refuse_packed, to_cupy, to_numpy
+from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls
 from xla_emitters.runtime.walk import ARGUMENT_ALIGNMENT, Frame, HostMemory, Run
 
-COPIES = frozenset(("lmhlo.copy", "lmhlo.d2h", "lmhlo.h2d"))
+COPIES = frozenset(("copy", "d2h", "h2d"))
+CONSTANT = "constant"
+TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3
+"""cudaMemcpyKind"""
+STREAM_OF_THREAD = 2
+"""cudaStreamPerThread: one number, and a stream for each thread."""
 UNASKED_SHARED_BYTES = 48 << 10
 """Dynamic shared memory in bytes that a launch gets without setting a function attribute."""
 NO_KERNEL = "the library has no such function, and no kernel computes it"
-LibraryFunction = tuple[str, Mapping[str, Any]]
+OF_BLAS = frozenset(("f32", "f64", "c64", "c128"))
+PLAIN: Mapping[str, Any] = {"alpha": [1, 0], "epilogue": "DEFAULT", "rounds": None}
+"""The configuration of a product without prologue and epilogue."""
+LibraryFunction: TypeAlias = tuple[str, Mapping[str, Any]]
 """A function of `library`, and its configuration."""
+Exceeds: TypeAlias = Callable[[str, At, Sequence[Any]], bool]
+"""(kernel, launch, arguments) -> whether 32 bits may be too few for its indices."""
+
+
+def queue(cupy: Any) -> tuple[int, ...]:
+    """The current device and stream: work of two calls is in order if these are equal."""
+    stream = cupy.cuda.get_current_stream().ptr
+    at = cupy.cuda.runtime.getDevice(), stream
+    return (*at, get_ident()) if stream == STREAM_OF_THREAD else at
 
 
 class CupyMemory(HostMemory):
@@ -44,7 +66,7 @@ class CupyMemory(HostMemory):
     def __init__(self, cupy: Any) -> None:
         super().__init__()
         self._cupy = cupy
-        self._resident = dict[int, Any]()
+        self._resident = dict[tuple[int, int], Any]()
 
     def limit(self) -> int | None:
         return allowed_memory()
@@ -57,8 +79,7 @@ class CupyMemory(HostMemory):
 
     def placed(self, arena: Any, start: int, place: Place, shape: tuple[int, ...]) -> Any:
         kind = pattern_type(place.dtype)
-        count = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
-        return arena[start : start + count].view(kind).reshape(shape)
+        return arena[start : start + prod(shape) * kind.itemsize].view(kind).reshape(shape)
 
     def argument(self, place: Place, array: Any) -> Any:
         if not place.on_device:
@@ -70,20 +91,34 @@ class CupyMemory(HostMemory):
     def resident(self, place: Place, elements: Array) -> Any:
         if not place.on_device:
             return elements
-        if place.slot not in self._resident:
-            self._resident[place.slot] = to_cupy(self._cupy, elements)
-        return self._resident[place.slot]
+        key = self._cupy.cuda.runtime.getDevice(), place.slot
+        if key not in self._resident:
+            made = to_cupy(self._cupy, elements)
+            self._cupy.cuda.get_current_stream().synchronize()  # once: calls on other streams read it too
+            self._resident[key] = made
+        return self._resident[key]
 
 
-class CupyPlatform(NumpyPlatform):
+class CalledOp(NamedTuple):
+    """What the platform knows of an op.
+
+    opcode   one of COPIES, CONSTANT, or any other
+    library  the function of `library` that computes it at any sizes; None if there is none
+    """
+
+    opcode: str
+    library: LibraryFunction | None
+
+
+class CupyPlatform(NumpyCalls):
     """See the file's head.
 
-    ops           of the program
-    parameters    kernel -> types of its parameters: "index" has the width of the module
+    function_of   makes the NumPy function of an op, by its number
+    ops           by their numbers
+    kernels       names of the program's kernels
     ptx           (whether indices have 64 bits) -> the text of all kernels
     architecture  what it was compiled for
-    exceeds       (kernel, launch, arguments) -> whether 32 bits may be too few for its indices
-    library_of    the function of `library` that computes an op; None if there is none
+    exceeds       decides whether a launch needs 64-bit indices
     log           op -> why it was computed on the host
     launches      how many were made
     raises        Unsupported for element types below eight bits, whose buffers have another form on a GPU
@@ -92,16 +127,16 @@ class CupyPlatform(NumpyPlatform):
     def __init__(
         self,
         cupy: Any,
-        ops: Sequence[CallableOp],
-        parameters: Mapping[str, Sequence[str]],
+        function_of: Callable[[int], BufferFunction],
+        ops: Sequence[CalledOp],
+        kernels: Collection[str],
         ptx: Callable[[bool], str],
         architecture: str,
-        exceeds: Callable[[str, At, Sequence[Any]], bool],
-        library_of: Callable[[CallableOp], LibraryFunction | None],
+        exceeds: Exceeds,
     ) -> None:
-        super().__init__(ops)
-        self._cupy, self._parameters, self._ptx = cupy, parameters, ptx
-        self._architecture, self._exceeds, self._library_of = architecture, exceeds, library_of
+        super().__init__(function_of)
+        self._cupy, self._ops, self._kernels, self._ptx = cupy, ops, kernels, ptx
+        self._architecture, self._exceeds = architecture, exceeds
         self.log = dict[str, str]()
         self.launches = 0
 
@@ -112,25 +147,21 @@ class CupyPlatform(NumpyPlatform):
         if not any(place.on_device for place in places):
             return super().call(frame, step)
         refuse_packed(place.dtype for place in places)
-        op, operands, cupy = self.ops[step.op], frame.operands(places), self._cupy
-        if op.name in COPIES:
+        op = self._ops[step.op]
+        if op.opcode in COPIES:
+            return self._copy(frame, *places)
+        if op.opcode == CONSTANT:
+            return self._constant(frame, step)
+        if (product := self._product(frame, step, op)) is not None:
+            return product
+        return self._by_library(frame, step, op)
 
-            def copy() -> None:
-                source, target = operands()
-                assign(cupy, target, source)
-
-            return copy
-        if op.name == "lmhlo.constant":
-            held = np.empty(frame.bound.shapes[places[0].slot], numpy_type(places[0].dtype))
-            self.function(step.op)(held)
-            on_device = to_cupy(cupy, held)
-
-            def fill() -> None:
-                assign(cupy, operands()[0], on_device)
-
-            return fill
+    def _by_library(self, frame: Frame, step: Call, op: CalledOp) -> Run:
+        """A function of `library` on CuPy or, where it has none, of NumPy on copies."""
+        places = (*step.reads, *step.writes)
+        operands, cupy = frame.operands(places), self._cupy
         count, names = len(step.reads), [place.dtype for place in places]
-        function, found = self.function(step.op), self._library_of(op)
+        function, found = self.function(step.op), op.library
 
         def run() -> None:
             arrays = operands()
@@ -150,67 +181,195 @@ class CupyPlatform(NumpyPlatform):
 
         return run
 
+    def _product(self, frame: Frame, step: Call, op: CalledOp) -> Run | None:
+        """A plain product of arrays of known sizes, by cuBLAS into the result's memory; None for any other op."""
+        name, config = op.library or ("", {})
+        types = {place.dtype for place in (*step.reads, *step.writes)}
+        shapes = [frame.bound.shapes.get(place.slot) for place in (*step.reads, *step.writes)]
+        if name != "gemm" or None in shapes or len(types) != 1 or not types <= OF_BLAS:
+            return None
+        if config["operands"] != ["lhs", "rhs"] or any(config.get(key, plain) != plain for key, plain in PLAIN.items()):
+            return None
+        left, right, out = (_Matrices(shape or ()) for shape in shapes)
+        left.arrange(config["lhs_batch"], config["lhs_contracting"], terms_last=True)
+        right.arrange(config["rhs_batch"], config["rhs_contracting"], terms_last=False)
+        if left.sizes[:-2] != right.sizes[:-2] or left.sizes[-1] != right.sizes[-2]:
+            raise DataError(f"%{step.name}: no product of {list(left.shape)} and {list(right.shape)}", stage=STAGE)
+        out.sizes = (*left.sizes[:-1], right.sizes[-1])
+        if prod(out.sizes) != prod(out.shape):
+            raise DataError(f"%{step.name}: its result is not of {list(out.shape)}", stage=STAGE)
+        operands, matmul = frame.operands((*step.reads, *step.writes)), self._cupy.matmul
+
+        def run() -> None:
+            x, y, z = operands()
+            matmul(left.of(x), right.of(y), out=out.of(z))
+
+        return run
+
+    def _constant(self, frame: Frame, step: Call) -> Run:
+        """A constant that the program changes, or gives away, is copied into memory of its own."""
+        (target,) = step.writes
+        held = np.empty(frame.bound.shapes[target.slot], numpy_type(target.dtype))
+        self.function(step.op)(held)
+        source, targets = to_cupy(self._cupy, held), frame.operands(step.writes)
+        return self._copying(lambda: (source, targets()[0]), ON_DEVICE)
+
+    def _copy(self, frame: Frame, source: Place, target: Place) -> Run:
+        arrays = frame.operands((source, target))
+        if target.on_device and source.on_device:
+            return self._copying(arrays, ON_DEVICE)
+        if not source.on_device and source.slot in frame.bound.known:
+            # Known numbers, such as sizes: no run copies them from the host.
+            held, targets = to_cupy(self._cupy, arrays()[0]), frame.operands((target,))
+            return self._copying(lambda: (held, targets()[0]), ON_DEVICE)
+        return self._copying(arrays, TO_DEVICE) if target.on_device else self._to_host(arrays)
+
+    def _copying(self, arrays: Callable[[], Sequence[Any]], kind: int) -> Run:
+        """Copies all bytes of the first array to the second one. The driver stages memory of the host before it returns."""
+        copy, stream = self._cupy.cuda.runtime.memcpyAsync, self._cupy.cuda.get_current_stream().ptr
+
+        def run() -> None:
+            source, target = arrays()
+            size = target.nbytes
+            if source.nbytes != size:
+                raise DataError(f"no copy of {list(source.shape)} to {list(target.shape)}", stage=STAGE)
+            if size:
+                copy(target.data.ptr, source.ctypes.data if kind == TO_DEVICE else source.data.ptr, size, kind, stream)
+
+        return run
+
+    def _to_host(self, arrays: Callable[[], Sequence[Any]]) -> Run:
+        """One copy to pinned memory, and one wait: what data decide is read so."""
+        cuda = self._cupy.cuda
+        copy, wait, stream = cuda.runtime.memcpyAsync, cuda.runtime.streamSynchronize, cuda.get_current_stream().ptr
+        pinned, held = cuda.alloc_pinned_memory(64), 64
+
+        def run() -> None:
+            nonlocal pinned, held
+            source, target = arrays()
+            size = source.nbytes
+            if size > held:
+                pinned, held = cuda.alloc_pinned_memory(size), size
+            if size:
+                copy(pinned.ptr, source.data.ptr, size, TO_HOST, stream)
+                wait(stream)
+                target[...] = np.frombuffer(pinned, target.dtype, target.size).reshape(target.shape)
+
+        return run
+
     # -------------------------------------------------------------------------------------------------------- launches
 
     def launch(self, frame: Frame, step: Launch) -> Run:
-        kinds = self._parameters.get(step.kernel)
-        if kinds is None:
+        if step.kernel not in self._kernels:
             raise Unsupported(f"fusion '{step.kernel}' is not a kernel", stage="gpu")
-        words = _Words(frame, step)
+        words, stream = _Words(frame, step), self._cupy.cuda.get_current_stream().ptr
         numbers = (*step.grid, *step.block, step.shared_bytes, *step.arguments)
         shapes = [frame.bound.shapes.get(value.slot) for value in step.arguments if isinstance(value, Place)]
         if any(isinstance(value, Number) for value in numbers) or None in shapes:
-            return self._at_run(frame, step, words)
-        x, y, z = _known(step.grid)
+            return self._at_run(frame, step, words, stream)
+        grid, block, (shared,) = _known(step.grid), _known(step.block), _numbers((step.shared_bytes,))
         sized = [_Sized(frame.bound.shapes[v.slot]) if isinstance(v, Place) else v for v in step.arguments]
-        function = self._function(step, At((x, y, z), _known(step.block)), sized)
-        fill, launch, stream = words.setter(), self._cupy.cuda.driver.launchKernel, self._cupy.cuda.get_current_stream
-        block, (shared,), address = _known(step.block), _numbers((step.shared_bytes,)), words.address
+        function = self._function(step, At(grid, block), sized, shared)
+        fill, launch = (
+            words.fill,
+            partial(self._cupy.cuda.driver.launchKernel, function, *grid, *block, shared, stream, words.address, 0),
+        )
 
         def run() -> None:
             fill()
             self.launches += 1
-            launch(function, x, y, z, *block, shared, stream().ptr, address, 0)
+            launch()
 
         return run
 
-    def _at_run(self, frame: Frame, step: Launch, words: _Words) -> Run:
+    def _at_run(self, frame: Frame, step: Launch, words: _Words, stream: int) -> Run:
         """A launch whose numbers, or whose arrays' sizes, only data decide."""
         grid, block, shared = frame.values(step.grid), frame.values(step.block), frame.value(step.shared_bytes)
         operands = frame.operands([value for value in step.arguments if isinstance(value, Place)])
         numbers = frame.values([value for value in step.arguments if not isinstance(value, Place)])
         is_array = [isinstance(value, Place) for value in step.arguments]
-        fill, launch, stream = words.setter(), self._cupy.cuda.driver.launchKernel, self._cupy.cuda.get_current_stream
+        launch = self._cupy.cuda.driver.launchKernel
 
         def run() -> None:
             x, y, z = grid()
             if not (x and y and z):
                 return
             a, b, c = block()
-            arrays, values = iter(operands()), iter(numbers())
+            arrays, values, size = iter(operands()), iter(numbers()), shared()
             given = [next(arrays) if held else next(values) for held in is_array]
-            function = self._function(step, At((x, y, z), (a, b, c)), given)
-            fill()
+            function = self._function(step, At((x, y, z), (a, b, c)), given, size)
+            words.fill()
             self.launches += 1
-            launch(function, x, y, z, a, b, c, shared(), stream().ptr, words.address, 0)
+            launch(function, x, y, z, a, b, c, size, stream, words.address, 0)
 
         return run
 
-    def _function(self, step: Launch, at: At, values: Sequence[Any]) -> int:
+    def _function(self, step: Launch, at: At, values: Sequence[Any], shared: int) -> int:
         """The address of the loaded kernel whose indices are wide enough. raises ToolError if the driver rejects the PTX"""
-        is_wide, device = self._exceeds(step.kernel, at, values), self._cupy.cuda.Device().id
-        loaded = load_module(self._ptx(is_wide), tuple(self._parameters), self._architecture, device)[step.kernel]
-        (shared,) = _numbers((step.shared_bytes,)) or (0,)
+        is_wide, device = self._exceeds(step.kernel, at, values), self._cupy.cuda.runtime.getDevice()
+        loaded = load_module(self._ptx(is_wide), tuple(self._kernels), self._architecture, device)[step.kernel]
         if shared > UNASKED_SHARED_BYTES:
             loaded.max_dynamic_shared_size_bytes = shared
         return loaded.kernel.ptr
+
+
+class _Matrices:
+    """An array as a batch of matrices: the dimensions in another order, those of a group as one."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = self.sizes = shape
+        self._order: list[int] | None = None
+
+    def arrange(self, batch: Sequence[int], summed: Sequence[int], *, terms_last: bool) -> None:
+        free = [dim for dim in range(len(self.shape)) if dim not in (*batch, *summed)]
+        order = [*batch, *free, *summed] if terms_last else [*batch, *summed, *free]
+        rows, terms = (prod(self.shape[dim] for dim in group) for group in (free, summed))
+        self.sizes = (*(self.shape[dim] for dim in batch), *((rows, terms) if terms_last else (terms, rows)))
+        self._order = None if order == sorted(order) else order
+
+    def of(self, array: Any) -> Any:
+        if self._order is not None:
+            array = array.transpose(self._order)
+        return array if array.shape == self.sizes else array.reshape(self.sizes)
+
+
+def computed_on_device(
+    cupy: Any,
+    outputs: Sequence[Any],
+    function: str,
+    config: Mapping[str, Any],
+    operands: Sequence[Any],
+    names: Sequence[str],
+    log: dict[str, str],
+) -> bool:
+    """Whether CuPy computed a function of `library` into device buffers; if not, `log` gets the reason.
+
+    raises  ToolError if an NVIDIA library is missing
+    """
+    row = library.FUNCTIONS[function]
+    if not row.runs_on_gpu:
+        log[function] = row.lacks
+        return False
+    wanted = [(name, output.shape) for name, output in zip(names, outputs, strict=True)]
+    on_device = [to_cupy(cupy, array) if is_numpy(array) else array for array in operands]
+    try:
+        made = library.call(function, config, on_device, wanted, cupy)
+    except ImportError as error:
+        raise ToolError(
+            f"'{function}' needs {row.library}: {error}",
+            stage=STAGE,
+            help="CuPy's wheels find NVIDIA's libraries in the CUDA toolkit, or in NVIDIA's own wheels",
+        ) from error
+    for value, output in zip(made, outputs, strict=True):
+        output[...] = value
+    return True
 
 
 class _Sized:
     """An array of which only the number of elements matters."""
 
     def __init__(self, shape: Sequence[int]) -> None:
-        self.size = int(np.prod(shape, dtype=np.int64))
+        self.size = prod(shape)
 
 
 class _Words:
@@ -221,27 +380,21 @@ class _Words:
 
     def __init__(self, frame: Frame, step: Launch) -> None:
         count = len(step.arguments)
-        self._words = (ctypes.c_int64 * count)()
-        first = ctypes.addressof(self._words)
+        self._words = words = (ctypes.c_int64 * count)()
+        first = ctypes.addressof(words)
         self._addresses = (ctypes.c_void_p * count)(*(first + 8 * place for place in range(count)))
         self.address = ctypes.addressof(self._addresses)
-        self._slots, self._numbers = list[tuple[int, int]](), list[tuple[int, int]]()
-        self._frame = frame
         frame.kept.append(self)  # the driver reads them by their addresses
+        slots, numbers, arrays, held = list[tuple[int, int]](), list[tuple[int, int]](), frame.arrays, frame.numbers
         for place, value in enumerate(step.arguments):
             if isinstance(value, int):
-                self._words[place] = value
+                words[place] = value
             elif not isinstance(value, Place):
-                self._numbers.append((place, value.index))
+                numbers.append((place, value.index))
             elif frame.is_fixed(value.slot):
-                self._words[place] = frame.arrays[value.slot].data.ptr
+                words[place] = arrays[value.slot].data.ptr
             else:
-                self._slots.append((place, value.slot))
-
-    def setter(self) -> Run:
-        """Sets the words that change from run to run."""
-        words, slots, numbers = self._words, self._slots, self._numbers
-        arrays, held = self._frame.arrays, self._frame.numbers
+                slots.append((place, value.slot))
 
         def fill() -> None:
             for place, slot in slots:
@@ -249,7 +402,8 @@ class _Words:
             for place, number in numbers:
                 words[place] = held[number]
 
-        return fill
+        self.fill: Run = fill
+        """Sets the words that change from run to run."""
 
 
 def _numbers(extents: Sequence[Any]) -> tuple[int, ...]:

@@ -18,14 +18,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError
-from xla_emitters.host.steps_of_buffers import CallableOp, SizedSteps
+from xla_emitters.library.arguments import Array
 from xla_emitters.program.bind import STAGE, Bound, bind
 from xla_emitters.program.sized import Call, Launch, Place
+from xla_emitters.program.sized_steps import SizedSteps
 from xla_emitters.runtime.memory import Memory as Recorded
 from xla_emitters.runtime.memory import WatchedFrame
-from xla_emitters.runtime.numpy_platform import NumpyPlatform
+from xla_emitters.runtime.numpy_calls import NumpyCalls
 from xla_emitters.runtime.steps import MOST_ITERATIONS
 from xla_emitters.runtime.walk import Frame, FrameArguments, Frames, HostMemory, Idle, Memory, Platform, Run
 
@@ -60,7 +60,7 @@ class LoadedProgram:
     def __init__(
         self,
         made: SizedSteps,
-        platform: NumpyPlatform,
+        platform: NumpyCalls,
         memory: Memory | None = None,
         *,
         most_iterations: int = MOST_ITERATIONS,
@@ -212,7 +212,7 @@ class Dispatch:
     arrays: tuple[str, ...]
     bytes: int
     grid: tuple[int, ...] = ()
-    op: CallableOp | None = None
+    op: Any = None
 
     def __str__(self) -> str:
         return " ".join((self.call, self.name, *self.arrays))

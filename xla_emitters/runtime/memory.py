@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from xla_emitters.dtypes import Array
+from xla_emitters.library.arguments import Array
 from xla_emitters.program.bind import Bound
 from xla_emitters.program.sized import Place, View
 from xla_emitters.runtime.walk import Frame, FrameArguments, Run

@@ -9,7 +9,8 @@ from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.errors import InternalError
 from xla_emitters.host.steps_of_buffers import LOOPS, WATCH, CallableOp
 from xla_emitters.program.bind import STAGE
-from xla_emitters.program.sized import Call, Launch, Place
+from xla_emitters.program.sized import Launch, Place
+from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.reference import call_beside
@@ -17,7 +18,7 @@ from xla_emitters.runtime.simt.loops import compile_loops
 from xla_emitters.runtime.walk import Frame, Run
 
 
-class NumpyPlatform:
+class NumpyPlatform(NumpyCalls):
     """See the file's head.
 
     ops      of the program, by the numbers of its calls
@@ -31,24 +32,12 @@ class NumpyPlatform:
         kernels: Kernels | None = None,
         watch: Callable[..., None] | None = None,
     ) -> None:
+        super().__init__(self._made)
         self.ops, self._kernels, self._watch = ops, kernels, watch
-        self._functions = dict[int, Callable[..., None]]()
 
-    def function(self, number: int) -> Callable[..., None]:
-        """The function that computes an op: (operands ..., results ...)."""
-        if number not in self._functions:
-            op = self.ops[number]
-            made = compile_loops(op) if isinstance(op, FusionOp) else function_of(op, call_beside(op))
-            self._functions[number] = made
-        return self._functions[number]
-
-    def evaluate(self, number: int, arrays: Sequence[Any]) -> None:
-        """Computes an op now."""
-        self.function(number)(*arrays)
-
-    def call(self, frame: Frame, step: Call) -> Run:
-        function, operands = self.function(step.op), frame.operands((*step.reads, *step.writes))
-        return lambda: function(*operands())
+    def _made(self, number: int) -> BufferFunction:
+        op = self.ops[number]
+        return compile_loops(op) if isinstance(op, FusionOp) else function_of(op, call_beside(op))
 
     def launch(self, frame: Frame, step: Launch) -> Run:
         operands = frame.operands([value for value in step.arguments if isinstance(value, Place)])

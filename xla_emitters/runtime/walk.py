@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError, ExecutionError
+from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.memory_limit import allowed_memory, memory_limit, refuse_beyond_limit
 from xla_emitters.program.bind import ALIGNMENT, STAGE, Bound, no_reshape
 from xla_emitters.program.sized import (
@@ -99,7 +99,7 @@ class HostMemory(Memory):
         return memory_limit()
 
     def empty(self, place: Place, shape: tuple[int, ...]) -> Array:
-        return self._empty(shape, dtype(place.dtype).numpy)
+        return self._empty(shape, numpy_type(place.dtype))
 
     def arena(self, count: int) -> Array:
         held = self._empty((count + ALIGNMENT,), np.dtype(np.uint8))
@@ -107,7 +107,7 @@ class HostMemory(Memory):
         return held[start : start + count]
 
     def placed(self, arena: Array, start: int, place: Place, shape: tuple[int, ...]) -> Array:
-        kind = dtype(place.dtype).numpy
+        kind = numpy_type(place.dtype)
         return arena[start : start + prod(shape) * kind.itemsize].view(kind).reshape(shape)
 
     def resident(self, place: Place, elements: Array) -> Array:
@@ -213,7 +213,7 @@ class Frame:
             (place, size)
             for step in steps_within(self.bound.steps)
             if isinstance(step, Allocate) and (place := step.array).slot in self.bound.offsets
-            for size in (prod(self.bound.shapes[place.slot]) * dtype(place.dtype).numpy.itemsize,)
+            for size in (prod(self.bound.shapes[place.slot]) * numpy_type(place.dtype).itemsize,)
         ]
         place, size = max(allocated, key=lambda found: found[1])
         self._refuse(place, self.bound.shapes[place.slot], self.bound.arena_bytes - size)
@@ -228,7 +228,7 @@ class Frame:
     def _refuse(self, place: Place, shape: tuple[int, ...], taken: int) -> None:
         if min(shape, default=0) < 0:
             raise DataError(f"{self._named(place)}: a size of {list(shape)} is negative", stage=STAGE)
-        refuse_beyond_limit(shape, dtype(place.dtype).numpy.itemsize, place.dtype, self._named(place), taken)
+        refuse_beyond_limit(shape, numpy_type(place.dtype).itemsize, place.dtype, self._named(place), taken)
 
     def _named(self, place: Place) -> str:
         return f"%{self._names.get(place.slot, f'a{place.slot}')}"
@@ -364,7 +364,7 @@ class Frame:
             arrays[slot] = memory.placed(self._arena, start, place, shape) if on_device else memory.empty(place, shape)
             return None
         self._varying.append(slot)
-        sizes, itemsize = self.values(place.shape), dtype(place.dtype).numpy.itemsize
+        sizes, itemsize = self.values(place.shape), numpy_type(place.dtype).itemsize
 
         def run() -> None:
             shape = sizes()
@@ -383,7 +383,7 @@ class Frame:
         return run
 
     def _fill(self, step: Fill) -> Run:
-        arrays, slot, kind = self.arrays, step.array.slot, dtype(step.array.dtype).numpy
+        arrays, slot, kind = self.arrays, step.array.slot, numpy_type(step.array.dtype)
         held = np.frombuffer(step.data, kind).reshape(self.values(step.array.shape)())
         self._varying.append(slot)
 

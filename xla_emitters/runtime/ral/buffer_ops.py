@@ -31,8 +31,8 @@ from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, DynamicUpdateSlic
 from xla_emitters.dialects.hlo.types import array_type, as_array, element_of, has_dynamic_dims, is_array, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array
+from xla_emitters.runtime.plain_ops import print_array
 from xla_emitters.runtime.products import product_of
-from xla_emitters.runtime.ral.context import print_array
 
 
 def value_of(op: HloOp, operands: Sequence[Any], call: Call) -> Any:

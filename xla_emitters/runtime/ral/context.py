@@ -108,11 +108,6 @@ def check_result(out: Array, wanted: tuple[int, ...]) -> None:
         raise DataError(f"a result of {list(wanted)} does not fit its buffer of {list(out.shape)}", stage=STAGE)
 
 
-def print_array(label: str, element: str, array: Array) -> None:
-    """Prints an array to standard error: `label: f32[2] [1. 2.]`; `element` is the HLO name of its type."""
-    print(f"{label}: {element}[{','.join(map(str, array.shape))}] {array}", file=sys.stderr, flush=True)
-
-
 @dataclass(slots=True)
 class _Memory:
     """What the views of one buffer share.

@@ -25,8 +25,9 @@ from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.library.sort import top_key
 from xla_emitters.program.ral_name import RalName
+from xla_emitters.runtime.plain_ops import print_array
 from xla_emitters.runtime.ral.constants import Constants
-from xla_emitters.runtime.ral.context import STAGE, Call, print_array
+from xla_emitters.runtime.ral.context import STAGE, Call
 from xla_emitters.runtime.ral.convolution import Convolution
 from xla_emitters.runtime.ral.gemm import Gemm
 

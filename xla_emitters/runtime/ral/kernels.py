@@ -2,7 +2,7 @@
 
     kernels.launch("main_kLoop_add_0", (5, 1, 1), (256, 1, 1), 0, [x, y])
 
-`context` says what a call keeps; the classes that implement `Kernels` are `simt_kernels` and `cupy_kernels`.
+`context` says what a call keeps; `simt_kernels` implements it.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ copies: list[int] = []
 """Bytes of each assignment to an array, in order."""
 allocations: list[int] = []
 """Bytes of each array of `empty`, in order."""
-state = SimpleNamespace(devices=1, capability="75", device=0, stream=SimpleNamespace(ptr=0))
+state = SimpleNamespace(devices=1, capability="75", device=0, stream=SimpleNamespace(ptr=0, synchronize=lambda: None))
 """What the machine has; a test may change it."""
 
 
@@ -101,6 +101,10 @@ class ndarray:
     @property
     def ndim(self) -> int:
         return self.host.ndim
+
+    @property
+    def flags(self) -> SimpleNamespace:
+        return SimpleNamespace(c_contiguous=self.host.flags.c_contiguous)
 
     @property
     def data(self) -> SimpleNamespace:
@@ -150,7 +154,7 @@ def _on_device(value: Any) -> Any:
 
 
 def _on_host(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, **kwargs: _on_device(function(*map(_host, args), **kwargs))
+    return lambda *args, **kwargs: _on_device(function(*map(_host, args), **{k: _host(v) for k, v in kwargs.items()}))
 
 
 for _name in ("add", "sub", "mul", "truediv", "matmul", "and", "or", "xor", "lshift", "rshift", "mod"):
@@ -204,6 +208,24 @@ def _launch_kernel(
 ) -> None:
     """`cuLaunchKernel`, as `cupy.cuda.driver` has it: `params` is the address of the arguments' addresses."""
     _FUNCTIONS[f]((gx, gy, gz), (bx, by, bz), params, shared)
+
+
+class _Pinned(bytearray):
+    """Memory of the host that the driver writes to."""
+
+    @property
+    def ptr(self) -> int:
+        return ctypes.addressof(ctypes.c_char.from_buffer(self))
+
+
+def _copy_memory(dst: int, src: int, size: int, kind: int, stream: int) -> None:
+    """`cudaMemcpyAsync`: a kind of 1 is from the host to the device, 2 back, 3 on the device."""
+    if kind in (1, 3):
+        assert size <= _memory_at(dst).nbytes
+    if kind in (2, 3):
+        assert size <= _memory_at(src).nbytes
+    copies.append(size)
+    ctypes.memmove(dst, src, size)
 
 
 def asarray(array: Any, dtype: Any = None) -> ndarray:
@@ -347,9 +369,13 @@ cuda = SimpleNamespace(
     get_elapsed_time=lambda start, end: 0.25,
     driver=SimpleNamespace(CUDADriverError=CUDADriverError, launchKernel=_launch_kernel),
     get_current_stream=lambda: state.stream,
+    alloc_pinned_memory=_Pinned,
     runtime=SimpleNamespace(
         CUDARuntimeError=CUDARuntimeError,
         getDeviceCount=lambda: state.devices,
+        getDevice=lambda: state.device,
+        memcpyAsync=_copy_memory,
+        streamSynchronize=lambda stream: None,
         getDeviceProperties=lambda device: {"name": b"Fake", "l2CacheSize": 4096},
         driverGetVersion=lambda: 12080,
     ),

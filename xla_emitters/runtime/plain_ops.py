@@ -1,23 +1,26 @@
-"""Executes ops of a host program from rows of plain data, on NumPy arrays: a bundle's host program computes sizes with them.
+"""Ops of a program's host as rows of plain data, on NumPy arrays: a bundle computes with them what its kernels do not.
 
     {"opcode": "compare", "types": ["s32", "s32", "pred"], "outputs": 1, "direction": "GE"}        f(x, y, o): o[...] = x >= y
 
-Elements are integers, which wrap around, or truth values. For an op that a function of `library` computes, the row has that function's name
-and configuration, and its types may be any. Other ops have no row (`pipelines/program_bundle`). Source: docs/reference/1 5.2-5.4.
+Elements are integers, which wrap around, or truth values. The row of an op that a function of `library` computes has that function's name
+and configuration, that of a constant the name of its elements; the types of these, and of copies, may be any. Other ops have no row
+(`pipelines/program_bundle`). Source: docs/reference/1 5.2-5.4.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from xla_emitters import library
 from xla_emitters.errors import DataError
-from xla_emitters.library.arguments import Array
-from xla_emitters.runtime.ral.context import STAGE
-from xla_emitters.runtime.ral.cupy_program import BufferFunction
+from xla_emitters.library.arguments import Array, numpy_type
+from xla_emitters.program.bind import STAGE
+from xla_emitters.runtime.numpy_calls import BufferFunction
 
 NUMBERS = frozenset(("pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64"))
 """The element types of ops other than library functions."""
@@ -31,34 +34,68 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def buffer_function(row: Mapping[str, Any]) -> BufferFunction:
-    """The function that executes a row. raises LookupError for an invalid row"""
-    types = tuple(row["types"])
-    if (called := row.get("library")) is not None:
-        name, config = called
-        run = _by_library(name, config, types, row["outputs"])
-        return BufferFunction(row["name"], types, row["outputs"], run, (name, config))
+def plain_function(row: Mapping[str, Any], constant: Callable[[str, np.dtype[Any]], Array]) -> BufferFunction:
+    """The function that computes a row. raises LookupError for an invalid row
+
+    constant  returns the elements of a constant: (its name, their type)
+    """
+    if "library" in row:
+        return partial(_by_library, row)
+    if "constant" in row:
+        held = constant(row["constant"], numpy_type(row["types"][0]))
+        return partial(_assign, held)
     function = FUNCTIONS[row["opcode"]]
-    if not row["outputs"]:
-        return BufferFunction(row["name"], types, 0, lambda *buffers: function(row, *buffers))
-
-    def write(*buffers: Array) -> None:
-        *inputs, output = buffers
-        with np.errstate(all="ignore"):
-            value = function(row, *inputs)
-        output[...] = np.asarray(value).astype(output.dtype, copy=False)
-
-    return BufferFunction(row["name"], types, row["outputs"], write)
+    return partial(_write, function, row) if row["outputs"] else partial(function, row)
 
 
-def _by_library(name: str, config: Mapping[str, Any], types: tuple[str, ...], outputs: int) -> Callable[..., None]:
-    def run(*buffers: Array) -> None:
-        count = len(buffers) - outputs
-        wanted = [(kind, buffer.shape) for kind, buffer in zip(types[count:], buffers[count:], strict=True)]
-        for value, output in zip(library.call(name, config, buffers[:count], wanted), buffers[count:], strict=True):
-            output[...] = value
+def _write(function: Callable[..., Any], row: Mapping[str, Any], *buffers: Array) -> None:
+    *inputs, output = buffers
+    with np.errstate(all="ignore"):
+        value = function(row, *inputs)
+    output[...] = np.asarray(value).astype(output.dtype, copy=False)
 
-    return run
+
+def _assign(value: Array, output: Array) -> None:
+    output[...] = value
+
+
+def _by_library(row: Mapping[str, Any], *buffers: Array) -> None:
+    (name, config), count = row["library"], len(buffers) - row["outputs"]
+    inputs, outputs = buffers[:count], buffers[count:]
+    wanted = [(kind, buffer.shape) for kind, buffer in zip(row["types"][count:], outputs, strict=True)]
+    if row["opcode"] == "dynamic-conv":
+        config = _with_padding(config, inputs[1], inputs[2])
+    try:
+        made = library.call(name, config, inputs[: len(config["types"])], wanted)
+    except ValueError as error:
+        raise DataError(f"%{row['name']}: {error}", stage=STAGE) from error
+    for value, output in zip(made, outputs, strict=True):
+        output[...] = value
+
+
+def _with_padding(config: Mapping[str, Any], kernel: Array, padding: Array) -> dict[str, Any]:
+    """The configuration of a convolution with this kernel and this padding, a row (low, high) for each spatial dimension."""
+    label = config["labels"][1]
+    return {
+        **config,
+        "window": [
+            {
+                **along,
+                "size": kernel.shape[label.index(str(axis))],
+                "pad": [int(padding[axis, 0]), int(padding[axis, 1])],
+            }
+            for axis, along in enumerate(config["window"])
+        ],
+    }
+
+
+def print_array(label: str, element: str, array: Array) -> None:
+    """Prints an array to standard error: `label: f32[2] [1. 2.]`; `element` is the HLO name of its type."""
+    print(f"{label}: {element}[{','.join(map(str, array.shape))}] {array}", file=sys.stderr, flush=True)
+
+
+def _print(row: Mapping[str, Any], array: Array) -> None:
+    print_array(row["label"], row["types"][0], array)
 
 
 def _assert(row: Mapping[str, Any], holds: Array, *values: Array) -> None:
@@ -138,6 +175,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "negate": _form(np.negative),
     "not": _form(np.invert),
     "or": _form(np.bitwise_or),
+    "print": _print,
     "remainder": _remainder,
     "select": _form(np.where),
     "shape-assertion": _assert,
