@@ -1,7 +1,8 @@
 """Programs on the CPU where people work: warm calls at real sizes beside JAX, the call itself, and a new size.
 
-    python -m benchmarks.cpu                    four tables; needs JAX
+    python -m benchmarks.cpu                    three tables; needs JAX
     python -m benchmarks.cpu softmax layer      these rows of the first table alone
+    python -m benchmarks.cpu --calls            without the first table
 
 The first table: milliseconds of a warm call, arrays of NumPy in, results out; blocks of calls of both systems take turns, and the least
 median of a block counts. The second: what a call costs besides the work, on programs as small as can be; microseconds a call, and a bound
@@ -13,9 +14,10 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,9 @@ import numpy as np
 import xla_emitters as xe
 from benchmarks.table import header, print_table
 from xla_emitters.extras import install_command
+from xla_emitters.program.sized import Step
+from xla_emitters.runtime.loaded import LoadedProgram
+from xla_emitters.runtime.walk import Frame, HostMemory, Run
 
 BLOCK_SECONDS, TURNS = 0.2, 5
 MOST_QUOTIENT, MEAN_QUOTIENT = 1.5, 0.8
@@ -88,6 +93,80 @@ def work(names: Sequence[str]) -> None:
     )
 
 
+CALLS: Mapping[str, Mapping[str, int]] = {
+    "layer": {"b": 1, "s": 1},
+    "decoder": {"b": 2, "s": 100},
+    "until_large": {"b": 2, "s": 3},
+    "softmax": {"b": 1, "s": 1},
+    "scan": {"b": 100, "s": 1},
+}
+"""Program of tests/runtime/programs_table -> sizes at which there is little work; s is the number of trips of a loop."""
+
+
+def calls() -> None:
+    """What a call takes besides the work: where the platform's part of each step does nothing, and whole."""
+    known, rows = import_module("runtime.programs_table").programs(), list[list[str]]()
+    for name, sizes in CALLS.items():
+        if name not in known:
+            continue
+        program, inputs = known[name].compiled(), known[name].inputs(sizes)
+        steps = steps_of(program.loaded, inputs)
+        frame = program.loaded.frame(program.loaded.bind([np.shape(array) for array in inputs]))
+        whole, walked = in_turns([partial(program.run, inputs), partial(frame.run, inputs)])
+        said = " ".join((name, *(f"{symbol}={size}" for symbol, size in sizes.items())))
+        rows.append(
+            [said, str(steps), f"{1e3 * whole:.1f}", f"{1e3 * (whole - walked):.1f}", f"{1e3 * walked / steps:.2f}"]
+        )
+    print_table(("call", "steps", "us", "besides steps, us", "us a step"), rows)
+
+
+def steps_of(loaded: LoadedProgram, inputs: Sequence[Any]) -> int:
+    """Steps that a call runs, those in loops as often as they run."""
+    count = 0
+
+    class Counting(Frame):
+        def _prepared(self, steps: Sequence[Step]) -> list[Run]:
+            return [self._counted(run) for run in super()._prepared(steps)]
+
+        def _counted(self, run: Run) -> Run:
+            def counted() -> None:
+                nonlocal count
+                count += 1
+                run()
+
+            return counted
+
+    made = loaded.made
+    bound = loaded.bind([array.shape for array in inputs])
+    places = made.parameters, made.slots, made.numbers, made.constants
+    Counting(bound, *places, loaded.platform, HostMemory(), made.names).run(inputs)
+    return count
+
+
+def new_sizes() -> None:
+    """The first call at a size that a program has not met, and a second one there."""
+    from benchmarks.cpu_programs import layer_at
+
+    jax: Any = import_module("jax")
+    program, jitted = xe.compile(layer_at(1, 1).exported(), record="none"), jax.jit(layer_at(1, 1).function)
+    times = list[tuple[float, float, float, float]]()
+    for number in range(20):
+        inputs = layer_at(2 + number % 7, 16 + 3 * number).inputs
+        runs = partial(program, *inputs), partial(lambda given: jax.block_until_ready(jitted(*given)), inputs)
+        times.append(tuple(1e3 * seconds(run) for run in (runs[0], runs[0], runs[1], runs[1])))
+    first, warm, theirs, their_warm = (statistics.median(column) for column in zip(*times, strict=True))
+    print_table(
+        ("a layer at 20 new sizes, medians", "first ms", "warm ms", "JAX first ms", "JAX warm ms"),
+        [["", f"{first:.2f}", f"{warm:.2f}", f"{theirs:.1f}", f"{their_warm:.2f}"]],
+    )
+
+
+def seconds(run: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
 def main(arguments: Sequence[str]) -> int:
     try:
         jax: Any = import_module("jax")
@@ -98,7 +177,12 @@ def main(arguments: Sequence[str]) -> int:
         return 4
     jax.config.update("jax_platforms", "cpu")
     print(header(f"programs of unknown size on the CPU, warm, beside JAX {jax.__version__}, NumPy {np.__version__}"))
-    work(arguments)
+    if arguments != ["--calls"]:
+        work([name for name in arguments if not name.startswith("-")])
+    if not arguments or "--calls" in arguments:
+        sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+        calls()
+        new_sizes()
     return 0
 
 

@@ -178,6 +178,13 @@ def works(names: Sequence[str] = ()) -> Iterator[Work]:
             )
 
 
+def layer_at(b: int, s: int) -> Work:
+    """The layer at these sizes."""
+    _, function, shapes, arguments, _ = FUNCTIONS[0]
+    sizes, random = {"b": b, "s": s}, np.random.default_rng([b, s])
+    return Work("layer", function, shapes, sizes, tuple(_drawn(text, sizes, random) for text in arguments))
+
+
 def _drawn(text: str, sizes: dict[str, int], random: np.random.Generator) -> Any:
     shape, *kind = text.split(" ")
     extents = tuple(sizes[part] if part in sizes else int(part) for part in shape.split(","))
