@@ -128,6 +128,7 @@ def pool(x: Any) -> Any:
     return lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
 
 
+# ruff: noqa: E501
 FUNCTIONS: Sequence[tuple[str, Callable[..., Any], tuple[str, ...], tuple[str, ...], dict[str, int]]] = (
     ("layer", layer, ("b, s, 32", *["..."] * 4), ("b,s,32", "32,32 weight", "32,64 weight", "32", "32"), {"b": 8, "s": 128}),
     ("layer", layer, ("b, s, 32", *["..."] * 4), ("b,s,32", "32,32 weight", "32,64 weight", "32", "32"), {"b": 16, "s": 512}),

@@ -79,9 +79,9 @@ def steps_of(loaded: LoadedProgram, inputs: Sequence[Any]) -> int:
 
     made, memory = loaded.made, CupyMemory(import_module("cupy"))
     bound = loaded.bind([array.shape for array in inputs])
-    Counting(
-        bound, made.parameters, made.slots, made.numbers, made.constants, loaded.platform, memory, made.names
-    ).run(inputs)
+    Counting(bound, made.parameters, made.slots, made.numbers, made.constants, loaded.platform, memory, made.names).run(
+        inputs
+    )
     return count
 
 

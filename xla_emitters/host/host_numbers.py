@@ -37,16 +37,13 @@ Compute = Callable[[str, Sequence[Extent]], Extent]
 
 def is_small(ir_type: Attribute) -> bool:
     """Whether a buffer of this type holds few integers, in the host's memory."""
-    if not isinstance(ir_type, MemRefType) or space_of(ir_type) != "cpu":
-        return False
     held: Any = ir_type
-    shape = held.get_shape()
-    return (
-        isinstance(held.element_type, IntegerType | IndexType)
-        and min(shape, default=0) >= 0
-        and prod(shape) <= MOST_ELEMENTS
-        and dtype_of(held.element_type).name in (PRED, *INTEGERS)
-    )
+    if not isinstance(held, MemRefType) or space_of(held) != "cpu":
+        return False
+    element, shape = tensor_of(held).element_type, tensor_of(held).get_shape()
+    if not isinstance(element, IntegerType | IndexType):
+        return False
+    return min(shape, default=0) >= 0 and prod(shape) <= MOST_ELEMENTS and dtype_of(element).name in (PRED, *INTEGERS)
 
 
 def is_local(buffer: SSAValue) -> bool:

@@ -171,7 +171,7 @@ class _Writer:
             self.names[self.slots] = value.name_hint
         self.slots += 1
         self.steps.append(Allocate(place))
-        for number, index in zip(row, np.ndindex(*place.shape), strict=True):
+        for number, index in zip(row, np.ndindex(*tensor_of(value.type).get_shape()), strict=True):
             self.steps.append(Store(place, index, number))
         self.temporary.append(place)
         return place
@@ -266,7 +266,7 @@ class _Writer:
         self.steps.append(Call(len(self.ops) - 1, name, read, written, outward))
         for value, place in zip(writes, written, strict=True):
             if (row := self.rows.get(value)) is not None:
-                for element, index in enumerate(np.ndindex(*place.shape)):
+                for element, index in enumerate(np.ndindex(*tensor_of(value.type).get_shape())):
                     row[element] = found = self.number()
                     self.steps.append(Load(found, place, index))
         self.end_of_step()

@@ -96,7 +96,9 @@ def bind(
         }
     binder.all(steps)
     found = [binder.place(place) for place in results]
-    left = _needed(binder.out, {extent.index for place in found for extent in place.shape if isinstance(extent, Number)})
+    left = _needed(
+        binder.out, {extent.index for place in found for extent in place.shape if isinstance(extent, Number)}
+    )
     offsets, arena_bytes = _arena(left, {place.slot for place in results}, binder.shapes)
     return Bound(left, binder.used, binder.shapes, offsets, arena_bytes, tuple(found))
 

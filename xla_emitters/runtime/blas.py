@@ -5,8 +5,8 @@
 
 The package's OpenBLAS is a copy of its own, beside NumPy's: here it always computes on one thread, so that a sum's order depends on the
 sizes alone, and threads share the calls of a large product (`threads.share`), none of which waits for another.
-Operands are row major. Dimensions of a group (batch, rows, terms, columns) that are not next to each other in memory are looped over if they
-are batch dimensions; else the operand is copied first.
+Operands are row major. Where the dimensions of a group (batch, rows, terms, columns) are not next to each other in memory, batch dimensions
+are looped over, and for other groups the operand is copied first.
 Source: the BLAS standard, C interface; OpenBLAS, cblas_?gemm_batch_strided.
 """
 
@@ -17,12 +17,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from xla_emitters.dtypes import dtype
+from xla_emitters.lowering.host_steps import DATA
 
 LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
 """Element type -> BLAS's letter."""
@@ -151,15 +152,16 @@ class Gemm:
     def _call(
         self, element: str, size: int, at: Sequence[int], m: int, n: int, count: int, steps: Sequence[int]
     ) -> Call:
-        letter, integer, pointers = LETTERS[element], ctypes.c_int, tuple(ctypes.c_void_p() for _ in range(3))
+        letter, integer = LETTERS[element], ctypes.c_int
+        pointers = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
         one, zero = _scalar(element, 1), _scalar(element, 0)
         forms = [integer(TRANSPOSED if each.is_transposed else PLAIN) for each in (self.left, self.right)]
         leading = map(integer, (self.left.leading, self.right.leading, self.n))
-        name, behind = f"scipy_cblas_{letter}gemm", list[Any]([(), (), ()])
+        name, behind = f"scipy_cblas_{letter}gemm", list[tuple[Any, ...]]([(), (), ()])
         if count > 1:
             name += "_batch_strided"
-            behind = [(integer(step),) for step in steps]
-            behind[2] += (integer(count),)
+            behind = [(integer(step),) for step in steps[:2]]
+            behind.append((integer(steps[2]), integer(count)))
         left, right, result = zip(pointers, leading, strict=True)
         arguments = (
             integer(ROW_MAJOR), *forms, integer(m), integer(n), integer(self.k), one,
@@ -167,6 +169,43 @@ class Gemm:
         )  # fmt: skip
         offsets = at[0] * size, at[1] * size, at[2] * size
         return Call(_function(name), arguments, pointers, offsets)
+
+
+@cache
+def gemm_function(element: str) -> Callable[..., None]:
+    """(whether left is transposed, right; m, n, k; address and leading size of left, right and result; adds): one product.
+
+    adds  1: to what the result holds; 0: instead of it
+    """
+    function = _function(f"scipy_cblas_{LETTERS[element]}gemm")
+    one, scalars = _scalar(element, 1), (_scalar(element, 0), _scalar(element, 1))
+    integer, held = ctypes.c_int, ctypes.c_void_p
+
+    def multiply(
+        is_left: bool,
+        is_right: bool,
+        m: int,
+        n: int,
+        k: int,
+        a: int,
+        lda: int,
+        b: int,
+        ldb: int,
+        c: int,
+        ldc: int,
+        adds: int = 0,
+    ) -> None:
+        forms = [integer(TRANSPOSED if each else PLAIN) for each in (is_left, is_right)]
+        sizes = integer(m), integer(n), integer(k)
+        ends = held(a), integer(lda), held(b), integer(ldb), scalars[adds], held(c), integer(ldc)
+        function(integer(ROW_MAJOR), *forms, *sizes, one, *ends)
+
+    return multiply
+
+
+def pointer(array: object) -> int:
+    """The address of a NumPy array's elements: the first field behind the head of an array object."""
+    return ctypes.c_size_t.from_address(id(array) + DATA).value
 
 
 @cache
@@ -193,7 +232,7 @@ def _scalar(element: str, value: int) -> Any:
 def _cut(extent: int, pieces: int, least: int) -> list[tuple[int, int]]:
     pieces = max(1, min(pieces, extent // least))
     ends = [extent * piece // pieces for piece in range(pieces + 1)]
-    return list(zip(ends, ends[1:], strict=False))
+    return list(pairwise(ends))
 
 
 def gemm_of(left: Dims, right: Dims, batch: tuple[Dims, Dims], summed: tuple[Dims, Dims]) -> Gemm | None:
@@ -236,7 +275,7 @@ def _factor(shape: Dims, batch: Dims, rows: Dims, columns: Dims) -> Factor:
 def _stride(shape: Dims, strides: Sequence[int], dims: Dims) -> int | None:
     """The stride of a group as one dimension; None if its elements are not equally far apart. 1 for a group of one element."""
     counted = [(shape[dim], strides[dim]) for dim in dims if shape[dim] != 1]
-    for (_, outer), (extent, inner) in zip(counted, counted[1:], strict=False):
+    for (_, outer), (extent, inner) in pairwise(counted):
         if outer != extent * inner:
             return None
     return counted[-1][1] if counted else 1

@@ -14,14 +14,21 @@ from math import prod
 
 import numpy as np
 
-from xla_emitters.dialects.hlo.contractions import DotOp
+from xla_emitters.dialects.hlo.base import RuleBroken
+from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
+from xla_emitters.dialects.hlo.library_calls import library_call_of
+from xla_emitters.dialects.hlo.sized import with_operands
+from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dtypes import Array, dtype
+from xla_emitters.errors import DataError
 from xla_emitters.host.steps_of_buffers import LOOPS, CallableOp
-from xla_emitters.lowering.host_steps import ADDED_TYPES, DATA
+from xla_emitters.lowering.host_steps import ADDED_TYPES
 from xla_emitters.program.sized import Call, Launch, Place
 from xla_emitters.runtime import blas
-from xla_emitters.runtime.blas import SHARED_WORK, gemm_of, library
+from xla_emitters.runtime.blas import LETTERS, SHARED_WORK, gemm_of, library, pointer
+from xla_emitters.runtime.convolutions import convolution_of
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.products import is_of_blas
 from xla_emitters.runtime.threads import PIECES, parts_of, share, thread_count
@@ -51,7 +58,8 @@ class CpuPlatform(NumpyPlatform):
         return self._steps[kernel]
 
     def call(self, frame: Frame, step: Call) -> Run:
-        return _product(frame, step, self.ops[step.op]) or super().call(frame, step)
+        op = self.ops[step.op]
+        return _product(frame, step, op) or _convolution(frame, step, op) or super().call(frame, step)
 
     def launch(self, frame: Frame, step: Launch) -> Run:
         if step.kernel.startswith(LOOPS):
@@ -143,11 +151,6 @@ class _Words:
     @property
     def is_fixed(self) -> bool:
         return not self._slots and not self._numbers
-
-
-def pointer(array: object) -> int:
-    """The address of a NumPy array's elements: the first field behind the head of an array object."""
-    return ctypes.c_size_t.from_address(id(array) + DATA).value
 
 
 def _alone(code: Callable[[int], None], words: _Words) -> Run:
@@ -243,6 +246,37 @@ def _product(frame: Frame, step: Call, op: CallableOp) -> Run | None:
         function(*arguments)
 
     return run
+
+
+def _convolution(frame: Frame, step: Call, op: CallableOp) -> Run | None:
+    """A convolution of known sizes by BLAS; None for another op, and without BLAS."""
+    if not isinstance(op, BufferOp) or not issubclass(op.HLO, ConvolutionOp | DynamicConvOp) or library() is None:
+        return None
+    places = (*step.reads[:2], *step.writes)
+    shapes = [shape for place in places if (shape := frame.bound.shapes.get(place.slot)) is not None]
+    element, made = places[0].dtype, op.as_hlo()
+    if len(shapes) < len(places) or element not in LETTERS or {place.dtype for place in places} != {element}:
+        return None
+    sized = [np.broadcast_to(np.empty((), np.bool_), shape) for shape in shapes[:2]]
+    padding = frame.bound.known.get(step.reads[2].slot) if isinstance(made, DynamicConvOp) else None
+    try:
+        if isinstance(made, ConvolutionOp):
+            made = with_operands(made, sized, ConvolutionOp, made.properties)
+        elif isinstance(made, DynamicConvOp) and padding is not None:
+            made = made.static([*sized, padding])
+        else:
+            return None
+        made.verify_rule()
+    except (DataError, RuleBroken):
+        return None  # in NumPy the step refuses its operands when it is reached
+    if dims_of(made.result) != shapes[2]:
+        return None
+    _, config = library_call_of(made)
+    convolve = convolution_of(config, element, *shapes)
+    if convolve is None:
+        return None
+    operands = frame.operands(places)
+    return lambda: convolve(*operands())
 
 
 def _point(calls: Sequence[blas.Call], operand: int, address: int) -> None:

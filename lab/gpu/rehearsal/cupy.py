@@ -153,8 +153,12 @@ class _RandomState:
 random = SimpleNamespace(RandomState=_RandomState)
 cuda = SimpleNamespace(**vars(_fake.cuda))
 cuda.Event, cuda.Stream, cuda.get_current_stream = _Event, _Stream, lambda: _Stream.current  # type: ignore[attr-defined]
+
+
 def _copy(dst: int, src: int, size: int, kind: int, stream: int) -> None:
-    if kind == 2:  # to the host: numbers that decide which steps run; device memory is garbage, of which copies are not worth their time
+    if (
+        kind == 2
+    ):  # to the host: numbers that decide which steps run; device memory is garbage, of which copies are not worth their time
         ctypes.memmove(dst, src, size)
 
 
