@@ -160,8 +160,7 @@ class Gemm:
         name, behind = f"scipy_cblas_{letter}gemm", list[tuple[Any, ...]]([(), (), ()])
         if count > 1:
             name += "_batch_strided"
-            behind = [(integer(step),) for step in steps[:2]]
-            behind.append((integer(steps[2]), integer(count)))
+            behind = [(integer(steps[0]),), (integer(steps[1]),), (integer(steps[2]), integer(count))]
         left, right, result = zip(pointers, leading, strict=True)
         arguments = (
             integer(ROW_MAJOR), *forms, integer(m), integer(n), integer(self.k), one,
