@@ -48,7 +48,7 @@ NAMED_ELSEWHERE = {
     "graph/disc_element_type_converter.py": {"rsqrt", "tanh"},
     "graph/disc_loop_invariant.py": {"divide", "remainder"},
     "loops/stitch_graph.py": {"abs"},
-    "runtime/ral/plain_ops.py": {"abs", "divide", "remainder"},
+    "runtime/plain_ops.py": {"abs", "divide", "remainder"},
     "sizes/numbers.py": {"abs", "divide", "remainder"},
     # What a CPU has an instruction for, and what is written out for it.
     "lowering/host_functions.py": set(

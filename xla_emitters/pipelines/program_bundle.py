@@ -30,7 +30,7 @@ from xla_emitters.program.sized_steps import place_json
 from xla_emitters.runtime.bundle import BundledProgram
 from xla_emitters.runtime.cupy_steps import CONSTANT, COPIES
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES
-from xla_emitters.runtime.plain_ops import FUNCTIONS, NUMBERS
+from xla_emitters.runtime.plain_ops import NUMBERS, OPCODES
 
 
 def bundled_program(program: DynamicProgram) -> BundledProgram:
@@ -98,7 +98,7 @@ def _row(op: BufferOp | FusionOp, kept: Callable[[Array, str], str]) -> dict[str
     made = op.as_hlo()
     if isinstance(made, PrintOp):
         return row | {"label": made.label.data}
-    if opcode not in FUNCTIONS or not NUMBERS.issuperset(types):
+    if opcode not in OPCODES or not NUMBERS.issuperset(types):
         return None
     details = DETAILS.get(type(made))
     return row | (details(made) if details else {})

@@ -41,6 +41,8 @@ TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3
 """cudaMemcpyKind"""
 STREAM_OF_THREAD = 2
 """cudaStreamPerThread: one number, and a stream for each thread."""
+MOST_ANSWERS = 1024
+"""Numbers of a launch for which the function is kept."""
 UNASKED_SHARED_BYTES = 48 << 10
 """Dynamic shared memory in bytes that a launch gets without setting a function attribute."""
 NO_KERNEL = "the library has no such function, and no kernel computes it"
@@ -65,14 +67,18 @@ class CupyMemory(HostMemory):
 
     def __init__(self, cupy: Any) -> None:
         super().__init__()
-        self._cupy = cupy
+        self._cupy, self._types = cupy, dict[str, np.dtype[Any]]()
         self._resident = dict[tuple[int, int], Any]()
 
     def limit(self) -> int | None:
         return allowed_memory()
 
     def empty(self, place: Place, shape: tuple[int, ...]) -> Any:
-        return self._cupy.empty(shape, pattern_type(place.dtype)) if place.on_device else super().empty(place, shape)
+        if not place.on_device:
+            return super().empty(place, shape)
+        if (held := self._types.get(place.dtype)) is None:
+            held = self._types[place.dtype] = pattern_type(place.dtype)
+        return self._cupy.empty(shape, held)
 
     def arena(self, count: int) -> Any:
         return self._cupy.empty((count,), np.dtype(np.uint8))
@@ -137,6 +143,8 @@ class CupyPlatform(NumpyCalls):
         super().__init__(function_of)
         self._cupy, self._ops, self._kernels, self._ptx = cupy, ops, kernels, ptx
         self._architecture, self._exceeds = architecture, exceeds
+        # Kept as long as the platform, since frames have the functions' addresses alone.
+        self._functions_on = dict[tuple[int, bool], Mapping[str, Any]]()
         self.log = dict[str, str]()
         self.launches = 0
 
@@ -158,28 +166,31 @@ class CupyPlatform(NumpyCalls):
 
     def _by_library(self, frame: Frame, step: Call, op: CalledOp) -> Run:
         """A function of `library` on CuPy or, where it has none, of NumPy on copies."""
-        places = (*step.reads, *step.writes)
-        operands, cupy = frame.operands(places), self._cupy
-        count, names = len(step.reads), [place.dtype for place in places]
-        function, found = self.function(step.op), op.library
+        places, count = (*step.reads, *step.writes), len(step.reads)
+        names, operands, cupy = [place.dtype for place in places], frame.operands(places), self._cupy
+        lacks = NO_KERNEL if op.library is None else library.FUNCTIONS[op.library[0]].lacks
+        if op.library is not None and not lacks:
+            name, config = op.library
+            taken = len(config["types"])
 
-        def run() -> None:
-            arrays = operands()
-            inputs, outputs = arrays[:count], arrays[count:]
-            if found is not None:
-                name, config = found
-                if computed_on_device(
-                    cupy, outputs, name, config, inputs[: len(config["types"])], names[count:], self.log
-                ):
-                    return
+            def run() -> None:
+                arrays = operands()
+                on_device = [to_cupy(cupy, array) if is_numpy(array) else array for array in arrays[:taken]]
+                compute(cupy, arrays[count:], name, config, on_device, names[count:])
+
+            return run
+        function = self.function(step.op)
+
+        def run_on_host() -> None:
             if step.writes:
-                self.log[step.name] = NO_KERNEL if found is None else self.log[found[0]]
+                self.log[step.name] = lacks
+            arrays = operands()
             on_host = [to_numpy(cupy, array, name) for array, name in zip(arrays, names, strict=True)]
             function(*on_host)
-            for made, output in zip(on_host[count:], outputs, strict=True):
+            for made, output in zip(on_host[count:], arrays[count:], strict=True):
                 assign(cupy, output, made)
 
-        return run
+        return run_on_host
 
     def _product(self, frame: Frame, step: Call, op: CalledOp) -> Run | None:
         """A plain product of arrays of known sizes, by cuBLAS into the result's memory; None for any other op."""
@@ -198,13 +209,11 @@ class CupyPlatform(NumpyCalls):
         out.sizes = (*left.sizes[:-1], right.sizes[-1])
         if prod(out.sizes) != prod(out.shape):
             raise DataError(f"%{step.name}: its result is not of {list(out.shape)}", stage=STAGE)
-        operands, matmul = frame.operands((*step.reads, *step.writes)), self._cupy.matmul
-
-        def run() -> None:
-            x, y, z = operands()
-            matmul(left.of(x), right.of(y), out=out.of(z))
-
-        return run
+        matmul, places = self._cupy.matmul, (*step.reads, *step.writes)
+        one, other, result = (
+            matrices.reader(frame, place) for matrices, place in zip((left, right, out), places, strict=True)
+        )
+        return lambda: matmul(one(), other(), out=result())
 
     def _constant(self, frame: Frame, step: Call) -> Run:
         """A constant that the program changes, or gives away, is copied into memory of its own."""
@@ -262,28 +271,44 @@ class CupyPlatform(NumpyCalls):
     def launch(self, frame: Frame, step: Launch) -> Run:
         if step.kernel not in self._kernels:
             raise Unsupported(f"fusion '{step.kernel}' is not a kernel", stage="gpu")
-        words, stream = _Words(frame, step), self._cupy.cuda.get_current_stream().ptr
-        numbers = (*step.grid, *step.block, step.shared_bytes, *step.arguments)
+        words, cuda = _Words(frame, step), self._cupy.cuda
+        launch, stream, fill = cuda.driver.launchKernel, cuda.get_current_stream().ptr, words.fill
         shapes = [frame.bound.shapes.get(value.slot) for value in step.arguments if isinstance(value, Place)]
-        if any(isinstance(value, Number) for value in numbers) or None in shapes:
+        extents = (*step.grid, *step.block, step.shared_bytes)
+        if None in shapes or any(isinstance(value, Number) for value in extents):
             return self._at_run(frame, step, words, stream)
-        grid, block, (shared,) = _known(step.grid), _known(step.block), _numbers((step.shared_bytes,))
-        sized = [_Sized(frame.bound.shapes[v.slot]) if isinstance(v, Place) else v for v in step.arguments]
-        function = self._function(step, At(grid, block), sized, shared)
-        fill, launch = (
-            words.fill,
-            partial(self._cupy.cuda.driver.launchKernel, function, *grid, *block, shared, stream, words.address, 0),
-        )
+        given = [_Sized(frame.bound.shapes[v.slot]) if isinstance(v, Place) else v for v in step.arguments]
+        at, (*_, shared) = At(_known(step.grid), _known(step.block)), _numbers(extents)
+        if not any(isinstance(value, Number) for value in given):
+            function = self._function(step, at, given, shared)
+            same = partial(launch, function, *at.grid, *at.block, shared, stream, words.address, 0)
 
-        def run() -> None:
+            def run() -> None:
+                fill()
+                self.launches += 1
+                same()
+
+            return run
+        # Only numbers differ between launches, such as a loop's counter.
+        numbers = frame.values([value for value in given if isinstance(value, Number)])
+        rest, found = (*at.grid, *at.block, shared, stream, words.address, 0), dict[tuple[int, ...], int]()
+
+        def run_with_numbers() -> None:
+            values = numbers()
+            if (function := found.get(values)) is None:
+                unknown = iter(values)
+                known = [next(unknown) if isinstance(value, Number) else value for value in given]
+                if len(found) >= MOST_ANSWERS:
+                    found.clear()
+                function = found[values] = self._function(step, at, known, shared)
             fill()
             self.launches += 1
-            launch()
+            launch(function, *rest)
 
-        return run
+        return run_with_numbers
 
     def _at_run(self, frame: Frame, step: Launch, words: _Words, stream: int) -> Run:
-        """A launch whose numbers, or whose arrays' sizes, only data decide."""
+        """A launch whose extents, or whose arrays' sizes, only data decide."""
         grid, block, shared = frame.values(step.grid), frame.values(step.block), frame.value(step.shared_bytes)
         operands = frame.operands([value for value in step.arguments if isinstance(value, Place)])
         numbers = frame.values([value for value in step.arguments if not isinstance(value, Place)])
@@ -307,7 +332,11 @@ class CupyPlatform(NumpyCalls):
     def _function(self, step: Launch, at: At, values: Sequence[Any], shared: int) -> int:
         """The address of the loaded kernel whose indices are wide enough. raises ToolError if the driver rejects the PTX"""
         is_wide, device = self._exceeds(step.kernel, at, values), self._cupy.cuda.runtime.getDevice()
-        loaded = load_module(self._ptx(is_wide), tuple(self._kernels), self._architecture, device)[step.kernel]
+        functions = self._functions_on.get((device, is_wide))
+        if functions is None:
+            functions = load_module(self._ptx(is_wide), tuple(self._kernels), self._architecture, device)
+            self._functions_on[device, is_wide] = functions
+        loaded = functions[step.kernel]
         if shared > UNASKED_SHARED_BYTES:
             loaded.max_dynamic_shared_size_bytes = shared
         return loaded.kernel.ptr
@@ -332,37 +361,36 @@ class _Matrices:
             array = array.transpose(self._order)
         return array if array.shape == self.sizes else array.reshape(self.sizes)
 
+    def reader(self, frame: Frame, place: Place) -> Callable[[], Any]:
+        """Returns the matrices in a slot when a step runs."""
+        arrays, slot, order = frame.arrays, place.slot, self._order
+        is_view = order is None or self.sizes == tuple(self.shape[dim] for dim in order)
+        if frame.is_fixed(slot) and is_view:
+            held = self.of(arrays[slot])
+            return lambda: held
+        return lambda: self.of(arrays[slot])
 
-def computed_on_device(
+
+def compute(
     cupy: Any,
     outputs: Sequence[Any],
     function: str,
     config: Mapping[str, Any],
     operands: Sequence[Any],
     names: Sequence[str],
-    log: dict[str, str],
-) -> bool:
-    """Whether CuPy computed a function of `library` into device buffers; if not, `log` gets the reason.
-
-    raises  ToolError if an NVIDIA library is missing
-    """
-    row = library.FUNCTIONS[function]
-    if not row.runs_on_gpu:
-        log[function] = row.lacks
-        return False
+) -> None:
+    """Computes a function of `library` by CuPy into device arrays. raises ToolError if an NVIDIA library is missing"""
     wanted = [(name, output.shape) for name, output in zip(names, outputs, strict=True)]
-    on_device = [to_cupy(cupy, array) if is_numpy(array) else array for array in operands]
     try:
-        made = library.call(function, config, on_device, wanted, cupy)
+        made = library.call(function, config, operands, wanted, cupy)
     except ImportError as error:
         raise ToolError(
-            f"'{function}' needs {row.library}: {error}",
+            f"'{function}' needs {library.FUNCTIONS[function].library}: {error}",
             stage=STAGE,
             help="CuPy's wheels find NVIDIA's libraries in the CUDA toolkit, or in NVIDIA's own wheels",
         ) from error
     for value, output in zip(made, outputs, strict=True):
         output[...] = value
-    return True
 
 
 class _Sized:

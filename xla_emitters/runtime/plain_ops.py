@@ -23,40 +23,26 @@ from xla_emitters.program.bind import STAGE
 from xla_emitters.runtime.numpy_calls import BufferFunction
 
 NUMBERS = frozenset(("pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64"))
-"""The element types of ops other than library functions."""
-COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "EQ": np.equal,
-    "NE": np.not_equal,
-    "LT": np.less,
-    "LE": np.less_equal,
-    "GT": np.greater,
-    "GE": np.greater_equal,
-}
+"""The element types of ops other than library functions, constants and copies."""
 
 
-def plain_function(row: Mapping[str, Any], constant: Callable[[str, np.dtype[Any]], Array]) -> BufferFunction:
+def plain_function(
+    row: Mapping[str, Any], constant: Callable[[str, np.dtype[Any]], Array] | None = None
+) -> BufferFunction:
     """The function that computes a row. raises LookupError for an invalid row
 
-    constant  returns the elements of a constant: (its name, their type)
+    constant  returns the elements of a constant: (its name, their type); not needed for other rows
     """
+    opcode = row["opcode"]
     if "library" in row:
         return partial(_by_library, row)
-    if "constant" in row:
+    if "constant" in row and constant is not None:
         held = constant(row["constant"], numpy_type(row["types"][0]))
-        return partial(_assign, held)
-    function = FUNCTIONS[row["opcode"]]
-    return partial(_write, function, row) if row["outputs"] else partial(function, row)
-
-
-def _write(function: Callable[..., Any], row: Mapping[str, Any], *buffers: Array) -> None:
-    *inputs, output = buffers
-    with np.errstate(all="ignore"):
-        value = function(row, *inputs)
-    output[...] = np.asarray(value).astype(output.dtype, copy=False)
-
-
-def _assign(value: Array, output: Array) -> None:
-    output[...] = value
+        return partial(_copy, held)
+    if opcode in ON_ELEMENTS or opcode == "compare":
+        function = COMPARISONS[row["direction"]] if opcode == "compare" else ON_ELEMENTS[opcode]
+        return lambda *buffers: function(*buffers[:-1], out=buffers[-1])
+    return partial(OTHERS[opcode], row)
 
 
 def _by_library(row: Mapping[str, Any], *buffers: Array) -> None:
@@ -106,15 +92,27 @@ def _assert(row: Mapping[str, Any], holds: Array, *values: Array) -> None:
         raise DataError(text, stage=STAGE)
 
 
-def _divide(row: Mapping[str, Any], x: Array, y: Array) -> Array:
+def _copy(value: Array, out: Array) -> None:
+    out[...] = value
+
+
+def _clamp(low: Array, value: Array, high: Array, *, out: Array) -> None:
+    np.minimum(np.maximum(value, low), high, out=out)
+
+
+def _select(condition: Array, chosen: Array, other: Array, *, out: Array) -> None:
+    out[...] = np.where(condition, chosen, other) if out.ndim else chosen if condition else other
+
+
+def _divide(x: Array, y: Array, *, out: Array) -> None:
     """Rounds towards zero; x / 0 has all bits set, and the least number divided by -1 is itself."""
     by = _divisor(x, y)
     quotient = (x - np.fmod(x, by)) // by
-    return np.where(y == 0, ~np.zeros_like(x), quotient)
+    out[...] = np.where(y == 0, ~np.zeros_like(x), quotient)
 
 
-def _remainder(row: Mapping[str, Any], x: Array, y: Array) -> Array:
-    return np.where(y == 0, x, np.fmod(x, _divisor(x, y)))
+def _remainder(x: Array, y: Array, *, out: Array) -> None:
+    out[...] = np.where(y == 0, x, np.fmod(x, _divisor(x, y)))
 
 
 def _divisor(x: Array, y: Array) -> Array:
@@ -125,63 +123,48 @@ def _divisor(x: Array, y: Array) -> Array:
     return np.where((y == 0) | ((x == least) & (y == -1)), y.dtype.type(1), y)
 
 
-def _slice(row: Mapping[str, Any], x: Array) -> Array:
-    return x[tuple(slice(*bounds) for bounds in zip(row["starts"], row["limits"], row["strides"], strict=True))]
+def _slice(row: Mapping[str, Any], x: Array, out: Array) -> None:
+    out[...] = x[tuple(slice(*bounds) for bounds in zip(row["starts"], row["limits"], row["strides"], strict=True))]
 
 
-def _clamp(row: Mapping[str, Any], low: Array, x: Array, high: Array) -> Array:
-    return np.minimum(np.maximum(x, low), high)
+def _concatenate(row: Mapping[str, Any], *buffers: Array) -> None:
+    np.concatenate(buffers[:-1], row["dimension"], out=buffers[-1])
 
 
-def _compare(row: Mapping[str, Any], x: Array, y: Array) -> Array:
-    return COMPARISONS[row["direction"]](x, y)
-
-
-def _concatenate(row: Mapping[str, Any], *operands: Array) -> Array:
-    return np.concatenate(operands, row["dimension"])
-
-
-def _convert(row: Mapping[str, Any], x: Array) -> Any:
-    return x != 0 if row["types"][-1] == "pred" else x
-
-
-def _copy(row: Mapping[str, Any], x: Array) -> Array:
-    return x
-
-
-def _form(function: Callable[..., Any], of_truth: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """A form that calls a function of the operands; for truth values `of_truth`, if given."""
-
-    def run(row: Mapping[str, Any], *operands: Array) -> Any:
-        chosen = of_truth if of_truth is not None and operands[0].dtype == np.bool_ else function
-        return chosen(*operands)
-
-    return run
-
-
-FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "abs": _form(np.abs),
-    "add": _form(np.add, np.logical_or),
-    "and": _form(np.bitwise_and),
+ON_ELEMENTS: Mapping[str, Callable[..., Any]] = {
+    "abs": np.abs,
+    "add": np.add,
+    "and": np.bitwise_and,
     "clamp": _clamp,
-    "compare": _compare,
-    "concatenate": _concatenate,
-    "convert": _convert,
+    "convert": _copy,
     "copy": _copy,
     "divide": _divide,
-    "maximum": _form(np.maximum),
-    "minimum": _form(np.minimum),
-    "multiply": _form(np.multiply, np.logical_and),
-    "negate": _form(np.negative),
-    "not": _form(np.invert),
-    "or": _form(np.bitwise_or),
-    "print": _print,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "multiply": np.multiply,
+    "negate": np.negative,
+    "not": np.invert,
+    "or": np.bitwise_or,
     "remainder": _remainder,
-    "select": _form(np.where),
-    "shape-assertion": _assert,
-    "sign": _form(np.sign),
-    "slice": _slice,
-    "subtract": _form(np.subtract),
-    "xor": _form(np.bitwise_xor),
+    "select": _select,
+    "sign": np.sign,
+    "subtract": np.subtract,
+    "xor": np.bitwise_xor,
 }
-"""Opcode -> (row, operands ...) -> the value."""
+"""Opcode -> (operands ..., out=): on integers, which wrap around in NumPy too, and on truth values, where + is or."""
+COMPARISONS: Mapping[str, Callable[..., Any]] = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+}
+OTHERS: Mapping[str, Callable[..., None]] = {
+    "concatenate": _concatenate,
+    "print": _print,
+    "shape-assertion": _assert,
+    "slice": _slice,
+}
+"""Opcode -> (row, operands ..., results ...)."""
+OPCODES = frozenset((*ON_ELEMENTS, "compare", *OTHERS))

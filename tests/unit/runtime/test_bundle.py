@@ -411,7 +411,7 @@ def test_damaged_bundles(bundle: Path, tmp_path: Path, run: Any) -> None:
     rewritten(bundle, broken, {"gelu/expected.npz": None})
     refused("'gelu/expected.npz' of case 'gelu' is missing")
     with_manifest(bundle, broken, manifest_of(bundle) | {"format": 3})
-    refused("its format is 3, but this script reads 5; make it again with 'xla-emitters bundle'")
+    refused("its format is 3, but this script reads 6; make it again with 'xla-emitters bundle'")
     with_manifest(bundle, broken, manifest_of(bundle) | {"cases": []})
     refused("it has no cases")
     with_manifest(bundle, broken, manifest_of(bundle) | {"cases": [{}]})

@@ -10,12 +10,12 @@ an op; ops that take sizes as values, transposes, concatenations, and reductions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block
 
 from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, fault
@@ -23,7 +23,7 @@ from xla_emitters.dialects.hlo.called import fold
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp, DynamicConvOp, PrintOp, SizeOp
-from xla_emitters.dialects.hlo.elementwise import CompareOp, ConvertOp, ElementwiseOp, is_elementwise
+from xla_emitters.dialects.hlo.elementwise import ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, is_evaluated_by_library, library_evaluator
 from xla_emitters.dialects.hlo.reductions import ReduceOp
@@ -31,7 +31,7 @@ from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, DynamicUpdateSlic
 from xla_emitters.dialects.hlo.types import array_type, as_array, element_of, has_dynamic_dims, is_array, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.plain_ops import print_array
+from xla_emitters.runtime.plain_ops import ON_ELEMENTS, plain_function, print_array
 from xla_emitters.runtime.products import product_of
 
 
@@ -112,71 +112,20 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     return _sized(op, call)
 
 
-def _assign(value: Array, *, out: Array) -> None:
-    out[...] = value
-
-
-def _clamp(least: Array, value: Array, most: Array, *, out: Array) -> None:
-    np.minimum(np.maximum(value, least), most, out=out)
-
-
-def _select(condition: Array, chosen: Array, other: Array, *, out: Array) -> None:
-    out[...] = chosen if condition else other
-
-
 INTEGERS = frozenset(("pred", "s32", "s64", "u32", "u64"))
-INTEGER_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "add": np.add,
-    "and": np.bitwise_and,
-    "clamp": _clamp,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "multiply": np.multiply,
-    "not": np.bitwise_not,
-    "or": np.bitwise_or,
-    "select": _select,
-    "subtract": np.subtract,
-}
-"""Opcode -> the function that computes it on 32- and 64-bit integers, which wrap around in NumPy too."""
+OF_INTEGERS = frozenset((*ON_ELEMENTS, "compare"))
+OF_TRUTH = OF_INTEGERS - {"add", "multiply", "subtract"}
 
 
-@dataclass(frozen=True)
-class OfIntegers:
-    """An op on scalar integers.
-
-    function   computes it by NumPy
-    """
-
-    function: Callable[..., Any]
-    opcode: str
-    types: tuple[str, ...]
-    direction: str = ""
-
-    def __call__(self, *buffers: Array) -> None:
-        *inputs, output = buffers
-        self.function(*inputs, out=output)
-
-
-def _of_integers(made: HloOp) -> OfIntegers | None:
+def _of_integers(made: HloOp) -> BufferFunction | None:
     """An op on scalar integers, of which programs have many to compute sizes; None for another op."""
     values = (*made.operands, made.result) if len(made.results) == 1 else ()
     if not values or not all(is_array(value.type) and not as_array(value.type).get_num_dims() for value in values):
         return None
     types = [element_of(value).name for value in values]
-    if not INTEGERS.issuperset(types):
+    if not INTEGERS.issuperset(types) or made.opcode not in (OF_TRUTH if "pred" in types else OF_INTEGERS):
         return None
-    key = made.opcode, tuple(types)
-    match made:
-        case CompareOp():
-            return OfIntegers(made.FUNCTIONS[made.direction.data], *key, made.direction.data)
-        case ConvertOp():
-            return OfIntegers(_assign, *key)
-        case _ if made.opcode in INTEGER_FUNCTIONS and not (
-            "pred" in types and made.opcode in ("add", "multiply", "subtract")
-        ):
-            return OfIntegers(INTEGER_FUNCTIONS[made.opcode], *key)
-        case _:
-            return None
+    return plain_function({"opcode": made.opcode, "direction": getattr(made, "direction", StringAttr("")).data})
 
 
 def _needs_no_sizes(made: HloOp) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import operator
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,6 +67,20 @@ allocations: list[int] = []
 """Bytes of each array of `empty`, in order."""
 state = SimpleNamespace(devices=1, capability="75", device=0, stream=SimpleNamespace(ptr=0, synchronize=lambda: None))
 """What the machine has; a test may change it."""
+queues: dict[int, list[Callable[[], None]]] | None = None
+"""Work of each stream by its address, if a test runs it; None: all work is done at once."""
+
+
+def _enqueue(stream: int, work: Callable[[], None]) -> None:
+    if queues is None:
+        work()
+    else:
+        queues.setdefault(stream, []).append(work)
+
+
+def _finish(stream: int) -> None:
+    for work in [] if queues is None else queues.pop(stream, []):
+        work()
 
 
 class CUDARuntimeError(RuntimeError):
@@ -134,6 +149,9 @@ class ndarray:
         copies.append(self.host[key].nbytes)
         self.host[key] = _host(value)
 
+    def __int__(self) -> int:
+        return int(self.host)
+
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray[Any, Any]:
         raise TypeError("Implicit conversion to a NumPy array is not allowed.")
 
@@ -177,6 +195,7 @@ def __getattr__(name: str) -> Any:
 
 _MEMORY: WeakValueDictionary[int, np.ndarray[Any, Any]] = WeakValueDictionary()
 """Address of an allocation -> its bytes."""
+_ALLOCATING = threading.Lock()
 
 
 def _aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -184,7 +203,8 @@ def _aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     memory = np.empty(array.nbytes + 256, np.uint8)
     start = -memory.ctypes.data % 256
     held = memory[start : start + array.nbytes]
-    _MEMORY[held.ctypes.data] = memory
+    with _ALLOCATING:
+        _MEMORY[held.ctypes.data] = memory
     made = held.view(array.dtype).reshape(array.shape)
     made[...] = array
     return made
@@ -192,14 +212,16 @@ def _aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _memory_at(address: int) -> np.ndarray[Any, Any]:
     """The bytes from an address to the end of its allocation. raises CUDARuntimeError for memory that is not the device's"""
-    for start, memory in _MEMORY.items():
+    with _ALLOCATING:
+        allocated = list(_MEMORY.items())
+    for start, memory in allocated:
         end = memory.ctypes.data + memory.nbytes
         if start <= address < end:
             return memory[address - memory.ctypes.data : end - memory.ctypes.data]
     raise CUDARuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered")
 
 
-_FUNCTIONS: list[Callable[..., None]] = []
+_FUNCTIONS: list[Callable[..., Callable[[], None]]] = []
 """Loaded functions by their addresses."""
 
 
@@ -207,7 +229,7 @@ def _launch_kernel(
     f: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, params: int, extra: int
 ) -> None:
     """`cuLaunchKernel`, as `cupy.cuda.driver` has it: `params` is the address of the arguments' addresses."""
-    _FUNCTIONS[f]((gx, gy, gz), (bx, by, bz), params, shared)
+    _enqueue(stream, _FUNCTIONS[f]((gx, gy, gz), (bx, by, bz), params, shared))
 
 
 class _Pinned(bytearray):
@@ -220,12 +242,10 @@ class _Pinned(bytearray):
 
 def _copy_memory(dst: int, src: int, size: int, kind: int, stream: int) -> None:
     """`cudaMemcpyAsync`: a kind of 1 is from the host to the device, 2 back, 3 on the device."""
-    if kind in (1, 3):
-        assert size <= _memory_at(dst).nbytes
-    if kind in (2, 3):
-        assert size <= _memory_at(src).nbytes
     copies.append(size)
-    ctypes.memmove(dst, src, size)
+    source = np.frombuffer(ctypes.string_at(src, size), np.uint8) if kind == 1 else _memory_at(src)[:size]
+    target = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(dst)) if kind == 2 else _memory_at(dst)[:size]
+    _enqueue(stream, lambda: target.__setitem__(slice(None), source))
 
 
 def asarray(array: Any, dtype: Any = None) -> ndarray:
@@ -272,7 +292,7 @@ class RawModule:
         alone: list[Any] = []
         sized: list[SizedKernel] = []
 
-        def by_address(grid: Any, block: Any, params: int, shared_mem: int) -> None:
+        def by_address(grid: Any, block: Any, params: int, shared_mem: int) -> Callable[[], None]:
             if not alone:
                 alone.append(self._without_others(name))
             launches.append(name)
@@ -283,7 +303,12 @@ class RawModule:
                 for number, wanted in enumerate(sized[0].types):
                     at = ctypes.c_void_p.from_address(params + 8 * number).value or 0
                     values.append(_read(at, str(wanted)))
-                sized[0](Launch(tuple(grid), tuple(block)), values, shared_mem)
+
+            def work() -> None:
+                with whole_package():
+                    sized[0](Launch(tuple(grid), tuple(block)), values, shared_mem)
+
+            return work
 
         def launch(
             grid: tuple[int, int, int], block: tuple[int, int, int], pointers: tuple[Any, ...], shared_mem: int = 0
@@ -375,7 +400,7 @@ cuda = SimpleNamespace(
         getDeviceCount=lambda: state.devices,
         getDevice=lambda: state.device,
         memcpyAsync=_copy_memory,
-        streamSynchronize=lambda stream: None,
+        streamSynchronize=_finish,
         getDeviceProperties=lambda device: {"name": b"Fake", "l2CacheSize": 4096},
         driverGetVersion=lambda: 12080,
     ),

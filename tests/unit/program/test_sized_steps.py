@@ -1,0 +1,61 @@
+"""Steps as plain data and back: those of programs with loops, branches, views and constants, and one of each kind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+import xla_emitters as xe
+from xla_emitters.host.steps_of_buffers import steps_of_buffers
+from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.program.sized import Compute, Fill, Number, Place, Release, Step, steps_within
+from xla_emitters.program.sized_steps import Constants, SizedSteps
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+FILES = ("stablehlo/scan", "stablehlo/branches", "programs/given_trips", "loops/ends_early", "stablehlo/reversed")
+
+
+def again(made: SizedSteps) -> SizedSteps:
+    """Through the text of a file."""
+    return SizedSteps.from_json(json.loads(json.dumps(made.to_json())), made.constants, made.ops)
+
+
+@pytest.fixture(scope="module")
+def programs() -> list[SizedSteps]:
+    compiled = [xe.compile(CORPUS / f"{file}.mlir") for file in FILES]
+    assert all(isinstance(program, DynamicProgram) for program in compiled)
+    return [steps_of_buffers(program.lowering.at("kernels")) for program in compiled]  # type: ignore[union-attr]
+
+
+def test_steps_are_the_same_after_json(programs: list[SizedSteps]) -> None:
+    for made in programs:
+        assert again(made) == made
+
+
+def test_the_programs_have_steps_of_all_kinds(programs: list[SizedSteps]) -> None:
+    """But Compute, which follows from sizes everywhere, and Fill, which only binding makes."""
+    kinds = {type(step) for made in programs for step in steps_within(made.steps)}
+    assert kinds | {Compute, Fill} == set(get_args(Step))
+
+
+def test_bytes_are_text_in_between() -> None:
+    place = Place(0, "s32", (Number(1), 2), on_device=False)
+    steps = (Fill(place, bytes(range(256))), Release(0))
+    made = SizedSteps(
+        (place,), (), steps, 1, 2, Constants([(place, lambda: np.zeros(2))]), {0: "x"}, (), frozenset((0,))
+    )
+    assert again(made) == made
+
+
+@pytest.mark.parametrize(
+    "step", [{"step": "Jump"}, {"step": "Release"}, {"step": "Release", "slot": 1, "also": 2}, {"slot": 1}]
+)
+def test_data_of_another_form_is_refused(step: dict[str, object]) -> None:
+    place = Place(0, "f32", (), on_device=True)
+    made = SizedSteps((place,), (place,), (), 1, 0, Constants([]), {}, (), frozenset())
+    with pytest.raises((LookupError, TypeError)):
+        SizedSteps.from_json({**made.to_json(), "steps": [step]}, made.constants, ())
