@@ -103,10 +103,10 @@ def fusion(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
         return
     import cupy
 
-    from xla_emitters.runtime import cupy_platform
+    from xla_emitters.runtime.cupy_flat import load_functions
 
     start = time.perf_counter()
-    cupy_platform.load_functions(cupy, program.kernels)
+    load_functions(cupy, program.kernels)
     row["load_s"] = time.perf_counter() - start
     with gpu_to_itself():
         start = time.perf_counter()
@@ -128,7 +128,8 @@ def fusion(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
 
 def kernel_times(name: str, row: dict[str, Any], xla: dict[str, Any], program: Any, inputs: Any, cupy: Any) -> None:
     """Times and bits of the only kernel, ours and XLA's; inputs: NumPy's, or flat arrays of the device."""
-    from xla_emitters.runtime import cupy_platform
+    from xla_emitters.program.arrays import place_of
+    from xla_emitters.runtime import cupy_flat, cupy_platform
 
     if len(program.kernels) != 1 or len(program.steps) != 1:
         row["steps"] = len(program.steps)
@@ -140,8 +141,8 @@ def kernel_times(name: str, row: dict[str, Any], xla: dict[str, Any], program: A
             cupy_platform.to_device(cupy, array, spec) if isinstance(array, np.ndarray) else array
         )
     for number, spec in enumerate(program.results):
-        buffers["result", number] = cupy_platform.empty(cupy, spec)
-    functions = cupy_platform.load_functions(cupy, [kernel])
+        buffers["result", number] = cupy_flat.FlatMemory(cupy).empty(place_of(number, spec), (spec.elements,))
+    functions = cupy_flat.load_functions(cupy, [kernel])
     pointers, by_slice = [], {}
     for argument in kernel.arguments:
         buffer = buffers[argument.kind, argument.index]
@@ -151,7 +152,7 @@ def kernel_times(name: str, row: dict[str, Any], xla: dict[str, Any], program: A
             pointers = [buffer if p is source else p for p in pointers]
         by_slice[argument.slice_index] = buffer
         pointers.append(buffer)
-    launch = kernel.launch.at({})
+    launch = kernel.launch
 
     def bound(function: Any, grid: Any, block: Any) -> Any:
         return lambda: function(tuple(grid), tuple(block), tuple(pointers))
@@ -161,7 +162,7 @@ def kernel_times(name: str, row: dict[str, Any], xla: dict[str, Any], program: A
             if kind == "result" and buffer.size:
                 buffer.fill(0)
 
-    ours = functions[kernel.ptx, kernel.name]
+    ours = functions[kernel.name]
     row["attributes"] = {
         k: int(v) for k, v in ours.attributes.items() if k in ("num_regs", "local_size_bytes", "shared_size_bytes")
     }
@@ -235,15 +236,16 @@ def sweep(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
     program = compile_module(module, CompileOptions(target="h200", record="none"))
     row["compile_s"] = time.perf_counter() - start
     row["bytes"] = sum(a.bytes for k in program.kernels for a in k.arguments)
-    row["kernels"] = [[k.name, list(k.launch.at({}).grid), list(k.launch.at({}).block)] for k in program.kernels]
+    row["kernels"] = [[k.name, list(k.launch.grid), list(k.launch.block)] for k in program.kernels]
     if DRY:
         return
     import cupy
 
-    from xla_emitters.runtime import cupy_platform
+    from xla_emitters.runtime import cupy_flat, cupy_platform
     from xla_emitters.runtime.cupy_launcher import launch_program
+    from xla_emitters.runtime.flat_platform import logical as logical_array
 
-    cupy_platform.load_functions(cupy, program.kernels)
+    cupy_flat.load_functions(cupy, program.kernels)
     with gpu_to_itself():
         generator = cupy.random.RandomState(3)
         inputs = []
@@ -262,7 +264,7 @@ def sweep(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
         else:
             from xla_emitters.runtime.cupy_launcher import launch_program
 
-            logical = [cupy_platform.logical(a, s) for a, s in zip(inputs, program.parameters, strict=True)]
+            logical = [logical_array(a, s) for a, s in zip(inputs, program.parameters, strict=True)]
             launch_program(program, logical)
             graph = captured(lambda: launch_program(program, logical), cupy)
             row["ours_cold_us"] = min(timed(graph.launch, cupy, cold=True, repeats=7) for _ in range(2))

@@ -19,7 +19,7 @@ import multiprocessing
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from runtime.modules import SETTINGS, recipes
 from xdsl.ir import Attribute
@@ -34,7 +34,8 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import is_control
 from xla_emitters.pipelines.compiler import compile, read_module
 from xla_emitters.planning.host_steps import known_trip_count
-from xla_emitters.program import ArraySpec, Branch, Copy, Kernel, LibraryCall, Loop, Program, Step
+from xla_emitters.program import ArraySpec, Program
+from xla_emitters.program.sized import Branch, Call, Copy, Launch, Loop, Step, steps_within
 
 TITLES = ("module", "kernels", "calls", "triton", "loops", "branches", "bytes", "XLA's", "peak", "numbers")
 FREE = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "async-done"})
@@ -45,30 +46,19 @@ def bytes_of(spec: ArraySpec) -> int:
     return dtype(spec.dtype).size_bytes(spec.elements)
 
 
-def steps_in(steps: Sequence[Step]) -> Iterator[Step]:
-    """All steps, including those inside loops and branches."""
-    for step in steps:
-        yield step
-        match step:
-            case Loop():
-                yield from steps_in((*step.condition, *step.body))
-            case Branch():
-                yield from (inner for branch in step.branches for inner in steps_in(branch))
-            case _:
-                pass
-
-
 def bytes_moved(program: Program, steps: Sequence[Step]) -> int:
     """Operands and results of all steps; of a branch, those of the longest."""
     total = 0
     for step in steps:
         match step:
-            case Kernel():
-                total += sum(argument.bytes for argument in step.arguments)
-            case LibraryCall():
-                total += sum(bytes_of(array.array) for array in (*step.operands, *step.results))
+            case Launch():
+                (kernel,) = (each for each in program.kernels if each.name == step.kernel)
+                total += sum(argument.bytes for argument in kernel.arguments)
+            case Call():
+                call = program.calls[step.op]
+                total += sum(map(bytes_of, (*call.operands, *call.results)))
             case Copy():
-                total += 2 * bytes_of(program.array(step.source))
+                total += 2 * bytes_of(program.arrays.spec(program.arrays.slot(step.source.slot)))
             case Loop():
                 trips = 1 if step.trips is None else step.trips
                 total += (trips + 1) * bytes_moved(program, step.condition) + trips * bytes_moved(program, step.body)
@@ -125,8 +115,8 @@ def row(name: str, setting: str) -> tuple[str, ...]:
         return (name + setting, "", "", str(triton), "", "", "", str(by_xla), "", f"refused: {error.message}")
     except Exception as error:  # a bug, which is shown in its row
         return (name + setting, "", "", str(triton), "", "", "", str(by_xla), "", f"{type(error).__name__}: {error}")
-    kinds = Counter(type(step) for step in steps_in(program.steps))
-    numbers = (kinds[Kernel], kinds[LibraryCall], triton, kinds[Loop], kinds[Branch])
+    kinds = Counter(type(step) for step in steps_within(program.steps))
+    numbers = (kinds[Launch], kinds[Call], triton, kinds[Loop], kinds[Branch])
     moved = (bytes_moved(program, program.steps), by_xla, program.peak_bytes)
     return (name + setting, *map(str, (*numbers, *moved)), "; ".join(wrong) or "ok")
 

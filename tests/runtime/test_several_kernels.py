@@ -183,8 +183,8 @@ def test_one_ptx_module_has_all_entries(
     assert [kernel["name"] for kernel in data["kernels"]] == ENTRIES[name]
     assert data["code"] == ptx
     assert {kernel["ptx"] for kernel in data["kernels"]} == {ptx}
-    launches = [step["kernel"] for step in data["steps"] if step["step"] == "launch"]
-    assert launches == list(range(len(ENTRIES[name])))
+    launches = [step["kernel"] for step in data["steps"] if step["step"] == "Launch"]
+    assert launches == ENTRIES[name]
 
 
 @needs(*PTX, "ptxas")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +17,9 @@ from xla_emitters.program import (
     Kernel,
     Launch,
     Program,
-    Scalar,
-    SizedLaunch,
-    extent_at,
     kernel_from_json,
     kernel_json,
 )
-from xla_emitters.shapes import Size
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -42,7 +38,7 @@ def test_the_keys_that_users_are_told() -> None:
         (Argument("parameter", 0, ArraySpec("f32", (256,), (0,)), 1024, 16, 0, False),),
     )
     data = kernel_json(kernel)
-    assert list(data) == ["name", "grid", "block", "shared_bytes", "architecture", "arguments", "scalars"]
+    assert list(data) == ["name", "grid", "block", "shared_bytes", "architecture", "arguments"]
     assert (data["grid"], data["block"]) == ([2, 1, 1], [128, 1, 1])
     assert data["arguments"][0]["array"] == {"dtype": "f32", "shape": (256,), "minor_to_major": (0,)}
     assert kernel_from_json(json.loads(json.dumps(data)), "// ptx") == kernel
@@ -93,21 +89,19 @@ def test_calling_a_program_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("xla_emitters.runtime.cupy_launcher.cuda_reason_missing", lambda: "CuPy is not installed")
     program = compile(PROGRAMS["bytes"], target=TARGET, stage="xla_gpu")
     with pytest.raises(ToolError, match="CuPy is not installed") as raised:
-        program(np.zeros(1003, np.int8))
+        program.on("gpu")(np.zeros(1003, np.int8))
     assert "[cuda12]" in raised.value.help
+    with pytest.raises(UsageError, match="no platform 'tpu'"):
+        program.on("tpu")
 
 
-def test_a_grid_and_scalars_may_depend_on_sizes() -> None:
-    """Resolved when the symbols are known; through JSON and back as expressions."""
-    b = Size.symbol("b")
-    launch = SizedLaunch(((b + 3) // 4, 1, 1), (128, 1, 1))
-    kernel = Kernel("k", "", "sm_90", launch, 0, (), (Scalar("s32", 2 * b), Scalar("s32", 7)))
-    assert launch.at({"b": 9}) == Launch((3, 1, 1), (128, 1, 1))
-    assert [extent_at(scalar.value, {"b": 9}) for scalar in kernel.scalars] == [18, 7]
-    with pytest.raises(DataError, match="b"):
-        launch.at({})
-    assert kernel_json(kernel)["grid"] == ["floordiv(b + 3, 4)", 1, 1]
-    assert kernel_from_json(json.loads(json.dumps(kernel_json(kernel))), "") == kernel
-    known = Launch((3, 1, 1), (128, 1, 1))
-    assert known.at({}) is known
-    assert kernel_from_json(kernel_json(replace(kernel, launch=known)), "").launch == known
+@pytest.mark.parametrize(
+    ("stage", "record"), [("llvm-dialect", "stages"), ("scf", "stages"), ("scf", "none"), ("hlo", "stages")]
+)
+def test_a_call_on_numpy_arrays_runs_on_the_cpu(stage: str, record: Any) -> None:
+    """At the last stage that was recorded; without one, the text's."""
+    program = compile(PROGRAMS["bytes"], target=TARGET, stage=stage, record=record, cache=False)
+    x = np.arange(1003).astype(np.int8)
+    for made in (program(x), program.on("cpu")(x), program.run_cpu(x), *program.on("cpu").run([x])):
+        assert np.array_equal(made, ((~x).astype(np.int32) + 7).astype(np.int8))
+    assert program.on("cpu").log == {}

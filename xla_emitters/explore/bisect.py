@@ -45,8 +45,8 @@ from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing, from_buffer
 from xla_emitters.runtime.cpu_launcher import Slots
 from xla_emitters.runtime.reference import evaluate, own_value
+from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.simt.follow import LaneValues, Writer
-from xla_emitters.runtime.steps import MOST_ITERATIONS
 
 
 @dataclass(frozen=True)

@@ -50,9 +50,9 @@ from xla_emitters.runtime.cpu_launcher import Slots, run_kernel, run_program
 from xla_emitters.runtime.inputs import allowed_starts, draw_inputs
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
 from xla_emitters.runtime.reference_run import FirstCalls, Reaching, reaching
+from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
-from xla_emitters.runtime.steps import MOST_ITERATIONS
 from xla_emitters.runtime.tolerance import Bounds
 
 
@@ -386,8 +386,7 @@ class StageComparison:
         limit, calls = how.most_iterations, FirstCalls(drawn_for(module, options.fusion))
         values = calls.evaluate(arrays, limit)
         reference = reference_for(module, arrays, options.fusion, atol, rtol, limit, options.tune, values)
-        computations = [planned.view.computation for planned in plan.kernels]
-        given = reaching(plan.steps, computations, shapes, arrays, most_iterations=limit, calls=calls)
+        given = reaching(plan, arrays, most_iterations=limit, calls=calls)
         return cls(reference, shapes, given, how, len(plan.steps) == 1 == len(plan.kernels), seed)
 
     def verdict(self, compiled: Program) -> Verdict:

@@ -23,7 +23,7 @@ from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import StandardInput, load_given
-from xla_emitters.runtime.steps import MOST_ITERATIONS
+from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.stablehlo_text import is_stablehlo
 
 

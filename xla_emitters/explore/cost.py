@@ -31,8 +31,8 @@ from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
 from xla_emitters.pricing.report import report_text
 from xla_emitters.pricing.sass import counted_by_origin
-from xla_emitters.program import Branch, Kernel, LibraryCall, Loop, Program, Step
-from xla_emitters.program.steps import steps_in
+from xla_emitters.program import LibraryCall, Program
+from xla_emitters.program.sized import Branch, Call, Launch, Loop, Step
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.texts.units import microseconds
 
@@ -245,12 +245,11 @@ def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCos
     launches, called = Counter[str](), Counter[int]()
     is_estimate = _count_launches(program.steps, 1, launches, called)
     calls, unpriced = list[CallCost](), list[str]()
-    for step in steps_in(program.steps):
-        if isinstance(step, LibraryCall):
-            if (priced := _price_step(step, chip)) is None:
-                unpriced.append(step.name)
-            else:
-                calls.append(replace(priced, launches=called[id(step)]))
+    for number, call in enumerate(program.calls):
+        if (priced := _price(call, chip)) is None:
+            unpriced.append(call.name)
+        else:
+            calls.append(replace(priced, launches=called[number]))
     found = ProgramCost(chip.name, (), tuple(calls), tuple(unpriced), is_estimate, program)
     if not kept:
         return program.name, found
@@ -289,20 +288,20 @@ def _price_products(planned: PlannedKernel, chip: Device) -> Iterator[CallCost]:
                 yield priced
 
 
-def _price_step(step: LibraryCall, chip: Device) -> CallCost | None:
-    operands, results = ([(each.array.dtype, each.array.shape) for each in of] for of in (step.operands, step.results))
-    return price_call(step.name, step.instruction, step.config, operands, results, chip)
+def _price(call: LibraryCall, chip: Device) -> CallCost | None:
+    operands, results = ([(each.dtype, each.shape) for each in of] for of in (call.operands, call.results))
+    return price_call(call.name, call.instruction, call.config, operands, results, chip)
 
 
 def _count_launches(steps: Sequence[Step], times: int, launches: Counter[str], called: Counter[int]) -> bool:
-    """Adds how often one run launches each kernel, and makes each library call (by its id); returns whether these numbers are a guess."""
+    """Adds how often one run launches each kernel, and makes each library call (by number); returns whether these are a guess."""
     is_estimate = False
     for step in steps:
         match step:
-            case Kernel():
-                launches[step.name] += times
-            case LibraryCall():
-                called[id(step)] += times
+            case Launch():
+                launches[step.kernel] += times
+            case Call():
+                called[step.op] += times
             case Loop():
                 trips = times * (step.trips or 1)
                 is_estimate |= step.trips is None

@@ -42,8 +42,10 @@ from xla_emitters.explore.xla import Flag, whole_text
 from xla_emitters.extras import install_command
 from xla_emitters.pipelines import compiler
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
+from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.program import Program
+from xla_emitters.program.platforms import OnPlatform, is_on_gpu, platform_of
 from xla_emitters.runtime.arrays import checked
 from xla_emitters.stablehlo_text import parse_stablehlo
 from xla_emitters.trace import Remark, Step, Trace
@@ -73,41 +75,32 @@ class JaxProgram(Program):
         returns    the function's tree, of CuPy arrays from a GPU; else of JAX arrays if an argument is one, else of NumPy's
         raises     DataError for another tree, or for arrays that do not fit; ToolError on a GPU without CuPy
         """
-        leaves = self._leaves(arguments, keywords)
-        if any(_is_on_gpu(leaf) for leaf in leaves):
-            results = super().__call__(*self._inputs(leaves, on_host=False))
-        else:
-            results = super().run_cpu(*self._inputs(leaves, on_host=True))
-            jax = _jax()
-            if any(isinstance(leaf, jax.Array) for leaf in leaves):
-                results = jax.tree.map(jax.numpy.asarray, results)
-        return self._tree(results)
+        return self.on(platform_of(_jax().tree.leaves((arguments, keywords))))(*arguments, **keywords)
 
-    def run_cpu(self, *inputs: Any, stage: str = "llvm-dialect", **keywords: Any) -> Any:
+    def on(self, platform: str) -> OnTrees:
+        """As `Program.on`, on the function's arguments."""
+        return OnTrees(self, super().on(platform), platform)
+
+    def run_cpu(self, *inputs: Any, stage: str | None = None, **keywords: Any) -> Any:
         """Runs the IR of a stage on the CPU, on the function's arguments; returns a tree of NumPy arrays.
 
         raises like `Program.run_cpu`; DataError for another tree
         """
-        leaves = self._leaves(inputs, keywords)
-        return self._tree(super().run_cpu(*self._inputs(leaves, on_host=True), stage=stage))
+        leaves = self.inputs(_kept_leaves(self, inputs, keywords), on_host=True)
+        results = super().run_cpu(*leaves, stage=stage)
+        return _jax().tree.unflatten(self.out_tree, [results] if len(self.results) == 1 else results)
 
-    def _leaves(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
-        return _kept_leaves(self, arguments, keywords)
-
-    def _inputs(self, leaves: Sequence[Any], *, on_host: bool) -> list[Any]:
+    def inputs(self, leaves: Sequence[Any], *, on_host: bool) -> list[Any]:
         """The leaves as arrays that fit; raises DataError with the path of one that does not."""
         paths = _paths(_jax().tree.unflatten(self.in_tree, range(self.in_tree.num_leaves)))
         inputs: list[Any] = []
         for number, (leaf, spec) in enumerate(zip(leaves, self.parameters, strict=True)):
-            if not on_host and _is_on_gpu(leaf):
+            if not on_host and is_on_gpu(leaf):
                 inputs.append(leaf)
                 continue
             what = f"argument {number} (p{number}, {paths[self.kept[number]]})"
             inputs.append(checked(_host_array(leaf, spec.dtype), spec, what))
         return inputs
-
-    def _tree(self, results: Any) -> Any:
-        return _jax().tree.unflatten(self.out_tree, [results] if len(self.results) == 1 else results)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -123,19 +116,39 @@ class DynamicJaxProgram(DynamicProgram):
     static: Mapping[int, Any] = field(default_factory=dict[int, Any])
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Runs the program on the CPU.
+        """Runs the program where its arrays are, on arrays of any sizes that fit; see `JaxProgram`."""
+        return self.on(platform_of(_jax().tree.leaves((arguments, keywords))))(*arguments, **keywords)
 
-        arguments  NumPy or JAX arrays and Python numbers, of any sizes that fit
-        returns    the function's tree, of JAX arrays if an argument is one, else of NumPy's
-        raises     DataError for another tree, or for arrays that do not fit
-        """
-        leaves = _kept_leaves(self, arguments, keywords)
-        types = self.sizes.guards.types
-        results = self.run([_host_array(leaf, element) for leaf, element in zip(leaves, types, strict=True)])
+    def on(self, platform: str) -> OnTrees:
+        """As `DynamicProgram.on`, on the function's arguments."""
+        return OnTrees(self, super().on(platform), platform)
+
+    def inputs(self, leaves: Sequence[Any], *, on_host: bool) -> list[Any]:
+        """The leaves as arrays."""
+        pairs = zip(leaves, self.sizes.guards.types, strict=True)
+        return [leaf if not on_host and is_on_gpu(leaf) else _host_array(leaf, element) for leaf, element in pairs]
+
+
+@dataclass(frozen=True)
+class OnTrees:
+    """A program of JAX on one platform, as a function of the function's arguments; `log` as in `OnPlatform`."""
+
+    program: JaxProgram | DynamicJaxProgram
+    of_arrays: OnPlatform | GpuProgram
+    platform: str
+
+    @property
+    def log(self) -> Mapping[str, str]:
+        return self.of_arrays.log
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """The function's tree: of CuPy arrays if an argument is on a GPU; else of JAX arrays if one is JAX's; else of NumPy's."""
+        leaves = _kept_leaves(self.program, arguments, keywords)
+        results = self.of_arrays.run(self.program.inputs(leaves, on_host=self.platform == "cpu"))
         jax = _jax()
-        if any(isinstance(leaf, jax.Array) for leaf in leaves):
+        if platform_of(leaves) == "cpu" and any(isinstance(leaf, jax.Array) for leaf in leaves):
             results = [jax.numpy.asarray(result) for result in results]
-        return jax.tree.unflatten(self.out_tree, results)
+        return jax.tree.unflatten(self.program.out_tree, results)
 
 
 def from_jax(
@@ -361,11 +374,6 @@ _STAGES: dict[str, Callable[[Any], _Stage]] = {
 
 def _several_devices(number: int) -> Unsupported:
     return Unsupported(f"this is for {number} devices; programs run on one", stage=STAGE)
-
-
-def _is_on_gpu(leaf: Any) -> bool:
-    """Whether an array is on a GPU: CuPy's, PyTorch's, or JAX's."""
-    return hasattr(leaf, "__cuda_array_interface__")
 
 
 def _host_array(leaf: Any, element: str) -> np.ndarray[Any, Any]:

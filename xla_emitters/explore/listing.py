@@ -42,7 +42,6 @@ from xla_emitters.graph.unwrap_async import UnwrapAsyncPass
 from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.program import LibraryCall
 
 _NO_STEPS = (ParameterOp, TupleOp, GetTupleElementOp, ConstantOp, BitcastOp, CopyOp, FusionOp)
 
@@ -175,9 +174,9 @@ def _listed_kernel(alone: ModuleOp, view: FusionView, where: tuple[str, str], op
         if decision.topic == "emitter"
     ]
     launches = tuple(
-        {"grid": list(kernel.launch.at({}).grid), "block": list(kernel.launch.block)} for kernel in program.kernels
+        {"grid": list(kernel.launch.grid), "block": list(kernel.launch.block)} for kernel in program.kernels
     )
-    calls = tuple(step.name for step in program.steps if isinstance(step, LibraryCall))
+    calls = tuple(call.name for call in program.calls)
     made = "+".join(dict.fromkeys(emitters)) or None
     return ListedKernel(*where, made, hero, launches, calls, True, bool(launches), "", view.other_compiler, place)
 

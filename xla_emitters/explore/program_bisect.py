@@ -48,8 +48,8 @@ from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.context import Kernels
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
+from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.simt.sanitizer import SanitizerOfLaunches
-from xla_emitters.runtime.steps import MOST_ITERATIONS
 
 CPU_STAGE = "cpu"
 """The name, in place of a stage, for what a call runs: `fused`, then fusions as ops of NumPy or as machine code."""

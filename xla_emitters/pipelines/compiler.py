@@ -28,7 +28,6 @@ from xla_emitters.emitters.emit import emit_fusion, emitter_for, partition_fusio
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.emitters.ways import Emitter
 from xla_emitters.errors import InternalError, UsageError, VerifyError, XlaEmittersError
-from xla_emitters.fusions.buffers import array_spec
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import is_stitched
 from xla_emitters.graph.split_triton_fusions import SplitTritonFusionsPass
@@ -155,10 +154,12 @@ def compile_module(
     return Program(
         name=named or (plan.kernels[0].name if plan.kernels else entry_of(module).sym_name.data),
         target=chip.name,
-        parameters=tuple(array_spec(ir_type) for ir_type in plan.parameters),
-        results=tuple(array_spec(ir_type) for ir_type in plan.results),
-        temporaries=tuple(array_spec(ir_type) for ir_type in plan.temporaries),
+        parameters=plan.arrays.parameters,
+        results=plan.arrays.results,
+        temporaries=plan.arrays.temporaries,
         steps=plan.with_code(kernels) if len(kernels) == len(plan.kernels) else (),
+        kernels=kernels,
+        calls=plan.calls,
         stage=options.stage,
         code=code,
         graph=graph.trace,

@@ -26,7 +26,7 @@ from xla_emitters.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.pipelines.program_gpu import library_function
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.program.sized import Call, Place, steps_within
-from xla_emitters.program.sized_steps import place_json
+from xla_emitters.program.step_json import value_json
 from xla_emitters.runtime.bundle import BundledProgram
 from xla_emitters.runtime.cupy_steps import CONSTANT, COPIES
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES
@@ -73,7 +73,7 @@ def bundled_program(program: DynamicProgram) -> BundledProgram:
                 kernel.name: {**kernel.to_json(), "narrow_up_to": lowering.safe_up_to(kernel)}
                 for kernel in lowering.kernels
             },
-            "held": [{"place": place_json(place), "name": kept(array, place.dtype)} for place, array in made.constants],
+            "held": [{"place": value_json(place), "name": kept(array, place.dtype)} for place, array in made.constants],
             "ops": rows,
             "steps": made.to_json(),
             "refused": refused,

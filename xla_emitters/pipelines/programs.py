@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
@@ -70,6 +70,7 @@ from xla_emitters.pipelines.program_passes import (
 from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.program.outline import Outline
+from xla_emitters.program.platforms import OnPlatform, known_platform, one_or_all, platform_of
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.locations import first_position, instructions_of
 from xla_emitters.rewrite.recorder import Observer, Recorder
@@ -158,35 +159,31 @@ class DynamicProgram:
     plain: ModuleOp | None = field(default=None, repr=False, compare=False)
 
     def __call__(self, *inputs: Any, donate: bool = False, max_memory: int | str | None = None) -> Any:
-        """Runs the program on the CPU, on NumPy arrays of any sizes that fit it.
+        """Runs the program, at any sizes that fit it, where its arrays are: on the GPU if one of them is there, else on the CPU.
 
-        donate, max_memory   as in `run`
-        returns  the result, or a tuple if there are several
-        raises   like `run`
+        donate, max_memory   as in `run`, on the CPU
+        returns  the result, or a tuple if there are several: NumPy arrays from the CPU, CuPy arrays from a GPU
+        raises   like `run`, and `on`
         """
-        return _one_or_all(self.run(inputs, donate=donate, max_memory=max_memory))
+        if platform_of(inputs) == "cpu":
+            return one_or_all(self.run(inputs, donate=donate, max_memory=max_memory))
+        with limited_memory(max_memory):
+            return self._on_gpu(*inputs)
 
     def run_cpu(self, *inputs: Any, stage: str | None = None, max_memory: int | str | None = None) -> Any:
-        """Runs the IR of a stage; returns results like `__call__`. raises like `run`"""
-        return _one_or_all(self.run(inputs, stage, max_memory=max_memory))
+        """Runs the IR of a stage on the CPU; returns results like `__call__`. raises like `run`"""
+        return one_or_all(self.run(inputs, stage, max_memory=max_memory))
 
-    @overload
-    def on(self, platform: Literal["cpu"]) -> DynamicProgram: ...
-    @overload
-    def on(self, platform: Literal["gpu"]) -> GpuProgram: ...
-    def on(self, platform: str) -> DynamicProgram | GpuProgram:
+    def on(self, platform: str) -> OnPlatform | GpuProgram:
         """The program as a function of arrays on a platform: "cpu", or "gpu" through CuPy.
 
         raises  UsageError for another platform; for "gpu" ToolError without CuPy or a device, and later errors like `lowering`
         """
-        if platform not in ("cpu", "gpu"):
-            raise UsageError(f"no platform '{platform}'", stage="program", help="cpu or gpu")
-        if platform == "gpu":
-            refuse_left_out(self.name, self.left_out)
-        return self if platform == "cpu" else self._on_gpu
+        return self._on_gpu if known_platform(platform) == "gpu" else OnPlatform(self.run)
 
     @cached_property
     def _on_gpu(self) -> GpuProgram:
+        refuse_left_out(self.name, self.left_out)
         return GpuProgram(self, lambda: self.lowering)
 
     @property
@@ -586,10 +583,6 @@ def _refuse_other_than_arrays(entry: ComputationOp) -> None:
         if not is_array(parameter.result.type):
             name = parameter.instruction_name.data
             raise refusal("programs", parameter, f"parameter %{name} is {parameter.result.type}, no array")
-
-
-def _one_or_all(results: Sequence[Array]) -> Any:
-    return results[0] if len(results) == 1 else tuple(results)
 
 
 def run_module(module: ModuleOp, arrays: Sequence[Array]) -> list[Array]:

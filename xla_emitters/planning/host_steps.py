@@ -34,18 +34,21 @@ from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text.alone import print_alone
 from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.planning.host_values import HostValues, Leaf, ModuleValues, called_by, is_name
-from xla_emitters.program import (
-    Allocation,
-    Argument,
+from xla_emitters.program import Argument, ArraySpec, LibraryCall, Slot
+from xla_emitters.program.arrays import place_of
+from xla_emitters.program.sized import (
+    Allocate,
     Branch,
+    Call,
+    Compute,
     Copy,
-    Kernel,
+    Extent,
     Launch,
-    LibraryCall,
+    Load,
     Loop,
+    Number,
+    Place,
     Release,
-    Slot,
-    SlotArray,
     Step,
 )
 
@@ -74,17 +77,24 @@ class PlannedKernel:
 
 
 class Planner:
-    """Makes the steps of a program's host computations; numbers its temporaries and kernels.
+    """Makes the steps of a program's host computations; numbers its temporaries, kernels, library calls, and numbers of the host.
 
+    parameters, results  types of the program's arrays
     lines        of Python, for library calls; None: not asked for
     temporaries  their types, by number
     kernels      distinct, in the order of their first launch
+    calls        in the order of steps
     """
 
-    def __init__(self, lines: PythonLines | None = None) -> None:
+    def __init__(
+        self, parameters: Sequence[Attribute], results: Sequence[Attribute], lines: PythonLines | None = None
+    ) -> None:
         self.lines = lines
-        self.temporaries: list[Attribute] = []
+        self.parameters, self.results, self.temporaries = parameters, results, list[Attribute]()
         self.kernels: list[PlannedKernel] = []
+        self.calls: list[LibraryCall] = []
+        self._places = dict[Slot, Place]()
+        self._assigned = 0
         self.values = ModuleValues(self.view)
         self._numbers: dict[FusionOp | ComputationOp, int] = {}
         self._views: dict[FusionOp, FusionView] = {}
@@ -100,15 +110,30 @@ class Planner:
         self.temporaries.append(ir_type)
         return Slot("temporary", len(self.temporaries) - 1)
 
+    def number(self) -> Number:
+        """A new number of the host."""
+        self._assigned += 1
+        return Number(self._assigned - 1)
+
+    def place(self, slot: Slot) -> Place:
+        """The array of a slot as steps read and write it; numbered as in `program.Arrays`."""
+        if slot not in self._places:
+            before = {"parameter": 0, "result": len(self.parameters)}.get(
+                slot.kind, len(self.parameters) + len(self.results)
+            )
+            types = {"parameter": self.parameters, "result": self.results, "temporary": self.temporaries}[slot.kind]
+            self._places[slot] = place_of(before + slot.index, array_spec(types[slot.index]))
+        return self._places[slot]
+
     def launch(
         self, source: FusionOp | ComputationOp, view: FusionView, operands: Sequence[Slot], results: Sequence[Slot]
-    ) -> Kernel:
+    ) -> Launch:
         """The step that launches a kernel, which has no code yet and is named by its number."""
         planned = PlannedKernel(view, tuple(operands), tuple(results))
         number = self._numbers.setdefault(source, len(self.kernels))
         if number == len(self.kernels):
             self.kernels.append(planned)
-        return Kernel(str(number), "", "", Launch((0, 0, 0), (0, 0, 0)), 0, planned.arguments)
+        return Launch(str(number), _ONE, _ONE, 0, tuple(map(self.place, (*operands, *results))))
 
     def steps_of(
         self, values: HostValues, given: Sequence[Slot], wanted: Sequence[Slot], *, is_loop_body: bool = False
@@ -167,11 +192,14 @@ class _HostSteps:
                 if self.values.buffers.get((op, number)) == (op, number) and (op, number) not in self.slots:
                     self.slots[op, number] = slot = self.planner.temporary(ir_type)
                     self.own.add((op, number))
-                    yield Allocation(slot)
+                    yield Allocate(self.planner.place(slot))
             yield from self._steps_for(op)
-            yield from (Release(self.slots[buffer]) for buffer in dying.get(place, ()) if buffer in self.own)
+            yield from self._releases(dying.get(place, ()))
         yield from self._moves()
-        yield from (Release(self.slots[buffer]) for buffer in dying.get(self.values.end, ()) if buffer in self.own)
+        yield from self._releases(dying.get(self.values.end, ()))
+
+    def _releases(self, buffers: Sequence[Leaf]) -> Iterator[Release]:
+        return (Release(self.planner.place(self.slots[buffer]).slot) for buffer in buffers if buffer in self.own)
 
     def _moves(self) -> Iterator[Step]:
         """Copies results to their slots, all at once: one copy may overwrite what another one reads."""
@@ -183,9 +211,17 @@ class _HostSteps:
         for source, target in pairs:
             if source in overwritten and source not in saved:
                 saved[source] = self.planner.temporary(types[target])
-                yield from (Allocation(saved[source]), Copy(source, saved[source]))
-        yield from (Copy(saved.get(source, source), target) for source, target in pairs)
-        yield from map(Release, saved.values())
+                yield Allocate(self.planner.place(saved[source]))
+                yield self._copy(source, saved[source])
+        yield from (self._copy(saved.get(source, source), target) for source, target in pairs)
+        yield from (Release(self.planner.place(slot).slot) for slot in saved.values())
+
+    def _copy(self, source: Slot, target: Slot) -> Copy:
+        return Copy(self.planner.place(source), self.planner.place(target))
+
+    def _read(self, slot: Slot) -> Load:
+        """Assigns a new number: the only element of an array."""
+        return Load(self.planner.number(), self.planner.place(slot), (0,))
 
     def _slot(self, leaf: Leaf) -> Slot:
         return self.slots[self.values.buffers[leaf]]
@@ -209,7 +245,7 @@ class _HostSteps:
             case "after-all":
                 pass  # a token is not an array, and steps run in order
             case "bitcast":
-                yield Copy(self._slots_of(op.operands[0])[0], self._results(op)[0])
+                yield self._copy(self._slots_of(op.operands[0])[0], self._results(op)[0])
             case _:
                 yield self._library_call(op)
 
@@ -222,7 +258,7 @@ class _HostSteps:
             # The caller's arrays stay unchanged: launchers copy them.
             if (fusion, number) in self.values.starts and slots[operand].kind != "parameter":
                 target = self._slot((fusion, number))
-                yield Copy(slots[operand], target)
+                yield self._copy(slots[operand], target)
                 slots[operand] = target
         yield self.planner.launch(fusion, view, [slots[operand] for operand in fusion.operands], self._results(fusion))
 
@@ -231,18 +267,21 @@ class _HostSteps:
         state = self._results(op)
         for (number, leaf), slot in zip(enumerate(self.values.leaves[initial]), state, strict=True):
             if (op, number) in self.values.starts:
-                yield Copy(self._slot(leaf), slot)
+                yield self._copy(self._slot(leaf), slot)
         deciding, repeating = self.planner.values.of(condition), self.planner.values.of(body, is_state=True)
         proceeds = self.planner.temporary(condition.root.type)
-        yield Allocation(proceeds)
+        yield Allocate(self.planner.place(proceeds))
+        decide, read = self.planner.steps_of(deciding, state, [proceeds]), self._read(proceeds)
+        changed = [slot for leaf, slot in zip(self.values.leaves[op.result], state, strict=True) if leaf[0] is op]
         yield Loop(
             op.instruction_name.data,
-            self.planner.steps_of(deciding, state, [proceeds]),
-            proceeds,
+            (*decide, read),
+            read.result,
             self.planner.steps_of(repeating, state, state, is_loop_body=True),
+            tuple(self.planner.place(slot).slot for slot in changed),
             known_trip_count(op),
         )
-        yield Release(proceeds)
+        yield Release(self.planner.place(proceeds).slot)
 
     def _branch(self, op: HloOp) -> Iterator[Step]:
         selector, *operands = op.operands
@@ -251,12 +290,18 @@ class _HostSteps:
             self.planner.steps_of(self.planner.values.of(branch), self._slots_of(operand), results)
             for branch, operand in zip(called_by(op), operands, strict=True)
         ]
-        yield Branch(op.instruction_name.data, self._slots_of(selector)[0], tuple(branches))
+        read = self._read(self._slots_of(selector)[0])
+        yield read
+        chosen: Extent = read.result
+        if read.array.dtype == "pred":  # true chooses the first of two
+            chosen = self.planner.number()
+            yield Compute(chosen, "eq", (read.result, 0))
+        yield Branch(op.instruction_name.data, chosen, tuple(branches), ())
 
-    def _library_call(self, op: HloOp) -> LibraryCall:
+    def _library_call(self, op: HloOp) -> Call:
         name, config = library_call_of(op, print_alone)
         operands = [
-            SlotArray(self._slot(leaf), array_spec(ir_type))
+            (self._slot(leaf), array_spec(ir_type))
             for operand in op.operands
             for leaf, ir_type in zip(self.values.leaves[operand], leaf_types(operand.type), strict=True)
         ]
@@ -264,9 +309,12 @@ class _HostSteps:
         kept = [number for number in range(len(types)) if number not in unused]
         if unused:
             config = {**config, "outputs": [config["outputs"][number] for number in kept]}
-        results = [SlotArray(self._slot((op, number)), array_spec(types[number])) for number in kept]
+        results = [(self._slot((op, number)), array_spec(types[number])) for number in kept]
         lines = self.planner.lines.data_of([op]) if self.planner.lines else ()
-        return LibraryCall(name, op.instruction_name.data, tuple(operands), tuple(results), config, lines)
+        instruction, calls = op.instruction_name.data, self.planner.calls
+        calls.append(LibraryCall(name, instruction, _specs(operands), _specs(results), config, lines))
+        read, written = (tuple(self.planner.place(slot) for slot, _ in held) for held in (operands, results))
+        return Call(len(calls) - 1, instruction, read, written)
 
     def _unused_workspaces(self, op: HloOp) -> frozenset[int]:
         """Numbers of a library call's results that XLA provides only as workspace and that no instruction reads."""
@@ -275,6 +323,13 @@ class _HostSteps:
             return frozenset()
         outputs = library_call_of(op)[1].get("outputs", ())
         return frozenset(number for number in unread if number < len(outputs) and outputs[number] == "workspace")
+
+
+_ONE = 1, 1, 1
+
+
+def _specs(arrays: Sequence[tuple[Slot, ArraySpec]]) -> tuple[ArraySpec, ...]:
+    return tuple(spec for _, spec in arrays)
 
 
 def known_trip_count(loop: HloOp) -> int | None:

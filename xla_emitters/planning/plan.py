@@ -18,6 +18,7 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Attribute
@@ -25,6 +26,7 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.types import has_dynamic_dims, is_array, leaf_types, type_text
+from xla_emitters.fusions.buffers import array_spec
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import is_one_kernel, run_by
 from xla_emitters.fusions.refusals import refuse_values
@@ -32,7 +34,8 @@ from xla_emitters.fusions.view import view_of
 from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.planning.host_steps import PlannedKernel, Planner
 from xla_emitters.planning.host_values import called_by
-from xla_emitters.program import Branch, Kernel, Loop, Slot, Step
+from xla_emitters.program import Arrays, Kernel, LibraryCall, Slot
+from xla_emitters.program.sized import Branch, Launch, Loop, Step
 
 
 @dataclass(frozen=True)
@@ -40,17 +43,25 @@ class ProgramPlan:
     """The steps of a program before its kernels have code, and the array types of all slots.
 
     kernels  in the order of their first launch
-    steps    their kernels are named by their number in `kernels`, and have no code: see `with_code`
+    calls    of library functions, by the numbers of steps
+    steps    their launches name a kernel by its number in `kernels`, and have one thread: see `with_code`
     """
 
     parameters: tuple[Attribute, ...]
     results: tuple[Attribute, ...]
     temporaries: tuple[Attribute, ...]
     kernels: tuple[PlannedKernel, ...]
+    calls: tuple[LibraryCall, ...]
     steps: tuple[Step, ...]
 
+    @cached_property
+    def arrays(self) -> Arrays:
+        """Which array is in which slot."""
+        types = (self.parameters, self.results, self.temporaries)
+        return Arrays(*(tuple(map(array_spec, of_kind)) for of_kind in types))
+
     def with_code(self, kernels: Sequence[Kernel]) -> tuple[Step, ...]:
-        """The steps with the compiled kernels, one for each of `self.kernels`, on the arrays of each launch."""
+        """The steps with the launches of the compiled kernels, one for each of `self.kernels`."""
         with _deep_enough(len(kernels)):
             return tuple(_with_code(step, kernels) for step in self.steps)
 
@@ -67,7 +78,8 @@ def plan_program(module: ModuleOp, lines: PythonLines | None = None) -> ProgramP
             raise parameter.unsupported("no buffer for a tuple")
         refuse_without_buffer(parameter, (parameter.result.type,))
     _refuse_dynamic_sizes(entry)
-    planner, results = Planner(lines), leaf_types(entry.root.type)
+    types, results = tuple(parameter.result.type for parameter in entry.parameters), leaf_types(entry.root.type)
+    planner = Planner(types, results, lines)
     given = [Slot("parameter", parameter.number.value.data) for parameter in entry.parameters]
     wanted = [Slot("result", number) for number in range(len(results))]
     if is_one_kernel(entry):
@@ -82,8 +94,8 @@ def plan_program(module: ModuleOp, lines: PythonLines | None = None) -> ProgramP
     root = entry.root.owner
     assert isinstance(root, HloOp)
     refuse_without_buffer(root, results)
-    types = tuple(parameter.result.type for parameter in entry.parameters)
-    return ProgramPlan(types, results, tuple(planner.temporaries), tuple(planner.kernels), steps)
+    temporaries, kernels, calls = tuple(planner.temporaries), tuple(planner.kernels), tuple(planner.calls)
+    return ProgramPlan(types, results, temporaries, kernels, calls, steps)
 
 
 def _refuse_dynamic_sizes(entry: ComputationOp) -> None:
@@ -122,8 +134,9 @@ def _with_code(step: Step, kernels: Sequence[Kernel]) -> Step:
         return tuple(_with_code(inner, kernels) for inner in steps)
 
     match step:
-        case Kernel():
-            return replace(kernels[int(step.name)], arguments=step.arguments)
+        case Launch():
+            made = kernels[int(step.kernel)]
+            return Launch(made.name, made.launch.grid, made.launch.block, 0, step.arguments)
         case Loop():
             return replace(step, condition=within(step.condition), body=within(step.body))
         case Branch():

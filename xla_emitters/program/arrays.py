@@ -1,17 +1,12 @@
-"""Values in steps: launches, arrays, slots that hold arrays, arguments of a kernel.
-
-Sizes that are known only at run time are `Size` values of `shapes`: in a kernel's grid, and in its scalar
-arguments.
-"""
+"""Values in steps: launches, arrays, slots that hold arrays, arguments of a kernel."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xla_emitters.shapes import Size
+from xla_emitters.program.sized import Place
 
 Extents: TypeAlias = tuple[int, int, int]
 """Of a grid in blocks, or of a block in threads: x, y, z."""
@@ -41,48 +36,8 @@ class Launch:
         axes += [(f"bl_{axis}", extent) for axis, extent in zip("xyz", self.grid, strict=True)]
         return tuple((name, extent) for name, extent in axes if extent > 1)
 
-    def at(self, sizes: Mapping[str, int]) -> Launch:
-        """The launch itself: it depends on no sizes."""
-        return self
-
     def __str__(self) -> str:
         return f"{'x'.join(map(str, self.grid))} blocks of {'x'.join(map(str, self.block))} threads"
-
-
-Extent = int | Size
-"""A number, or an expression over sizes known at run time."""
-
-
-@dataclass(frozen=True)
-class SizedLaunch:
-    """A launch whose grid depends on sizes known at run time; the threads of a block are fixed in the code."""
-
-    grid: tuple[Extent, Extent, Extent]
-    block: Extents
-
-    def at(self, sizes: Mapping[str, int]) -> Launch:
-        """The launch for these values of symbols. raises DataError for a symbol without a value, and for a size that is undefined."""
-        x, y, z = (extent_at(extent, sizes) for extent in self.grid)
-        return Launch((x, y, z), self.block)
-
-    def __str__(self) -> str:
-        return f"{' x '.join(map(str, self.grid))} blocks of {'x'.join(map(str, self.block))} threads"
-
-
-def extent_at(extent: Extent, sizes: Mapping[str, int]) -> int:
-    """The value of an extent for these values of symbols. raises DataError as `Size.evaluate`."""
-    return extent if isinstance(extent, int) else extent.evaluate(sizes)
-
-
-@dataclass(frozen=True)
-class Scalar:
-    """A number that a kernel takes after its pointers: a size of the program.
-
-    dtype   HLO's name of its type
-    """
-
-    dtype: str
-    value: Extent
 
 
 @dataclass(frozen=True)
@@ -148,11 +103,44 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class SlotArray:
-    """Operand or result of a step: the slot, and the array type as which the step accesses it."""
+class Arrays:
+    """The arrays of a program without unknown sizes. In its steps the parameters are the first slots, then come results, then temporaries.
 
-    slot: Slot
-    array: ArraySpec
+    A place's array is flat, its elements in memory order; these are the logical arrays.
+    """
 
-    def __str__(self) -> str:
-        return f"{self.slot} {self.array}"
+    parameters: tuple[ArraySpec, ...]
+    results: tuple[ArraySpec, ...]
+    temporaries: tuple[ArraySpec, ...]
+
+    def number(self, slot: Slot) -> int:
+        """The slot's number in steps."""
+        before = len(self.parameters) * (slot.kind != "parameter") + len(self.results) * (slot.kind == "temporary")
+        return before + slot.index
+
+    def slot(self, number: int) -> Slot:
+        """The inverse of `number`."""
+        for kind, specs in (("parameter", self.parameters), ("result", self.results)):
+            if number < len(specs):
+                return Slot(kind, number)
+            number -= len(specs)
+        return Slot("temporary", number)
+
+    def spec(self, slot: Slot) -> ArraySpec:
+        """The type of the array in a slot."""
+        return {"parameter": self.parameters, "result": self.results, "temporary": self.temporaries}[slot.kind][
+            slot.index
+        ]
+
+    def place(self, slot: Slot) -> Place:
+        """The array as steps read and write it."""
+        return place_of(self.number(slot), self.spec(slot))
+
+    def places(self, kind: str, count: int) -> tuple[Place, ...]:
+        """Those of the first `count` slots of a kind."""
+        return tuple(self.place(Slot(kind, number)) for number in range(count))
+
+
+def place_of(number: int, spec: ArraySpec) -> Place:
+    """The place of a logical array in the slot with this number."""
+    return Place(number, spec.dtype, (spec.elements,), on_device=True)

@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from xla_emitters.program.arrays import (
-    Argument,
-    ArraySpec,
-    Extent,
-    Extents,
-    Launch,
-    Scalar,
-    SizedLaunch,
-    Slot,
-    SlotArray,
-)
-from xla_emitters.program.steps import (
-    Allocation,
-    Branch,
-    Copy,
-    Kernel,
-    LibraryCall,
-    Loop,
-    Release,
-    Step,
-    on_slots,
-)
-from xla_emitters.shapes import parse_size
+from xla_emitters.program.arrays import Argument, ArraySpec, Extents, Launch
+from xla_emitters.program.callees import Kernel, LibraryCall
 
 
 def kernel_json(kernel: Kernel) -> dict[str, Any]:
     """Plain data, without the PTX, which all kernels of a program share."""
     return {
         "name": kernel.name,
-        "grid": list(map(_extent_json, kernel.launch.grid)),
+        "grid": list(kernel.launch.grid),
         "block": list(kernel.launch.block),
         "shared_bytes": kernel.shared_bytes,
         "architecture": kernel.architecture,
         "arguments": [asdict(argument) for argument in kernel.arguments],
-        "scalars": [{"dtype": scalar.dtype, "value": _extent_json(scalar.value)} for scalar in kernel.scalars],
     }
 
 
@@ -50,68 +28,24 @@ def kernel_from_json(data: Mapping[str, Any], ptx: str) -> Kernel:
         name=data["name"],
         ptx=ptx,
         architecture=data["architecture"],
-        launch=_launch(data["grid"], _triple(data["block"])),
+        launch=Launch(_triple(data["grid"]), _triple(data["block"])),
         shared_bytes=data["shared_bytes"],
         arguments=tuple(_argument(argument) for argument in data["arguments"]),
-        scalars=tuple(Scalar(scalar["dtype"], _extent(scalar["value"])) for scalar in data["scalars"]),
     )
 
 
-def step_json(step: Step, kernels: Sequence[Kernel]) -> dict[str, Any]:
-    """A step as plain data; a kernel becomes its number in `kernels`."""
-    match step:
-        case Kernel():
-            number = next(number for number, kernel in enumerate(kernels) if kernel.name == step.name)
-            slots = [asdict(argument.slot) for argument in step.arguments]
-            return {"step": "launch", "kernel": number, "slots": slots}
-        case LibraryCall():
-            arrays = {"operands": list(map(asdict, step.operands)), "results": list(map(asdict, step.results))}
-            names = {"name": step.name, "instruction": step.instruction}
-            source = {"source": list(map(dict, step.source))} if step.source else {}
-            return {"step": "library call", **names, **arrays, "config": dict(step.config), **source}
-        case Allocation():
-            return {"step": "allocation", "slot": asdict(step.slot)}
-        case Release():
-            return {"step": "release", "slot": asdict(step.slot)}
-        case Copy():
-            return {"step": "copy", "source": asdict(step.source), "target": asdict(step.target)}
-        case Loop():
-            parts = {
-                "condition": [step_json(inner, kernels) for inner in step.condition],
-                "body": [step_json(inner, kernels) for inner in step.body],
-            }
-            return {"step": "loop", "name": step.name, **parts, "proceeds": asdict(step.proceeds), "trips": step.trips}
-        case Branch():
-            branches = [[step_json(inner, kernels) for inner in branch] for branch in step.branches]
-            return {"step": "branch", "name": step.name, "selector": asdict(step.selector), "branches": branches}
+def call_json(call: LibraryCall) -> dict[str, Any]:
+    """Plain data."""
+    source = {"source": list(map(dict, call.source))} if call.source else {}
+    arrays = {"operands": list(map(asdict, call.operands)), "results": list(map(asdict, call.results))}
+    return {"name": call.name, "instruction": call.instruction, **arrays, "config": dict(call.config), **source}
 
 
-def steps_from_json(steps: Sequence[Mapping[str, Any]], kernels: Sequence[Kernel]) -> tuple[Step, ...]:
-    return tuple(_step_from_json(step, kernels) for step in steps)
-
-
-def _step_from_json(data: Mapping[str, Any], kernels: Sequence[Kernel]) -> Step:
-    match data["step"]:
-        case "launch":
-            return on_slots(kernels[int(data["kernel"])], [Slot(**slot) for slot in data["slots"]])
-        case "library call":
-            operands, results = (tuple(map(_slot_array, data[name])) for name in ("operands", "results"))
-            source = tuple(data.get("source", ()))
-            return LibraryCall(data["name"], data["instruction"], operands, results, dict(data["config"]), source)
-        case "allocation":
-            return Allocation(Slot(**data["slot"]))
-        case "release":
-            return Release(Slot(**data["slot"]))
-        case "copy":
-            return Copy(Slot(**data["source"]), Slot(**data["target"]))
-        case "loop":
-            condition, body = (steps_from_json(data[name], kernels) for name in ("condition", "body"))
-            return Loop(data["name"], condition, Slot(**data["proceeds"]), body, data["trips"])
-        case "branch":
-            branches = tuple(steps_from_json(branch, kernels) for branch in data["branches"])
-            return Branch(data["name"], Slot(**data["selector"]), branches)
-        case other:
-            raise ValueError(f"no step is called {other!r}")
+def call_from_json(data: Mapping[str, Any]) -> LibraryCall:
+    """The inverse of `call_json`."""
+    operands, results = (tuple(map(array_from_json, data[name])) for name in ("operands", "results"))
+    source = tuple(data.get("source", ()))
+    return LibraryCall(data["name"], data["instruction"], operands, results, dict(data["config"]), source)
 
 
 def array_from_json(data: Mapping[str, Any]) -> ArraySpec:
@@ -119,29 +53,10 @@ def array_from_json(data: Mapping[str, Any]) -> ArraySpec:
     return ArraySpec(data["dtype"], tuple(data["shape"]), tuple(data["minor_to_major"]))
 
 
-def _slot_array(data: Mapping[str, Any]) -> SlotArray:
-    return SlotArray(Slot(**data["slot"]), array_from_json(data["array"]))
-
-
 def _argument(data: Mapping[str, Any]) -> Argument:
     fields = dict(data)
     array = array_from_json(fields.pop("array"))
     return Argument(array=array, **fields)
-
-
-def _extent_json(extent: Extent) -> int | str:
-    return extent if isinstance(extent, int) else str(extent)
-
-
-def _extent(value: int | str) -> Extent:
-    return value if isinstance(value, int) else parse_size(value)
-
-
-def _launch(grid: Sequence[int | str], block: Extents) -> Launch | SizedLaunch:
-    x, y, z = map(_extent, grid)
-    if isinstance(x, int) and isinstance(y, int) and isinstance(z, int):
-        return Launch((x, y, z), block)
-    return SizedLaunch((x, y, z), block)
 
 
 def _triple(values: list[int]) -> Extents:

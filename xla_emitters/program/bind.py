@@ -30,6 +30,7 @@ from xla_emitters.program.sized import (
     Branch,
     Call,
     Compute,
+    Copy,
     Dimension,
     Extent,
     Fill,
@@ -47,8 +48,8 @@ from xla_emitters.program.sized import (
 )
 
 STAGE = "run"
-ALIGNMENT = 64
-"""Bytes: the alignment of arrays in the arena."""
+ALIGNMENT = 256
+"""Bytes: the alignment of arrays in the arena; kernels of programs without unknown sizes rely on it (`fusions.buffers`)."""
 Evaluate = Callable[[int, Sequence[Array]], None]
 """(number of an op, its operands and results): writes the results."""
 
@@ -176,6 +177,8 @@ class _Binder:
             case Release():
                 if self.host.pop(step.slot, None) is None:
                     self.out.append(step)
+            case Copy():
+                self.out.append(Copy(self.read(step.source), self.place(step.target)))
             case Move():
                 self._move(step)
             case Call():
@@ -528,7 +531,7 @@ def _named_by(step: Step) -> Sequence[int]:
     match step:
         case Allocate(array) | Fill(array, _) | Load(_, array, _) | Store(array, _, _):
             return (array.slot,)
-        case View(source, target):
+        case View(source, target) | Copy(source, target):
             return source.slot, target.slot
         case Release(slot) | Dimension(_, slot, _):
             return (slot,)

@@ -9,11 +9,19 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.program.arrays import ArraySpec, Slot
-from xla_emitters.program.as_json import array_from_json, kernel_from_json, kernel_json, step_json, steps_from_json
+from xla_emitters.program.arrays import Arrays, ArraySpec
+from xla_emitters.program.as_json import (
+    array_from_json,
+    call_from_json,
+    call_json,
+    kernel_from_json,
+    kernel_json,
+)
+from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.memory import peak_of_temporaries
-from xla_emitters.program.steps import Kernel, Step, kernels_in
-from xla_emitters.program.text import steps_text
+from xla_emitters.program.platforms import OnPlatform, known_platform, one_or_all, platform_of
+from xla_emitters.program.sized import Launch, Step
+from xla_emitters.program.step_json import value_from_json, value_json
 from xla_emitters.trace import Trace
 from xla_emitters.trace.explain import explained
 
@@ -34,12 +42,14 @@ def refuse_left_out(name: str, left_out: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Program:
-    """Steps in order, with the arrays for inputs, results and temporaries.
+    """Steps in order, with the arrays for inputs, results and temporaries, and what the steps name.
 
     parameters   one spec per parameter of ENTRY
     results      one spec per leaf of ENTRY's result
     temporaries  buffers that one step writes and a later one reads
-    steps        in order; for a module of fusions, one kernel each
+    steps        in order; for a module of fusions, one launch each. Results have memory from the beginning
+    kernels      by whose names steps launch, in the order of their first launches
+    calls        of library functions, by the numbers of steps
     stage        where the compilation stopped; "ptx" if it did not stop early
     code         the program at that stage as one text: HLO, a module of MLIR with all kernels, LLVM IR, or PTX
     graph        record of the passes on HLO before kernels were planned; not compared
@@ -55,6 +65,8 @@ class Program:
     results: tuple[ArraySpec, ...]
     temporaries: tuple[ArraySpec, ...]
     steps: tuple[Step, ...]
+    kernels: tuple[Kernel, ...] = ()
+    calls: tuple[LibraryCall, ...] = ()
     stage: str = "ptx"
     code: str = field(default="", repr=False)
     graph: Trace = field(default_factory=Trace, compare=False, repr=False)
@@ -64,18 +76,9 @@ class Program:
     left_out: tuple[str, ...] = ()
 
     @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        """Every kernel among the steps, also those inside loops and branches, in the order of their first launches."""
-        found = dict[str, Kernel]()
-        for kernel in kernels_in(self.steps):
-            found.setdefault(kernel.name, kernel)
-        return tuple(found.values())
-
-    def array(self, slot: Slot) -> ArraySpec:
-        """The type of the array in a slot."""
-        return {"parameter": self.parameters, "result": self.results, "temporary": self.temporaries}[slot.kind][
-            slot.index
-        ]
+    def arrays(self) -> Arrays:
+        """Which array is in which slot."""
+        return Arrays(self.parameters, self.results, self.temporaries)
 
     @property
     def trace(self) -> Trace:
@@ -85,26 +88,39 @@ class Program:
         return self.traces[0]
 
     def __call__(self, *inputs: Any) -> Any:
-        """Runs the program on the GPU: NumPy arrays in, NumPy arrays out; CuPy or DLPack arrays in, CuPy arrays out.
+        """Runs the program where its arrays are: on the GPU if one of them is there, else on the CPU.
 
-        returns  the result, or a tuple of them when there are several
-        raises   DataError for arrays that do not fit, ToolError without CuPy or a device
+        inputs   NumPy arrays; arrays of a GPU (CuPy's, or others with DLPack)
+        returns  the result, or a tuple of them when there are several: NumPy arrays from the CPU, CuPy arrays from a GPU
+        raises   DataError for arrays that do not fit, ToolError on a GPU without CuPy
         """
-        return _one_or_all(_launcher("cuda")(self, inputs))
+        return self.on(platform_of(inputs))(*inputs)
 
-    def run_cpu(self, *inputs: Any, stage: str = "llvm-dialect") -> Any:
+    def on(self, platform: str) -> OnPlatform:
+        """The program as a function of arrays on a platform, "cpu" or "gpu": NumPy arrays in, NumPy arrays out.
+
+        On the CPU it is executed at `llvm-dialect`, or at the last stage before that was recorded.
+        raises  UsageError for another platform, and as `run_cpu`; a call on a GPU ToolError without CuPy or a device
+        """
+        launcher = _launcher(known_platform(platform))
+        return OnPlatform(lambda inputs: launcher(self, inputs))
+
+    def run_cpu(self, *inputs: Any, stage: str | None = None) -> Any:
         """Runs the IR of a stage on the CPU, on NumPy arrays; results as `__call__`.
 
+        stage    None: as `on` chooses it
         raises   DataError for arrays that do not fit, UsageError when the trace does not hold the stage's IR,
                  ExecutionError where the kernel has a fault that a GPU would not report
         """
-        return _one_or_all(_launcher("cpu")(self, inputs, stage))
+        return one_or_all(_launcher("cpu")(self, inputs, stage))
 
     @property
     def peak_bytes(self) -> int:
         """Bytes of device memory needed at once: parameters, results, and the temporaries that are allocated at the same time."""
         arguments = sum(map(_bytes, (*self.parameters, *self.results)))
-        return arguments + peak_of_temporaries(self.steps, lambda slot: _bytes(self.array(slot)))
+        return arguments + peak_of_temporaries(
+            self.steps, lambda number: _bytes(self.arrays.spec(self.arrays.slot(number)))
+        )
 
     def refuse_left_out(self) -> None:
         """raises Unsupported where the program was compiled from a text that leaves out data of constants."""
@@ -122,14 +138,17 @@ class Program:
     @property
     def is_one_kernel(self) -> bool:
         """Whether its only step is a kernel."""
-        return len(self.steps) == 1 and isinstance(self.steps[0], Kernel)
+        return len(self.steps) == 1 and isinstance(self.steps[0], Launch)
 
     def explain(self) -> str:
         """A summary; the order of steps, if there are several; and for each kernel its emitter, launch, accesses ... with the reasons."""
         parts = self.outline.summary()
         parts += [explained(self.graph)] if self.graph.remarks else []
         if not self.is_one_kernel:
-            lines = steps_text(self.steps, self.array) or "none"
+            from xla_emitters.program.text import StepsText  # imported here, as the outline
+
+            arguments = {kernel.name: kernel.arguments for kernel in self.kernels}
+            lines = StepsText(self.arrays, self.calls, arguments).of(self.steps) or "none"
             parts.append(f"steps\n{indent(lines, '  ')}")
         return "\n".join([*parts, *map(explained, self.traces)])
 
@@ -142,15 +161,15 @@ class Program:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as docs/json.md says; without traces."""
-        kernels = self.kernels
         return {
             "name": self.name,
             "target": self.target,
             "parameters": [asdict(spec) for spec in self.parameters],
             "results": [asdict(spec) for spec in self.results],
             "temporaries": [asdict(spec) for spec in self.temporaries],
-            "kernels": [kernel_json(kernel) for kernel in kernels],
-            "steps": [step_json(step, kernels) for step in self.steps],
+            "kernels": [kernel_json(kernel) for kernel in self.kernels],
+            "calls": [call_json(call) for call in self.calls],
+            "steps": [value_json(step) for step in self.steps],
             "stage": self.stage,
             "code": self.code,
             **({"ptx": self.kernels[0].ptx} if self.stage == "sass" and self.kernels else {}),
@@ -163,14 +182,15 @@ class Program:
     def from_json(data: Mapping[str, Any], graph: Trace | None = None, traces: tuple[Trace, ...] = ()) -> Program:
         """The inverse of `to_json`, with the traces that are stored beside it."""
         ptx = data["code"] if data["stage"] == "ptx" else data.get("ptx", "")
-        kernels = [kernel_from_json(kernel, ptx) for kernel in data["kernels"]]
         return Program(
             name=data["name"],
             target=data["target"],
             parameters=tuple(array_from_json(spec) for spec in data["parameters"]),
             results=tuple(array_from_json(spec) for spec in data["results"]),
             temporaries=tuple(array_from_json(spec) for spec in data["temporaries"]),
-            steps=steps_from_json(data["steps"], kernels),
+            steps=value_from_json(data["steps"]),
+            kernels=tuple(kernel_from_json(kernel, ptx) for kernel in data["kernels"]),
+            calls=tuple(map(call_from_json, data["calls"])),
             stage=data["stage"],
             code=data["code"],
             graph=graph or Trace(),
@@ -190,14 +210,10 @@ def _bytes(spec: ArraySpec) -> int:
 
 
 LAUNCHERS: dict[str, Callable[..., Sequence[Any]]] = {}
-"""Platform -> function that runs a program: "cuda" takes (program, inputs), "cpu" (program, inputs, stage). `runtime` registers both."""
+"""Platform -> function that runs a program: "gpu" takes (program, inputs), "cpu" (program, inputs, stage=None). `runtime` sets both."""
 
 
 def _launcher(platform: str) -> Callable[..., Sequence[Any]]:
     if platform not in LAUNCHERS:
         raise UsageError(f"no launcher for {platform}", stage="program", help="import xla_emitters.runtime")
     return LAUNCHERS[platform]
-
-
-def _one_or_all(results: Sequence[Any]) -> Any:
-    return results[0] if len(results) == 1 else tuple(results)

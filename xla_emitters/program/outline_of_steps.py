@@ -14,7 +14,8 @@ from typing import Protocol
 
 from xla_emitters.device import Device, device
 from xla_emitters.dtypes import dtype
-from xla_emitters.program.arrays import ArraySpec, Launch
+from xla_emitters.program.arrays import Arrays, ArraySpec
+from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.outline import (
     Outline,
     Work,
@@ -24,7 +25,7 @@ from xla_emitters.program.outline import (
     no_kernels,
     product_operations,
 )
-from xla_emitters.program.steps import Branch, Kernel, LibraryCall, Loop, Step
+from xla_emitters.program.sized import Branch, Call, Compute, Extent, Launch, Load, Loop, Step, steps_within
 from xla_emitters.texts.units import bytes_text
 from xla_emitters.trace import Trace
 from xla_emitters.trace.python_source import SOURCE
@@ -48,9 +49,13 @@ class Described(Protocol):
     @property
     def kernels(self) -> tuple[Kernel, ...]: ...
     @property
+    def calls(self) -> tuple[LibraryCall, ...]: ...
+    @property
     def graph(self) -> Trace: ...
     @property
     def traces(self) -> tuple[Trace, ...]: ...
+    @property
+    def arrays(self) -> Arrays: ...
     @property
     def left_out(self) -> tuple[str, ...]: ...
     @property
@@ -67,7 +72,7 @@ def outline_of(program: Described) -> Outline:
         for number, kernel in enumerate(program.kernels)
         if kernel.name in by_name or len(program.traces) == len(program.kernels)
     }
-    work = work_of(program.steps, device(program.target), said)
+    work = work_of(program, device(program.target), said)
     arguments = sum(map(_bytes, (*program.parameters, *program.results)))
     facts = [f"does not run: its text leaves out the data of {', '.join(program.left_out)}"] if program.left_out else []
     if program.steps and not program.is_one_kernel:
@@ -85,7 +90,7 @@ def outline_of(program: Described) -> Outline:
         f"{program.name} for {program.target}: {kind if program.steps else no_kernels(program.stage)}",
         (list(map(str, program.parameters)), list(map(str, program.results))),
         work,
-        (*dict.fromkeys(remark.text for remark in remarks), *host_decisions(program.steps)),
+        (*dict.fromkeys(remark.text for remark in remarks), *host_decisions(program)),
         tuple(facts),
         ("print(p.explain())", *more),
     )
@@ -108,7 +113,7 @@ def _bytes(spec: ArraySpec) -> int:
 
 
 def work_of(
-    steps: Sequence[Step],
+    program: Described,
     chip: Device,
     said: Mapping[str, Work],
 ) -> tuple[Work, ...]:
@@ -116,24 +121,24 @@ def work_of(
 
     said  kernel name -> what its compilation said: how, source, unusual
     """
-    found = dict[str, Work]()
-    for step, runs in _runs(steps, 1):
+    found, kernels = dict[str, Work](), {kernel.name: kernel for kernel in program.kernels}
+    for step, runs in _runs(program.steps, 1):
         match step:
-            case Kernel():
-                moved = {a.slice_index: a.bytes for a in step.arguments}
-                known = said.get(step.name, Work(step.name, "kernel", "", 0, None))
-                made = replace(known, launch=_shortened(step), runs=runs, time=least_time(chip, sum(moved.values())))
-                made = replace(made, unusual=(*made.unusual, *_launch_lacks(step, chip)))
-            case LibraryCall():
-                arrays = [*step.operands, *step.results]
-                operations = 0.0
-                if step.name == "gemm" and len(step.operands) >= 2:
-                    shapes = [each.array.shape for each in (*step.operands[:2], step.results[0])]
-                    batch = prod(shapes[0][int(dim)] for dim in step.config.get("lhs_batch", ()))
+            case Launch():
+                kernel = kernels[step.kernel]
+                moved = {a.slice_index: a.bytes for a in kernel.arguments}
+                known = said.get(kernel.name, Work(kernel.name, "kernel", "", 0, None))
+                made = replace(known, launch=_shortened(kernel), runs=runs, time=least_time(chip, sum(moved.values())))
+                made = replace(made, unusual=(*made.unusual, *_launch_lacks(kernel, chip)))
+            case Call():
+                call, operations = program.calls[step.op], 0.0
+                if call.name == "gemm" and len(call.operands) >= 2:
+                    shapes = [each.shape for each in (*call.operands[:2], call.results[0])]
+                    batch = prod(shapes[0][int(dim)] for dim in call.config.get("lhs_batch", ()))
                     operations = product_operations(shapes, batch) if all(map(prod, shapes)) else 0.0
-                factors = factors_of(step.operands[0].array.dtype if step.operands else "f32")
-                time = least_time(chip, sum(_bytes(each.array) for each in arrays), operations, factors)
-                made = Work(step.instruction, f"call {step.name}", "", runs, time, source=step.source)
+                factors = factors_of(call.operands[0].dtype if call.operands else "f32")
+                time = least_time(chip, sum(map(_bytes, (*call.operands, *call.results))), operations, factors)
+                made = Work(call.instruction, f"call {call.name}", "", runs, time, source=call.source)
             case _:
                 continue
         key = f"{type(step).__name__} {made.name}"
@@ -156,28 +161,33 @@ def _runs(steps: Sequence[Step], times: int) -> Iterator[tuple[Step, int]]:
                 pass
 
 
-def host_decisions(steps: Sequence[Step]) -> list[str]:
+def host_decisions(program: Described) -> list[str]:
     """Loops of unknown length and branches: the host waits for a number of the device at each."""
-    found = list[str]()
-    for step, _ in _runs(steps, 1):
+    found, read = list[str](), dict[Extent, object]()
+    steps = list(steps_within(program.steps))
+    for step in steps:
+        if isinstance(step, Load):
+            read[step.result] = program.arrays.slot(step.array.slot)
+        elif isinstance(step, Compute):
+            read[step.result] = read.get(step.operands[0])
+    for step in steps:
         if isinstance(step, Loop) and step.trips is None:
             found.append(
-                f"loop {step.name} has no known length: it is counted once, and the host reads {step.proceeds} before each turn"
+                f"loop {step.name} has no known length: it is counted once, and the host reads {read.get(step.holds)} before each turn"
             )
         if isinstance(step, Branch):
-            found.append(f"branch {step.name}: the host reads {step.selector}; every branch is counted")
+            found.append(f"branch {step.name}: the host reads {read.get(step.selector)}; every branch is counted")
     return found
 
 
 def _shortened(kernel: Kernel) -> str:
-    launch = kernel.launch
-    return f"{launch.blocks} x {launch.threads}" if isinstance(launch, Launch) else str(launch)
+    return f"{kernel.launch.blocks} x {kernel.launch.threads}"
 
 
 def _launch_lacks(kernel: Kernel, chip: Device) -> Iterator[str]:
     """What a launch that moves enough to fill the chip leaves idle: multiprocessors, or threads that each could hold."""
     launch, moved = kernel.launch, sum(argument.bytes for argument in kernel.arguments)
-    if not isinstance(launch, Launch) or moved < chip.cores * _ENOUGH_BYTES:
+    if moved < chip.cores * _ENOUGH_BYTES:
         return
     if 2 * launch.blocks < chip.cores:
         yield f"fewer blocks than half of the {chip.cores} multiprocessors"

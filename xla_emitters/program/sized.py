@@ -123,6 +123,14 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """Copies the bytes of `source` to `target`, an array of as many bytes; the element types may differ."""
+
+    source: Place
+    target: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """Moves memory between slots, all at once: (source, target) pairs. A source that is no target is left without memory."""
 
@@ -160,8 +168,9 @@ class Launch:
 class Loop:
     """Runs `condition`; while `holds` is then true, `body` and `condition` again.
 
-    carried   slots whose memory the body replaces
+    carried   slots that the body changes, or whose memory it replaces
     assigned  numbers that the body replaces; they have values before
+    trips     how often the body runs, if known
     """
 
     name: str
@@ -170,6 +179,7 @@ class Loop:
     body: tuple[Step, ...]
     carried: tuple[int, ...]
     assigned: tuple[int, ...] = ()
+    trips: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +198,7 @@ class Branch:
 
 
 Step: TypeAlias = (
-    Compute | Dimension | Load | Store | Allocate | Fill | View | Release | Move | Call | Launch | Loop | Branch
+    Compute | Dimension | Load | Store | Allocate | Fill | View | Release | Copy | Move | Call | Launch | Loop | Branch
 )
 
 

@@ -1,22 +1,20 @@
-"""A program whose sizes are known only when it is called, as a value: its steps, and what they name; as plain data and back.
+"""A program as what runs, whatever its sizes: its steps, and what they name; as plain data and back.
 
-    {"step": "Launch", "kernel": "main_kLoop_add_0", "grid": [{"number": 3}, 1, 1], ...,
-     "arguments": [{"slot": 0, "dtype": "f32", "shape": [{"number": 0}], "on_device": true}, ...]}
-
-A step is its class's name and fields; what an op computes, and the elements of constants, are stored beside the steps. Only NumPy and
-files like this one are imported: bundles contain it.
+What an op computes, and the elements of constants, are stored beside the steps. Only NumPy and files like this one are imported: bundles
+contain it.
 """
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast, get_args, overload
+from typing import Any, overload
 
 from xla_emitters.library.arguments import Array
-from xla_emitters.program.sized import Number, Place, Step
+from xla_emitters.program.arrays import Arrays
+from xla_emitters.program.sized import Allocate, Compute, Load, Place, Step, steps_within
+from xla_emitters.program.step_json import value_from_json, value_json
 
 
 class Constants(Sequence[tuple[Place, Array]]):
@@ -68,7 +66,9 @@ class SizedSteps:
     def to_json(self) -> dict[str, Any]:
         """Plain data, without ops and constants."""
         return {
-            **{name: _json(getattr(self, name)) for name in ("parameters", "results", "steps", "slots", "numbers")},
+            **{
+                name: value_json(getattr(self, name)) for name in ("parameters", "results", "steps", "slots", "numbers")
+            },
             "names": {str(slot): name for slot, name in self.names.items()},
             "donated": sorted(self.donated),
         }
@@ -77,9 +77,9 @@ class SizedSteps:
     def from_json(cls, data: Mapping[str, Any], constants: Constants, ops: Sequence[Any]) -> SizedSteps:
         """The inverse of `to_json`. raises LookupError, TypeError or ValueError for data of another form"""
         return cls(
-            _value(data["parameters"]),
-            _value(data["results"]),
-            _value(data["steps"]),
+            value_from_json(data["parameters"]),
+            value_from_json(data["results"]),
+            value_from_json(data["steps"]),
             int(data["slots"]),
             int(data["numbers"]),
             constants,
@@ -89,43 +89,20 @@ class SizedSteps:
         )
 
 
-STEPS: Mapping[str, type[Any]] = {step.__name__: step for step in get_args(Step)}
-
-
-def _json(value: Any) -> Any:
-    match value:
-        case bool() | int() | str():
-            return value
-        case bytes():
-            return {"base64": b64encode(value).decode()}
-        case tuple():
-            return [_json(part) for part in cast("tuple[Any, ...]", value)]
-        case Number():
-            return {"number": value.index}
-        case _:
-            held = {part.name: _json(getattr(value, part.name)) for part in fields(value)}
-            return held if isinstance(value, Place) else {"step": type(value).__name__, **held}
-
-
-def _value(data: Any) -> Any:
-    if isinstance(data, list):
-        return tuple(_value(part) for part in cast("list[Any]", data))
-    if not isinstance(data, dict):
-        return data
-    held = cast("dict[str, Any]", data)
-    if "base64" in held:
-        return b64decode(held["base64"])
-    if "number" in held:
-        return Number(held["number"])
-    made = {name: _value(part) for name, part in held.items() if name != "step"}
-    return STEPS[held["step"]](**made) if "step" in held else Place(**made)
-
-
-def place_from_json(data: Mapping[str, Any]) -> Place:
-    """A place from plain data as in `SizedSteps.to_json`."""
-    return _value(dict(data))
-
-
-def place_json(place: Place) -> dict[str, Any]:
-    """Plain data of a place."""
-    return _json(place)
+def without_sizes(arrays: Arrays, steps: Sequence[Step], calls: Sequence[Any]) -> SizedSteps:
+    """The steps of a program whose sizes are all known, with memory for its results before the first one."""
+    parameters = arrays.places("parameter", len(arrays.parameters))
+    results = arrays.places("result", len(arrays.results))
+    slots = len(arrays.parameters) + len(arrays.results) + len(arrays.temporaries)
+    assigned = [step.result.index for step in steps_within(steps) if isinstance(step, Compute | Load)]
+    return SizedSteps(
+        parameters,
+        results,
+        (*map(Allocate, results), *steps),
+        slots,
+        max(assigned, default=-1) + 1,
+        Constants(()),
+        {number: str(arrays.slot(number)) for number in range(slots)},
+        tuple(calls),
+        frozenset(),
+    )

@@ -1,10 +1,11 @@
-"""The steps of a program as text, a line each; those of loops and branches are indented.
+"""The steps of a program without unknown sizes as text, a line each; those of loops and branches are indented.
 
 allocate t0 f32[8,4]
 call gemm (custom-call.3): p0 f32[8,2], p1 f32[2,4] -> t0 f32[8,4]
-loop while.1, 10 times, while t1
+loop while.1, 10 times, while n0
   condition
     kernel compare: t2 -> t1
+    n0 = t1
   body
     kernel fusion.2: t0 t2 -> t0
 copy t0 -> r0
@@ -14,60 +15,96 @@ release t0
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from xla_emitters.program.arrays import Argument, ArraySpec, Slot, SlotArray
-from xla_emitters.program.steps import Allocation, Branch, Copy, Kernel, LibraryCall, Loop, Release, Step
-
-
-def steps_text(steps: Sequence[Step], array: Callable[[Slot], ArraySpec]) -> str:
-    """The lines of steps; `array` returns the type of the array in a slot."""
-    return "\n".join(_lines(steps, array, ""))
-
-
-def _lines(steps: Sequence[Step], array: Callable[[Slot], ArraySpec], margin: str) -> Iterator[str]:
-    inner = margin + "    "
-    for step in steps:
-        match step:
-            case Kernel():
-                yield f"{margin}kernel {step.name}: {_kernel_arguments(step.arguments)}"
-            case LibraryCall():
-                given, made = _arrays(step.operands), _arrays(step.results)
-                yield f"{margin}call {step.name} ({step.instruction}): {given} -> {made}"
-            case Allocation():
-                yield f"{margin}allocate {step.slot} {array(step.slot)}"
-            case Release():
-                yield f"{margin}release {step.slot}"
-            case Copy():
-                yield f"{margin}copy {step.source} -> {step.target}"
-            case Loop():
-                times = "" if step.trips is None else f", {step.trips} times"
-                yield f"{margin}loop {step.name}{times}, while {step.proceeds}"
-                yield f"{margin}  condition"
-                yield from _lines(step.condition, array, inner)
-                yield f"{margin}  body"
-                yield from _lines(step.body, array, inner)
-            case Branch():
-                yield f"{margin}branch {step.name} by {step.selector}"
-                for number, branch in enumerate(step.branches):
-                    yield f"{margin}  {number}"
-                    yield from _lines(branch, array, inner)
+from xla_emitters.program.arrays import Argument, Arrays, ArraySpec
+from xla_emitters.program.callees import LibraryCall
+from xla_emitters.program.sized import (
+    Allocate,
+    Branch,
+    Call,
+    Compute,
+    Copy,
+    Launch,
+    Load,
+    Loop,
+    Place,
+    Release,
+    Step,
+)
 
 
-def _kernel_arguments(arguments: Sequence[Argument]) -> str:
-    """Arguments that are read, and those that are written; a parameter of the program that shares a result's memory counts as read.
+@dataclass(frozen=True)
+class StepsText:
+    """See the file's head.
 
-    An array that is updated in place is both: two arguments have its slot, an operand and a result.
+    calls      by the numbers of calls
+    arguments  of a kernel, by its name
     """
-    written = [argument for argument in arguments if argument.written and argument.kind != "parameter"]
-    times = Counter(argument.slot for argument in written)
-    read = [argument for argument in arguments if times[argument.slot] != 1]
-    return f"{_slots(read)} -> {_slots(written)}".strip()
+
+    arrays: Arrays
+    calls: Sequence[LibraryCall]
+    arguments: Mapping[str, Sequence[Argument]]
+
+    def of(self, steps: Sequence[Step]) -> str:
+        """The lines of steps."""
+        return "\n".join(self._lines(steps, ""))
+
+    def _lines(self, steps: Sequence[Step], margin: str) -> Iterator[str]:
+        inner = margin + "    "
+        for step in steps:
+            match step:
+                case Launch():
+                    yield f"{margin}kernel {step.kernel}: {self._kernel_arguments(step)}"
+                case Call():
+                    call = self.calls[step.op]
+                    given, made = self._listed(step.reads, call.operands), self._listed(step.writes, call.results)
+                    yield f"{margin}call {call.name} ({step.name}): {given} -> {made}"
+                case Allocate():
+                    slot = self.arrays.slot(step.array.slot)
+                    yield f"{margin}allocate {slot} {self.arrays.spec(slot)}"
+                case Release():
+                    yield f"{margin}release {self.arrays.slot(step.slot)}"
+                case Copy():
+                    yield f"{margin}copy {self._named(step.source)} -> {self._named(step.target)}"
+                case Load():
+                    yield f"{margin}{step.result} = {self._named(step.array)}"
+                case Compute():
+                    yield f"{margin}{step.result} = {step.function} {', '.join(map(str, step.operands))}"
+                case Loop():
+                    times = "" if step.trips is None else f", {step.trips} times"
+                    yield f"{margin}loop {step.name}{times}, while {step.holds}"
+                    yield f"{margin}  condition"
+                    yield from self._lines(step.condition, inner)
+                    yield f"{margin}  body"
+                    yield from self._lines(step.body, inner)
+                case Branch():
+                    yield f"{margin}branch {step.name} by {step.selector}"
+                    for number, branch in enumerate(step.branches):
+                        yield f"{margin}  {number}"
+                        yield from self._lines(branch, inner)
+                case _:
+                    yield f"{margin}{step}"
+
+    def _named(self, place: Place) -> str:
+        return str(self.arrays.slot(place.slot))
+
+    def _listed(self, places: Sequence[Place], specs: Sequence[ArraySpec]) -> str:
+        return ", ".join(f"{self._named(place)} {spec}" for place, spec in zip(places, specs, strict=True))
+
+    def _kernel_arguments(self, step: Launch) -> str:
+        """What a kernel reads, and what it writes; a parameter of the program that shares a result's memory counts as read.
+
+        An array that is updated in place is both: two arguments have its slot, an operand and a result.
+        """
+        slots = [self.arrays.slot(value.slot) for value in step.arguments if isinstance(value, Place)]
+        pairs = list(zip(slots, self.arguments[step.kernel], strict=True))
+        written = [slot for slot, argument in pairs if argument.written and slot.kind != "parameter"]
+        times = Counter(written)
+        read = [slot for slot in slots if times[slot] != 1]
+        return f"{_spaced(read)} -> {_spaced(written)}".strip()
 
 
-def _slots(arguments: Sequence[Argument]) -> str:
-    return " ".join(dict.fromkeys(str(argument.slot) for argument in arguments))
-
-
-def _arrays(arrays: Sequence[SlotArray]) -> str:
-    return ", ".join(map(str, arrays))
+def _spaced(slots: Sequence[object]) -> str:
+    return " ".join(dict.fromkeys(map(str, slots)))

@@ -13,16 +13,16 @@ from xla_emitters.program import LAUNCHERS, Kernel, Program
 __all__ = ["Kernel", "Program"]
 
 
-def _on_cuda(program: Program, inputs: Sequence[Any]) -> Sequence[Any]:
+def _on_gpu(program: Program, inputs: Sequence[Any]) -> Sequence[Any]:
     from xla_emitters.runtime.cupy_launcher import launch_program
 
     return launch_program(program, inputs)
 
 
-def _on_cpu(program: Program, inputs: Sequence[Any], stage: str) -> Sequence[Any]:
+def _on_cpu(program: Program, inputs: Sequence[Any], stage: str | None = None) -> Sequence[Any]:
     from xla_emitters.runtime.cpu_launcher import run_program
 
     return run_program(program, inputs, stage)
 
 
-LAUNCHERS.update(cuda=_on_cuda, cpu=_on_cpu)
+LAUNCHERS.update(gpu=_on_gpu, cpu=_on_cpu)

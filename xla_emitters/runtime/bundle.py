@@ -33,22 +33,13 @@ import xla_emitters
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.library.functions import FUNCTIONS
-from xla_emitters.program import (
-    Allocation,
-    ArraySpec,
-    Kernel,
-    LibraryCall,
-    Program,
-    Release,
-    Slot,
-    Step,
-    kernel_json,
-    step_json,
-    steps_in,
-)
+from xla_emitters.program import ArraySpec, Kernel, Program, Slot, kernel_json
+from xla_emitters.program.as_json import call_json
+from xla_emitters.program.sized import Allocate, Launch, Release, Step
+from xla_emitters.program.step_json import value_json
 from xla_emitters.runtime import bundle_main
 from xla_emitters.runtime.arrays import bit_pattern
-from xla_emitters.runtime.cupy_platform import refusal
+from xla_emitters.runtime.cupy_flat import refusal
 from xla_emitters.runtime.draws import Places
 from xla_emitters.runtime.tolerance import Bounds
 
@@ -59,12 +50,14 @@ FILES = (
     "__init__.py",
     "errors.py",
     "memory_limit.py",
-    *sorted(f"{room}/{path.name}" for room in ("library", "shapes") for path in (PACKAGE / room).glob("*.py")),
-    *(f"texts/{stem}.py" for stem in ("__init__", "cursor", "expression_cursor", "source")),
-    *(f"program/{stem}.py" for stem in ("arrays", "as_json", "bind", "sized", "sized_steps", "steps")),
-    *(f"runtime/{stem}.py" for stem in ("bundle_numbers", "bundle_programs", "cupy_arrays", "cupy_platform")),
-    *(f"runtime/{stem}.py" for stem in ("cupy_steps", "draws", "loaded", "memory", "npz", "numpy_calls", "packing")),
-    *(f"runtime/{stem}.py" for stem in ("plain_ops", "steps", "walk")),
+    *sorted(f"library/{path.name}" for path in (PACKAGE / "library").glob("*.py")),
+    *(f"program/{stem}.py" for stem in ("arrays", "as_json", "bind", "callees", "sized", "sized_steps", "step_json")),
+    *(
+        f"runtime/{stem}.py"
+        for stem in ("bundle_numbers", "bundle_programs", "cupy_arrays", "cupy_flat", "cupy_platform")
+    ),
+    *(f"runtime/{stem}.py" for stem in ("cupy_steps", "draws", "flat_platform", "loaded", "memory", "npz")),
+    *(f"runtime/{stem}.py" for stem in ("numpy_calls", "packing", "plain_ops", "repetition", "walk")),
     "runtime/ral/constants.py",
 )
 """The files of `xla_emitters` that a bundle holds: with NumPy and ml_dtypes, all that its script imports."""
@@ -143,7 +136,7 @@ def write_bundle(path: str | Path | IO[bytes], cases: Sequence[Case], programs: 
     Unsupported for library functions of plugins."""
     for case in cases:
         _refuse_plugins(case.program)
-        if case.rivals and not all(isinstance(step, Kernel | Allocation | Release) for step in case.program.steps):
+        if case.rivals and not all(isinstance(step, Launch | Allocate | Release) for step in case.program.steps):
             raise UsageError(f"{case.name} is more than kernels: it has no rivals", stage="bundle")
     manifest: dict[str, Any] = {"format": bundle_main.FORMAT, "cases": [], "programs": []}
     names = _unique([case.name for case in (*cases, *programs)])
@@ -162,18 +155,17 @@ def write_bundle(path: str | Path | IO[bytes], cases: Sequence[Case], programs: 
 
 def _refuse_plugins(program: Program) -> None:
     """raises Unsupported for a library function that no file of a bundle defines (a plugin's)."""
-    for step in steps_in(program.steps):
-        if isinstance(step, LibraryCall) and step.name in FUNCTIONS and not FUNCTIONS[step.name].is_own:
+    for call in program.calls:
+        if call.name in FUNCTIONS and not FUNCTIONS[call.name].is_own:
             raise Unsupported(
-                f"a bundle does not hold library function '{step.name}' of a plugin, which '{step.instruction}' calls",
+                f"a bundle does not hold library function '{call.name}' of a plugin, which '{call.instruction}' calls",
                 stage="bundle",
             )
 
 
 def refused_on_gpu(program: Program) -> str:
     """Why no GPU can run the program through CuPy, as far as that is known before it runs; "" if no reason is known."""
-    reasons = (refusal(step) for step in steps_in(program.steps) if isinstance(step, LibraryCall))
-    return next((reason for reason in reasons if reason), "")
+    return next((reason for reason in map(refusal, program.calls) if reason), "")
 
 
 def positions_to_compare(spec: ArraySpec, seed: int) -> Array:
@@ -189,10 +181,9 @@ def _write_case(archive: zipfile.ZipFile, case: Case, name: str) -> dict[str, An
     program = case.program
     archive.writestr(f"{name}/hlo.txt", case.hlo)
     _write_expected(archive, f"{name}/expected.npz", program.results, case.bounds, case.seed)
-    temporaries = [Allocation(Slot("temporary", number)) for number in range(len(program.temporaries))]
     codes = [_write_code(archive, f"{name}/ours", "ours", program.kernels, program.steps)]
     codes += [
-        _write_code(archive, f"{name}/{label}", label, kernels, (*temporaries, *kernels))
+        _write_code(archive, f"{name}/{label}", label, kernels, launches_of(program, kernels))
         for label, kernels in case.rivals
     ]
     return {
@@ -204,6 +195,7 @@ def _write_case(archive: zipfile.ZipFile, case: Case, name: str) -> dict[str, An
         "parameters": _drawn(program.parameters, case.inputs, case.places),
         "results": [asdict(spec) for spec in program.results],
         "temporaries": [asdict(spec) for spec in program.temporaries],
+        "calls": [call_json(call) for call in program.calls],
         "refused": refused_on_gpu(program),
         "codes": codes,
     }
@@ -277,7 +269,25 @@ def _write_code(
     for ptx, entry in entries.items():
         archive.writestr(entry, ptx)
     rows = [{**kernel_json(kernel), "ptx": entries[kernel.ptx]} for kernel in kernels]
-    return {"label": label, "kernels": rows, "steps": [step_json(step, kernels) for step in steps]}
+    return {"label": label, "kernels": rows, "steps": [value_json(step) for step in steps]}
+
+
+def launches_of(program: Program, kernels: Sequence[Kernel]) -> tuple[Step, ...]:
+    """Steps that launch kernels on the arrays of their arguments, in order; temporaries have memory from the beginning."""
+    arrays = program.arrays
+    return (
+        *map(Allocate, arrays.places("temporary", len(program.temporaries))),
+        *(
+            Launch(
+                kernel.name,
+                kernel.launch.grid,
+                kernel.launch.block,
+                0,
+                tuple(arrays.place(Slot(each.kind, each.index)) for each in kernel.arguments),
+            )
+            for kernel in kernels
+        ),
+    )
 
 
 def _recipe(spec: ArraySpec) -> dict[str, Any]:

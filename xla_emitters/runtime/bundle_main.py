@@ -20,7 +20,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,22 +34,19 @@ except ModuleNotFoundError as missing:
 
 from xla_emitters.errors import ExecutionError, XlaEmittersError
 from xla_emitters.library.arguments import Array, numpy_type
-from xla_emitters.program.arrays import ArraySpec, Slot
-from xla_emitters.program.as_json import array_from_json, kernel_from_json, steps_from_json
-from xla_emitters.program.steps import Allocation, Kernel, LibraryCall, Release, Step, kernels_in
+from xla_emitters.program.arrays import Arrays
+from xla_emitters.program.as_json import array_from_json, call_from_json, kernel_from_json
+from xla_emitters.program.callees import Kernel, LibraryCall
+from xla_emitters.program.sized import Allocate, Call, Copy, Launch, Load, Place, Release, Step, steps_within
+from xla_emitters.program.sized_steps import without_sizes
+from xla_emitters.program.step_json import value_from_json
 from xla_emitters.runtime.bundle_numbers import admitted, load_expected, redraw
 from xla_emitters.runtime.bundle_programs import run_programs
-from xla_emitters.runtime.cupy_platform import (
-    Buffers,
-    CupyPlatform,
-    bytes_of,
-    empty,
-    find_cupy,
-    load_functions,
-    to_device,
-    to_host,
-)
-from xla_emitters.runtime.steps import MOST_ITERATIONS, run_steps
+from xla_emitters.runtime.cupy_flat import FlatCupyPlatform, FlatMemory
+from xla_emitters.runtime.cupy_platform import bytes_of, find_cupy, to_device, to_host
+from xla_emitters.runtime.loaded import LoadedProgram
+from xla_emitters.runtime.repetition import MOST_ITERATIONS
+from xla_emitters.runtime.walk import Frame, Run
 
 FORMAT = 6
 EXIT_CODES = {"ok": 0, "not run": 4, "differs": 3, "refused": 4}
@@ -60,6 +57,7 @@ class Code:
     """Steps for the arrays of one case, "ours" or a rival's."""
 
     label: str
+    kernels: list[Kernel]
     steps: tuple[Step, ...]
 
 
@@ -68,18 +66,16 @@ class BundledCase:
     """One program of the manifest.
 
     row      its entry in the manifest
-    arrays   of parameters, results and temporaries, by kind
+    calls    of library functions, by the numbers of steps
     refused  why no GPU runs it; "" if no reason is known
     """
 
     name: str
     row: dict[str, Any]
-    arrays: dict[str, list[ArraySpec]]
+    arrays: Arrays
+    calls: list[LibraryCall]
     codes: list[Code]
     refused: str
-
-    def array(self, slot: Slot) -> ArraySpec:
-        return self.arrays[slot.kind][slot.index]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -160,15 +156,18 @@ def manifest_problem(manifest: dict[str, Any], names: set[str]) -> str | None:
 
 def read_case(archive: zipfile.ZipFile, row: dict[str, Any]) -> BundledCase:
     """A case of the manifest with its PTX. raises LookupError, TypeError or ValueError where the manifest is not one that we wrote."""
-    kinds = {"parameter": "parameters", "result": "results", "temporary": "temporaries"}
-    arrays = {kind: list(map(array_from_json, row[key])) for kind, key in kinds.items()}
+    arrays = Arrays(*(tuple(map(array_from_json, row[kind])) for kind in ("parameters", "results", "temporaries")))
     texts = {kernel["ptx"]: "" for code in row["codes"] for kernel in code["kernels"]}
     texts = {name: archive.read(name).decode() for name in texts}
     codes: list[Code] = []
     for code in row["codes"]:
         kernels = [kernel_from_json(kernel, texts[kernel["ptx"]]) for kernel in code["kernels"]]
-        codes.append(Code(code["label"], steps_from_json(code["steps"], kernels)))
-    return BundledCase(row["name"], row, arrays, codes, row["refused"])
+        steps, names = value_from_json(code["steps"]), {kernel.name for kernel in kernels}
+        for step in steps_within(steps):
+            if isinstance(step, Launch) and step.kernel not in names:
+                raise ValueError(f"no kernel is called {step.kernel!r}")
+        codes.append(Code(code["label"], kernels, steps))
+    return BundledCase(row["name"], row, arrays, list(map(call_from_json, row["calls"])), codes, row["refused"])
 
 
 def describe(cupy: Any) -> str:
@@ -194,41 +193,39 @@ class Counts:
     reads: int = 0
 
 
-@dataclass(frozen=True)
-class Checked(CupyPlatform):
-    """Platform of the run whose results are compared: it counts, and fresh memory holds a pattern."""
+class CountingFrame(Frame):
+    """The frame of the run whose results are compared: it counts what the steps of `code` do."""
 
-    counts: Counts = field(default_factory=Counts)
+    case: BundledCase
+    code: Code
+    counts: Counts
 
-    def launch(self, kernel: Kernel) -> None:
-        self.counts.bytes += sum(argument.bytes for argument in kernel.arguments)
-        super().launch(kernel)
+    def _prepare(self, step: Step) -> Run | None:
+        run, counts = super()._prepare(step), self.counts
+        moved = self._bytes(step)
+        if run is None or not (moved or isinstance(step, Load)):
+            return run
 
-    def call(self, call: LibraryCall) -> None:
-        self.counts.bytes += sum(bytes_of(part.array) for part in (*call.operands, *call.results))
-        super().call(call)
+        def counted() -> None:
+            counts.bytes += moved
+            counts.reads += isinstance(step, Load)
+            run()
 
-    def allocate(self, slot: Slot) -> None:
-        self.buffers[slot.kind, slot.index] = poisoned(self.cupy, self.array(slot))
+        return counted
 
-    def copy(self, source: Slot, target: Slot) -> None:
-        self.counts.bytes += 2 * bytes_of(self.array(target))
-        super().copy(source, target)
-
-    def read(self, slot: Slot) -> int:
-        self.counts.reads += 1
-        return super().read(slot)
-
-
-class Timed(CupyPlatform):
-    """Platform of the timed runs: a temporary keeps the memory that it got in the first of them."""
-
-    def allocate(self, slot: Slot) -> None:
-        if (slot.kind, slot.index) not in self.buffers:
-            super().allocate(slot)
-
-    def release(self, slot: Slot) -> None:
-        pass
+    def _bytes(self, step: Step) -> int:
+        match step:
+            case Launch():
+                (kernel,) = (each for each in self.code.kernels if each.name == step.kernel)
+                return sum(argument.bytes for argument in kernel.arguments)
+            case Call():
+                call = self.case.calls[step.op]
+                return sum(map(bytes_of, (*call.operands, *call.results)))
+            case Copy():
+                arrays = self.case.arrays
+                return 2 * bytes_of(arrays.spec(arrays.slot(step.target.slot)))
+            case _:
+                return 0
 
 
 def run_code(
@@ -240,13 +237,13 @@ def run_code(
     options: argparse.Namespace,
 ) -> dict[str, Any]:
     """Runs the steps, compares the results, and times the whole sequence. Returns a row of the report."""
-    run = partial(run_steps, code.steps, most_iterations=options.max_iterations)
+    counts = Counts()
+    counting = type("Counting", (CountingFrame,), {"case": case, "code": code, "counts": counts})
     try:
-        functions = load_functions(cupy, kernels_in(code.steps))
-        checked = Checked(cupy, case.array, functions, arguments_of(cupy, case, inputs))
-        run(checked)
+        checked = loaded(cupy, case, code, options, FlatMemory(cupy, POISON))
+        results = checked.run_in(counting, arguments_of(cupy, case, inputs))
         cupy.cuda.Device().synchronize()
-        wrong = compare(cupy, case, checked.buffers, expected)
+        wrong = compare(cupy, case, results, expected)
     except ExecutionError as error:
         return {"verdict": "differs", "reason": error.message}
     except XlaEmittersError as error:
@@ -257,30 +254,62 @@ def run_code(
         return {"verdict": "differs", "reason": f"it stops with: {error}"}
     row = {"verdict": "differs" if wrong else "ok", "wrong": wrong}
     try:
-        return row | timed(cupy, case, code, checked, inputs, run, options.repeat)
+        return row | timed(cupy, case, code, counts, inputs, options)
     except MemoryError as error:
         return row | {"reason": f"not timed, out of memory: {error}"}
 
 
-def timed(
+class KeptMemory(FlatMemory):
+    """An array keeps the memory that it got in the first run, so that no allocation is timed."""
+
+    def __init__(self, cupy: Any) -> None:
+        super().__init__(cupy)
+        self._kept = dict[int, Any]()
+
+    def empty(self, place: Place, shape: tuple[int, ...]) -> Any:
+        if place.slot not in self._kept:
+            self._kept[place.slot] = super().empty(place, shape)
+        return self._kept[place.slot]
+
+
+POISON = 0xA5
+"""A byte of an unlikely result, so that an element which no step writes is found to differ."""
+
+
+def loaded(
     cupy: Any,
     case: BundledCase,
     code: Code,
-    checked: Checked,
-    inputs: list[Array],
-    run: Callable[[CupyPlatform], None],
-    repeat: int,
+    options: argparse.Namespace,
+    memory: FlatMemory,
+    donated: frozenset[int] = frozenset(),
+) -> LoadedProgram:
+    """The steps, ready to run. raises ToolError where the driver rejects the kernels"""
+    platform = FlatCupyPlatform(cupy, code.kernels, case.calls, donated)
+    made = without_sizes(case.arrays, code.steps, case.calls)
+    return LoadedProgram(made, platform, memory, most_iterations=options.max_iterations)
+
+
+def timed(
+    cupy: Any, case: BundledCase, code: Code, counts: Counts, inputs: list[Array], options: argparse.Namespace
 ) -> dict[str, Any]:
-    """The median time of the steps, after a run on each set of buffers, and what was timed: columns of the row."""
-    counts = checked.counts
+    """The median time of the steps, after a run on each set of buffers, and what was timed: columns of the row.
+
+    A program of kernels alone may update its parameters where they are, so that no copy is timed. A loop may depend on a parameter, which
+    must then be the same in each run.
+    """
+    is_kernels = all(isinstance(step, Launch | Allocate | Release) for step in code.steps)
+    donated = frozenset(range(len(inputs))) if is_kernels else frozenset[int]()
     # Enough copies that twice the size of the L2 cache is accessed between two uses of one buffer.
     l2 = cupy.cuda.runtime.getDeviceProperties(0)["l2CacheSize"]
-    copies = min(16, max(1, 2 * l2 // max(counts.bytes, 1)))
-    sets = [checked.buffers, *(arguments_of(cupy, case, inputs) for _ in range(copies))]
-    runs = [partial(run, Timed(cupy, case.array, checked.functions, in_place(buffers, code))) for buffers in sets]
+    copies = 1 + min(16, max(1, 2 * l2 // max(counts.bytes, 1)))
+    runs = list[Callable[[], object]]()
+    for _ in range(copies):  # each with an arena of its own
+        program = loaded(cupy, case, code, options, KeptMemory(cupy), donated)
+        runs.append(partial(program.run, arguments_of(cupy, case, inputs)))
     time_one = by_clock if counts.reads else by_events
     warm_ups = max(5, len(runs))
-    seconds = [time_one(cupy, runs[number % len(runs)]) for number in range(warm_ups + repeat)]
+    seconds = [time_one(cupy, runs[number % len(runs)]) for number in range(warm_ups + options.repeat)]
     median = statistics.median(seconds[warm_ups:])
     return {
         "microseconds": median * 1e6,
@@ -289,7 +318,7 @@ def timed(
     }
 
 
-def by_events(cupy: Any, run: Callable[[], None]) -> float:
+def by_events(cupy: Any, run: Callable[[], object]) -> float:
     """Seconds between two events on the device, before and after."""
     start, end = cupy.cuda.Event(), cupy.cuda.Event()
     start.record()
@@ -299,7 +328,7 @@ def by_events(cupy: Any, run: Callable[[], None]) -> float:
     return cupy.cuda.get_elapsed_time(start, end) / 1e3
 
 
-def by_clock(cupy: Any, run: Callable[[], None]) -> float:
+def by_clock(cupy: Any, run: Callable[[], object]) -> float:
     """Seconds of the host's clock until the device is done."""
     cupy.cuda.Device().synchronize()
     start = time.perf_counter()
@@ -308,47 +337,19 @@ def by_clock(cupy: Any, run: Callable[[], None]) -> float:
     return time.perf_counter() - start
 
 
-def arguments_of(cupy: Any, case: BundledCase, inputs: list[Array]) -> Buffers:
-    """Fresh memory for parameters and results."""
-    buffers: Buffers = {}
-    for number, (array, spec) in enumerate(zip(inputs, case.arrays["parameter"], strict=True)):
-        buffers["parameter", number] = to_device(cupy, array, spec)
-    for number, spec in enumerate(case.arrays["result"]):
-        buffers["result", number] = poisoned(cupy, spec)
-    return buffers
+def arguments_of(cupy: Any, case: BundledCase, inputs: list[Array]) -> list[Any]:
+    """The parameters' arrays on the device."""
+    return [to_device(cupy, array, spec) for array, spec in zip(inputs, case.arrays.parameters, strict=True)]
 
 
-def poisoned(cupy: Any, spec: ArraySpec) -> Any:
-    """Memory that holds an unlikely result, so that an element which no step writes is found to differ."""
-    memory = empty(cupy, spec)
-    memory.view(np.uint8)[...] = 0xA5
-    return memory
-
-
-def in_place(buffers: Buffers, code: Code) -> Buffers:
-    """The same buffers, but a result that shares a parameter's memory is that parameter, so that no copy is timed.
-
-    Only for programs of kernels alone: a loop may depend on the parameter, which must then be the same in each run.
-    """
-    if not all(isinstance(step, Kernel | Allocation | Release) for step in code.steps):
-        return buffers
-    for kernel in kernels_in(code.steps):
-        first: dict[int, Slot] = {}
-        for argument in kernel.arguments:
-            source = first.setdefault(argument.slice_index, argument.slot)
-            if (argument.kind, source.kind) == ("result", "parameter"):
-                buffers[argument.kind, argument.index] = buffers[source.kind, source.index]
-    return buffers
-
-
-def compare(cupy: Any, case: BundledCase, buffers: Buffers, expected: dict[str, Array]) -> int:
+def compare(cupy: Any, case: BundledCase, results: list[Any], expected: dict[str, Array]) -> int:
     """Number of compared elements that are outside their bounds."""
     wrong = 0
-    for number, spec in enumerate(case.arrays["result"]):
+    for number, spec in enumerate(case.arrays.results):
         # NumPy reads any nonzero byte as true, so an unwritten byte of a pred would compare equal to true.
         dtype = np.dtype(np.uint8) if spec.dtype == "pred" else numpy_type(spec.dtype)
         positions, low, high = (expected[f"r{number}.{part}"] for part in ("positions", "low", "high"))
-        got = to_host(cupy, buffers["result", number], spec).reshape(-1)[positions]
+        got = to_host(cupy, results[number], spec).reshape(-1)[positions]
         wrong += int(np.count_nonzero(~admitted(got.view(dtype), low.view(dtype), high.view(dtype))))
     return wrong
 

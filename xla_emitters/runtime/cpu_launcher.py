@@ -16,24 +16,31 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters import library
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dtypes import Array, dtype
-from xla_emitters.errors import DataError, InternalError, UsageError
+from xla_emitters.errors import DataError, UsageError
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import called_by
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Program, Slot
+from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Program
+from xla_emitters.program.sized import Launch, Place
+from xla_emitters.program.sized_steps import without_sizes
 from xla_emitters.runtime.arrays import checked, from_buffer, refuse_beyond_memory, writable_buffer
+from xla_emitters.runtime.flat_platform import FlatPlatform
+from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.scalar_computations import on_elements
+from xla_emitters.runtime.simt.code import Rules
 from xla_emitters.runtime.simt.execute import RULES, Entry, execute, written_elements
 from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.memory import Watcher
-from xla_emitters.runtime.steps import MOST_ITERATIONS, Platform, run_steps
+from xla_emitters.runtime.walk import Frame, HostMemory, Run
 from xla_emitters.trace import Trace
 
+STAGES = ("xla_gpu", "inlined", "scf", "flat", "vectorized", "unrolled", "llvm-dialect")
+"""The stages of a kernel as MLIR."""
 Slots = dict[tuple[str, int], Array]
 """(kind, index) of `Argument` -> flat buffer, its elements in memory order."""
 
@@ -42,7 +49,7 @@ Slots = dict[tuple[str, int], Array]
 def run_program(
     program: Program,
     inputs: Sequence[Any],
-    stage: str,
+    stage: str | None = None,
     watchers: Callable[[Kernel], Sequence[Watcher]] = lambda kernel: (),
     modules: Sequence[ModuleOp] = (),
     *,
@@ -50,6 +57,7 @@ def run_program(
 ) -> list[Array]:
     """Runs all kernels in order, each as its IR at `stage`; returns one logical array per result.
 
+    stage            None: `llvm-dialect`, or the last one before that was recorded
     watchers         returns the observers of a kernel's memory accesses (see `simt/memory`)
     modules          the kernels' IR at `stage` with source locations; if empty, it is parsed from the trace's text
     most_iterations  the limit of every single loop
@@ -57,7 +65,7 @@ def run_program(
                      UsageError when the trace does not hold that stage
     """
     program.refuse_left_out()
-    slots = allocate(program, inputs)
+    given, stage = buffers_of(program, inputs), stage or _last_stage(program)
     if stage in ("hlo", "graph"):
         text = program.hlo if stage == "hlo" else _recorded(program.graph, "graph")
         module = parse_hlo(text, f"<{program.name}>")
@@ -65,39 +73,45 @@ def run_program(
         computation = entry_of(module) if is_whole else called_by(module, program.fusion or "")
         return evaluate(computation, [np.asarray(array) for array in inputs], most_iterations=most_iterations)
     if modules:
-        kernels = [*map(ExecutableKernel.of, modules, program.kernels)]
+        kernels = [*map(ExecutableKernel, modules, program.kernels)]
     else:
         kernels = recorded_kernels(program, stage)
     by_name = {kernel.name: code for kernel, code in zip(program.kernels, kernels, strict=True)}
-    run_steps(program.steps, Executor(program, slots, by_name, watchers), most_iterations=most_iterations)
-    return results_of(program.results, slots)
+    made = without_sizes(program.arrays, program.steps, program.calls)
+    loaded = LoadedProgram(
+        made, ExecutorPlatform(program.calls, by_name, watchers), HostMemory(np.zeros), most_iterations=most_iterations
+    )
+    results = loaded.run(given)
+    return [from_buffer(buffer, spec) for buffer, spec in zip(results, program.results, strict=True)]
+
+
+def _last_stage(program: Program) -> str:
+    """`llvm-dialect`, or the last stage before that which all traces hold with its IR; without kernels any will do."""
+    held = [{step.stage for step in trace.steps if step.stage and step.ir} for trace in program.traces]
+    if not program.kernels and program.steps:
+        return STAGES[-1]
+    return next((stage for stage in reversed(STAGES) if held and all(stage in each for each in held)), "hlo")
 
 
 @dataclass(frozen=True)
 class ExecutableKernel:
-    """A kernel's IR, which no longer changes; the executor's code for it is made once.
-
-    results  how many of the last arguments are results
-    """
+    """A kernel's IR, which no longer changes; the executor's code for it is made once."""
 
     module: ModuleOp
-    results: int
-
-    @staticmethod
-    def of(module: ModuleOp, kernel: Kernel) -> ExecutableKernel:
-        return ExecutableKernel(module, results_among(kernel.arguments))
+    kernel: Kernel
 
     @cached_property
     def entry(self) -> Entry:
-        return Entry.of(self.module, None, self.results)
+        return self._entry(RULES)
 
-    def run(self, arguments: Sequence[Argument], slots: Slots, watchers: Sequence[Watcher] = ()) -> None:
-        """Executes one launch of the kernel, as `run_kernel`."""
-        arrays = arrays_of(arguments, slots)
+    def _entry(self, rules: Rules) -> Entry:
+        return Entry.of(self.module, None, results_among(self.kernel.arguments), rules)
+
+    def run(self, arrays: Sequence[Array], watchers: Sequence[Watcher] = ()) -> None:
+        """Executes a launch, which writes the arrays of results in place."""
         rules = followed(RULES, watchers)
-        entry = self.entry if rules is RULES else Entry.of(self.module, None, self.results, rules)
+        entry = self.entry if rules is RULES else self._entry(rules)
         entry.execute(arrays, watchers=watchers)
-        keep_written(arguments, arrays, slots)
 
 
 _recorded_kernels: dict[tuple[int, str], list[ExecutableKernel]] = {}
@@ -110,62 +124,31 @@ def recorded_kernels(program: Program, stage: str) -> list[ExecutableKernel]:
     if (found := _recorded_kernels.get(key)) is None:
         # Printed by the compilation itself, whose `verify` option checked it.
         modules = [parse_ir(_recorded(trace, stage), f"<{stage}>", verify=False) for trace in program.traces]
-        found = _recorded_kernels[key] = [*map(ExecutableKernel.of, modules, program.kernels)]
+        found = _recorded_kernels[key] = [*map(ExecutableKernel, modules, program.kernels)]
         weakref.finalize(program, _recorded_kernels.pop, key)
     return found
 
 
-@dataclass(frozen=True)
-class Executor(Platform):
-    """The CPU platform: kernels are executed by `simt`, arrays are NumPy's.
+class ExecutorPlatform(FlatPlatform):
+    """The CPU: kernels are executed by `simt`.
 
-    kernels  the code of each kernel, by its name
+    kernels   the code of each kernel, by its name
+    watchers  as for `run_program`
     """
 
-    program: Program
-    slots: Slots
-    kernels: Mapping[str, ExecutableKernel]
-    watchers: Callable[[Kernel], Sequence[Watcher]]
+    def __init__(
+        self,
+        calls: Sequence[LibraryCall],
+        kernels: Mapping[str, ExecutableKernel],
+        watchers: Callable[[Kernel], Sequence[Watcher]],
+    ) -> None:
+        super().__init__(np, calls, {name: code.kernel.arguments for name, code in kernels.items()}, on_elements)
+        self._kernels, self._watchers = kernels, watchers
 
-    def launch(self, kernel: Kernel) -> None:
-        self.kernels[kernel.name].run(kernel.arguments, self.slots, watchers=self.watchers(kernel))
-
-    def call(self, call: LibraryCall) -> None:
-        operands = [from_buffer(buffer_in(self.slots, operand.slot), operand.array) for operand in call.operands]
-        wanted = [(result.array.dtype, result.array.shape) for result in call.results]
-        made_by_library = library.call(call.name, call.config, operands, wanted, on_elements=on_elements)
-        for result, made in zip(call.results, made_by_library, strict=True):
-            self.slots[result.slot.kind, result.slot.index] = writable_buffer(made, result.array)
-
-    def allocate(self, slot: Slot) -> None:
-        spec = self.program.array(slot)
-        refuse_beyond_memory(spec.shape, dtype(spec.dtype), f"{slot.kind} {slot.index}")
-        self.slots[slot.kind, slot.index] = np.zeros(spec.elements, dtype(spec.dtype).numpy)
-
-    def release(self, slot: Slot) -> None:
-        buffer_in(self.slots, slot)
-        del self.slots[slot.kind, slot.index]
-
-    def copy(self, source: Slot, target: Slot) -> None:
-        source_buffer, wanted = buffer_in(self.slots, source), dtype(self.program.array(target).dtype).numpy
-        self.slots[target.kind, target.index] = source_buffer.view(wanted).copy()
-
-    def read(self, slot: Slot) -> int:
-        return int(buffer_in(self.slots, slot)[0])
-
-    def contents(self, slot: Slot) -> bytes:
-        buffer = self.slots.get((slot.kind, slot.index))
-        return b"" if buffer is None else buffer.tobytes()
-
-    def is_predicate(self, slot: Slot) -> bool:
-        return self.program.array(slot).dtype == "pred"
-
-
-def buffer_in(slots: Slots, slot: Slot) -> Array:
-    """The flat buffer of a slot. raises InternalError if it has no memory at this step."""
-    if (buffer := slots.get((slot.kind, slot.index))) is None:
-        raise InternalError(f"{slot} is used where it has no memory", stage="run")
-    return buffer
+    def launch_on(self, frame: Frame, step: Launch) -> Run:
+        code = self._kernels[step.kernel]
+        operands = frame.operands([value for value in step.arguments if isinstance(value, Place)])
+        return lambda: code.run(operands(), self._watchers(code.kernel))
 
 
 def _recorded(trace: Trace, stage: str) -> str:
@@ -179,13 +162,19 @@ def _recorded(trace: Trace, stage: str) -> str:
     return ir
 
 
-def allocate(program: Program, inputs: Sequence[Any]) -> Slots:
-    """Buffers of all parameters (views of the caller's arrays where possible, never written) and results. Steps allocate temporaries."""
+def buffers_of(program: Program, inputs: Sequence[Any]) -> list[Array]:
+    """The parameters' arrays, flat in memory order: views of the caller's where possible. raises DataError for arrays that do not fit"""
     if len(inputs) != len(program.parameters):
         raise DataError(f"{program.name} takes {len(program.parameters)} arrays, {len(inputs)} were given", stage="run")
-    slots: Slots = {}
-    for number, (array, spec) in enumerate(zip(inputs, program.parameters, strict=True)):
-        slots["parameter", number] = writable_buffer(checked(np.asarray(array), spec, f"parameter {number}"), spec)
+    return [
+        writable_buffer(checked(np.asarray(array), spec, f"parameter {number}"), spec)
+        for number, (array, spec) in enumerate(zip(inputs, program.parameters, strict=True))
+    ]
+
+
+def allocate(program: Program, inputs: Sequence[Any]) -> Slots:
+    """Buffers of all parameters (views of the caller's arrays where possible, never written) and results, for `run_kernel`."""
+    slots: Slots = {("parameter", number): buffer for number, buffer in enumerate(buffers_of(program, inputs))}
     for number, spec in enumerate(program.results):
         refuse_beyond_memory(spec.shape, dtype(spec.dtype), f"result {number}")
         slots["result", number] = np.zeros(spec.elements, dtype(spec.dtype).numpy)
@@ -226,7 +215,7 @@ def arrays_of(kernel_arguments: Sequence[Argument], slots: Slots) -> list[Array]
     fresh: dict[int, Array] = {}
     arrays: list[Array] = []
     for argument in kernel_arguments:
-        source = buffer_in(slots, argument.slot)
+        source = slots[argument.kind, argument.index]
         if argument.slice_index not in fresh:
             shared = any(other.written and other.slice_index == argument.slice_index for other in kernel_arguments)
             fresh[argument.slice_index] = source.copy() if shared else source

@@ -10,6 +10,7 @@ the host packs them for the kernel. What each step does is in `cupy_platform`. S
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -21,19 +22,15 @@ from xla_emitters.errors import DataError, ToolError
 from xla_emitters.extras import install_command
 from xla_emitters.library.arguments import numpy_type, pattern_type
 from xla_emitters.program import ArraySpec, Program
+from xla_emitters.program.sized_steps import without_sizes
 from xla_emitters.runtime.arrays import checked
-from xla_emitters.runtime.cupy_platform import (
-    Buffers,
-    CupyPlatform,
-    empty,
-    find_cupy,
-    load_functions,
-    logical,
-    to_device,
-    to_host,
-)
+from xla_emitters.runtime.cupy_flat import FlatCupyPlatform, FlatMemory
+from xla_emitters.runtime.cupy_platform import find_cupy, to_device, to_host
+from xla_emitters.runtime.cupy_steps import queue
+from xla_emitters.runtime.flat_platform import logical
+from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES, packed_bytes
-from xla_emitters.runtime.steps import MOST_ITERATIONS, run_steps
+from xla_emitters.runtime.repetition import MOST_ITERATIONS
 
 HELP = f"{install_command(extras='cuda12')} (or cuda13); without a GPU: --platform cpu"
 
@@ -75,16 +72,27 @@ def launch_program(program: Program, inputs: Sequence[Any], *, most_iterations: 
         raise DataError(
             f"{program.name} takes {len(program.parameters)} arrays, {len(inputs)} were given", stage="launch"
         )
-    buffers: Buffers = {}
-    for number, (array, spec) in enumerate(zip(inputs, program.parameters, strict=True)):
-        buffers["parameter", number] = _parameter(cupy, array, spec, number)
-    for number, spec in enumerate(program.results):
-        buffers["result", number] = empty(cupy, spec)
-    platform = CupyPlatform(cupy, program.array, load_functions(cupy, program.kernels), buffers)
-    run_steps(program.steps, platform, most_iterations=most_iterations)
-    return [
-        _result(cupy, buffers["result", number], spec, on_host=on_host) for number, spec in enumerate(program.results)
+    given = [
+        _parameter(cupy, array, spec, number)
+        for number, (array, spec) in enumerate(zip(inputs, program.parameters, strict=True))
     ]
+    results = _loaded(cupy, program, most_iterations).run(given, queue(cupy))
+    return [_result(cupy, buffer, spec, on_host=on_host) for buffer, spec in zip(results, program.results, strict=True)]
+
+
+_programs: dict[tuple[int, int, int], LoadedProgram] = {}
+"""(address of a live program, device, limit of its loops) -> the program on that device."""
+
+
+def _loaded(cupy: Any, program: Program, most_iterations: int) -> LoadedProgram:
+    """The program on the current device, kept as long as the program. raises ToolError where the driver rejects the PTX"""
+    key = id(program), int(cupy.cuda.Device().id), most_iterations
+    if (found := _programs.get(key)) is None:
+        platform = FlatCupyPlatform(cupy, program.kernels, program.calls)
+        made = without_sizes(program.arrays, program.steps, program.calls)
+        found = _programs[key] = LoadedProgram(made, platform, FlatMemory(cupy), most_iterations=most_iterations)
+        weakref.finalize(program, _programs.pop, key, None)
+    return found
 
 
 def _result(cupy: Any, buffer: Any, spec: ArraySpec, *, on_host: bool) -> Any:

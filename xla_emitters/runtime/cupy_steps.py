@@ -271,7 +271,7 @@ class CupyPlatform(NumpyCalls):
     def launch(self, frame: Frame, step: Launch) -> Run:
         if step.kernel not in self._kernels:
             raise Unsupported(f"fusion '{step.kernel}' is not a kernel", stage="gpu")
-        words, cuda = _Words(frame, step), self._cupy.cuda
+        words, cuda = Words(frame, step), self._cupy.cuda
         launch, stream, fill = cuda.driver.launchKernel, cuda.get_current_stream().ptr, words.fill
         shapes = [frame.bound.shapes.get(value.slot) for value in step.arguments if isinstance(value, Place)]
         extents = (*step.grid, *step.block, step.shared_bytes)
@@ -307,7 +307,7 @@ class CupyPlatform(NumpyCalls):
 
         return run_with_numbers
 
-    def _at_run(self, frame: Frame, step: Launch, words: _Words, stream: int) -> Run:
+    def _at_run(self, frame: Frame, step: Launch, words: Words, stream: int) -> Run:
         """A launch whose extents, or whose arrays' sizes, only data decide."""
         grid, block, shared = frame.values(step.grid), frame.values(step.block), frame.value(step.shared_bytes)
         operands = frame.operands([value for value in step.arguments if isinstance(value, Place)])
@@ -400,7 +400,7 @@ class _Sized:
         self.size = prod(shape)
 
 
-class _Words:
+class Words:
     """The arguments of a launch in memory: a word of eight bytes each, and the array of their addresses.
 
     A number's first bytes are the number in any width that its parameter has: words are little-endian.

@@ -26,7 +26,7 @@ from xla_emitters.program.sized_steps import SizedSteps
 from xla_emitters.runtime.memory import Memory as Recorded
 from xla_emitters.runtime.memory import WatchedFrame
 from xla_emitters.runtime.numpy_calls import NumpyCalls
-from xla_emitters.runtime.steps import MOST_ITERATIONS
+from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.walk import Frame, FrameArguments, Frames, HostMemory, Idle, Memory, Platform, Run
 
 MOST_BINDINGS = 64
@@ -149,6 +149,11 @@ class LoadedProgram:
         arguments = self._arguments._replace(platform=_Watched(self.platform, watch), memory=memory or self._memory)
         with np.errstate(all="ignore"):
             return Frame(self.bind([array.shape for array in inputs]), *arguments).run(inputs)
+
+    def run_in(self, kind: type[Frame], inputs: Sequence[Any]) -> list[Any]:
+        """Like `run`, once, in a frame of another class."""
+        with np.errstate(all="ignore"):
+            return kind(self.bind([array.shape for array in inputs]), *self._arguments).run(inputs)
 
     def dispatches(self, inputs: Sequence[Array]) -> list[Dispatch]:
         """What a run on these arguments launches, calls and copies, in order; without arithmetic of the host. raises like `run`"""

@@ -72,7 +72,7 @@ from xla_emitters.runtime.bounds.reduction import Run, bounds_of_reduction, noth
 from xla_emitters.runtime.bounds.relations import by_relations
 from xla_emitters.runtime.bounds.scatter import bounds_of_scatter
 from xla_emitters.runtime.bounds.sensitivity import Tape, is_worth_a_tape, narrowed
-from xla_emitters.runtime.steps import LARGER_LIMIT, MOST_ITERATIONS, Repetition
+from xla_emitters.runtime.repetition import LARGER_LIMIT, MOST_ITERATIONS, Repetition
 from xla_emitters.runtime.tolerance import Bounds, everything, point
 
 ValueOf: TypeAlias = Callable[[HloOp, Sequence[Any], Call], Any]

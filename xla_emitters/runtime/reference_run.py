@@ -1,6 +1,6 @@
-"""Runs the steps of a program with the NumPy reference in place of every kernel: gives the arrays that reach each kernel.
+"""Runs the steps of a plan with the NumPy reference in place of every kernel: gives the arrays that reach each kernel.
 
-    reaching(plan.steps, computations, program, inputs)     {0: Reaching(buffers of kernel 0's arguments, its results), 1: ...}
+    reaching(plan, inputs)      {0: Reaching(buffers of kernel 0's arguments, its results), 1: ...}
 
 Kernels are named by number, as `planning` leaves them; each is evaluated as the computation that it is compiled from.
 """
@@ -17,11 +17,16 @@ from xdsl.ir import Operation
 from xla_emitters.dialects.hlo.base import Call, HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dtypes import Array
-from xla_emitters.program import Kernel, Program, Step
-from xla_emitters.runtime.arrays import from_buffer, writable_buffer
-from xla_emitters.runtime.cpu_launcher import Executor, allocate, buffer_in
+from xla_emitters.planning.plan import ProgramPlan
+from xla_emitters.program.sized import Launch, Place
+from xla_emitters.program.sized_steps import without_sizes
+from xla_emitters.runtime.arrays import from_buffer, to_buffer, writable_buffer
+from xla_emitters.runtime.flat_platform import FlatPlatform
+from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.reference import evaluate, leaves_of
-from xla_emitters.runtime.steps import MOST_ITERATIONS, run_steps
+from xla_emitters.runtime.repetition import MOST_ITERATIONS
+from xla_emitters.runtime.scalar_computations import on_elements
+from xla_emitters.runtime.walk import Frame, HostMemory, Run
 
 
 @dataclass(frozen=True)
@@ -91,9 +96,7 @@ def _has_same_bits(known: object, operand: Array) -> bool:
 
 
 def reaching(
-    steps: Sequence[Step],
-    computations: Sequence[ComputationOp],
-    program: Program,
+    plan: ProgramPlan,
     inputs: Sequence[Array],
     *,
     most_iterations: int = MOST_ITERATIONS,
@@ -101,40 +104,47 @@ def reaching(
 ) -> dict[int, Reaching]:
     """Number of a kernel -> its first launch; a kernel that is not reached is left out.
 
-    steps         as planned, kernels named by number
-    computations  what each kernel computes
-    program       the arrays of all slots
+    inputs  logical arrays that fit the plan's parameters
     most_iterations  the limit of every single loop
-    calls         what is known of the computations
-    raises        what `run_steps` and library functions raise
+    calls   what is known of the computations
+    raises  what a run and library functions raise
     """
-    platform = ReferenceRun(program, allocate(program, inputs), {}, lambda kernel: (), computations, calls)
-    run_steps(steps, platform, most_iterations=most_iterations)
+    platform, made = ReferencePlatform(plan, calls), without_sizes(plan.arrays, plan.steps, plan.calls)
+    loaded = LoadedProgram(made, platform, HostMemory(np.zeros), most_iterations=most_iterations)
+    loaded.run([writable_buffer(array, spec) for array, spec in zip(inputs, plan.arrays.parameters, strict=True)])
     return platform.given
 
 
-@dataclass(frozen=True)
-class ReferenceRun(Executor):
-    """The CPU platform with the reference in place of every kernel.
+class ReferencePlatform(FlatPlatform):
+    """The reference in place of every kernel.
 
-    given, calls  see `reaching`
+    plan   its launches name kernels by number
+    calls  what is known of the computations
+    given  number of a kernel -> its first launch so far
     """
 
-    computations: Sequence[ComputationOp] = ()
-    calls: FirstCalls | None = None
-    given: dict[int, Reaching] = field(default_factory=dict[int, Reaching])
+    def __init__(self, plan: ProgramPlan, calls: FirstCalls | None = None) -> None:
+        super().__init__(np, plan.calls, {str(n): k.arguments for n, k in enumerate(plan.kernels)}, on_elements)
+        self.given = dict[int, Reaching]()
+        self._kernels, self._first_calls = plan.kernels, calls
 
-    def launch(self, kernel: Kernel) -> None:
-        number = int(kernel.name)
-        buffers = [buffer_in(self.slots, argument.slot) for argument in kernel.arguments]
-        computation = self.computations[number]
+    def launch_on(self, frame: Frame, step: Launch) -> Run:
+        number = int(step.kernel)
+        planned = self._kernels[number]
+        computation, arguments = planned.view.computation, planned.arguments
+        operands = frame.operands([value for value in step.arguments if isinstance(value, Place)])
         count = len(computation.parameters)
-        operands = [
-            from_buffer(buffer, argument.array)
-            for buffer, argument in zip(buffers[:count], kernel.arguments[:count], strict=True)
-        ]
-        known = self.calls.results_of(computation, operands) if self.calls is not None else None
-        results = evaluate(computation, operands) if known is None else known
-        self.given.setdefault(number, Reaching(buffers, results))
-        for argument, made in zip(kernel.arguments[count:], results, strict=True):
-            self.slots[argument.kind, argument.index] = writable_buffer(made, argument.array)
+
+        def run() -> None:
+            buffers = operands()
+            given = [from_buffer(buffer, each.array) for buffer, each in zip(buffers[:count], arguments, strict=False)]
+            known = self._first_calls.results_of(computation, given) if self._first_calls is not None else None
+            results = evaluate(computation, given) if known is None else known
+            if number not in self.given:
+                # An array that two arguments share is one array after it is copied, too.
+                kept = {id(buffer): buffer.copy() for buffer in buffers}
+                self.given[number] = Reaching([kept[id(buffer)] for buffer in buffers], results)
+            for buffer, made, argument in zip(buffers[count:], results, arguments[count:], strict=True):
+                buffer[...] = to_buffer(made, argument.array)
+
+        return run

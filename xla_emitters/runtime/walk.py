@@ -30,6 +30,7 @@ from xla_emitters.program.sized import (
     Branch,
     Call,
     Compute,
+    Copy,
     Dimension,
     Extent,
     Fill,
@@ -45,7 +46,7 @@ from xla_emitters.program.sized import (
     View,
     steps_within,
 )
-from xla_emitters.runtime.steps import LARGER_LIMIT, MOST_ITERATIONS, Repetition
+from xla_emitters.runtime.repetition import LARGER_LIMIT, MOST_ITERATIONS, Repetition
 
 Run: TypeAlias = Callable[[], None]
 """A step, ready to run."""
@@ -296,6 +297,8 @@ class Frame:
                 return self._view(step)
             case Release():
                 return self._release(step.slot)
+            case Copy():
+                return self._copy(step)
             case Move():
                 return self._move(step)
             case Call():
@@ -433,6 +436,15 @@ class Frame:
 
         return run
 
+    def _copy(self, step: Copy) -> Run:
+        operands = self.operands((step.source, step.target))
+
+        def run() -> None:
+            source, target = operands()
+            target[...] = source.view(target.dtype)
+
+        return run
+
     def _move(self, step: Move) -> Run:
         arrays = self.arrays
         self._varying.extend(target for _, target in step.pairs)
@@ -475,7 +487,11 @@ class Frame:
                         f"loop %{step.name} does not end within {most} iterations", stage=STAGE, help=LARGER_LIMIT
                     )
                 trips += 1
-                if trips >= LONG_LOOP and all(isinstance(arrays[slot], np.ndarray) for slot in carried):
+                if (
+                    step.trips is None
+                    and trips >= LONG_LOOP
+                    and all(isinstance(arrays[slot], np.ndarray) for slot in carried)
+                ):
                     if repetition.is_found(state):
                         raise repetition.error(step.name, STAGE)
                 for repeat in body:

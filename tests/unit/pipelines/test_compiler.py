@@ -22,7 +22,6 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
 from xla_emitters.pipelines.passes import KERNEL, STAGES, Row
 from xla_emitters.planning.host_steps import PlannedKernel
-from xla_emitters.program import LibraryCall
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.recorder import Observer
 
@@ -94,7 +93,7 @@ ENTRY main { a = f32[16,16] parameter(0)
     backend_config={"fusion_backend_config":{"kind":"__triton_nested_gemm_fusion"}} }"""
     program = compile(text, target=TARGET, stage="llvm-dialect")
     assert not program.kernels
-    assert [step.name for step in program.steps if isinstance(step, LibraryCall)] == ["gemm"]
+    assert [call.name for call in program.calls] == ["gemm"]
     a = np.arange(256, dtype=np.float32).reshape(16, 16) / 16
     np.testing.assert_allclose(program.run_cpu(a), a @ a, rtol=1e-6)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from xla_emitters.errors import Unsupported
-from xla_emitters.fusions.buffers import array_spec
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.planning.plan import ProgramPlan, plan_program
 from xla_emitters.program import Slot
-from xla_emitters.program.text import steps_text
+from xla_emitters.program.text import StepsText
 
 BODIES = """
 one {
@@ -103,8 +102,8 @@ def test_nested_tuples_are_numbered_by_leaf() -> None:
 def steps(entry: str, others: str = "") -> list[str]:
     """The lines of the plan's steps; kernels are named by number, `0` the first that is launched."""
     planned = plan_program(parse_hlo(BODIES + others + f"ENTRY main {{\n{entry}\n}}\n"))
-    types = {"parameter": planned.parameters, "result": planned.results, "temporary": planned.temporaries}
-    return steps_text(planned.steps, lambda slot: array_spec(types[slot.kind][slot.index])).split("\n")
+    arguments = {str(number): kernel.arguments for number, kernel in enumerate(planned.kernels)}
+    return StepsText(planned.arrays, planned.calls, arguments).of(planned.steps).split("\n")
 
 
 def test_a_temporary_has_memory_from_its_maker_to_its_last_reader() -> None:
@@ -166,9 +165,10 @@ allocate t0 s32[]
 copy p0 -> t0
 copy p2 -> r0
 allocate t1 pred[]
-loop w, while t1
+loop w, while n0
   condition
     kernel 0: t0 p1 -> t1
+    n0 = t1
   body
     allocate t2 s32[]
     kernel 1: t0 -> t2
@@ -209,7 +209,8 @@ def test_a_branch_makes_its_results_where_they_are_wanted() -> None:
   x = f32[8] parameter(1)
   ROOT c = f32[8] conditional(p, x, x), true_computation=yes, false_computation=no
 """
-    assert steps(entry, others) == ["branch c by p0", "  0", "    kernel 0: p1 -> r0", "  1", "    copy p1 -> r0"]
+    read = ["n0 = p0", "n1 = eq n0, 0", "branch c by n1"]
+    assert steps(entry, others) == [*read, "  0", "    kernel 0: p1 -> r0", "  1", "    copy p1 -> r0"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import pytest
 
 import xla_emitters as xe
 from xla_emitters.device import device
-from xla_emitters.program import Argument, ArraySpec, Kernel, Launch, LibraryCall, Loop, Program, Slot, SlotArray
+from xla_emitters.program import Argument, ArraySpec, Kernel, Launch, LibraryCall, Program, sized
 from xla_emitters.program.outline import MOST_LINES, Outline, Work, least_time, product_operations
-from xla_emitters.program.steps import Branch, Step
+from xla_emitters.program.sized import Branch, Call, Loop, Number, Step
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 UNBOUNDED = str(-(2**63))
@@ -34,8 +35,15 @@ def kernel(name: str, elements: int, blocks: int = 1000) -> Kernel:
     return Kernel(name, "", "sm_90", Launch((blocks, 1, 1), (256, 1, 1)), 0, arguments)
 
 
-def program(*steps: Step, name: str = "m") -> Program:
-    return Program(name, "h200", (array(8),), (array(8),), (), steps)
+def launch(kernel: Kernel) -> Step:
+    return sized.Launch(kernel.name, kernel.launch.grid, kernel.launch.block, 0, ())
+
+
+def program(*parts: Kernel | Step, kernels: Sequence[Kernel] = (), calls: Sequence[LibraryCall] = ()) -> Program:
+    """Steps, and launches of kernels."""
+    steps = tuple(launch(part) if isinstance(part, Kernel) else part for part in parts)
+    own = (part for part in parts if isinstance(part, Kernel))
+    return Program("m", "h200", (array(8),), (array(8),), (), steps, (*own, *kernels), tuple(calls))
 
 
 def check_size(value: object) -> list[str]:
@@ -60,9 +68,9 @@ def test_times_are_the_longer_of_bytes_and_products() -> None:
 
 def test_the_dearest_is_first_and_shares_are_of_all_runs() -> None:
     """3 + 5 * 4 + 2.01 us: of small, ten and twenty times 4.8 MB; a loop's body counts as often as it runs."""
-    slot = Slot("temporary", 0)
-    loop = Loop("while", (kernel("less", 1),), slot, (kernel("body", 1_200_000),), trips=5)
-    found = program(kernel("first", 600_000), loop)
+    less, body = kernel("less", 1), kernel("body", 1_200_000)
+    loop = Loop("while", (launch(less),), Number(0), (launch(body),), (), trips=5)
+    found = program(kernel("first", 600_000), loop, kernels=[less, body])
     rows = [(work.name, work.runs, round(work.time or 0, 2)) for work in found.outline.by_price()]
     assert rows == [("body", 5, 4.0), ("less", 5, 2.0), ("first", 1, 3.0)]
     lines = repr(found).splitlines()
@@ -71,21 +79,25 @@ def test_the_dearest_is_first_and_shares_are_of_all_runs() -> None:
 
 
 def test_a_call_is_priced_by_its_product() -> None:
-    a, b, c = (SlotArray(Slot("parameter", 0), array(4096, 4096, dtype="bf16")) for _ in range(3))
+    a, b, c = (array(4096, 4096, dtype="bf16") for _ in range(3))
     call = LibraryCall("gemm", "dot.1", (a, b), (c,), {"lhs_batch": []})
-    (work,) = program(call).outline.work
+    (work,) = program(Call(0, "dot.1", (), ()), calls=[call]).outline.work
     assert (work.name, work.how) == ("dot.1", "call gemm")
     assert work.time == pytest.approx(140.9, rel=1e-3)
 
 
 def test_any_program_is_one_screen() -> None:
     """Thousands of kernels with long names and long types, and loops and branches that data decides."""
-    slot = Slot("temporary", 0)
     inner = tuple(kernel(f"{'very_long_name_' * 20}{n}", n + 1, blocks=1) for n in range(MANY))
-    loops = tuple(Loop(f"while.{n}", (), slot, (kernel("same", 10),)) for n in range(50))
-    branch = Branch("conditional.1", slot, (inner, loops))
-    many = Program(
-        "n" * 5000, "h200", (array(*range(100)),) * 900, (array(8),) * 900, (), (branch,), left_out=("c",) * 999
+    same = kernel("same", 10)
+    loops = tuple(Loop(f"while.{n}", (), Number(0), (launch(same),), ()) for n in range(50))
+    branch = Branch("conditional.1", Number(1), (tuple(map(launch, inner)), loops), ())
+    many = replace(
+        program(branch, kernels=[*inner, same]),
+        name="n" * 5000,
+        parameters=(array(*range(100)),) * 900,
+        results=(array(8),) * 900,
+        left_out=("c",) * 999,
     )
     lines = check_size(many)
     assert any(line.strip().endswith("of the time") for line in lines)

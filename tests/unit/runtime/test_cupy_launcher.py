@@ -96,11 +96,16 @@ def test_a_foreign_array_comes_by_dlpack(cupy: ModuleType) -> None:
 
 
 def test_calling_the_program(cupy: ModuleType) -> None:
-    """One result is an array, two are a tuple."""
-    x = np.arange(512, dtype=np.float32).reshape(8, 64) / 64
-    first, second = for_fake(PROGRAMS["two_results"])(x)
-    assert np.allclose(first, np.exp(x), rtol=1e-6)
-    assert np.array_equal(second, -first.reshape(512))
+    """One result is an array, two are a tuple. It runs where its arrays are, unless a platform is named."""
+    x, program = np.arange(512, dtype=np.float32).reshape(8, 64) / 64, for_fake(PROGRAMS["two_results"])
+    for given, make in ((x, program), (x, program.on("gpu")), (cupy.asarray(x), program)):
+        before = len(cupy.launches)
+        first, second = make(given)
+        assert len(cupy.launches) - before == (make is not program or given is not x)
+        assert isinstance(first, type(given))
+        assert np.allclose(cupy.asnumpy(cupy.asarray(first)), np.exp(x), rtol=1e-6)
+        assert np.array_equal(cupy.asnumpy(cupy.asarray(second)), -cupy.asnumpy(cupy.asarray(first)).reshape(512))
+    assert program.on("gpu").log == {}
 
 
 def test_a_kernel_is_loaded_once_per_device(cupy: ModuleType) -> None:
@@ -208,7 +213,7 @@ def test_sub_byte_arrays_are_packed(cupy: ModuleType) -> None:
 
 def test_a_driver_that_does_not_take_the_ptx(cupy: ModuleType) -> None:
     program = for_fake(PROGRAMS["bytes"])
-    broken = replace(program, steps=(replace(program.kernels[0], ptx="not for this driver"),))
+    broken = replace(program, kernels=(replace(program.kernels[0], ptx="not for this driver"),))
     with pytest.raises(ToolError, match=r"the driver rejects the PTX of fusion for sm_75: CUDA_ERROR") as raised:
         launch_program(broken, [np.zeros(1003, np.int8)])
     assert "12.7" in raised.value.help

@@ -14,26 +14,24 @@ import numpy as np
 import pytest
 from unit.runtime.fake_gpu import fake_cupy
 
-from xla_emitters.errors import EndlessLoop, ExecutionError, InternalError, Unsupported, XlaEmittersError
+from xla_emitters.errors import EndlessLoop, ExecutionError, Unsupported, XlaEmittersError
 from xla_emitters.pipelines.compiler import compile
-from xla_emitters.program import (
-    Allocation,
-    ArraySpec,
+from xla_emitters.program import Arrays, ArraySpec, LibraryCall, Program, Slot
+from xla_emitters.program.sized import (
+    Allocate,
     Branch,
+    Call,
+    Compute,
     Copy,
-    Kernel,
-    LibraryCall,
+    Launch,
+    Load,
     Loop,
-    Program,
+    Number,
     Release,
-    Slot,
-    SlotArray,
     Step,
-    kernels_in,
-    on_slots,
+    steps_within,
 )
-from xla_emitters.runtime import steps as steps_file
-from xla_emitters.runtime.cpu_launcher import Executor, allocate, run_program
+from xla_emitters.runtime.cpu_launcher import run_program
 from xla_emitters.runtime.cupy_launcher import launch_program
 
 FUSIONS = """
@@ -74,13 +72,10 @@ def parts() -> Program:
     return compile(FUSIONS, target="t4", stage="llvm-dialect")
 
 
-def kernel(name: str, *slots: Slot) -> Kernel:
-    """The kernel of a fusion on other arrays; its "PTX" is what the fake GPU takes for it."""
-    number = [made.name for made in parts().kernels].index(name)
-    made, text = parts().kernels[number], parts().traces[number]["llvm-dialect"].ir
-    pairs = zip(made.arguments, slots, strict=True)
-    arguments = tuple(replace(argument, kind=slot.kind, index=slot.index) for argument, slot in pairs)
-    return replace(made, ptx=text or "", arguments=arguments)
+def kernel(name: str, *slots: Slot) -> Launch:
+    """The launch of a fusion's kernel on these arrays."""
+    (made,) = (each for each in parts().kernels if each.name == name)
+    return Launch(name, made.launch.grid, made.launch.block, 0, tuple(map(ARRAYS.place, slots)))
 
 
 def p(index: int) -> Slot:
@@ -94,28 +89,48 @@ def t(index: int) -> Slot:
 R = Slot("result", 0)
 NUMBER, ARRAY, PREDICATE = ArraySpec("s32", (), ()), ArraySpec("s32", (4,), (0,)), ArraySpec("pred", (), ())
 # p0 an array, p1 and p2 numbers, p3 zero; t0, t1 and t2 numbers, t3 and t4 predicates, t5 an array; the result an array.
-TEMPORARIES = (NUMBER, NUMBER, NUMBER, PREDICATE, PREDICATE, ARRAY)
+ARRAYS = Arrays((ARRAY, NUMBER, NUMBER, NUMBER), (ARRAY,), (NUMBER, NUMBER, NUMBER, PREDICATE, PREDICATE, ARRAY))
 
 
-def program(*steps: Step) -> Program:
-    traces = {trace.name: trace for trace in parts().traces}
+def program(*steps: Step, calls: Sequence[LibraryCall] = ()) -> Program:
+    """Its kernels' "PTX" is what the fake GPU takes for it."""
+    launched = dict.fromkeys(step.kernel for step in steps_within(steps) if isinstance(step, Launch))
+    numbers = [[made.name for made in parts().kernels].index(name) for name in launched]
+    traces = tuple(parts().traces[number] for number in numbers)
     return Program(
         name="written",
         target="t4",
-        parameters=(ARRAY, NUMBER, NUMBER, NUMBER),
-        results=(ARRAY,),
-        temporaries=TEMPORARIES,
+        parameters=ARRAYS.parameters,
+        results=ARRAYS.results,
+        temporaries=ARRAYS.temporaries,
         steps=steps,
+        kernels=tuple(
+            replace(parts().kernels[number], ptx=trace["llvm-dialect"].ir or "")
+            for number, trace in zip(numbers, traces, strict=True)
+        ),
+        calls=tuple(calls),
         stage="llvm-dialect",
-        traces=tuple(traces[name] for name in dict.fromkeys(made.name for made in kernels_in(steps))),
+        traces=traces,
     )
+
+
+def allocate(slot: Slot) -> Allocate:
+    return Allocate(ARRAYS.place(slot))
+
+
+def copy(source: Slot, target: Slot) -> Copy:
+    return Copy(ARRAYS.place(source), ARRAYS.place(target))
+
+
+def read(number: int, slot: Slot) -> Load:
+    return Load(Number(number), ARRAYS.place(slot), (0,))
 
 
 def with_memory(made: Program) -> Program:
     """The program with memory for every temporary that it does not allocate itself."""
-    allocated = {step.slot for step in made.steps if isinstance(step, Allocation)}
-    slots = [slot for slot in map(t, range(len(TEMPORARIES))) if slot not in allocated]
-    return replace(made, steps=(*map(Allocation, slots), *made.steps))
+    allocated = {step.array.slot for step in made.steps if isinstance(step, Allocate)}
+    own = [allocate(slot) for slot in map(t, range(len(ARRAYS.temporaries)))]
+    return replace(made, steps=(*(step for step in own if step.array.slot not in allocated), *made.steps))
 
 
 Runner = Callable[[Program, Sequence[np.ndarray]], Sequence[np.ndarray]]
@@ -140,17 +155,18 @@ X = inputs()[0]
 
 def times(limit: Slot, counter: Slot, spare: Slot, proceeds: Slot, *body: Step) -> tuple[Step, ...]:
     """`body` as often as `limit` says."""
-    more = (kernel("next", counter, spare), Copy(spare, counter))
-    loop = Loop("times", (kernel("less", counter, limit, proceeds),), proceeds, (*body, *more))
-    return Copy(p(3), counter), loop
+    more, holds = (kernel("next", counter, spare), copy(spare, counter)), read(counter.index, proceeds)
+    carried = tuple(map(ARRAYS.number, (counter, R)))
+    loop = Loop("times", (kernel("less", counter, limit, proceeds), holds), holds.result, (*body, *more), carried)
+    return copy(p(3), counter), loop
 
 
-DOUBLE: tuple[Kernel, Copy] = (kernel("double", R, t(5)), Copy(t(5), R))
+DOUBLE = (kernel("double", R, t(5)), copy(t(5), R))
 
 
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_a_loop_runs_while_its_predicate_is_true(n: int, run: Runner) -> None:
-    made = program(Copy(p(0), R), *times(p(1), t(0), t(1), t(3), *DOUBLE))
+    made = program(copy(p(0), R), *times(p(1), t(0), t(1), t(3), *DOUBLE))
     (result,) = run(made, inputs(n))
     assert result.tolist() == (X * 2**n).tolist()
 
@@ -158,123 +174,108 @@ def test_a_loop_runs_while_its_predicate_is_true(n: int, run: Runner) -> None:
 @pytest.mark.parametrize(("n", "m"), [(2, 3), (3, 0), (0, 3)])
 def test_a_loop_in_a_loop(n: int, m: int, run: Runner) -> None:
     inner = times(p(2), t(1), t(2), t(4), *DOUBLE)
-    (result,) = run(program(Copy(p(0), R), *times(p(1), t(0), t(2), t(3), *inner)), inputs(n, m))
+    (result,) = run(program(copy(p(0), R), *times(p(1), t(0), t(2), t(3), *inner)), inputs(n, m))
     assert result.tolist() == (X * 2 ** (n * m)).tolist()
 
 
 @pytest.mark.parametrize(("n", "m", "wanted"), [(1, 2, -X), (2, 2, 2 * X)])
 def test_a_predicate_chooses_the_first_of_two(n: int, m: int, wanted: np.ndarray, run: Runner) -> None:
     branches = ((kernel("negate", p(0), R),), (kernel("double", p(0), R),))
-    (result,) = run(program(kernel("less", p(1), p(2), t(3)), Branch("chosen", t(3), branches)), inputs(n, m))
+    chosen = (read(0, t(3)), Compute(Number(1), "eq", (Number(0), 0)), Branch("chosen", Number(1), branches, ()))
+    (result,) = run(program(kernel("less", p(1), p(2), t(3)), *chosen), inputs(n, m))
     assert result.tolist() == wanted.tolist()
 
 
 @pytest.mark.parametrize(("n", "wanted"), [(0, -X), (1, 2 * X), (2, X), (3, X), (-1, X), (2**31 - 1, X), (-(2**31), X)])
 def test_a_number_chooses_its_branch_and_out_of_range_the_last(n: int, wanted: np.ndarray, run: Runner) -> None:
-    branches = ((kernel("negate", p(0), R),), (kernel("double", p(0), R),), (Copy(p(0), R),))
-    (result,) = run(program(Branch("chosen", p(1), branches)), inputs(n))
+    branches = ((kernel("negate", p(0), R),), (kernel("double", p(0), R),), (copy(p(0), R),))
+    (result,) = run(program(read(0, p(1)), Branch("chosen", Number(0), branches, ())), inputs(n))
     assert result.tolist() == wanted.tolist()
 
 
 def test_a_loop_whose_state_repeats_is_endless_on_the_cpu() -> None:
-    body = (kernel("negate", R, t(5)), Copy(t(5), R))
-    loop = Loop("forever", (kernel("less", p(1), p(2), t(3)),), t(3), body)
+    body = (kernel("negate", R, t(5)), copy(t(5), R))
+    decide = (kernel("less", p(1), p(2), t(3)), read(0, t(3)))
+    loop = Loop("forever", decide, Number(0), body, (ARRAYS.number(R),))
     with pytest.raises(
-        EndlessLoop, match="loop %forever does not end: the state after 3 iterations is the one after 1"
+        EndlessLoop, match=r"loop %forever does not end: the state after 6\d iterations is the one after 6\d"
     ):
-        run_program(with_memory(program(Copy(p(0), R), loop)), inputs(1, 2), "llvm-dialect")
+        run_program(with_memory(program(copy(p(0), R), loop)), inputs(1, 2), "llvm-dialect")
 
 
-def test_a_loop_that_does_not_end(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(params=["cpu", "gpu"])
+def limited(request: pytest.FixtureRequest) -> Iterator[Runner]:
+    """Runs with at most five iterations of a loop."""
+    if request.param == "cpu":
+        yield lambda made, inputs: run_program(with_memory(made), inputs, "llvm-dialect", most_iterations=5)
+    else:
+        with fake_cupy():
+            yield lambda made, inputs: launch_program(with_memory(made), inputs, most_iterations=5)
+
+
+def test_a_loop_that_does_not_end(limited: Runner) -> None:
     """Five iterations are as many as are allowed, six are not."""
-    limited = steps_file.run_steps
-    for module in ("cpu_launcher", "cupy_launcher"):
-        monkeypatch.setattr(
-            f"xla_emitters.runtime.{module}.run_steps",
-            lambda steps, platform, **_: limited(steps, platform, most_iterations=5),
-        )
-    made = program(Copy(p(0), R), *times(p(1), t(0), t(1), t(3), *DOUBLE))
-    (result,) = run(made, inputs(5))
+    made = program(copy(p(0), R), *times(p(1), t(0), t(1), t(3), *DOUBLE))
+    (result,) = limited(made, inputs(5))
     assert result.tolist() == (32 * X).tolist()
     with pytest.raises(ExecutionError, match=r"loop %[^ ]* does not end within 5 iterations"):
-        run(made, inputs(6))
+        limited(made, inputs(6))
     # An inner loop too.
     inner = times(p(2), t(1), t(2), t(4), *DOUBLE)
     with pytest.raises(ExecutionError, match="within 5 iterations"):
-        run(program(Copy(p(0), R), *times(p(1), t(0), t(2), t(3), *inner)), inputs(1, 6))
+        limited(program(copy(p(0), R), *times(p(1), t(0), t(2), t(3), *inner)), inputs(1, 6))
 
 
 def test_a_copy_is_another_array(run: Runner) -> None:
     """What is written to the source afterwards does not show."""
-    made = program(Copy(p(0), t(5)), Copy(t(5), R), kernel("double", p(0), t(5)))
+    made = program(copy(p(0), t(5)), copy(t(5), R), kernel("double", p(0), t(5)))
     (result,) = run(made, inputs())
     assert result.tolist() == X.tolist()
 
 
 def test_memory_comes_and_goes(run: Runner) -> None:
     """A temporary may be given memory again and again."""
-    use = (Allocation(t(5)), kernel("double", R, t(5)), Copy(t(5), R), Release(t(5)))
-    (result,) = run(program(Copy(p(0), R), *use, *use), inputs())
+    use = (allocate(t(5)), kernel("double", R, t(5)), copy(t(5), R), Release(ARRAYS.number(t(5))))
+    (result,) = run(program(copy(p(0), R), *use, *use), inputs())
     assert result.tolist() == (4 * X).tolist()
-    made = program()
-    slots = allocate(made, inputs())
-    executor = Executor(made, slots, {}, lambda kernel: ())
-    steps_file.run_steps((Allocation(t(5)),), executor)
-    assert slots["temporary", 5].shape == (4,)
-    steps_file.run_steps((Release(t(5)),), executor)
-    assert ("temporary", 5) not in slots
-    with pytest.raises(InternalError, match="t5 is used where it has no memory"):
-        steps_file.run_steps((Copy(t(5), R),), executor)
 
 
 def test_a_function_that_no_library_has(run: Runner) -> None:
-    call = LibraryCall("unheard-of", "c", (SlotArray(p(0), ARRAY),), (SlotArray(R, ARRAY),), {"epilogue": "BIAS"})
+    call = LibraryCall("unheard-of", "c", (ARRAY,), (ARRAY,), {"epilogue": "BIAS"})
+    step = Call(0, "c", (ARRAYS.place(p(0)),), (ARRAYS.place(R),))
     with pytest.raises(Unsupported, match="no library function 'unheard-of'") as raised:
-        run(program(call), inputs())
+        run(program(step, calls=[call]), inputs())
     assert isinstance(raised.value, XlaEmittersError)
 
 
 def test_steps_survive_json() -> None:
     """Every kind, one in the other; a kernel that several steps launch, on whatever arrays, is one."""
-    double, less = (replace(made, ptx="// code") for made in (DOUBLE[0], kernel("less", t(0), p(1), t(3))))
-    elsewhere = on_slots(double, [t(5), R])
+    double, less = DOUBLE[0], kernel("less", t(0), p(1), t(3))
+    sort = {"dimension": 0, "is_stable": True, "names": ["a", "b"]}
+    call = LibraryCall("sort", "s", (ARRAY,), (ARRAY,), sort, ({"file": "m.py", "line": 3},))
+    inner = Loop("inner", (), Number(2), (), ())
+    branch = Branch("b", Number(1), ((double,), (copy(p(0), R), kernel("double", t(5), R)), ()), ())
     steps: tuple[Step, ...] = (
-        Allocation(t(5)),
-        LibraryCall(
-            "sort",
-            "s",
-            (SlotArray(p(0), ARRAY),),
-            (SlotArray(R, ARRAY),),
-            {"dimension": 0, "is_stable": True, "names": ["a", "b"]},
-        ),
-        Loop(
-            "outer",
-            (less,),
-            t(3),
-            (Branch("b", p(2), ((double,), (Copy(p(0), R), elsewhere), ())), Loop("inner", (), t(4), ())),
-            trips=7,
-        ),
-        Release(t(5)),
+        allocate(t(5)),
+        Call(0, "s", (ARRAYS.place(p(0)),), (ARRAYS.place(R),)),
+        read(1, p(2)),
+        Loop("outer", (less, read(0, t(3))), Number(0), (branch, inner), (ARRAYS.number(R),), trips=7),
+        Release(ARRAYS.number(t(5))),
         double,
     )
-    made = replace(program(*steps), stage="ptx", code="// code")
+    made = replace(program(*steps, calls=[call]), stage="ptx", code="// code")
+    made = replace(made, kernels=tuple(replace(each, ptx="// code") for each in made.kernels))
     again = Program.from_json(json.loads(json.dumps(made.to_json())))
     assert again == made
     assert [type(step) for step in again.steps] == [type(step) for step in steps]
-    loop = again.steps[2]
-    assert isinstance(loop, Loop)
-    branch, inner = loop.body
-    assert (loop.trips, loop.proceeds, inner) == (7, t(3), Loop("inner", (), t(4), ()))
-    assert isinstance(branch, Branch)
-    assert branch.branches[0][0] == again.steps[-1] != branch.branches[1][1] == elsewhere
-    assert again.steps[1] == steps[1]
+    assert [kernel.name for kernel in again.kernels] == ["less", "double"]
     assert [step["step"] for step in made.to_json()["steps"]] == [
-        *("allocation", "library call", "loop", "release", "launch")
+        *("Allocate", "Call", "Load", "Loop", "Release", "Launch")
     ]
 
 
 def test_a_step_that_there_is_not() -> None:
-    data = program(Copy(p(0), R)).to_json()
+    data = program(copy(p(0), R)).to_json()
     data["steps"][0]["step"] = "jump"
     with pytest.raises(ValueError, match="no step is called 'jump'"):
         Program.from_json(data)

@@ -72,7 +72,7 @@ def test_a_whole_module_and_one_that_no_gpu_runs(capsys: pytest.CaptureFixture[s
         ptx = archive.read("fori_power_iteration/ours-0.ptx").decode()
     assert names == {"fori_power_iteration/ours-0.ptx"} | {k["ptx"] for k in convolution["codes"][0]["kernels"]}
     assert ptx.count(".visible .entry") == len(loop["codes"][0]["kernels"]) > 1
-    (repeated,) = (step for step in loop["codes"][0]["steps"] if step["step"] == "loop")
+    (repeated,) = (step for step in loop["codes"][0]["steps"] if step["step"] == "Loop")
     assert repeated["trips"] == 12
     assert (loop["refused"], convolution["refused"]) == ("", err.partition("run: ")[2].strip())
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)

@@ -134,7 +134,17 @@ ENTRY main { c = pred[] parameter(0)
         "branch r: the host reads p0; every branch is counted",
         "memory: 65 B of parameters and results, 0 B of temporaries at once",
         "steps",
-        *("branch r by p0", "0", "copy p2 -> r0", "copy p1 -> r1", "1", "copy p1 -> r0", "copy p2 -> r1"),
+        *(
+            "n0 = p0",
+            "n1 = eq n0, 0",
+            "branch r by n1",
+            "0",
+            "copy p2 -> r0",
+            "copy p1 -> r1",
+            "1",
+            "copy p1 -> r0",
+            "copy p2 -> r1",
+        ),
     ]
 
 

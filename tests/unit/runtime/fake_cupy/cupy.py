@@ -149,6 +149,10 @@ class ndarray:
         copies.append(self.host[key].nbytes)
         self.host[key] = _host(value)
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": self.host.shape}
+
     def __int__(self) -> int:
         return int(self.host)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -13,17 +14,14 @@ from unit.runtime.fake_gpu import fake_cupy, for_fake
 
 from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.errors import ToolError, Unsupported
-from xla_emitters.program import ArraySpec, Kernel, LibraryCall, Slot, SlotArray
-from xla_emitters.runtime.cupy_platform import (
-    CupyPlatform,
-    bytes_of,
-    empty,
-    load_functions,
-    refusal,
-    to_device,
-    to_host,
-)
-from xla_emitters.runtime.steps import run_steps
+from xla_emitters.library.arguments import numpy_type
+from xla_emitters.program import Arrays, ArraySpec, Kernel, LibraryCall
+from xla_emitters.program.arrays import place_of
+from xla_emitters.program.sized import Call, Launch, Place, Step
+from xla_emitters.program.sized_steps import without_sizes
+from xla_emitters.runtime.cupy_flat import FlatCupyPlatform, FlatMemory, load_functions, refusal
+from xla_emitters.runtime.cupy_platform import bytes_of, to_device, to_host
+from xla_emitters.runtime.loaded import LoadedProgram
 
 NEGATE = """
 HloModule negated
@@ -41,7 +39,6 @@ ENTRY main {
 }
 """
 X = np.arange(64, dtype=np.float32)
-P, R = Slot("parameter", 0), Slot("result", 0)
 
 
 @pytest.fixture
@@ -58,23 +55,45 @@ def in_place() -> Kernel:
 
 
 @pytest.mark.tiny
-@pytest.mark.parametrize("same", [True, False])
-def test_an_update_in_place_copies_only_between_two_buffers(same: bool, cupy: ModuleType) -> None:
+@pytest.mark.parametrize("donated", [True, False])
+def test_an_update_in_place_copies_only_a_parameter_that_is_not_donated(donated: bool, cupy: ModuleType) -> None:
     kernel = in_place()
     spec = kernel.arguments[0].array
-    x = to_device(cupy, X, spec)
-    buffers = {("parameter", 0): x, ("result", 0): x if same else empty(cupy, spec)}
-    run_steps([kernel], CupyPlatform(cupy, lambda slot: spec, load_functions(cupy, [kernel]), buffers))
-    assert cupy.copies == ([] if same else [X.nbytes])
-    assert np.array_equal(to_host(cupy, buffers["result", 0], spec), -X)
-    assert np.array_equal(to_host(cupy, x, spec), -X if same else X)
+    x, arrays = to_device(cupy, X, spec), Arrays((spec,), (spec,), ())
+    launch = Launch(kernel.name, kernel.launch.grid, kernel.launch.block, 0, places(arrays))
+    platform = FlatCupyPlatform(cupy, [kernel], [], frozenset([0] if donated else []))
+    (result,) = run(cupy, platform, arrays, launch, [x])
+    assert cupy.copies == ([] if donated else [X.nbytes])
+    assert np.array_equal(to_host(cupy, result, spec), -X)
+    assert np.array_equal(to_host(cupy, x, spec), -X if donated else X)
+
+
+def places(arrays: Arrays) -> tuple[Place, ...]:
+    """Of all parameters, then of all results."""
+    parameters = arrays.places("parameter", len(arrays.parameters))
+    return (*parameters, *arrays.places("result", len(arrays.results)))
+
+
+def run(cupy: ModuleType, platform: FlatCupyPlatform, arrays: Arrays, step: Step, inputs: list[Any]) -> list[Any]:
+    """The results of one step."""
+    made = without_sizes(arrays, [step], platform.calls)
+    return LoadedProgram(made, platform, FlatMemory(cupy)).run(inputs)
+
+
+def called(cupy: ModuleType, call: LibraryCall) -> list[Any]:
+    """The results of a call of a library's function on zeros."""
+    arrays = Arrays(call.operands, call.results, ())
+    operands, results = arrays.places("parameter", len(call.operands)), arrays.places("result", len(call.results))
+    step = Call(0, call.instruction, operands, results)
+    inputs = [to_device(cupy, np.zeros(spec.shape, numpy_type(spec.dtype)), spec) for spec in call.operands]
+    return run(cupy, FlatCupyPlatform(cupy, [], [call]), arrays, step, inputs)
 
 
 def test_kernels_of_one_ptx_are_loaded_together(cupy: ModuleType) -> None:
     first, second = for_fake(TWO).kernels
     assert first.ptx == second.ptx
     functions = load_functions(cupy, [first, second])
-    assert set(functions) == {(first.ptx, "first"), (first.ptx, "second")}
+    assert set(functions) == {"first", "second"}
     assert cupy.loads == [("first", "second")]
     assert load_functions(cupy, [first, second]) == functions
     assert len(cupy.loads) == 1
@@ -99,7 +118,7 @@ def test_arrays_come_back_as_they_went(name: str, cupy: ModuleType) -> None:
     bits = np.random.default_rng(0).integers(0, 1 << min(row.significant_bits, 62), (3, 5, 3), np.uint64)
     array = bits.astype(row.numpy)
     buffer = to_device(cupy, array, spec)
-    assert buffer.shape == empty(cupy, spec).shape
+    assert buffer.shape == FlatMemory(cupy).empty(place_of(0, spec), (spec.elements,)).shape
     assert buffer.host.nbytes == bytes_of(spec) == row.size_bytes(45)
     assert to_host(cupy, buffer, spec).tobytes() == array.tobytes()
 
@@ -116,13 +135,11 @@ def test_what_cupy_lacks_is_refused(name: str, kind: str, message: str, cupy: Mo
     """By the name of the function or of the type, with the instruction; a result's type counts too."""
     narrow, wide = ArraySpec(kind, (4,), (0,)), ArraySpec("f32", (4,), (0,))
     for operand, result in ((narrow, wide), (wide, narrow)):
-        call = LibraryCall(name, "c.1", (SlotArray(P, operand),), (SlotArray(R, result),))
+        call = LibraryCall(name, "c.1", (operand,), (result,))
         assert refusal(call).startswith(message)
         with pytest.raises(Unsupported, match=r"c\.1"):
-            CupyPlatform(cupy, lambda slot: wide, {}, {}).call(call)
-    assert (
-        refusal(LibraryCall("sort", "c.1", (SlotArray(P, wide),), (SlotArray(R, ArraySpec("bf16", (4,), (0,))),))) == ""
-    )
+            called(cupy, call)
+    assert refusal(LibraryCall("sort", "c.1", (wide,), (ArraySpec("bf16", (4,), (0,)),))) == ""
 
 
 def test_a_library_of_nvidias_that_is_not_installed(cupy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,11 +152,10 @@ def test_a_library_of_nvidias_that_is_not_installed(cupy: ModuleType, monkeypatc
         cupy, "fft", SimpleNamespace(fftn=not_found, ifftn=None, rfftn=None, irfftn=None), raising=False
     )
     spec = ArraySpec("c64", (4,), (0,))
-    buffers = {("parameter", 0): empty(cupy, spec), ("result", 0): empty(cupy, spec)}
     config = {"types": ["c64"], "kind": "FFT", "length": [4]}
-    call = LibraryCall("fft", "fft.3", (SlotArray(P, spec),), (SlotArray(R, spec),), config)
+    call = LibraryCall("fft", "fft.3", (spec,), (spec,), config)
     with pytest.raises(ToolError, match=r"'fft\.3' calls 'fft', which needs cuFFT: libcufft\.so\.11: cannot open"):
-        CupyPlatform(cupy, lambda slot: spec, {}, buffers).call(call)
+        called(cupy, call)
 
 
 def test_bfloat16_is_bit_patterns(cupy: ModuleType) -> None:

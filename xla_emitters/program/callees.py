@@ -1,0 +1,48 @@
+"""What steps name: the code of kernels, and calls of a library's functions, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from xla_emitters.program.arrays import Argument, ArraySpec, Launch
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Code of one entry function, its launch, and its arguments.
+
+    ptx             text of the module that contains the entry, and the program's other kernels; "" when the compilation stopped
+                    before PTX
+    architecture    target of the compilation, e.g. "sm_90"
+    shared_bytes    static shared memory of one block
+    arguments       in the order of the entry's parameters, with the program's arrays in its first launch
+    """
+
+    name: str
+    ptx: str = field(repr=False)
+    architecture: str
+    launch: Launch
+    shared_bytes: int
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True)
+class LibraryCall:
+    """A call of a library's function.
+
+    name         of our function, a row of `library.FUNCTIONS` such as "gemm"; not HLO's custom_call_target, "__cublas$gemm"
+    instruction  the HLO instruction that it computes
+    operands     logical arrays that are read
+    results      logical arrays that are written
+    config       the call's configuration, as plain data
+    source       the lines of Python that it computes: `hlo_text.stack_frames.PythonLines.data_of`; () if the text has none
+    """
+
+    name: str
+    instruction: str
+    operands: tuple[ArraySpec, ...]
+    results: tuple[ArraySpec, ...]
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    source: tuple[Mapping[str, Any], ...] = ()

@@ -1,0 +1,60 @@
+"""Where a program runs: one rule for all of them.
+
+y = p(x)                where its arrays are: on the GPU if one of them is there, else on the CPU
+y = p.on("gpu")(x)      there; NumPy arrays in, NumPy arrays out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xla_emitters.errors import UsageError
+
+PLATFORMS = ("cpu", "gpu")
+_CUDA_OF_DLPACK = (2, 13)
+"""kDLCUDA and kDLCUDAManaged, dlpack.h"""
+
+
+@dataclass(frozen=True)
+class OnPlatform:
+    """A program as a function of arrays on one platform.
+
+    run  (arguments) -> the results, in a list
+    log  ops that were computed on the host instead so far, and why
+    """
+
+    run: Callable[[Sequence[Any]], Sequence[Any]]
+    log: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The result, or a tuple if there are several."""
+        return one_or_all(self.run(inputs))
+
+
+def platform_of(arrays: Sequence[Any]) -> str:
+    """Where a program with these arguments runs."""
+    return "gpu" if any(map(is_on_gpu, arrays)) else "cpu"
+
+
+def known_platform(platform: str) -> str:
+    """`platform` itself. raises UsageError for one that there is not"""
+    if platform not in PLATFORMS:
+        raise UsageError(f"no platform '{platform}'", stage="program", help=" or ".join(PLATFORMS))
+    return platform
+
+
+def is_on_gpu(array: Any) -> bool:
+    """Whether an array is in the memory of a GPU: CuPy's, PyTorch's, JAX's, or of another library with DLPack."""
+    if type(array).__module__ == "numpy":
+        return False
+    if hasattr(array, "__cuda_array_interface__"):
+        return True
+    device = getattr(array, "__dlpack_device__", None)
+    return device is not None and device()[0] in _CUDA_OF_DLPACK
+
+
+def one_or_all(results: Sequence[Any]) -> Any:
+    """The only result, or a tuple of all."""
+    return results[0] if len(results) == 1 else tuple(results)

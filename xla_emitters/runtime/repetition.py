@@ -1,0 +1,41 @@
+"""Loops that do not end: a limit of their iterations, and states that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from xla_emitters.errors import EndlessLoop, Place
+
+MOST_ITERATIONS = 100_000
+"""Most iterations of one loop; a longer loop is taken to be endless."""
+
+LARGER_LIMIT = "a larger limit can be set: --max-iterations, in Python most_iterations; where the bound was drawn, --inputs sets it"
+
+
+class Repetition:
+    """Finds out that a loop is in a state in which it was before: then it never ends.
+
+    The state of an iteration whose number is a power of two is compared with those of the following ones, until the next power: so the loop
+    runs at most about three times as long as it takes to come back to a state. Source: R. P. Brent, "An improved Monte Carlo factorization
+    algorithm" (1980).
+
+    count  iterations so far; since: the one whose state is kept
+    """
+
+    def __init__(self, count: int = 0) -> None:
+        self.count, self.since = count, 0
+        self._kept = list[bytes]()
+
+    def is_found(self, state: Callable[[], Iterable[bytes]]) -> bool:
+        """Called once in each iteration. `state`: the parts of the state, small ones first; read until one differs"""
+        self.count += 1
+        if self._kept and all(kept == part for kept, part in zip(self._kept, state(), strict=True)):
+            return True
+        if self.count & (self.count - 1) == 0:
+            self._kept, self.since = list(state()), self.count
+        return False
+
+    def error(self, loop: str, stage: str, place: Place | None = None) -> EndlessLoop:
+        """The error for a loop that is back in the state of iteration `since`."""
+        same = f"the state after {self.count - 1} iterations is the one after {self.since - 1}"
+        return EndlessLoop(f"loop %{loop} does not end: {same}", stage=stage, place=place)
