@@ -40,7 +40,7 @@ from xla_emitters.dialects.disc_ral import (
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.lmhlo import BUFFER_OPS, DONATED, BufferOp, space_of, tensor_of
 from xla_emitters.dtypes import Array, dtype_of
-from xla_emitters.errors import DataError, InternalError, UsageError
+from xla_emitters.errors import DataError, ExecutionError, InternalError, UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.disc_rewrite_ral_api import RECEIVE, SEND, name_buffer_ops
 from xla_emitters.kernels.captures import captured_by, loops_of
@@ -202,7 +202,7 @@ class HostCall(Machine):
         self.names[buffer.number] -= 1
         if not self.names[buffer.number] and buffer.number in self.owned:
             self._forget(buffer)
-            buffer.data, buffer.size, buffer.name = buffer.data[:0], 0, f"{buffer.name}, which was freed,"
+            buffer.data, buffer.size, buffer.name = buffer.data[:0], 0, f"{buffer.name} (freed)"
 
     def _own(self, buffer: Buffer) -> None:
         self.names[buffer.number] = 1
@@ -222,9 +222,11 @@ class HostCall(Machine):
 
 
 def array_of(value: Tensor, ir_type: Attribute) -> Array:
-    """The elements of a buffer, in their NumPy type: no copy."""
-    kind = dtype_of(tensor_of(ir_type).element_type).numpy
-    return value.buffer.data.view(kind).reshape(value.shape)
+    """The elements of a buffer, in their NumPy type: no copy. raises ExecutionError for one that was freed"""
+    kind, buffer = dtype_of(tensor_of(ir_type).element_type).numpy, value.buffer
+    if buffer.size != prod(value.shape) * kind.itemsize:
+        raise ExecutionError(f"a call uses {buffer.name}", stage=STAGE)
+    return buffer.data.view(kind).reshape(value.shape)
 
 
 def python_value(value: Value, ir_type: Attribute) -> Any:
