@@ -86,7 +86,9 @@ def c_bundle(program: DynamicProgram, name: str) -> dict[str, bytes]:
     if program.fused is None or program.sizes.unresolved:
         raise Unsupported(f"{program.name} has sizes that depend on data, which kernels do not check", stage=STAGE)
     if (DiscDirectCallsPass.name, "logged", True) in program.options.pass_options:
-        raise Unsupported(f"{DiscDirectCallsPass.name}{{logged}}: ral.c has not the functions that are called then", stage=STAGE)
+        raise Unsupported(
+            f"{DiscDirectCallsPass.name}{{logged}}: ral.c has not the functions that are called then", stage=STAGE
+        )
     lowering = CpuLowering(program.name, program.fused, program.options)
     host = LlvmHost(program.name, lowering.host, lowering.module, program.options)
     _refuse_calls(program, host)

@@ -54,7 +54,7 @@ from xla_emitters.runtime.ral.ral_calls import function_of_call
 from xla_emitters.runtime.reference import call_beside
 from xla_emitters.runtime.simt import func as calls_of_functions
 from xla_emitters.runtime.simt import memref as static_memrefs
-from xla_emitters.runtime.simt.code import Compiler, Function, Kernel, Rules, Scope, Step, symbols_of, write
+from xla_emitters.runtime.simt.code import Compiler, Function, Kernel, Rules, Scope, Step, symbols_of
 from xla_emitters.runtime.simt.execute import RULES
 from xla_emitters.runtime.simt.loops import bind, compile_loops
 from xla_emitters.runtime.simt.machine import Frame, Machine, Tensor, Value
@@ -133,7 +133,7 @@ class HostCall(Machine):
     outputs  results by number; received, constants: arguments and constants that were read
     """
 
-    program: HostProgram | None = None
+    program: HostProgram = field(kw_only=True)
     inputs: Sequence[Array] = ()
     log: list[str] | None = None
     outputs: dict[int, Array] = field(default_factory=dict[int, Array])
@@ -156,7 +156,6 @@ class HostCall(Machine):
             found = bind(self, self.inputs[number], value.type, value.name_hint or f"p{number}")
             assert isinstance(found, Tensor)
             self.received[number] = found
-            assert self.program is not None
             if number in self.program.donated:
                 self._own(found.buffer)
         return self.received[number]
@@ -302,7 +301,10 @@ def collapse(op: memref.CollapseShapeOp) -> Kernel:
 
 @HOST_RULES.op(lmhlo.IncRefOp)
 def share(op: lmhlo.IncRefOp) -> Kernel:
-    return lambda call, value, *unknown: call.share(value, sizes_of(op.view.type, unknown))
+    def run(call: HostCall, value: Tensor, *unknown: Array) -> Tensor:
+        return call.share(value, sizes_of(op.view.type, unknown))
+
+    return run
 
 
 # -------------------------------------------------------------------------------------------------------- ops on buffers
@@ -342,7 +344,7 @@ def fusion(op: lmhlo.FusionOp, scope: Scope) -> Step:
 
 @HOST_RULES.op(gpu.LaunchFuncOp)
 def launch(op: gpu.LaunchFuncOp) -> Kernel:
-    name, sizes = op.kernel.string_value().split(".")[-1], slice(0, 6)
+    name = op.kernel.string_value().split(".")[-1]
     assert op.asyncToken is None
     assert op.clusterSizeX is None
     types = [value.type for value in op.kernelOperands]
@@ -350,7 +352,7 @@ def launch(op: gpu.LaunchFuncOp) -> Kernel:
 
     def run(call: HostCall, *values: Value) -> None:
         numbers = [int(python_value(value, IndexType())) for value in values[: 6 + has_shared]]
-        launched(call, name, numbers[sizes], numbers[6] if has_shared else 0, values[6 + has_shared :], types)
+        launched(call, name, numbers[:6], numbers[6] if has_shared else 0, values[6 + has_shared :], types)
 
     return run
 
@@ -364,7 +366,6 @@ def launched(
     types: Sequence[Attribute],
 ) -> None:
     """Launches a kernel, unless its grid has no blocks. `sizes` are of the grid and of a block, in x, y, z"""
-    assert call.program is not None
     if (kernels := call.program.kernels) is None:
         raise InternalError(f"no kernel '{name}': the program was loaded without kernels", stage=STAGE)
     x, y, z, *block = sizes
@@ -386,7 +387,10 @@ def called(op: func.CallOp, scope: Scope) -> Step:
 
 @HOST_RULES.op(StreamOp)
 def stream(op: StreamOp) -> Kernel:
-    return lambda call, context: NOTHING
+    def run(call: HostCall, context: Value) -> Value:
+        return NOTHING
+
+    return run
 
 
 @HOST_RULES.op(RecvInputOp)
@@ -426,7 +430,8 @@ def dispatch(op: DispatchOp, scope: Scope) -> Step:
         call.said(name, [*_shown(values), *config])
         call.memory.changes += 1
         found = run(call, *values)
-        write(frame, results, [found] if results else [])
+        if results:
+            frame[results[0]] = found
 
     return step  # type: ignore[return-value]
 
@@ -453,17 +458,23 @@ def _alloc(op: DispatchOp) -> Kernel:
     ir_type, name = op.res[0].type, op.res[0].name_hint or "buffer"
 
     def run(call: HostCall, context: Value, *sizes: Array) -> Tensor:
-        return call.allocate(ir_type, tuple(int(size.item()) for size in sizes), name)
+        return call.allocate(ir_type, tuple([int(size.item()) for size in sizes]), name)
 
     return run
 
 
 def _dealloc(op: DispatchOp) -> Kernel:
-    return lambda call, context, value: call.free(value)
+    def run(call: HostCall, context: Value, value: Tensor) -> None:
+        call.free(value)
+
+    return run
 
 
 def _inc_ref(op: DispatchOp) -> Kernel:
-    return lambda call, context, value, *sizes: call.share(value, tuple(int(size.item()) for size in sizes))
+    def run(call: HostCall, context: Value, value: Tensor, *sizes: Array) -> Tensor:
+        return call.share(value, tuple([int(size.item()) for size in sizes]))
+
+    return run
 
 
 def _constant(op: DispatchOp) -> Kernel:
@@ -473,7 +484,6 @@ def _constant(op: DispatchOp) -> Kernel:
     kind = dtype_of(tensor_of(ir_type).element_type).numpy
 
     def run(call: HostCall, context: Value, stream: Value, number: Array) -> Value:
-        assert call.program is not None
         if op not in call.constants:
             found = call.program.constants.get(text, kind)
             call.constants[op] = bind(call, found, ir_type, op.res[0].name_hint or "constant")
