@@ -10,7 +10,6 @@ an op; ops that take sizes as values, transposes, concatenations, and reductions
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -33,6 +32,7 @@ from xla_emitters.dialects.hlo.types import array_type, as_array, element_of, ha
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.products import product_of
+from xla_emitters.runtime.ral.context import print_array
 
 
 def value_of(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
@@ -110,11 +110,6 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     if _needs_no_sizes(made):
         return _writing(made, len(op.inputs), call)
     return _sized(op, call)
-
-
-def print_array(label: str, element: str, array: Array) -> None:
-    """Prints an array to standard error: `label: f32[2] [1. 2.]`; `element` is the HLO name of its type."""
-    print(f"{label}: {element}[{','.join(map(str, array.shape))}] {array}", file=sys.stderr, flush=True)
 
 
 def _assign(value: Array, *, out: Array) -> None:
