@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny long bounds corpus modules programs models cpu cpu-features kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench gpu gpu-kit gpu-rehearsal code-quality compile-time soak floors clean
+.PHONY: help run install tools test tiny long bounds corpus modules programs c-programs models cpu cpu-features kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench gpu gpu-kit gpu-rehearsal code-quality compile-time soak floors clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -81,6 +81,9 @@ modules: install $(TESTS_STAMP)  ## 140 modules of 70 JAX programs, as XLA optim
 
 programs: install $(TESTS_STAMP)  ## all programs with unknown sizes (134), compiled once each, at up to six shapes, against JAX's values (PROGRAMS="rope layer")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.programs_table $(PROGRAMS)
+
+c-programs: install $(TESTS_STAMP)  ## all programs as C: the calls and bits of their host program in the executor; those that C lacks a function for (C_PROGRAMS="rope")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.c_programs $(C_PROGRAMS)
 
 models: install $(TESTS_STAMP)  ## a decoder, BERT, ResNet-18, a U-Net's level, a mixture of experts: compiled once, beside JAX, which it needs (MODELS="decoder")
 	@PYTHONPATH=tests:. $(BIN)/python -m runtime.models_table $(MODELS)
