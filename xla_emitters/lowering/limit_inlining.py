@@ -7,7 +7,7 @@
 
 A chain of dynamic updates is the usual source: each element reads the array before it at three indices, so each function calls the one
 below three times. LLVM inlines up to a size of thousands of instructions for a GPU, and takes minutes for the result.
-A kernel of at most 20,000 ops with everything inlined is left alone. In a larger one each function that is called at several places, and
+A kernel of at most 40,000 ops with everything inlined is left alone. In a larger one each function that is called at several places, and
 has more than 200 ops with what is inlined into it, is marked `no_inline`. Callees are counted before their callers, and a marked one
 counts as its call: the code is then linear in what was emitted. The kernel still does the repeated work when it runs.
 XLA lets LLVM decide (docs/decisions/10-kernels-that-are-not-xlas.md).
@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, callees_first, functions, scopes, symbols_in
 
-KERNEL_LIMIT = 20_000
+KERNEL_LIMIT = 40_000
 """Ops of a kernel with all its functions inlined, up to which LLVM decides."""
 FUNCTION_LIMIT = 200
 """Ops of a function that is inlined at several places of a larger kernel."""
