@@ -102,6 +102,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "xla-inline-calls": ("graph", "inline_calls"),
     "xla-insert-copies": ("graph", "insert_copies"),
     "xla-loop-invariant-code-motion": ("transforms", "loop_invariant_code_motion"),
+    "xla-limit-inlining": ("lowering", "limit_inlining"),
     "xla-lower-affine": ("lowering", "lower_affine"),
     "xla-lower-pdl-wait": ("lowering", "lower_pdl_wait"),
     "xla-lower-tensors": ("lowering", "lower_tensors"),

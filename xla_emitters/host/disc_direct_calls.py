@@ -61,6 +61,7 @@ from xla_emitters.host.memref_descriptors import (
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.rewrite.split import split_before
 
 MOST_ELEMENTS = 16
 """Most elements of a result that is computed element by element."""
@@ -167,7 +168,7 @@ class _Direct:
         """Runs the op only if `holds` is false; otherwise uses the values of the code that `make` inserts."""
         op, before = self.op, self.op.parent
         assert before is not None
-        behind = before.split_before(op)
+        behind = split_before(op)
         region = before.parent
         assert region is not None
         direct, asked = Block(), Block()
