@@ -35,7 +35,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-element-type-converter": ("graph", "disc_element_type_converter"),
     "disc-flatten-memref": ("loops", "disc_flatten_memref"),
     "disc-fuse-for-cpu": ("loops", "disc_fuse_for_cpu"),
-    "disc-fold-conv-transposes": ("buffers", "disc_fold_conv_transposes"),
+    "disc-fold-transposes": ("buffers", "disc_fold_transposes"),
     "disc-free-in-branches": ("buffers", "disc_free_in_branches"),
     "disc-fuse-on-buffer": ("buffers", "disc_fuse_on_buffer"),
     "disc-gather-slices": ("graph", "disc_gather_slices"),

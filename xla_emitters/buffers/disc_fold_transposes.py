@@ -1,0 +1,217 @@
+"""Folds a transpose into the convolutions or products that alone read it, or whose result it alone reads: labels and dimension
+numbers state the order of dimensions. On buffers, for a CPU.
+
+    "lmhlo.fusion"() <{kind = "kLoop"}> ({
+      lmhlo.transpose %w -> %t {dimensions = [3, 2, 0, 1]}                         lmhlo.dynamic_conv %x, %w, %p -> %y
+      lmhlo.terminator })                                                    ->        {dim_labels = "bf01_01io->bf01"}
+    lmhlo.dynamic_conv %x, %t, %p -> %y {dim_labels = "bf01_oi01->bf01"}
+    memref.dealloc %t
+
+    lmhlo.dot %a, %b -> %c;  lmhlo.transpose %c -> %d {dimensions = [1, 0]}  ->    lmhlo.dot %b, %a -> %d
+
+`disc-conv-rewriter` gives convolutions the layout of a GPU's library, so every call would transpose all filters. Machine code for a CPU
+reads any layout, and so does BLAS. A product whose operands change places has the transposed result. A batch of matrices that is an
+operand, such as heads of attention, may be anywhere in memory, if its last dimension is not one of the batch, so that BLAS needs no copy.
+
+The op runs later than the transpose did: the array must still exist then, unchanged. This holds for
+arguments that the program does not own, and for buffers that are only written before the transpose; these are freed after the op.
+An empty fusion is removed. Transposes with other readers stay. Where a result is folded, the transpose's buffer is allocated before the
+op, which writes it.
+
+Source: none; BladeDISC has one layout for each library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from xla_emitters.buffers.buffer_uses import frees, is_after, uses_of, writes
+from xla_emitters.dialects.hlo.base import integer_array, integers
+from xla_emitters.dialects.hlo.contractions import DotOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
+from xla_emitters.dialects.hlo.shape_ops import TransposeOp
+from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.dialects.lmhlo import DONATED, BufferOp, FusionOp, TerminatorOp
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+FOLDED = (DynamicConvOp, DotOp)
+SIDES, GROUPS = ("lhs", "rhs"), ("batch", "contracting")
+"""Parts of the names of a product's lists of dimensions."""
+
+
+@dataclass(frozen=True)
+class DiscFoldTransposesPass(KernelPass):
+    """See the file's head."""
+
+    name = "disc-fold-transposes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in list(op.walk()):
+            if isinstance(inner, BufferOp) and inner.HLO is TransposeOp:
+                order = integers(inner.properties["dimensions"])
+                readers = _readers_of(inner)
+                if (writer := _writer_before(inner)) and (changed := _with_result(writer, order)):
+                    _fold_result(inner, writer, changed)
+                elif not readers or not all(_with_operand(*reader, order) for reader in readers):
+                    self.skip(inner, "not only convolutions and products that can read its operand read it")
+                elif (reason := _why_not(inner, [reader for reader, _ in readers])) is not None:
+                    self.skip(inner, reason)
+                else:
+                    _fold(inner, readers, order)
+
+
+Properties: TypeAlias = dict[str, Attribute]
+"""Those of an op that change."""
+
+
+def _with_operand(op: BufferOp, number: int, order: Sequence[int]) -> Properties | None:
+    """What changes in an op that reads, as its operand of that number, the array whose transpose it read; None: it cannot."""
+    made = op.as_hlo()
+    if isinstance(made, DynamicConvOp):
+        *labels, result = made.dim_labels.data.replace("->", "_").split("_")
+        labels[number] = "".join(labels[number][order.index(dim)] for dim in range(len(order)))
+        return {"dim_labels": StringAttr(f"{labels[0]}_{labels[1]}->{result}")}
+    assert isinstance(made, DotOp)
+    side = SIDES[number]
+    batch, summed = (integers(op.properties.get(f"{side}_{name}_dims")) for name in GROUPS)
+    free = [order[dim] for dim in range(len(order)) if dim not in (*batch, *summed)]
+    moved = {
+        f"{side}_{name}_dims": [order[dim] for dim in dims] for name, dims in zip(GROUPS, (batch, summed), strict=True)
+    }
+    is_matrix = len(free) <= 1 and len(summed) == 1 and len(order) - 1 not in moved[f"{side}_batch_dims"]
+    return {name: integer_array(dims) for name, dims in moved.items()} if is_matrix else None
+
+
+def _with_result(op: BufferOp, order: Sequence[int]) -> Properties | None:
+    """What changes in an op that writes the transpose of its result; None: it cannot. Operands of a product then change places."""
+    made = op.as_hlo()
+    if isinstance(made, DynamicConvOp):
+        operands, _, result = made.dim_labels.data.partition("->")
+        return {"dim_labels": StringAttr(f"{operands}->{''.join(result[dim] for dim in order)}")}
+    assert isinstance(made, DotOp)
+    batch = len(made.pairing.lhs_batch)
+    rows = len(dims_of(made.operands[0])) - len(made.pairing.lhs_contracting)
+    swapped = [*range(batch), *range(rows, len(order)), *range(batch, rows)]
+    if made.algorithm is not None or list(order) != swapped:
+        return None
+    lists = {side: [op.properties.get(f"{side}_{name}_dims") for name in GROUPS] for side in SIDES}
+    return {
+        f"{side}_{name}_dims": value
+        for side, other in zip(SIDES, reversed(SIDES), strict=True)
+        for name, value in zip(GROUPS, lists[other], strict=True)
+        if value is not None
+    }
+
+
+def _readers_of(transpose: BufferOp) -> list[tuple[BufferOp, int]]:
+    """The ops that read the transpose's result, each with the number of the operand, if all are convolutions or products behind it."""
+    (buffer,) = transpose.outputs
+    found = list[tuple[BufferOp, int]]()
+    for use in uses_of(buffer):
+        reader = use.operation
+        if isinstance(reader, BufferOp) and reader.HLO in FOLDED and use.index < 2 and is_after(reader, transpose):
+            found.append((reader, use.index))
+        elif reader is not transpose and not frees(use):
+            return []
+    return found if isinstance(buffer.owner, memref.AllocOp) else []
+
+
+def _writer_before(transpose: BufferOp) -> BufferOp | None:
+    """The op whose result only the transpose reads, if it can write the transpose's result instead."""
+    (source,), (buffer,) = transpose.inputs, transpose.outputs
+    writers = [use.operation for use in uses_of(source) if writes(use)]
+    others = [use for use in uses_of(source) if use.operation not in (transpose, *writers) and not frees(use)]
+    writer = writers[0] if len(writers) == 1 and not others else None
+    if not (isinstance(writer, BufferOp) and writer.HLO in FOLDED and isinstance(source.owner, memref.AllocOp)):
+        return None
+    block, made = _placed(transpose).parent, buffer.owner
+    if not isinstance(made, memref.AllocOp) or any(op.parent is not block for op in (writer, source.owner, made)):
+        return None
+    owners = (value.owner for value in made.operands)
+    sizes = (owner for owner in owners if isinstance(owner, Operation) and owner.parent is block)
+    is_known = all(size.is_before_in_block(writer) for size in sizes)
+    return writer if is_known and is_after(transpose, writer) else None
+
+
+def _fold_result(transpose: BufferOp, writer: BufferOp, changed: Properties) -> None:
+    (source,), (buffer,) = transpose.inputs, transpose.outputs
+    if writer.HLO is DotOp:
+        for name in [name for name in writer.properties if name.endswith("_dims")]:
+            del writer.properties[name]
+        writer.operands[0], writer.operands[1] = writer.operands[1], writer.operands[0]
+    writer.properties.update(changed)
+    allocation = _owner(buffer)
+    if writer.is_before_in_block(allocation):
+        allocation.detach()
+        Rewriter.insert_op(allocation, InsertPoint.before(writer))
+    writer.operands[len(writer.inputs)] = buffer
+    _erase(transpose, source)
+
+
+def _why_not(transpose: BufferOp, readers: Sequence[BufferOp]) -> str | None:
+    """Why these ops cannot read the transpose's operand; None: they can."""
+    (source,) = transpose.inputs
+    if isinstance(source, BlockArgument):
+        function = source.block.parent_op()
+        if not isinstance(function, func.FuncOp) or function.body.blocks[0] is not source.block:
+            return "it reads what a loop carries"
+        is_own = function.arg_attrs is not None and DONATED in function.arg_attrs.data[source.index].data
+        return "it reads an argument that the program owns" if is_own else None
+    if not isinstance(source.owner, memref.AllocOp):
+        return "it reads another name of a buffer"
+    block = _placed(transpose).parent
+    if source.owner.parent is not block or any(reader.parent is not block for reader in readers):
+        return "its buffer, itself and its readers are not in one block"
+    for use in uses_of(source):
+        if not frees(use) and not isinstance(use.operation, BufferOp):
+            return "what it reads has other names, or is given away"
+        if frees(use) and use.operation.parent is not block:
+            return "what it reads is freed in a branch"
+        in_fusion = use.operation.parent is transpose.parent and use.operation.is_before_in_block(transpose)
+        if writes(use) and not (in_fusion or is_after(_placed(transpose), use.operation)):
+            return "what it reads is written later"
+    return None
+
+
+def _placed(op: Operation) -> Operation:
+    """The op, or the fusion around it."""
+    holder = op.parent_op()
+    return holder if isinstance(holder, FusionOp) else op
+
+
+def _fold(transpose: BufferOp, readers: Sequence[tuple[BufferOp, int]], order: Sequence[int]) -> None:
+    (source,), (buffer,) = transpose.inputs, transpose.outputs
+    for reader, number in readers:
+        changed = _with_operand(reader, number, order)
+        assert changed is not None
+        reader.properties.update(changed)
+        reader.operands[number] = source
+        for use in uses_of(source):
+            if frees(use) and is_after(reader, use.operation):
+                use.operation.detach()
+                Rewriter.insert_op(use.operation, InsertPoint.after(reader))
+    _erase(transpose, buffer)
+
+
+def _erase(transpose: BufferOp, buffer: SSAValue) -> None:
+    """Erases the transpose and a buffer that has no other use, and the fusion if it is empty."""
+    fusion = transpose.parent_op()
+    Rewriter.erase_op(transpose)
+    for use in uses_of(buffer):
+        Rewriter.erase_op(use.operation)
+    Rewriter.erase_op(_owner(buffer))
+    if isinstance(fusion, FusionOp) and isinstance(fusion.body.block.first_op, TerminatorOp):
+        Rewriter.erase_op(fusion)
+
+
+def _owner(buffer: SSAValue) -> Operation:
+    assert isinstance(buffer.owner, Operation)
+    return buffer.owner
