@@ -37,6 +37,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-fuse-for-cpu": ("loops", "disc_fuse_for_cpu"),
     "disc-fold-transposes": ("buffers", "disc_fold_transposes"),
     "disc-free-in-branches": ("buffers", "disc_free_in_branches"),
+    "disc-fuse-middle-reductions": ("buffers", "disc_fuse_middle_reductions"),
     "disc-fuse-on-buffer": ("buffers", "disc_fuse_on_buffer"),
     "disc-gather-slices": ("graph", "disc_gather_slices"),
     "disc-gpu-conv-padding": ("graph", "disc_gpu_conv_padding"),

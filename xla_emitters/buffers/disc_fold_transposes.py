@@ -13,10 +13,8 @@ numbers state the order of dimensions. On buffers, for a CPU.
 reads any layout, and so does BLAS. A product whose operands change places has the transposed result. A batch of matrices that is an
 operand, such as heads of attention, may be anywhere in memory, if its last dimension is not one of the batch, so that BLAS needs no copy.
 
-The op runs later than the transpose did: the array must still exist then, unchanged. This holds for
-arguments that the program does not own, and for buffers that are only written before the transpose; these are freed after the op.
-An empty fusion is removed. Transposes with other readers stay. Where a result is folded, the transpose's buffer is allocated before the
-op, which writes it.
+The op runs later than the transpose did, when the array must still exist, unchanged (`later_reads`). An empty fusion is removed.
+Transposes with other readers stay. Where a result is folded, the transpose's buffer is allocated before the op, which writes it.
 
 Source: none; BladeDISC has one layout for each library.
 """
@@ -28,18 +26,19 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.buffer_uses import frees, is_after, uses_of, writes
+from xla_emitters.buffers.later_reads import free_behind, placed, why_not_later
 from xla_emitters.dialects.hlo.base import integer_array, integers
 from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
 from xla_emitters.dialects.hlo.shape_ops import TransposeOp
 from xla_emitters.dialects.hlo.types import dims_of
-from xla_emitters.dialects.lmhlo import DONATED, BufferOp, FusionOp, TerminatorOp
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 FOLDED = (DynamicConvOp, DotOp)
@@ -62,7 +61,7 @@ class DiscFoldTransposesPass(KernelPass):
                     _fold_result(inner, writer, changed)
                 elif not readers or not all(_with_operand(*reader, order) for reader in readers):
                     self.skip(inner, "not only convolutions and products that can read its operand read it")
-                elif (reason := _why_not(inner, [reader for reader, _ in readers])) is not None:
+                elif (reason := why_not_later(inner.inputs[0], inner, [reader for reader, _ in readers])) is not None:
                     self.skip(inner, reason)
                 else:
                     _fold(inner, readers, order)
@@ -132,7 +131,7 @@ def _writer_before(transpose: BufferOp) -> BufferOp | None:
     writer = writers[0] if len(writers) == 1 and not others else None
     if not (isinstance(writer, BufferOp) and writer.HLO in FOLDED and isinstance(source.owner, memref.AllocOp)):
         return None
-    block, made = _placed(transpose).parent, buffer.owner
+    block, made = placed(transpose).parent, buffer.owner
     if not isinstance(made, memref.AllocOp) or any(op.parent is not block for op in (writer, source.owner, made)):
         return None
     owners = (value.owner for value in made.operands)
@@ -156,37 +155,6 @@ def _fold_result(transpose: BufferOp, writer: BufferOp, changed: Properties) -> 
     _erase(transpose, source)
 
 
-def _why_not(transpose: BufferOp, readers: Sequence[BufferOp]) -> str | None:
-    """Why these ops cannot read the transpose's operand; None: they can."""
-    (source,) = transpose.inputs
-    if isinstance(source, BlockArgument):
-        function = source.block.parent_op()
-        if not isinstance(function, func.FuncOp) or function.body.blocks[0] is not source.block:
-            return "it reads what a loop carries"
-        is_own = function.arg_attrs is not None and DONATED in function.arg_attrs.data[source.index].data
-        return "it reads an argument that the program owns" if is_own else None
-    if not isinstance(source.owner, memref.AllocOp):
-        return "it reads another name of a buffer"
-    block = _placed(transpose).parent
-    if source.owner.parent is not block or any(reader.parent is not block for reader in readers):
-        return "its buffer, itself and its readers are not in one block"
-    for use in uses_of(source):
-        if not frees(use) and not isinstance(use.operation, BufferOp):
-            return "what it reads has other names, or is given away"
-        if frees(use) and use.operation.parent is not block:
-            return "what it reads is freed in a branch"
-        in_fusion = use.operation.parent is transpose.parent and use.operation.is_before_in_block(transpose)
-        if writes(use) and not (in_fusion or is_after(_placed(transpose), use.operation)):
-            return "what it reads is written later"
-    return None
-
-
-def _placed(op: Operation) -> Operation:
-    """The op, or the fusion around it."""
-    holder = op.parent_op()
-    return holder if isinstance(holder, FusionOp) else op
-
-
 def _fold(transpose: BufferOp, readers: Sequence[tuple[BufferOp, int]], order: Sequence[int]) -> None:
     (source,), (buffer,) = transpose.inputs, transpose.outputs
     for reader, number in readers:
@@ -194,10 +162,7 @@ def _fold(transpose: BufferOp, readers: Sequence[tuple[BufferOp, int]], order: S
         assert changed is not None
         reader.properties.update(changed)
         reader.operands[number] = source
-        for use in uses_of(source):
-            if frees(use) and is_after(reader, use.operation):
-                use.operation.detach()
-                Rewriter.insert_op(use.operation, InsertPoint.after(reader))
+        free_behind(source, reader)
     _erase(transpose, buffer)
 
 
