@@ -37,6 +37,7 @@ from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.buffer_uses import asks_size, frees, is_after, reads, uses_of, writes
 from xla_emitters.buffers.fusion_rules import LOOP
 from xla_emitters.buffers.later_reads import free_behind, placed, why_not_later
+from xla_emitters.buffers.middle_reductions import MIDDLE, middle_of
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicReshapeOp
 from xla_emitters.dialects.hlo.placement import DEVICE
@@ -44,9 +45,6 @@ from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import ReshapeOp, TransposeOp
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp
 from xla_emitters.rewrite.kernel_pass import KernelPass
-
-MIDDLE = "kMiddleReduction"
-"""The kind of the new fusions."""
 
 
 @dataclass(frozen=True)
@@ -64,18 +62,6 @@ class DiscFuseMiddleReductionsPass(KernelPass):
                 self.skip(transpose, "not only reductions of rows in one fusion read it")
             elif (reason := _Move(transpose, ops).run()) is not None:
                 self.skip(transpose, reason)
-
-
-def middle_of(order: Sequence[int]) -> tuple[int, int] | None:
-    """The dimensions [first, end) that a transpose moves from the middle of an array to its end; None for another order.
-
-    >>> middle_of((0, 3, 1, 2))
-    (1, 3)
-    """
-    first = next((place for place, dim in enumerate(order) if place != dim), 0)
-    end = order[first] if order else 0
-    moved = [*range(first), *range(end, len(order)), *range(first, end)]
-    return (first, end) if 0 < first < end and list(order) == moved else None
 
 
 def _reductions_of(transpose: BufferOp) -> list[BufferOp]:

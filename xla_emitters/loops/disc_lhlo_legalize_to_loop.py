@@ -35,7 +35,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.buffers.buffer_uses import reads
-from xla_emitters.buffers.disc_fuse_middle_reductions import MIDDLE
+from xla_emitters.buffers.middle_reductions import MIDDLE
 from xla_emitters.dialects.hlo.placement import is_on_host
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.errors import UsageError

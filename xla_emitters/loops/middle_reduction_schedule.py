@@ -16,8 +16,8 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from xla_emitters.buffers.disc_fuse_middle_reductions import middle_of
 from xla_emitters.buffers.index_code import Number
+from xla_emitters.buffers.middle_reductions import middle_of
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.loops.column_reduction_schedule import STRIP, Tiles
