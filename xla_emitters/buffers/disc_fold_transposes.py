@@ -1,5 +1,5 @@
-"""Folds a transpose into the convolutions or products that alone read it, or whose result it alone reads: labels and dimension
-numbers state the order of dimensions. On buffers, for a CPU.
+"""Folds a transpose into the convolutions, products or the loop that alone read it, or whose result it alone reads: labels and
+dimension numbers state the order of dimensions. On buffers, for a CPU.
 
     "lmhlo.fusion"() <{kind = "kLoop"}> ({
       lmhlo.transpose %w -> %t {dimensions = [3, 2, 0, 1]}                         lmhlo.dynamic_conv %x, %w, %p -> %y
@@ -12,6 +12,8 @@ numbers state the order of dimensions. On buffers, for a CPU.
 `disc-conv-rewriter` gives convolutions the layout of a GPU's library, so every call would transpose all filters. Machine code for a CPU
 reads any layout, and so does BLAS. A product whose operands change places has the transposed result. A batch of matrices that is an
 operand, such as heads of attention, may be anywhere in memory, if its last dimension is not one of the batch, so that BLAS needs no copy.
+
+A loop over as many elements that reads the transpose computes it, in tiles (`disc-nest-loops`); a GPU's tiles have a kernel of their own.
 
 The op runs later than the transpose did, when the array must still exist, unchanged (`later_reads`). An empty fusion is removed.
 Transposes with other readers stay. Where a result is folded, the transpose's buffer is allocated before the op, which writes it.
@@ -31,7 +33,9 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xla_emitters.buffers.buffer_uses import frees, is_after, uses_of, writes
+from xla_emitters.buffers.buffer_sizes import BufferSizes
+from xla_emitters.buffers.buffer_uses import frees, is_after, reads, uses_of, writes
+from xla_emitters.buffers.fusion_rules import LOOP
 from xla_emitters.buffers.later_reads import free_behind, placed, why_not_later
 from xla_emitters.dialects.hlo.base import integer_array, integers
 from xla_emitters.dialects.hlo.contractions import DotOp
@@ -59,8 +63,15 @@ class DiscFoldTransposesPass(KernelPass):
                 readers = _readers_of(inner)
                 if (writer := _writer_before(inner)) and (changed := _with_result(writer, order)):
                     _fold_result(inner, writer, changed)
+                elif (loop := _loop_behind(inner)) is not None:
+                    if (reason := why_not_later(inner.inputs[0], inner, [loop])) is not None:
+                        self.skip(inner, reason)
+                    else:
+                        _move(inner, loop)
                 elif not readers or not all(_with_operand(*reader, order) for reader in readers):
-                    self.skip(inner, "not only convolutions and products that can read its operand read it")
+                    self.skip(
+                        inner, "not only convolutions and products that can read its operand, or one loop, read it"
+                    )
                 elif (reason := why_not_later(inner.inputs[0], inner, [reader for reader, _ in readers])) is not None:
                     self.skip(inner, reason)
                 else:
@@ -164,6 +175,39 @@ def _fold(transpose: BufferOp, readers: Sequence[tuple[BufferOp, int]], order: S
         reader.operands[number] = source
         free_behind(source, reader)
     _erase(transpose, buffer)
+
+
+def _loop_behind(transpose: BufferOp) -> FusionOp | None:
+    """The fusion behind the transpose whose ops alone read it, if it is a loop over as many elements."""
+    (buffer,) = transpose.outputs
+    fusions = {placed(use.operation) for use in uses_of(buffer) if reads(use)}
+    loop = fusions.pop() if len(fusions) == 1 and isinstance(buffer.owner, memref.AllocOp) else None
+    if not isinstance(loop, FusionOp) or loop.kind != StringAttr(LOOP) or loop is transpose.parent_op():
+        return None
+    sizes = BufferSizes()
+    ops = [op for op in loop.body.block.ops if isinstance(op, BufferOp)]
+    is_read_once = all(sizes.same_count(buffer, op.outputs[0]) for op in ops if buffer in op.inputs)
+    written = (result for op in ops for result in op.outputs if not _is_local(result, loop))
+    return loop if is_read_once and all(sizes.same_count(buffer, result) for result in written) else None
+
+
+def _is_local(buffer: SSAValue, fusion: FusionOp) -> bool:
+    return isinstance(buffer.owner, memref.AllocOp) and not any(
+        reads(use) and not fusion.is_ancestor(use.operation) for use in uses_of(buffer)
+    )
+
+
+def _move(transpose: BufferOp, loop: FusionOp) -> None:
+    """Puts a transpose into the loop."""
+    fusion, (source,), (buffer,) = transpose.parent_op(), transpose.inputs, transpose.outputs
+    transpose.detach()
+    first = loop.body.block.first_op
+    assert first is not None
+    Rewriter.insert_op(transpose, InsertPoint.before(first))
+    free_behind(source, loop)
+    free_behind(buffer, loop)
+    if isinstance(fusion, FusionOp) and isinstance(fusion.body.block.first_op, TerminatorOp):
+        Rewriter.erase_op(fusion)
 
 
 def _erase(transpose: BufferOp, buffer: SSAValue) -> None:

@@ -161,3 +161,47 @@ func.func @heads(%q: memref<2x6x4x8xf32, "gpu">, %k: memref<2x4x6x8xf32, "gpu">)
 // CHECK-NEXT:      %s = memref.alloc
 // CHECK-NEXT:      lmhlo.dot %q, %k -> %s {{.*}}lhs_batch_dims = array<i64: 0, 2>, lhs_contracting_dims = array<i64: 3>
 // CHECK:           lmhlo.transpose %s -> %t
+
+// -----
+
+// A loop over as many elements computes the transpose that it alone reads; what the transpose reads is freed behind the loop.
+func.func @loop(%x: memref<4x6xf32, "gpu">, %z: memref<6x4xf32, "gpu">) {
+  %a = memref.alloc() : memref<4x6xf32, "gpu">
+  lmhlo.abs %x -> %a {name = "a"} : (memref<4x6xf32, "gpu">) -> memref<4x6xf32, "gpu">
+  %t = memref.alloc() : memref<6x4xf32, "gpu">
+  "lmhlo.fusion"() <{fusion_name = "t", kind = "kLoop"}> ({
+    lmhlo.transpose %a -> %t {dimensions = array<i64: 1, 0>, name = "t"} : (memref<4x6xf32, "gpu">) -> memref<6x4xf32, "gpu">
+    lmhlo.terminator
+  }) : () -> ()
+  memref.dealloc %a : memref<4x6xf32, "gpu">
+  "lmhlo.fusion"() <{fusion_name = "k", kind = "kLoop"}> ({
+    lmhlo.negate %t -> %z {name = "n"} : (memref<6x4xf32, "gpu">) -> memref<6x4xf32, "gpu">
+    lmhlo.terminator
+  }) : () -> ()
+  memref.dealloc %t : memref<6x4xf32, "gpu">
+  return
+}
+// CHECK-LABEL: func.func @loop
+// CHECK-NOT:       fusion_name = "t"
+// CHECK:           "lmhlo.fusion"() <{fusion_name = "k"
+// CHECK-NEXT:        lmhlo.transpose %a -> %t
+// CHECK-NEXT:        lmhlo.negate %t -> %z
+// CHECK-NEXT:        lmhlo.terminator
+// CHECK:           memref.dealloc %a
+
+// -----
+
+// A reader of other elements, or of more of them, does not.
+func.func @more(%x: memref<4x6xf32, "gpu">, %z: memref<2x6x4xf32, "gpu">) {
+  %t = memref.alloc() : memref<6x4xf32, "gpu">
+  lmhlo.transpose %x -> %t {dimensions = array<i64: 1, 0>, name = "t"} : (memref<4x6xf32, "gpu">) -> memref<6x4xf32, "gpu">
+  "lmhlo.fusion"() <{fusion_name = "k", kind = "kLoop"}> ({
+    lmhlo.broadcast %t -> %z {name = "n", dimensions = array<i64: 1, 2>} : (memref<6x4xf32, "gpu">) -> memref<2x6x4xf32, "gpu">
+    lmhlo.terminator
+  }) : () -> ()
+  memref.dealloc %t : memref<6x4xf32, "gpu">
+  return
+}
+// CHECK-LABEL: func.func @more
+// CHECK:           lmhlo.transpose %x -> %t
+// CHECK-NEXT:      "lmhlo.fusion"()
