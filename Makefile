@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 TESTS_STAMP := $(VENV)/.installed-for-tests
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: help run install tools test tiny long bounds corpus modules programs models cpu cpu-features kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench gpu gpu-kit gpu-rehearsal code-quality compile-time soak floors clean
+.PHONY: help run install tools test tiny long bounds corpus modules programs c-programs models cpu cpu-features kernels reduction-schedules digests provenance toolchains fuzz mutants bisect-faults reductions lint filecheck-subprocess bless docs pictures notebook bench gpu gpu-kit gpu-rehearsal code-quality compile-time soak floors clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -82,11 +82,14 @@ modules: install $(TESTS_STAMP)  ## 140 modules of 70 JAX programs, as XLA optim
 programs: install $(TESTS_STAMP)  ## all programs with unknown sizes (134), compiled once each, at up to six shapes, against JAX's values (PROGRAMS="rope layer")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.programs_table $(PROGRAMS)
 
+c-programs: install $(TESTS_STAMP)  ## all programs as C: the calls and bits of their host program in the executor; those that C lacks a function for (C_PROGRAMS="rope")
+	@PYTHONPATH=tests $(BIN)/python -m runtime.c_programs $(C_PROGRAMS)
+
 models: install $(TESTS_STAMP)  ## a decoder, BERT, ResNet-18, a U-Net's level, a mixture of experts: compiled once, beside JAX, which it needs (MODELS="decoder")
 	@PYTHONPATH=tests:. $(BIN)/python -m runtime.models_table $(MODELS)
 
-cpu: install $(TESTS_STAMP)  ## programs on the CPU, warm, by LLVM, JAX and NumPy in turns; needs JAX (CPU="rope --random")
-	@PYTHONPATH=tests $(BIN)/python -m runtime.cpu_table $(CPU)
+cpu: install  ## 30 programs of unknown size at real sizes on the CPU, warm, beside JAX, which it needs; the call itself, a new size (CPU="softmax layer")
+	@$(BIN)/python -m benchmarks.cpu $(CPU)
 
 cpu-features: install $(TESTS_STAMP)  ## all programs as machine code for eight CPUs: run at three where this machine can, else made; ten minutes (CPU_FEATURES="rope")
 	@PYTHONPATH=tests $(BIN)/python -m runtime.cpu_features_table $(CPU_FEATURES)

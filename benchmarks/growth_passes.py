@@ -26,7 +26,7 @@ from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.host.python_program import python_program
+from xla_emitters.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import GRAPH, KERNEL, Row
 from xla_emitters.pipelines.program_llvm import without_kernels
@@ -117,8 +117,8 @@ def program(clock: Clock, text: str) -> None:
     read = clock.measure("read", "StableHLO", lambda: parse_stablehlo(text, "m.mlir"))
     clock.measure("read", "sizes of the program", lambda: sizes_of(read))
     fused = clock.run("graph and buffers", PROGRAM_FUSED, read)
-    on_numpy = clock.run("host of NumPy", (*PROGRAM_OPS, *PROGRAM_HOST), fused.clone())
-    clock.measure("host of NumPy", "Python", lambda: python_program(on_numpy))
+    on_numpy = clock.run("steps of NumPy", PROGRAM_OPS, fused.clone())
+    clock.measure("steps of NumPy", "steps", lambda: steps_of_buffers(on_numpy))
     for name, loops, kernel in (("GPU", PROGRAM_LOOPS, PROGRAM_KERNEL), ("CPU", CPU_LOOPS, CPU_KERNEL)):
         host = clock.run(f"loops and host, {name}", (*loops, *PROGRAM_HOST), fused.clone())
         for found in [op for op in host.ops if isinstance(op, gpu.ModuleOp)]:

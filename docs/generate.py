@@ -95,7 +95,7 @@ def tour_of_any_size() -> str:
         drawings.buffers(program, before, {"b": 2, "s": 16}, {"b": 2, "s": 64}),
     ]
     for stage in trace.stages:
-        language = {"hlo": "hlo", "graph": "hlo", "host": "python"}.get(stage, "mlir")
+        language = {"hlo": "hlo", "graph": "hlo"}.get(stage, "mlir")
         text = trace[stage].ir or ""
         lines = text.count("\n")
         listing = fenced(text, language if lines <= MOST_COLOURED_LINES else "text")

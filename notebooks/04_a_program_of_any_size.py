@@ -112,7 +112,8 @@ def _(mo):
     mo.md("""
     ## The host program
 
-    What is left at the end is Python, one statement an op: it allocates, calls, and frees.
+    What is left at the end calls the runtime by name: it allocates, launches, and frees. A call of the program walks its steps
+    instead; this form is what `bundle --abi c` compiles.
     """)
     return
 

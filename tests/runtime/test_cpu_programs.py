@@ -154,6 +154,11 @@ def test_exp_and_log_are_within_two_units_of_the_last_place(op: str, exact: Any)
         unit = np.spacing(np.abs(rounded)).astype(np.float64)
     found = unary(op)(x)
     special = ~np.isfinite(rounded)
+    if op == "exponential":  # subnormal values are zero: a CPU takes a hundred times as long with them
+        below = rounded < np.finfo(np.float32).smallest_normal
+        assert not found[below].any()
+        special |= below
+        rounded[below] = 0
     np.testing.assert_array_equal(found[special], rounded[special])
     assert (np.abs(found[~special] - wanted[~special]) / unit[~special]).max() <= 2
 

@@ -18,12 +18,12 @@ from xla_emitters.dialects.hlo.base import Call
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import PROGRAM_FUSED, PROGRAM_HOST
-from xla_emitters.pipelines.programs import compile_program, load, load_host
+from xla_emitters.pipelines.programs import compile_program, load, load_any
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.ral.buffer_ops import BufferFunction, function_of
-from xla_emitters.runtime.ral.program import PythonHost
+from xla_emitters.runtime.ral.host_program import HostProgram
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 OPTIONS = (
@@ -52,7 +52,7 @@ def test_every_way_to_fuse_gives_the_bits_of_ops_alone(name: str) -> None:
 def test_variants_by_sizes_give_the_bits_of_the_program(name: str) -> None:
     """At stage "fused", where choices have regions, and at "host", where they are branches."""
     program = programs()[name]
-    module, made = parse_stablehlo(program.text(), name), list[LoadedProgram | PythonHost]()
+    module, made = parse_stablehlo(program.text(), name), list[LoadedProgram | HostProgram]()
     for row in (*PROGRAM_FUSED, *PROGRAM_HOST):
         row_pass = row.make(CompileOptions())
         run_pass(row_pass, make_context(), module, verify=True)
@@ -60,7 +60,7 @@ def test_variants_by_sizes_give_the_bits_of_the_program(name: str) -> None:
             run_pass(DiscSpecializeFusionWithSpeculationPass(), make_context(), module, verify=True)
             assert any(op.name == "scf.if" for op in module.walk())
         if row.stage in ("fused", "host"):
-            made.append((load_host if row.stage == "host" else load)(module.clone()))
+            made.append(load_any(module.clone()))
     compiled = program.compiled()
     for sizes in program.case.sizes:
         inputs = compiled.checked(program.inputs(sizes))

@@ -26,7 +26,7 @@ from xla_emitters.explore.blame import Computed
 from xla_emitters.explore.watched_kernels import differing_much, largest_magnitude
 from xla_emitters.program import Extents, Launch
 from xla_emitters.runtime.arrays import differing
-from xla_emitters.runtime.ral.context import Kernels
+from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.simt.execute import PACKED_BITS
 from xla_emitters.runtime.simt.follow import LaneValues, Writer
 from xla_emitters.runtime.simt.memory import Watcher

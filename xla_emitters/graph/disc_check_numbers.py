@@ -13,8 +13,9 @@ Kernels do not check numbers: a slice or a reshape that does not fit would read 
 where a window begins, but in an array that is smaller than the window there is no such place. What follows from the arguments' shapes is
 checked before a run (`sizes/program`); of what data decide, as by `set_dimension_size`, nothing is known before.
 
-An assertion is left out if the facts about sizes imply it, or if the program's guards check it. JAX clamps the start of a slice, so that
-it is inside. Paddings and numbers of windows are at most MOST, so that no size that is computed from several of them wraps around.
+An assertion is left out if the facts about sizes imply it, if the program's guards check it, or if its computation has it already: a second
+run adds nothing. JAX clamps the start of a slice, so that it is inside. Paddings and numbers of windows are at most MOST, so that no size
+that is computed from several of them wraps around.
 Not one of the seed's passes. Source: docs/reference/4 3.1; StableHLO specification, the constraints of each op.
 """
 
@@ -36,6 +37,7 @@ from xla_emitters.dialects.hlo.dynamic_shape_ops import (
     DynamicGatherOp,
     DynamicReduceWindowOp,
     DynamicReshapeOp,
+    ShapeAssertionOp,
 )
 from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, leaf_types, tuple_type
 from xla_emitters.dtypes import dtype
@@ -93,13 +95,19 @@ class DiscCheckNumbersPass(KernelPass):
         if not found or not entries:
             return
         names, sizes = Names(op), sizes_of(op)
+        asserted = {
+            (each.parent, each.message.data) for each in op.walk() if isinstance(each, ShapeAssertionOp)
+        }  # before this run: a message has the op's name in it
         for inner in found:
             code, taken = ShapeCode(names, inner), _Taken(inner, sizes)
             for check in RULES[inner.opcode](taken):
                 is_known = all(number.size is not None for number in check.shown)
                 is_guarded = check.guarded and is_known and inner.parent_op() in entries
-                if not is_guarded and ((left := _open(check.conditions, sizes)) or check.product):
-                    _assert(check, left, inner, code)
+                said = f"%{inner.instruction_name.data} = {inner.opcode}: {check.message}"
+                if is_guarded or (inner.parent, said) in asserted:
+                    continue
+                if (left := _open(check.conditions, sizes)) or check.product:
+                    _assert(check, left, said, code)
 
 
 def _open(conditions: Sequence[Condition], sizes: Sizes) -> list[Condition]:
@@ -111,7 +119,7 @@ def _open(conditions: Sequence[Condition], sizes: Sizes) -> list[Condition]:
     ]
 
 
-def _assert(check: Check, conditions: Sequence[Condition], op: HloOp, code: ShapeCode) -> None:
+def _assert(check: Check, conditions: Sequence[Condition], said: str, code: ShapeCode) -> None:
     scalars = dict[Number, SSAValue]()
 
     def scalar(number: Number) -> SSAValue:
@@ -136,7 +144,6 @@ def _assert(check: Check, conditions: Sequence[Condition], op: HloOp, code: Shap
     whole = holds[0]
     for one in holds[1:]:
         whole = code.add("and", [whole, one], PRED, of_sizes=True)
-    said = f"%{op.instruction_name.data} = {op.opcode}: {check.message}"
     code.add("shape-assertion", [whole, *shown], tuple_type([]), {"message": StringAttr(said)}, of_sizes=True)
 
 

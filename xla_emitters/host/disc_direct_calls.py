@@ -15,7 +15,9 @@
     lmhlo ops on a few integers of the host: the code of each element; an assertion that holds
 
 So a program runs nearly without a runtime, and all messages come from it. The context (`call_context`) has fields for this, and the
-functions `ral_...` are machine code too (`lowering/host_runtime`). Not for a program that logs its calls: it calls the runtime each time.
+functions `ral_...` are machine code too (`lowering/host_runtime`).
+
+    logged      only ops on integers are replaced: calls of the runtime stay, so that a runtime that has all of them can log them
 Source: docs/reference/4 4.1, 4.5.
 """
 
@@ -59,6 +61,7 @@ from xla_emitters.host.memref_descriptors import (
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.rewrite.split import split_before
 
 MOST_ELEMENTS = 16
 """Most elements of a result that is computed element by element."""
@@ -82,11 +85,15 @@ class DiscDirectCallsPass(KernelPass):
 
     name = "disc-direct-calls"
 
+    logged: bool = False
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         declared = dict[str, llvm.FuncOp]()
         for function in [found for found in op.ops if isinstance(found, func.FuncOp) and not found.is_declaration]:
             # The last ones first: what is behind an op is moved to a block of its own, and so is moved once.
             for inner in reversed(list(function.walk())):
+                if self.logged and not isinstance(inner, BufferOp):
+                    continue
                 direct = _Direct(inner, declared)
                 if isinstance(inner, DispatchOp) and (lower := CALLS.get(inner.call.data)) is not None:
                     reason = lower(direct, inner)
@@ -161,7 +168,7 @@ class _Direct:
         """Runs the op only if `holds` is false; otherwise uses the values of the code that `make` inserts."""
         op, before = self.op, self.op.parent
         assert before is not None
-        behind = before.split_before(op)
+        behind = split_before(op)
         region = before.parent
         assert region is not None
         direct, asked = Block(), Block()

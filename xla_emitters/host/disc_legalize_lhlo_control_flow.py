@@ -28,6 +28,7 @@ from xdsl.rewriter import BlockInsertPoint, Rewriter
 
 from xla_emitters.dialects import lmhlo
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.split import split_before
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def _split(op: Operation) -> tuple[Block, Block]:
     before = op.parent
     assert before is not None
     assert op.next_op is not None
-    return before, before.split_before(op.next_op)
+    return before, split_before(op.next_op)
 
 
 def _move(region: Region, behind: Block) -> None:

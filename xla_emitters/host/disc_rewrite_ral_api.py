@@ -60,6 +60,7 @@ from xla_emitters.host.contexts import context_of
 from xla_emitters.host.memref_descriptors import POINTER, as_i64, buffer_of, cast, part_types, parts_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.rewrite.split import split_before
 from xla_emitters.rewrite.symbols import functions
 
 API = "ral_api_call"
@@ -211,7 +212,7 @@ class _Calls:
     def leave(self, failed: SSAValue, behind: Operation) -> None:
         """Returns from the function if `failed`; `behind` is then the first op of a block of its own."""
         assert behind.parent is not None
-        block, rest = behind.parent, behind.parent.split_before(behind)
+        block, rest = behind.parent, split_before(behind)
         branch = cf.ConditionalBranchOp(failed, self.stop, [], rest, [])
         branch.location = behind.location
         block.add_op(branch)

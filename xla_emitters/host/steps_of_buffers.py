@@ -9,6 +9,7 @@
 Taken at any stage from `lmhlo` to `kernels`: an op on buffers is a `Call`, an outlined kernel and the loops of a fusion a `Launch`. A
 buffer is a slot; `lmhlo.inc_ref` gives its memory a second slot. A loop's carried buffers and a branch's results have slots of their own,
 to which memory moves. Constants that nobody changes have memory before the first step.
+Small arrays of integers in the host's memory are rows of numbers (`host_numbers`): they have no slot, and ops on them are `Compute` steps.
 Integers of the IR are numbers; `arith.index_cast` keeps them, as sizes fit every type that a program gives them.
 Source: docs/reference/4 2.2, 4.2.
 """
@@ -17,8 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import prod
 from typing import TypeAlias
 
+import numpy as np
 from xdsl.dialects import arith, func, gpu, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -30,6 +33,7 @@ from xla_emitters.dialects.lmhlo import DONATED, BufferOp, space_of, tensor_of
 from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.errors import UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constant_name
+from xla_emitters.host.host_numbers import is_local, is_small, results_of
 from xla_emitters.kernels.captures import captured_by, loops_of
 from xla_emitters.program.sized import (
     Allocate,
@@ -78,6 +82,8 @@ class _Writer:
         self._read = constants
         self.steps = list[Step]()
         self.places = dict[SSAValue, Place]()
+        self.rows = dict[SSAValue, list[Extent]]()  # elements of small arrays of the host; two names share one list
+        self.temporary = list[Place]()  # arrays with such elements, for the step that is being written
         self.extents = dict[SSAValue, Extent]()
         self.slots = self.numbers = 0
         self.constants = list[tuple[Place, Callable[[], Array]]]()
@@ -91,7 +97,7 @@ class _Writer:
         attributes = enumerate(function.arg_attrs or ())
         return SizedSteps(
             tuple(parameters),
-            tuple(self.places[value] for value in last.operands),
+            tuple([self.array(value) for value in last.operands]),
             tuple(self.steps),
             self.slots,
             self.numbers,
@@ -140,6 +146,57 @@ class _Writer:
             return abs(number.value.data) if str(number.type) == "i1" else number.value.data
         return self.extents[value]
 
+    def compute(self, name: str, operands: Sequence[Extent]) -> Extent:
+        """A number from numbers, by a row of `program.sized.FUNCTIONS`."""
+        found = self.number()
+        self.steps.append(Compute(found, name, tuple(operands)))
+        return found
+
+    def elements(self, value: SSAValue) -> list[Extent]:
+        """The elements of a small array of the host."""
+        if (row := self.rows.get(value)) is not None:
+            return row
+        place = self.places[value]
+        found = [self.number() for _ in range(prod(tensor_of(value.type).get_shape()))]
+        for number, index in zip(found, np.ndindex(*tensor_of(value.type).get_shape()), strict=True):
+            self.steps.append(Load(number, place, index))
+        return list[Extent](found)
+
+    def array(self, value: SSAValue) -> Place:
+        """The place of a buffer; that of a row of numbers is a new one, which holds them now."""
+        if (row := self.rows.get(value)) is None:
+            return self.places[value]
+        place = _place(self.slots, value.type, tensor_of(value.type).get_shape())
+        if value.name_hint:
+            self.names[self.slots] = value.name_hint
+        self.slots += 1
+        self.steps.append(Allocate(place))
+        for number, index in zip(row, np.ndindex(*tensor_of(value.type).get_shape()), strict=True):
+            self.steps.append(Store(place, index, number))
+        self.temporary.append(place)
+        return place
+
+    def end_of_step(self) -> None:
+        """Frees the arrays that the last step alone has read."""
+        self.steps += [Release(place.slot) for place in self.temporary]
+        self.temporary.clear()
+
+    def assign(self, values: Sequence[SSAValue], targets: Sequence[Sequence[Extent]]) -> None:
+        """Gives numbers the elements of small arrays, all at once."""
+        pairs = [
+            (target, source)
+            for value, row in zip(values, targets, strict=True)
+            for target, source in zip(row, self.elements(value), strict=True)
+            if target != source
+        ]
+        changed = {target for target, _ in pairs}
+        for place, (target, source) in enumerate(pairs):
+            if source in changed:
+                pairs[place] = target, self.compute("copy", (source,))
+        for target, source in pairs:
+            assert isinstance(target, Number)
+            self.steps.append(Compute(target, "copy", (source,)))
+
     def triple(self, x: SSAValue, y: SSAValue, z: SSAValue) -> tuple[Extent, Extent, Extent]:
         return self[x], self[y], self[z]
 
@@ -179,8 +236,7 @@ class _Writer:
             if name is None:
                 raise refusal(STAGE, op, "the host program has no unsigned comparison")
         assert name is not None
-        self.extents[op.results[0]] = found = self.number()
-        self.steps.append(Compute(found, name, tuple(self[operand] for operand in op.operands)))
+        self.extents[op.results[0]] = self.compute(name, [self[operand] for operand in op.operands])
 
     def _buffer_op(self, op: BufferOp) -> None:
         if op.name == "lmhlo.constant" and is_dense(value := op.properties.get("value")):
@@ -188,6 +244,12 @@ class _Writer:
             if _is_constant(buffer):
                 self.constants.append((self.places[buffer], self._constant(buffer.type, undense(value))))
                 return
+        if len(op.outputs) == 1 and (target := self.rows.get(op.outputs[0])) is not None:
+            if all(is_small(value.type) for value in op.inputs):
+                inputs = [self.elements(value) for value in op.inputs]
+                if (found := results_of(op, inputs, self.compute)) is not None:
+                    target[:] = found
+                    return
         self.call(op, op.instruction_name, op.inputs, op.outputs)
 
     def _constant(self, ir_type: Attribute, value: Array) -> Callable[[], Array]:
@@ -198,14 +260,21 @@ class _Writer:
         return partial(self._read, constant_name(value, element), dtype_of(element).name)
 
     def call(self, op: CallableOp, name: str, reads: Sequence[SSAValue], writes: Sequence[SSAValue]) -> None:
-        read, written = (tuple(self.places[value] for value in values) for values in (reads, writes))
+        read, written = (tuple([self.array(value) for value in values]) for values in (reads, writes))
         self.ops.append(op)
         outward = isinstance(op, BufferOp) and op.HLO is PrintOp
         self.steps.append(Call(len(self.ops) - 1, name, read, written, outward))
+        for value, place in zip(writes, written, strict=True):
+            if (row := self.rows.get(value)) is not None:
+                for element, index in enumerate(np.ndindex(*tensor_of(value.type).get_shape())):
+                    row[element] = found = self.number()
+                    self.steps.append(Load(found, place, index))
+        self.end_of_step()
 
     def move(self, values: Sequence[SSAValue], targets: Sequence[Place]) -> None:
         """Moves buffers to slots, all at once."""
-        pairs = [(self.places[value].slot, target.slot) for value, target in zip(values, targets, strict=True)]
+        pairs = [(self.array(value).slot, target.slot) for value, target in zip(values, targets, strict=True)]
+        self.temporary.clear()
         if pairs := [(source, target) for source, target in pairs if source != target]:
             self.steps.append(Move(tuple(pairs)))
 
@@ -229,6 +298,9 @@ def _is_given_away(buffer: SSAValue) -> bool:
 
 def _alloc(w: _Writer, op: Operation) -> None:
     assert isinstance(op, memref.AllocOp | memref.AllocaOp)
+    if is_small(op.memref.type) and is_local(op.memref) and not _is_constant(op.memref):
+        w.rows[op.memref] = [0] * prod(tensor_of(op.memref.type).get_shape())
+        return
     place = w.place(op.memref, w.shape(op.memref.type, op.dynamic_sizes))
     if not _is_constant(op.memref):
         w.steps.append(Allocate(place))
@@ -246,23 +318,33 @@ def _is_constant(buffer: SSAValue) -> bool:
 
 def _dealloc(w: _Writer, op: Operation) -> None:
     assert isinstance(op, memref.DeallocOp)
-    if not _is_constant(op.memref):
+    if not _is_constant(op.memref) and op.memref not in w.rows:
         w.steps.append(Release(w.places[op.memref].slot))
 
 
 def _inc_ref(w: _Writer, op: Operation) -> None:
     assert isinstance(op, lmhlo.IncRefOp)
+    if (row := w.rows.get(op.source)) is not None:
+        w.rows[op.view] = row
+        return
     w.steps.append(View(w.places[op.source], w.place(op.view, w.shape(op.view.type, op.dynamic_sizes))))
 
 
 def _collapse(w: _Writer, op: Operation) -> None:
     assert isinstance(op, memref.CollapseShapeOp)
+    if (row := w.rows.get(op.src)) is not None:
+        w.rows[op.result] = row
+        return
     w.places[op.result] = _place(w.places[op.src].slot, op.src.type, FLAT)
 
 
 def _dim(w: _Writer, op: Operation) -> None:
     assert isinstance(op, memref.DimOp)
-    place, axis = w.places[op.source], w[op.index]
+    axis = w[op.index]
+    if op.source in w.rows and isinstance(axis, int):
+        w.extents[op.result] = tensor_of(op.source.type).get_shape()[axis]
+        return
+    place = w.array(op.source)
     if isinstance(axis, int):
         w.extents[op.result] = place.shape[axis]
         return
@@ -272,22 +354,51 @@ def _dim(w: _Writer, op: Operation) -> None:
 
 def _load(w: _Writer, op: Operation) -> None:
     assert isinstance(op, memref.LoadOp)
+    if (row := w.rows.get(op.memref)) is not None:
+        at = _position(w, op.memref.type, op.indices)
+        found = row[at] if isinstance(at, int) else row[0]
+        if not isinstance(at, int):
+            for place, element in enumerate(row[1:], 1):
+                found = w.compute("select", (w.compute("eq", (at, place)), element, found))
+        w.extents[op.res] = found
+        return
     w.extents[op.res] = found = w.number()
     w.steps.append(Load(found, w.places[op.memref], tuple(w[index] for index in op.indices)))
 
 
 def _store(w: _Writer, op: Operation) -> None:
     assert isinstance(op, memref.StoreOp)
+    if (row := w.rows.get(op.memref)) is not None:
+        at, value = _position(w, op.memref.type, op.indices), w[op.value]
+        for place, element in enumerate(row):
+            if at == place:
+                row[place] = value
+            elif not isinstance(at, int):
+                row[place] = w.compute("select", (w.compute("eq", (at, place)), value, element))
+        return
     w.steps.append(Store(w.places[op.memref], tuple(w[index] for index in op.indices), w[op.value]))
+
+
+def _position(w: _Writer, ir_type: Attribute, indices: Sequence[SSAValue]) -> Extent:
+    """The number of an element of a small array, row major."""
+    found: Extent = 0
+    for size, index in zip(tensor_of(ir_type).get_shape(), indices, strict=True):
+        at = w[index]
+        if isinstance(found, int) and isinstance(at, int):
+            found = found * size + at
+        else:
+            found = w.compute("add", (w.compute("multiply", (found, size)), at))
+    return found
 
 
 def _launch(w: _Writer, op: Operation) -> None:
     assert isinstance(op, gpu.LaunchFuncOp)
     shared = 0 if op.dynamicSharedMemorySize is None else w[op.dynamicSharedMemorySize]
-    arguments = (w.places[v] if isinstance(v.type, MemRefType) else w[v] for v in op.kernelOperands)
+    arguments = [w.array(v) if isinstance(v.type, MemRefType) else w[v] for v in op.kernelOperands]
     grid = w.triple(op.gridSizeX, op.gridSizeY, op.gridSizeZ)
     block = w.triple(op.blockSizeX, op.blockSizeY, op.blockSizeZ)
     w.steps.append(Launch(op.kernel.string_value().split(".")[-1], grid, block, shared, tuple(arguments)))
+    w.end_of_step()
 
 
 def _fusion(w: _Writer, op: Operation) -> None:
@@ -298,14 +409,16 @@ def _fusion(w: _Writer, op: Operation) -> None:
         return
     w.ops.append(op)
     name = op.fusion_name.data if op.fusion_name else "fusion"
-    captured = tuple(w.places[v] if isinstance(v.type, MemRefType) else w[v] for v in captured_by(op))
+    captured = tuple([w.array(v) if isinstance(v.type, MemRefType) else w[v] for v in captured_by(op)])
     w.steps.append(Launch(f"{LOOPS}{len(w.ops) - 1}.{name}", (1, 1, 1), (1, 1, 1), 0, captured))
+    w.end_of_step()
 
 
 def _watch(w: _Writer, op: Operation) -> None:
     assert isinstance(op, lmhlo.WatchOp)
-    values = tuple(w.places[v] if isinstance(v.type, MemRefType) else w[v] for v in op.values)
+    values = tuple([w.array(v) if isinstance(v.type, MemRefType) else w[v] for v in op.values])
     w.steps.append(Launch(f"{WATCH}{op.number.value.data}", (1, 1, 1), (1, 1, 1), 0, values))
+    w.end_of_step()
 
 
 WATCH = "watch."
@@ -316,24 +429,36 @@ LOOPS = "loops."
 
 def _while(w: _Writer, op: Operation) -> None:
     assert isinstance(op, lmhlo.WhileOp)
-    state = [w.place(result, tensor_of(result.type).get_shape()) for result in op.res]
-    w.move(op.inits, state)
+    groups = list(zip(op.res, op.condition.block.args, op.body.block.args, strict=True))
+    are_rows = [all(is_small(value.type) and is_local(value) for value in group) for group in groups]
+    chosen = [place for place, is_row in enumerate(are_rows) if is_row]
+    others = [place for place, is_row in enumerate(are_rows) if not is_row]
+    numbers = [[w.number() for _ in range(prod(tensor_of(op.res[place].type).get_shape()))] for place in chosen]
+    state = [w.place(op.res[place], tensor_of(op.res[place].type).get_shape()) for place in others]
 
-    def enter(region: Region) -> None:
-        for argument, place in zip(region.block.args, state, strict=True):
-            w.places[argument] = _place(place.slot, argument.type, w.read_shape(place.slot, argument.type))
+    def take(values: Sequence[SSAValue]) -> None:
+        w.assign([values[place] for place in chosen], numbers)
+        w.move([values[place] for place in others], state)
 
+    def enter(values: Sequence[SSAValue]) -> None:
+        for place, row in zip(chosen, numbers, strict=True):
+            w.rows[values[place]] = list(row)
+        for place, held in zip(others, state, strict=True):
+            value = values[place]
+            w.places[value] = _place(held.slot, value.type, w.read_shape(held.slot, value.type))
+
+    take(op.inits)
     outside, w.steps = w.steps, list[Step]()
-    enter(op.condition)
+    enter(op.condition.block.args)
     last = w.block(op.condition.block)
     assert isinstance(last, lmhlo.ConditionOp)
     holds, condition, w.steps = w[last.holds], tuple(w.steps), list[Step]()
-    enter(op.body)
-    w.move(w.block(op.body.block).operands, state)
+    enter(op.body.block.args)
+    take(w.block(op.body.block).operands)
     body, w.steps = tuple(w.steps), outside
-    w.steps.append(Loop(_name(op), condition, holds, body, tuple(place.slot for place in state)))
-    for result, place in zip(op.res, state, strict=True):
-        w.places[result] = _place(place.slot, result.type, w.read_shape(place.slot, result.type))
+    assigned = tuple(number.index for row in numbers for number in row)
+    w.steps.append(Loop(_name(op), condition, holds, body, tuple(held.slot for held in state), assigned))
+    enter(op.res)
 
 
 def _case(w: _Writer, op: Operation) -> None:
@@ -349,25 +474,31 @@ def _if(w: _Writer, op: Operation) -> None:
 def _branch(
     w: _Writer, op: Operation, selector: Extent, regions: Sequence[Region], results: Sequence[SSAValue]
 ) -> None:
-    buffers = [(number, result) for number, result in enumerate(results) if isinstance(result.type, MemRefType)]
-    others = [(number, result) for number, result in enumerate(results) if not isinstance(result.type, MemRefType)]
-    state = [w.place(result, tensor_of(result.type).get_shape()) for _, result in buffers]
-    for _, result in others:
-        w.extents[result] = w.number()
+    rows = [place for place, value in enumerate(results) if is_small(value.type) and is_local(value)]
+    buffers = [place for place, value in enumerate(results) if isinstance(value.type, MemRefType) and place not in rows]
+    others = [place for place, value in enumerate(results) if not isinstance(value.type, MemRefType)]
+    state = [w.place(results[place], tensor_of(results[place].type).get_shape()) for place in buffers]
+    for place in others:
+        w.extents[results[place]] = w.number()
+    numbers = [[w.number() for _ in range(prod(tensor_of(results[place].type).get_shape()))] for place in rows]
 
     def end(last: Operation) -> None:
-        w.move([last.operands[number] for number, _ in buffers], state)
-        for number, result in others:
-            target = w.extents[result]
+        w.assign([last.operands[place] for place in rows], numbers)
+        w.move([last.operands[place] for place in buffers], state)
+        for place in others:
+            target = w.extents[results[place]]
             assert isinstance(target, Number)
-            w.steps.append(Compute(target, "copy", (w[last.operands[number]],)))
+            w.steps.append(Compute(target, "copy", (w[last.operands[place]],)))
 
     branches = tuple(w.nested(region, end) if region.blocks else () for region in regions)
-    assigned = [w.extents[result] for _, result in others]
+    assigned = [*(w.extents[results[place]] for place in others), *(number for row in numbers for number in row)]
     chosen = tuple(number.index for number in assigned if isinstance(number, Number))
     w.steps.append(Branch(_name(op), selector, branches, tuple(place.slot for place in state), chosen))
-    for (_, result), place in zip(buffers, state, strict=True):
-        w.places[result] = _place(place.slot, result.type, w.read_shape(place.slot, result.type))
+    for place, held in zip(buffers, state, strict=True):
+        value = results[place]
+        w.places[value] = _place(held.slot, value.type, w.read_shape(held.slot, value.type))
+    for place, row in zip(rows, numbers, strict=True):
+        w.rows[results[place]] = list(row)
 
 
 def _name(op: Operation) -> str:

@@ -37,14 +37,14 @@ def convolution(arguments: LibraryArguments) -> list[Array]:
     config = arguments.config
     output = config["outputs"][0]
     held = held_type(arguments.results[0][0])
-    orders = dict(zip(("image", "kernel", "result"), map(_order, config["labels"]), strict=True))
+    orders = dict(zip(("image", "kernel", "result"), map(dims_in_order, config["labels"]), strict=True))
     given = {
         name: arguments.wide(i).astype(held).transpose(orders[name])
         for i, name in enumerate(config["operands"])
         if name in orders
     }
     shape = arguments.results[0][1]
-    window = _Window(config["window"])
+    window = Window(config["window"])
     sizes = {name: array.shape for name, array in given.items()} | {output: tuple(shape[dim] for dim in orders[output])}
     value = _grouped(config, window, given, sizes, held)
     if output == "result":
@@ -53,7 +53,7 @@ def convolution(arguments: LibraryArguments) -> list[Array]:
     return [arguments.result(0, value), *(arguments.zeros(i) for i in range(1, len(config["outputs"])))]
 
 
-def _order(label: str) -> list[int]:
+def dims_in_order(label: str) -> list[int]:
     """The dimensions in the order [b, spatial ..., f], of a kernel [spatial ..., i, o]."""
     spatial = [label.index(digit) for digit in sorted(set(label) - set("bfio"))]
     if "b" in label:
@@ -61,7 +61,7 @@ def _order(label: str) -> list[int]:
     return [*spatial, label.index("i"), label.index("o")]
 
 
-class _Window:
+class Window:
     """The window along the spatial dimensions."""
 
     def __init__(self, dims: Sequence[Mapping[str, Any]]) -> None:
@@ -107,12 +107,12 @@ class _Window:
 
 def _grouped(
     config: Mapping[str, Any],
-    window: _Window,
+    window: Window,
     given: Mapping[str, Array],
     sizes: Mapping[str, tuple[int, ...]],
     held: np.dtype[Any],
 ) -> Array:
-    """The missing one of image, kernel and result, in the order of `_order`."""
+    """The missing one of image, kernel and result, in the order of `dims_in_order`."""
     groups, batches = config["feature_groups"], config["batch_groups"]
     count = max(groups, batches)
     of = {
@@ -140,7 +140,7 @@ def _part(axis: int, count: int) -> Any:
     return part
 
 
-def _forward(window: _Window, parts: Mapping[str, Array], shape: Sequence[int]) -> Array:
+def _forward(window: Window, parts: Mapping[str, Array], shape: Sequence[int]) -> Array:
     image, kernel = parts["image"], parts["kernel"]
     padded, found, points = _padded(window, image), np.zeros(shape, image.dtype), window.points(shape[1:-1])
     if found.size and points and len(points) * math.prod(shape[:-1]) * image.shape[-1] <= PATCHES:
@@ -154,7 +154,7 @@ def _forward(window: _Window, parts: Mapping[str, Array], shape: Sequence[int]) 
     return found
 
 
-def _backward_filter(window: _Window, parts: Mapping[str, Array], shape: Sequence[int]) -> Array:
+def _backward_filter(window: Window, parts: Mapping[str, Array], shape: Sequence[int]) -> Array:
     image, result = parts["image"], parts["result"]
     padded, found = _padded(window, image), np.zeros(shape, image.dtype)
     if result.size and found.size:
@@ -164,7 +164,7 @@ def _backward_filter(window: _Window, parts: Mapping[str, Array], shape: Sequenc
     return found
 
 
-def _backward_input(window: _Window, parts: Mapping[str, Array], shape: Sequence[int]) -> Array:
+def _backward_input(window: Window, parts: Mapping[str, Array], shape: Sequence[int]) -> Array:
     result, kernel = parts["result"], parts["kernel"]
     spatial = shape[1:-1]
     padded = np.zeros((shape[0], *window.padded_sizes(spatial), shape[-1]), result.dtype)
@@ -185,7 +185,7 @@ def _times(left: Array, right: Array) -> Array:
     return left @ right
 
 
-def _padded(window: _Window, image: Array) -> Array:
+def _padded(window: Window, image: Array) -> Array:
     spatial = image.shape[1:-1]
     found = np.zeros((image.shape[0], *window.padded_sizes(spatial), image.shape[-1]), image.dtype)
     there, here = window.inside(spatial)

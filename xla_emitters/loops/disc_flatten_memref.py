@@ -35,6 +35,7 @@ from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
+from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.kernels.captures import captured_by, loops_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import located_builder
@@ -137,6 +138,10 @@ class _Flattening:
 
     def linear(self, builder: Builder, indices: Sequence[SSAValue], inner: Sequence[Number]) -> SSAValue:
         """The number of the element at these coordinates."""
+        kept = [number for number, size in enumerate([0, *inner]) if size != 1]
+        while len(kept) > 1 and constant_of(indices[kept[0]]) == 0:
+            del kept[0]
+        indices, inner = [indices[number] for number in kept], [inner[number - 1] for number in kept[1:]]
         while len(indices) > 1:
             merged = self.merged(builder, indices, inner)
             if merged is None:

@@ -14,7 +14,7 @@
     some             any                 any      "row1", a block per row, "row2", a warp, or "row3", eight lanes, by `disc.row_schedule`
     none             some                any      "column"
     none             none                some     "loop"
-    kind "kStitch", whatever its roots: "stitch"
+    kind "kStitch", whatever its roots: "stitch"; "kMiddleReduction", for a CPU: "middle"
 
 For a CPU (`target=cpu`) a block is one thread: a row of a row reduction ("row") or of a stitched fusion, a strip of columns. Ops that are
 fused only for a CPU may have a schedule of their own (`host_schedules`; sorts, random bits and windows in files of their own).
@@ -35,6 +35,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.buffers.buffer_uses import reads
+from xla_emitters.buffers.middle_reductions import MIDDLE
 from xla_emitters.dialects.hlo.placement import is_on_host
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.errors import UsageError
@@ -42,6 +43,7 @@ from xla_emitters.loops.column_reduction_schedule import ATOMICS, emit_column_re
 from xla_emitters.loops.element_code import has_element_code
 from xla_emitters.loops.host_schedules import HOST_SCHEDULES
 from xla_emitters.loops.loop_schedule import emit_loop_schedule
+from xla_emitters.loops.middle_reduction_schedule import emit_middle_reduction_schedule
 from xla_emitters.loops.roots import is_column_reduction, is_row_reduction, roots_of
 from xla_emitters.loops.row_reduction_alone import emit_row_reduction_alone
 from xla_emitters.loops.row_reduction_schedule1 import emit_row_reduction_schedule1
@@ -59,6 +61,7 @@ HINTED = ("loop", "row1", "row2", "row3")
 SCHEDULES: Mapping[str, Schedule] = {
     "column": emit_column_reduction_schedule,
     "loop": emit_loop_schedule,
+    "middle": emit_middle_reduction_schedule,
     "row": emit_row_reduction_alone,
     "row1": emit_row_reduction_schedule1,
     "row2": emit_row_reduction_schedule2,
@@ -119,6 +122,8 @@ def schedule_of(fusion: FusionOp, roots: Sequence[BufferOp], *, is_cpu: bool = F
     """The name of a fusion's schedule: see the file's head."""
     if fusion.kind is not None and fusion.kind.data == "kStitch":
         return "stitch"
+    if fusion.kind is not None and fusion.kind.data == MIDDLE:
+        return "middle"
     if any(map(is_row_reduction, roots)):
         if is_cpu:
             return "row"

@@ -10,6 +10,13 @@ The inner loop has no divisions, and adjacent elements have adjacent indices, so
 coordinates that the body needs, of an array with as many elements as the loop has iterations: %n is %b * 32. Other coordinates
 are computed from the number of the element, which is %row * 32 + %j. A loop that needs no such coordinates remains one loop.
 
+Where an access has its last coordinate from the row, and another one from %j, as in a transpose, blocks are 16 rows, in tiles of 16
+columns: each line of memory that a tile reads is used by all of its rows.
+
+    scf.parallel (%block, %thread) = (0, 0) to (%b ceildiv 16, 1) step (1, 1) {
+      scf.for %left = 0 to %n step 16 { scf.for %row = ... to min(%first + 16, %b) { scf.for %j = %left to min(%left + 16, %n) {
+        ... %x[%j, %row] }}}
+
 Every loop then has two variables, the second with one value: a block is one thread.
 Source: docs/reference/4 3.5 (the loop schedule).
 """
@@ -20,9 +27,9 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.index_code import INDEX, IndexCode, Number
@@ -31,6 +38,9 @@ from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.kernels.index_sums import Sum, Sums
 from xla_emitters.rewrite.kernel_pass import KernelPass
+
+TILE = 16
+"""Rows and columns of a tile: the elements of a line of memory, if they have four bytes."""
 
 
 @dataclass(frozen=True)
@@ -63,44 +73,74 @@ class DiscNestLoopsPass(KernelPass):
                 loop, "no array whose coordinates it computes is known to have as many elements as it has iterations"
             )
         host = IndexCode(Builder(InsertPoint.before(fusion)), loop.location)
-        body = Block(arg_types=[INDEX, INDEX])
         *ops, _ = loop.body.block.ops
+        is_crossed = any(_is_crossed(found, op) for found in rows[:1] for op in loop.body.block.walk())
         for moved in ops:
             moved.detach()
-        row = body.args[0]
-        row.name_hint = "row" if rows else element.name_hint
+        body = Block(arg_types=[INDEX, INDEX])
         upper: Number = loop.upperBound[0]
-        if rows:
-            basis = rows[0].basis
-            upper = host.product(basis[:-1])
+        code = IndexCode(Builder(InsertPoint.at_end(body)), loop.location)
+        if not rows:
+            body.args[0].name_hint = element.name_hint
+            body.add_ops(ops)
+            element.replace_all_uses_with(body.args[0])
+        else:
+            *above, columns = basis = rows[0].basis
+            count = host.product(above)
+            if is_crossed:
+                upper = host.divide(host.add(count, TILE - 1), TILE)
+                row, code, low, high = _tiles(host, code, body.args[0], count, columns)
+            else:
+                upper, row, low, high = count, body.args[0], code.value(0), host.value(columns)
+            row.name_hint, one = "row", code.value(1)
             inner = Block(arg_types=[INDEX])
-            code = IndexCode(Builder(InsertPoint.at_end(body)), loop.location)
-            low, high, step = code.value(0), host.value(basis[-1]), code.value(1)
-            kept = row if len(basis) == 2 else None
-            outer = [kept] if kept is not None else _delinearized(code, row, basis[:-1])
-            code.insert(arith.MuliOp(row, high))
-            start = body.last_op
-            assert start is not None
-            code.builder.insert(scf.ForOp(low, high, step, [], Region(inner))).location = loop.location
+            outer = [row] if len(above) == 1 else _delinearized(code, row, above)
+            start = code.insert(arith.MuliOp(row, host.value(columns)))
+            _for(code, low, high, one, inner)
             inside = IndexCode(Builder(InsertPoint.at_end(inner)), loop.location)
             column = inner.args[0]
             column.name_hint = "column"
-            number = inside.insert(arith.AddiOp(start.results[0], column))
+            number = inside.insert(arith.AddiOp(start, column))
             number.name_hint = element.name_hint
             inner.add_ops([*ops, scf.YieldOp()])
             for found in rows:
                 if found.basis == basis:
                     Rewriter.replace_op(found, [], [*outer, column])
             element.replace_all_uses_with(number)
-        else:
-            body.add_ops(ops)
-            element.replace_all_uses_with(row)
         body.add_op(scf.ReduceOp())
         zero, one = host.value(0), host.value(1)
         made = scf.ParallelOp([zero, zero], [host.value(upper), one], [one, one], Region(body))
         made.attributes |= loop.attributes
         made.location = loop.location
         Rewriter.replace_op(loop, made, [])
+
+
+def _is_crossed(coordinates: DelinearizeIndexOp, op: Operation) -> bool:
+    """Whether an op reads an element whose last coordinate is the last of the row, and whose other ones include the column."""
+    *_, row, column = coordinates.multi_index
+    return isinstance(op, memref.LoadOp) and len(op.indices) > 1 and op.indices[-1] is row and column in op.indices[:-1]
+
+
+def _tiles(
+    host: IndexCode, code: IndexCode, block: SSAValue, rows: Number, columns: Number
+) -> tuple[SSAValue, IndexCode, SSAValue, SSAValue]:
+    """Loops over the tiles of a block, and the rows of a tile: a row, the code in it, and the first and last column."""
+    zero, one, tile = code.value(0), code.value(1), code.value(TILE)
+    first = code.insert(arith.MuliOp(block, tile))
+    end = code.insert(arith.MinSIOp(code.insert(arith.AddiOp(first, tile)), host.value(rows)))
+    of_tile, of_row = Block(arg_types=[INDEX]), Block(arg_types=[INDEX])
+    _for(code, zero, host.value(columns), tile, of_tile)
+    left = of_tile.args[0]
+    code = code.inside(Builder(InsertPoint.at_end(of_tile)))
+    right = code.insert(arith.MinSIOp(code.insert(arith.AddiOp(left, tile)), host.value(columns)))
+    _for(code, first, end, one, of_row)
+    of_tile.add_op(scf.YieldOp())
+    of_row.add_op(scf.YieldOp())
+    return of_row.args[0], code.inside(Builder(InsertPoint.at_start(of_row))), left, right
+
+
+def _for(code: IndexCode, low: SSAValue, high: SSAValue, step: SSAValue, body: Block) -> None:
+    code.builder.insert(scf.ForOp(low, high, step, [], Region(body))).location = code.location
 
 
 def _count(sums: Sums, coordinates: DelinearizeIndexOp) -> Sum:

@@ -5,8 +5,8 @@
                      without gaps (no base dilation, window dilation 1) the loop visits only the positions inside:
                        for %w = max(0, low - %i * stride) to min(size, n + low - %i * stride)
 
-Elements of a window are combined in row-major order, in the array's own type, as the op defines. `dynamic_reduce_window` has its window in
-operands: a dilation that is not positive there counts as 1.
+Most windows are computed row by row (`host_scans`). Elements of a window are combined in row-major order, in the array's own type, as the
+op defines. `dynamic_reduce_window` has its window in operands: a dilation that is not positive there counts as 1.
 On a GPU the runtime's library computes these: one thread per element would read far too much.
 Source: StableHLO specification, "map", "reduce_window".
 """

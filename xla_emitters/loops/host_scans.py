@@ -1,8 +1,11 @@
-"""The schedule of windows on a CPU: a cumulative op is computed in one pass over its array.
+"""The schedule of windows on a CPU: a cumulative op is computed in one pass over its array, other windows row by row.
 
     lmhlo.reduce_window %x, %init -> %y                  parallel for each row along d, if the window is a prefix or a suffix of rows:
                                              ->            a = init;  for i in 0 .. n:  a = body(a, x[i]);  y[i] = a
-                                                         parallel for each element, otherwise: as `host_elements`
+                                                         parallel for each row of %y, otherwise:
+                                                           for j: y[j] = init
+                                                           for each position w of the window, in row-major order:
+                                                             for j with w inside the array: y[j] = body(y[j], x[j * stride + w - low])
 
     prefix    element i reads 0 .. i      size >= n, low = size - 1             the same operations in the same order as defined by the op
     suffix    element i reads i .. n - 1  size >= n, low = 0                    from the end: only for a commutative body, as the order
@@ -11,6 +14,9 @@
 
 JAX exports cumsum, cummax ... as such windows, with sizes known at run time. So the host decides which of the loops has
 blocks. A window that cannot be as large as the array has one loop only.
+
+Row by row, each element is combined in the order that the op defines, and LLVM vectorizes over the row: channels, in NHWC. Where the array
+itself is dilated along its rows, or the window is in the device's memory, each element is a loop of its own (`host_elements`).
 Source: StableHLO specification, "reduce_window"; G. Blelloch, "Prefix sums and their applications" (1990).
 """
 
@@ -25,7 +31,7 @@ from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
 from xla_emitters.dialects.lmhlo import BufferOp
-from xla_emitters.loops.host_elements import Along, computation_of, window_on_host
+from xla_emitters.loops.host_elements import Along, computation_of, over_window, window_on_host
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.scalar_code import emit_scalars
 from xla_emitters.loops.schedule import FusionLoops
@@ -53,12 +59,72 @@ def emit_windows(fusion: FusionLoops) -> None:
         first = host.insert(arith.SelectOp(holds, host.value(0), host.value(first)))
     # Not its bound alone: `disc-nest-loops` takes the bounds of loops over rows from the coordinates.
     left = [first, *sizes[1:]] if sizes else []
+    if window and window[-1].base_dilation == 1:
+        _rows(fusion, root, window, left)
+        return
 
     def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
         indices = code.index.delinearize(variables[0], left)
         code.store(fusion.element(code, root, indices), buffer, indices)
 
     fusion.parallel(NAME, [host.product(left)], [1], body)
+
+
+def _rows(fusion: FusionLoops, root: BufferOp, window: Sequence[Along], sizes: Sequence[Number]) -> None:
+    """One block for each row of the result: for each position of the window, the elements of the row that have it inside the array."""
+    buffer, (array, init), combine = root.outputs[0], root.inputs[:2], computation_of(root)
+    *above, along = window
+    *of_above, of_row = fusion.numbers.sizes(array)
+    *rows, count = sizes
+
+    def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
+        at = code.index.delinearize(variables[0], rows)
+        start = code.load(init, ())
+        code.written.add(buffer)
+
+        def begin(inner: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            inner.store(start, buffer, [*at, place])
+            return ()
+
+        def position(code: KernelCode, source: Sequence[Number], _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            def visit(inner: KernelCode, offset: Number) -> None:
+                index = inner.index
+                shift = index.subtract(index.multiply(offset, along.window_dilation), along.low)
+
+                def behind(number: Number) -> Number:
+                    """The first element of the row whose window begins at `number` or later."""
+                    if along.stride == 1:
+                        return index.maximum(number, 0)
+                    stride = index.maximum(along.stride, 1)
+                    return index.quotient(index.add(index.maximum(number, 0), index.subtract(stride, 1)), stride)
+
+                low = behind(index.subtract(0, shift))
+                high = index.minimum(behind(index.subtract(of_row, shift)), count)
+
+                def step(innermost: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                    there = innermost.index.add(innermost.index.multiply(place, along.stride), shift)
+                    value = innermost.load(array, [innermost.index.value(number) for number in (*source, there)])
+                    (found,) = emit_scalars(innermost, combine, [innermost.load(buffer, [*at, place]), value])
+                    innermost.store(found, buffer, [*at, place])
+                    return ()
+
+                inner.loop(low, high, 1, (), step)
+
+            if along.size == 1:
+                visit(code, 0)
+                return ()
+
+            def each(inner: KernelCode, offset: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                visit(inner, offset)
+                return ()
+
+            code.loop(0, along.size, 1, (), each)
+            return ()
+
+        code.loop(0, count, 1, (), begin)
+        over_window(code, above, of_above, at, (), position)
+
+    fusion.parallel(NAME, [fusion.numbers.code.product(rows)], [1], body)
 
 
 def _may_be_whole(size: Number, of: Number) -> bool:

@@ -141,9 +141,13 @@ class KernelIndex(IndexCode):
 
     def delinearize(self, linear: SSAValue, sizes: Sequence[Number]) -> list[SSAValue]:
         """The coordinates of element `linear` of an array of these sizes."""
-        if len(sizes) <= 1:
-            return [linear] * len(sizes)
-        return list(self._code.insert(DelinearizeIndexOp(linear, sizes, len(sizes))).multi_index)
+        own = [size for size in sizes if size != 1]
+        if len(own) <= 1:
+            made = [linear] * len(own) if own or not sizes else [self.value(0)]
+        else:
+            made = list(self._code.insert(DelinearizeIndexOp(linear, own, len(own))).multi_index)
+        places = iter(made)
+        return [self.value(0) if size == 1 else next(places) for size in sizes]
 
     def linearize(self, indices: Sequence[SSAValue], sizes: Sequence[Number]) -> SSAValue:
         """The number of the element at these coordinates; folds with a `delinearize` over equal sizes."""

@@ -38,6 +38,7 @@ from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.rewrite.data_layout import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.rewrite.locations import located_builder
+from xla_emitters.rewrite.split import split_before
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def _split(op: Operation, *, with_results: bool = False) -> tuple[Block, Block]:
     before = op.parent
     if before is None or op.next_op is None:
         raise refusal(ConvertScfToCfPass.name, op, f"{op.name} is not followed by a terminator")
-    rest = before.split_before(op.next_op, arg_types=op.result_types if with_results else ())
+    rest = split_before(op.next_op, op.result_types if with_results else ())
     return before, rest
 
 

@@ -299,7 +299,11 @@ class _FunctionLowering:
             llvm.LLVMFunctionType(inputs, _together(outputs) if outputs else None),
             linkage=linkage,
             body=Region(),
-            other_props={"arg_attrs": _llvm_only(old.arg_attrs), "res_attrs": _llvm_only(old.res_attrs)},
+            other_props={
+                "arg_attrs": _llvm_only(old.arg_attrs),
+                "res_attrs": _llvm_only(old.res_attrs),
+                "no_inline": old.attributes.get("no_inline"),
+            },
             extra_attrs=attributes,
         )
         made.location = old.location

@@ -32,6 +32,7 @@ from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
+from xla_emitters.host.disc_direct_calls import DiscDirectCallsPass
 from xla_emitters.lowering.host_code import host_object
 from xla_emitters.lowering.host_cpu import HostCpu
 from xla_emitters.pipelines.program_host import CpuLowering
@@ -84,6 +85,10 @@ def c_bundle(program: DynamicProgram, name: str) -> dict[str, bytes]:
     refuse_left_out(program.name, program.left_out)
     if program.fused is None or program.sizes.unresolved:
         raise Unsupported(f"{program.name} has sizes that depend on data, which kernels do not check", stage=STAGE)
+    if (DiscDirectCallsPass.name, "logged", True) in program.options.pass_options:
+        raise Unsupported(
+            f"{DiscDirectCallsPass.name}{{logged}}: ral.c has not the functions that are called then", stage=STAGE
+        )
     lowering = CpuLowering(program.name, program.fused, program.options)
     host = LlvmHost(program.name, lowering.host, lowering.module, program.options)
     _refuse_calls(program, host)

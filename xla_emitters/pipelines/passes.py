@@ -38,6 +38,7 @@ from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevi
 from xla_emitters.lowering.convert_pure_call_ops import ConvertPureCallOpsPass
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
+from xla_emitters.lowering.limit_inlining import LimitInliningPass
 from xla_emitters.lowering.lower_affine import LowerAffinePass
 from xla_emitters.lowering.lower_tensors import LowerTensorsPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
@@ -173,6 +174,7 @@ KERNEL: tuple[Row, ...] = (
     _row(LoopInvariantCodeMotionPass, "partial sums of addresses are moved out of loops"),
     _row(SymbolDcePass, "functions that were inlined everywhere"),
     _row(CsePass, "index arithmetic is explicit only now"),
+    _row(LimitInliningPass, "what is called how often is final, and LLVM would inline it all"),
     *TO_LLVM,
 )
 

@@ -2,7 +2,7 @@
 
     lowering = GpuLowering(fused, options)                  buffers and fusions, the module at the stage `fused`
     lowering.at("loops"), lowering.at("host"), ...    each stage's module
-    lowering.run(arrays, "llvm-dialect")              host program in Python, kernels on the CPU executor
+    lowering.run(arrays, "llvm-dialect")              its steps, with kernels on the CPU executor
     lowering.kernels, lowering.ptx                    for a GPU
 
 A kernel computes indices with 32 bits. Where the sizes of a launch need more (`kernels/index_bounds`), the host launches the same kernel
@@ -25,8 +25,6 @@ from xla_emitters.dialects.lmhlo import WatchOp
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.dtypes import Array
-from xla_emitters.host.disc_convert_const_to_ral import constants_of
-from xla_emitters.host.python_program import python_program
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.kernels.index_bounds import IndexBounds
 from xla_emitters.kernels.kernel_entry import shared_bytes
@@ -42,9 +40,9 @@ from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
-from xla_emitters.runtime.ral.constants import Constants, constants_in
+from xla_emitters.runtime.ral.constants import constants_in
+from xla_emitters.runtime.ral.host_program import HostProgram
 from xla_emitters.runtime.ral.kernels import Kernels
-from xla_emitters.runtime.ral.program import PythonHost
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.trace import Trace
 
@@ -105,7 +103,7 @@ class GpuLowering:
         self.options = options
         self._recorder = Recorder(name, options.record, options.verify, observe)
         self._stages = dict[str, ModuleOp]()
-        self._loaded = dict[str, LoadedProgram | PythonHost]()
+        self._loaded = dict[str, LoadedProgram | HostProgram]()
         context, module = make_context(), fused.clone()
         # Watch ops are inserted after the loops' passes: the passes on the host do not know them.
         is_watched = any(isinstance(op, WatchOp) for op in module.walk())
@@ -282,23 +280,22 @@ class GpuLowering:
         return self._stages[stage]
 
     def code(self, stage: str) -> str:
-        """The printed text of a stage: IR, Python for "host", PTX, SASS. raises ToolError like `compile_to_ptx` and `sass_listing`"""
+        """The printed text of a stage: IR, PTX, SASS. raises ToolError like `compile_to_ptx` and `sass_listing`"""
         match stage:
             case "ptx":
                 return self.ptx
             case "sass":
                 return self._sass(ptx_listing(self.ptx, line_info=self.options.line_info)).text
-            case "host":
-                return python_program(self.at("host")).source
             case _:
                 return print_ir(self.at(stage))
 
-    def loaded(self, stage: str) -> LoadedProgram | PythonHost:
+    def loaded(self, stage: str) -> LoadedProgram | HostProgram:
         """The program's steps, with kernels at that stage; for the stage "host", what its host program in IR does."""
         if stage not in self._loaded:
             # Steps are made of buffers, which a host program that the caller's passes made no longer has.
             by_host = stage == "host" or program_rows(self.options)[1] is not None
-            self._loaded[stage] = self._host(stage) if by_host else self.watched(stage)
+            host = HostProgram(self.at("host"), self._simt_kernels(stage)) if by_host else None
+            self._loaded[stage] = host or self.watched(stage)
         return self._loaded[stage]
 
     def watched(
@@ -314,14 +311,6 @@ class GpuLowering:
         """
         made = steps_of_buffers(self.at(stage if stage == "loops" else "kernels"), constants_in(self.options.constants))
         return LoadedProgram(made, NumpyPlatform(made.ops, kernels(self._simt_kernels(stage)), watch))
-
-    def _host(self, stage: str) -> PythonHost:
-        """The host program in IR, with kernels at that stage."""
-        host = self.at("host")
-        made = python_program(host)
-        constants = Constants(constants_of(host))
-        kernels = self._simt_kernels(stage)
-        return PythonHost(made.source, made.functions, made.dtypes, constants, kernels, made.donated)
 
     def _simt_kernels(self, stage: str) -> SimtKernels:
         if stage != "llvm-dialect":

@@ -14,8 +14,9 @@ from __future__ import annotations
 from xla_emitters.buffers.disc_buffer_optimization import DiscBufferOptimizationPass
 from xla_emitters.buffers.disc_dead_temp_buffer_removal import DiscDeadTempBufferRemovalPass
 from xla_emitters.buffers.disc_dissolve_fusion import DiscDissolveFusionPass
-from xla_emitters.buffers.disc_fold_conv_transposes import DiscFoldConvTransposesPass
+from xla_emitters.buffers.disc_fold_transposes import DiscFoldTransposesPass
 from xla_emitters.buffers.disc_free_in_branches import DiscFreeInBranchesPass
+from xla_emitters.buffers.disc_fuse_middle_reductions import DiscFuseMiddleReductionsPass
 from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.buffers.disc_legalize_to_lhlo import DiscLegalizeToLhloPass
 from xla_emitters.buffers.disc_localize_small_cpu_buffer import DiscLocalizeSmallCpuBufferPass
@@ -222,7 +223,10 @@ PROGRAM_KERNEL: tuple[Row, ...] = (
 
 # The same for a CPU, by LLVM: a block is one thread, and each call of a kernel runs a range of its blocks.
 CPU_LOOPS: tuple[Row, ...] = (
-    _row(DiscFoldConvTransposesPass, "lifetimes are set, and the transposes that remain get loops below"),
+    _row(DiscFoldTransposesPass, "lifetimes are set, and the transposes that remain get loops below"),
+    _row(
+        DiscFuseMiddleReductionsPass, "transposes that a product reads are gone; those before reductions get no loops"
+    ),
     _row(DiscWidenHalfProductsPass, "products and convolutions are final; the new conversions get loops"),
     _row(DiscFuseForCpuPass, "the ops for the runtime are final; some of them are fast as loops on a CPU"),
     _row(

@@ -45,8 +45,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.graph.disc_inliner import DiscInlinerPass
 from xla_emitters.graph.disc_number_random_ops import WITH_STATE, DiscNumberRandomOpsPass
 from xla_emitters.hlo_text.header import STACK_TABLES
-from xla_emitters.host.disc_convert_const_to_ral import constants_of, write_constants
-from xla_emitters.host.python_program import python_program
+from xla_emitters.host.disc_convert_const_to_ral import write_constants
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.memory_limit import limited_memory
 from xla_emitters.pipelines.options import CompileOptions
@@ -79,9 +78,9 @@ from xla_emitters.runtime.loaded import MOST_BINDINGS, Counters, Dispatch, Loade
 from xla_emitters.runtime.memory import Memory
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.ral.buffer_ops import value_of
-from xla_emitters.runtime.ral.constants import Constants, constants_in
+from xla_emitters.runtime.ral.constants import constants_in
+from xla_emitters.runtime.ral.host_program import HostProgram
 from xla_emitters.runtime.ral.kernels import Kernels
-from xla_emitters.runtime.ral.program import PythonHost
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.sizes import Argument, Sizes, sizes_of
 from xla_emitters.stablehlo_text.computations import SKIPPED
@@ -244,7 +243,7 @@ class DynamicProgram:
 
     @cached_property
     def code(self) -> str:
-        """The printed text of `stage`: IR, Python for "host", PTX, SASS. raises like `lowering` and `GpuLowering.listed`"""
+        """The printed text of `stage`: IR, PTX, SASS. raises like `lowering` and `GpuLowering.listed`"""
         return self.lowering.code(self.stage) if self.stage in ON_KERNELS else print_ir(self.module)
 
     @property
@@ -607,16 +606,9 @@ def load(module: ModuleOp, kernels: Kernels | None = None, constants: str = "") 
     return LoadedProgram(made, NumpyPlatform(made.ops, kernels))
 
 
-def load_host(module: ModuleOp, kernels: Kernels | None = None) -> PythonHost:
-    """A host program in IR, after any of the passes on the host, as a function of arrays. raises like `python_program`"""
-    made = python_program(module)
-    constants = Constants(constants_of(module))
-    return PythonHost(made.source, made.functions, made.dtypes, constants, kernels, made.donated)
-
-
-def load_any(module: ModuleOp, kernels: Kernels | None = None) -> LoadedProgram | PythonHost:
-    """A program on buffers after any pass, as a function of arrays. raises like `load` and `load_host`"""
-    return load_host(module, kernels) if is_host_program(module) else load(module, kernels)
+def load_any(module: ModuleOp, kernels: Kernels | None = None) -> LoadedProgram | HostProgram:
+    """A program on buffers after any pass, as a function of arrays. raises like `load` and `HostProgram`"""
+    return HostProgram(module, kernels) if is_host_program(module) else load(module, kernels)
 
 
 def is_host_program(module: ModuleOp) -> bool:

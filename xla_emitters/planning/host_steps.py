@@ -279,7 +279,7 @@ class _HostSteps:
             read.result,
             self.planner.steps_of(repeating, state, state, is_loop_body=True),
             tuple(self.planner.place(slot).slot for slot in changed),
-            known_trip_count(op),
+            trips=known_trip_count(op),
         )
         yield Release(self.planner.place(proceeds).slot)
 

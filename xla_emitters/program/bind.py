@@ -97,8 +97,11 @@ def bind(
         }
     binder.all(steps)
     found = [binder.place(place) for place in results]
-    offsets, arena_bytes = _arena(binder.out, {place.slot for place in results}, binder.shapes)
-    return Bound(tuple(binder.out), binder.used, binder.shapes, offsets, arena_bytes, tuple(found))
+    left = _needed(
+        binder.out, {extent.index for place in found for extent in place.shape if isinstance(extent, Number)}
+    )
+    offsets, arena_bytes = _arena(left, {place.slot for place in results}, binder.shapes)
+    return Bound(left, binder.used, binder.shapes, offsets, arena_bytes, tuple(found))
 
 
 class _Binder:
@@ -111,6 +114,7 @@ class _Binder:
     used     arrays of `host` that steps of `out` read
     out      the steps that are left
     depth    how many loops and branches that data decide are around the step
+    variables  numbers that these loops and branches assign, which outlast them
     """
 
     def __init__(self, evaluate: Evaluate, constants: Sequence[tuple[Place, Array]]) -> None:
@@ -122,6 +126,7 @@ class _Binder:
         self.used = dict[int, Array]()
         self.out = list[Step]()
         self.depth = 0
+        self.variables = frozenset[int]()
 
     def all(self, steps: Sequence[Step]) -> None:
         for step in steps:
@@ -190,7 +195,7 @@ class _Binder:
     def _compute(self, step: Compute) -> None:
         operands = tuple(map(self.extent, step.operands))
         known = [operand for operand in operands if isinstance(operand, int)]
-        if len(known) == len(operands):
+        if len(known) == len(operands) and step.result.index not in self.variables:
             try:
                 self.numbers[step.result.index] = FUNCTIONS[step.function](*known)
                 return
@@ -314,11 +319,14 @@ class _Binder:
         block, shared = tuple(map(self.extent, step.block)), self.extent(step.shared_bytes)
         self.out.append(Launch(step.kernel, (x, y, z), (block[0], block[1], block[2]), shared, arguments))
 
-    def _inside(self, steps: Sequence[Step], forgotten: Sequence[int] = ()) -> tuple[tuple[Step, ...], _Binder]:
+    def _inside(
+        self, steps: Sequence[Step], variables: Sequence[int], forgotten: Sequence[int] = ()
+    ) -> tuple[tuple[Step, ...], _Binder]:
         """Steps that may run any number of times, and what is known after one run. `forgotten` slots have unknown sizes."""
         inner = _Binder(self.evaluate, ())
         inner.numbers, inner.host, inner.shapes = dict(self.numbers), dict(self.host), dict(self.shapes)
         inner.written, inner.used, inner.depth = set(self.written), self.used, self.depth + 1
+        inner.variables = self.variables.union(variables)
         for slot in forgotten:
             inner.shapes.pop(slot, None)
         inner.all(steps)
@@ -335,11 +343,14 @@ class _Binder:
 
     def _loop(self, loop: Loop) -> None:
         self._prepare((*loop.condition, *loop.body))
+        for index in loop.assigned:
+            if (value := self.numbers.pop(index, None)) is not None:
+                self.out.append(Compute(Number(index), "copy", (value,)))
         forgotten = [slot for slot in loop.carried if slot not in self.shapes]
         before = {slot: self.shapes.get(slot) for slot in loop.carried}
         while True:
-            condition, deciding = self._inside(loop.condition, forgotten)
-            body, after = self._inside(loop.body, forgotten)
+            condition, deciding = self._inside(loop.condition, loop.assigned, forgotten)
+            body, after = self._inside(loop.body, loop.assigned, forgotten)
             changed = [
                 slot for slot in loop.carried if slot not in forgotten and after.shapes.get(slot) != before[slot]
             ]
@@ -363,7 +374,7 @@ class _Binder:
             return
         for steps in branch.branches:
             self._prepare(steps)
-        bound = [self._inside(steps) for steps in branch.branches]
+        bound = [self._inside(steps, branch.chosen) for steps in branch.branches]
         for _, inner in bound:
             self.shapes |= {slot: shape for slot, shape in inner.shapes.items() if slot not in self.shapes}
         for slot in branch.results:
@@ -382,6 +393,76 @@ def _name_of(array: Array) -> str:
 def no_reshape(held: Sequence[int], wanted: Sequence[int]) -> DataError:
     """For an array that has another number of elements than the shape in which it is wanted."""
     return DataError(f"no reshape of {list(held)} to {list(wanted)}: the elements differ", stage=STAGE)
+
+
+# ---- numbers that nothing needs -------------------------------------------------------------------------------------------------------
+
+
+def _needed(steps: Sequence[Step], read: set[int]) -> tuple[Step, ...]:
+    """The steps without the numbers that no step reads. `read`: numbers that are read after the steps"""
+    computing = dict[int, list[Step]]()
+    wanted = list(read)
+    for step in steps_within(steps):
+        if isinstance(step, Compute | Dimension | Load):
+            computing.setdefault(step.result.index, []).append(step)
+        else:
+            wanted += _numbers_in(step)
+    found = set[int]()
+    while wanted:
+        if (index := wanted.pop()) not in found:
+            found.add(index)
+            for step in computing.get(index, ()):
+                wanted += _numbers_in(step)
+    return _without(steps, found)
+
+
+def _without(steps: Sequence[Step], needed: set[int]) -> tuple[Step, ...]:
+    left = list[Step]()
+    for step in steps:
+        match step:
+            case Compute() | Dimension() | Load():
+                if step.result.index in needed:
+                    left.append(step)
+            case Loop():
+                assigned = tuple(index for index in step.assigned if index in needed)
+                parts = _without(step.condition, needed), _without(step.body, needed)
+                left.append(replace(step, condition=parts[0], body=parts[1], assigned=assigned))
+            case Branch():
+                left.append(replace(step, branches=tuple(_without(branch, needed) for branch in step.branches)))
+            case _:
+                left.append(step)
+    return tuple(left)
+
+
+def _numbers_in(step: Step) -> list[int]:
+    """The numbers that a step reads, without those of the steps inside it."""
+    extents = list[Extent]()
+    match step:
+        case Compute():
+            extents += step.operands
+        case Dimension():
+            extents.append(step.axis)
+        case Load():
+            extents += (*step.index, *step.array.shape)
+        case Store():
+            extents += (*step.index, step.value, *step.array.shape)
+        case Allocate(array) | Fill(array, _):
+            extents += array.shape
+        case View():
+            extents += (*step.source.shape, *step.target.shape)
+        case Call():
+            extents += (extent for place in (*step.reads, *step.writes) for extent in place.shape)
+        case Launch():
+            extents += (*step.grid, *step.block, step.shared_bytes)
+            for value in step.arguments:
+                extents += value.shape if isinstance(value, Place) else (value,)
+        case Loop():
+            extents.append(step.holds)
+        case Branch():
+            extents.append(step.selector)
+        case _:
+            pass
+    return [extent.index for extent in extents if isinstance(extent, Number)]
 
 
 # ---- the arena ------------------------------------------------------------------------------------------------------------------------

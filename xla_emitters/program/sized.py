@@ -168,8 +168,9 @@ class Launch:
 class Loop:
     """Runs `condition`; while `holds` is then true, `body` and `condition` again.
 
-    carried  slots that the body changes, or whose memory it replaces
-    trips    how often the body runs, if known
+    carried   slots that the body changes, or whose memory it replaces
+    assigned  numbers that the body replaces; they have values before
+    trips     how often the body runs, if known
     """
 
     name: str
@@ -177,6 +178,7 @@ class Loop:
     holds: Extent
     body: tuple[Step, ...]
     carried: tuple[int, ...]
+    assigned: tuple[int, ...] = ()
     trips: int | None = None
 
 
@@ -212,7 +214,13 @@ def _test(holds: Callable[[int, int], bool]) -> Callable[[int, int], int]:
     return lambda a, b: int(holds(a, b))
 
 
-FUNCTIONS: Mapping[str, Callable[..., int]] = {
+def _in_bits(function: Callable[..., int], bits: int, least: int) -> Callable[..., int]:
+    """The function in so many bits, with `least` as the least number."""
+    modulus = 1 << bits
+    return lambda *operands: (function(*operands) - least) % modulus + least
+
+
+_EXACT: Mapping[str, Callable[..., int]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
@@ -223,6 +231,7 @@ FUNCTIONS: Mapping[str, Callable[..., int]] = {
     "maximum": max,
     "and": int.__and__,
     "or": int.__or__,
+    "xor": int.__xor__,
     "eq": _test(operator.eq),
     "ne": _test(operator.ne),
     "lt": _test(operator.lt),
@@ -232,7 +241,24 @@ FUNCTIONS: Mapping[str, Callable[..., int]] = {
     "select": _select,
     "copy": operator.index,
 }
-"""All arithmetic on numbers of the host. They are sizes, indices and truth values, which 64 bits hold."""
+INTEGERS: Mapping[str, tuple[int, int]] = {
+    f"{letter}{bits}": (bits, -(1 << bits - 1) if letter == "s" else 0) for letter in "su" for bits in (8, 16, 32, 64)
+}
+"""HLO's integer types: bits, and the least number."""
+FUNCTIONS: Mapping[str, Callable[..., int]] = {
+    **_EXACT,
+    **{
+        f"{name}.{kind}": _in_bits(_EXACT[name], *form)
+        for name in ("add", "subtract", "multiply", "copy")
+        for kind, form in INTEGERS.items()
+    },
+}
+"""All arithmetic on numbers of the host: sizes, indices and truth values, which 64 bits hold. Elements of arrays wrap around in their type:
+`add.s32`."""
+
+
+DIVISIONS = frozenset(("floordiv", "ceildiv", "remainder"))
+"""Those of FUNCTIONS that have no value for a second operand of zero."""
 
 
 def steps_within(steps: Sequence[Step]) -> Iterator[Step]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from xdsl.dialects import func
@@ -61,3 +61,29 @@ def scopes(module: Scope) -> list[Scope]:
 def functions(module: Scope) -> dict[str, func.FuncOp]:
     """The module's functions by name, without those of modules in it."""
     return {op.sym_name.data: op for op in module.body.ops if isinstance(op, func.FuncOp)}
+
+
+def callees_first(calls: Mapping[str, Iterable[str]]) -> tuple[list[str], set[str]]:
+    """Functions in an order with callees before callers, and at least one function of every cycle of calls.
+
+    calls  the names of the functions that each function calls; all are keys
+    """
+    order, recursive = list[str](), set[str]()
+    state = dict[str, int]()  # 1: being visited, 2: done
+    for root in calls:
+        stack = [(root, iter(sorted(calls[root])))] if root not in state else []
+        state.setdefault(root, 1)
+        while stack:
+            name, rest = stack[-1]
+            callee = next(rest, None)
+            if callee is None:
+                state[name] = 2
+                order.append(name)
+                stack.pop()
+            elif callee not in state:
+                state[callee] = 1
+                stack.append((callee, iter(sorted(calls[callee]))))
+            elif state[callee] == 1:
+                names = [other for other, _ in stack]
+                recursive.update(names[names.index(callee) :])
+    return order, recursive

@@ -1,4 +1,4 @@
-"""Steps on the CPU: kernels as machine code, all other ops in NumPy.
+"""Steps on the CPU: kernels as machine code, products of matrices by BLAS, all other ops in NumPy.
 
     words of a launch of k:    x  y  n  |  first block, end of the range, memory of a block
 
@@ -14,12 +14,24 @@ from math import prod
 
 import numpy as np
 
-from xla_emitters.dtypes import dtype
+from xla_emitters.dialects.hlo.base import RuleBroken
+from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
+from xla_emitters.dialects.hlo.library_calls import library_call_of
+from xla_emitters.dialects.hlo.sized import with_operands
+from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.errors import DataError
 from xla_emitters.host.steps_of_buffers import LOOPS, CallableOp
-from xla_emitters.lowering.host_steps import ADDED_TYPES, DATA
-from xla_emitters.program.sized import Launch, Place
+from xla_emitters.lowering.host_steps import ADDED_TYPES
+from xla_emitters.program.sized import Call, Launch, Place
+from xla_emitters.runtime import blas
+from xla_emitters.runtime.blas import LETTERS, SHARED_WORK, gemm_of, library, pointer
+from xla_emitters.runtime.convolutions import convolution_of
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
-from xla_emitters.runtime.threads import PIECES, parts_of, share
+from xla_emitters.runtime.products import is_of_blas
+from xla_emitters.runtime.threads import PIECES, parts_of, share, thread_count
 from xla_emitters.runtime.walk import Frame, Run
 
 SCRATCH_ALIGNMENT = 64
@@ -44,6 +56,10 @@ class CpuPlatform(NumpyPlatform):
         if kernel not in self._steps:
             self._steps[kernel] = STEP(self._step_of(kernel))
         return self._steps[kernel]
+
+    def call(self, frame: Frame, step: Call) -> Run:
+        op = self.ops[step.op]
+        return _product(frame, step, op) or _convolution(frame, step, op) or super().call(frame, step)
 
     def launch(self, frame: Frame, step: Launch) -> Run:
         if step.kernel.startswith(LOOPS):
@@ -137,11 +153,6 @@ class _Words:
         return not self._slots and not self._numbers
 
 
-def pointer(array: object) -> int:
-    """The address of a NumPy array's elements: the first field behind the head of an array object."""
-    return ctypes.c_size_t.from_address(id(array) + DATA).value
-
-
 def _alone(code: Callable[[int], None], words: _Words) -> Run:
     (address,) = words.addresses
     if words.is_fixed:
@@ -167,6 +178,111 @@ def _shared(code: Callable[[int], None], words: _Words, parts: int) -> Run:
         share(work, len(addresses), parts)
 
     return run
+
+
+def _product(frame: Frame, step: Call, op: CallableOp) -> Run | None:
+    """A product of matrices of known sizes by BLAS; None for another op, and without BLAS."""
+    dot = op.as_hlo() if isinstance(op, BufferOp) and issubclass(op.HLO, DotOp) else None
+    places = (*step.reads, *step.writes)
+    shapes = [shape for place in places if (shape := frame.bound.shapes.get(place.slot)) is not None]
+    if not isinstance(dot, DotOp) or not is_of_blas(dot) or len(shapes) < 3 or library() is None:
+        return None
+    pairing, threads = dot.pairing, thread_count()
+    gemm = gemm_of(
+        shapes[0],
+        shapes[1],
+        (pairing.lhs_batch, pairing.rhs_batch),
+        (pairing.lhs_contracting, pairing.rhs_contracting),
+    )
+    if gemm is None or prod(shapes[2]) != prod(gemm.batch) * gemm.m * gemm.n:
+        return None
+    calls, arrays = gemm.calls(places[0].dtype, threads), frame.arrays
+    frame.kept.append(calls)
+    copies, slots = list[tuple[Array, int, tuple[int, ...]]](), list[tuple[int, int]]()
+    for operand, place in enumerate(places):
+        order = (gemm.left.order, gemm.right.order, None)[operand]
+        if order is not None:
+            shape = tuple(shapes[operand][dim] for dim in order)
+            copies.append((np.empty(shape, dtype(place.dtype).numpy), place.slot, order))
+            _point(calls, operand, pointer(copies[-1][0]))
+        elif frame.is_fixed(place.slot):
+            _point(calls, operand, pointer(arrays[place.slot]))
+        else:
+            slots.append((operand, place.slot))
+
+    def work(first: int, last: int) -> None:
+        for call in calls[first:last]:
+            call.function(*call.arguments)
+
+    def set_addresses() -> None:
+        for operand, slot in slots:
+            _point(calls, operand, pointer(arrays[slot]))
+        for scratch, slot, order in copies:
+            np.copyto(scratch, arrays[slot].transpose(order))
+
+    parts = min(threads, len(calls)) if gemm.work >= SHARED_WORK else 1
+    if parts > 1:
+
+        def run_shared() -> None:
+            set_addresses()
+            share(work, len(calls), parts)
+
+        return run_shared
+    if len(calls) > 1 or copies:
+
+        def run_all() -> None:
+            set_addresses()
+            work(0, len(calls))
+
+        return run_all
+    ((function, arguments, pointers),) = [(call.function, call.arguments, call.pointers) for call in calls]
+    if not slots:
+        return lambda: function(*arguments)
+    moving = [(pointers[operand], slot) for operand, slot in slots]
+
+    def run() -> None:
+        for held, slot in moving:
+            held.value = pointer(arrays[slot])
+        function(*arguments)
+
+    return run
+
+
+def _convolution(frame: Frame, step: Call, op: CallableOp) -> Run | None:
+    """A convolution of known sizes by BLAS; None for another op, and without BLAS."""
+    if not isinstance(op, BufferOp) or not issubclass(op.HLO, ConvolutionOp | DynamicConvOp) or library() is None:
+        return None
+    places = (*step.reads[:2], *step.writes)
+    shapes = [shape for place in places if (shape := frame.bound.shapes.get(place.slot)) is not None]
+    element, made = places[0].dtype, op.as_hlo()
+    if len(shapes) < len(places) or element not in LETTERS or {place.dtype for place in places} != {element}:
+        return None
+    sized = [np.broadcast_to(np.empty((), np.bool_), shape) for shape in shapes[:2]]
+    padding = frame.bound.known.get(step.reads[2].slot) if isinstance(made, DynamicConvOp) else None
+    try:
+        if isinstance(made, ConvolutionOp):
+            made = with_operands(made, sized, ConvolutionOp, made.properties)
+        elif isinstance(made, DynamicConvOp) and padding is not None:
+            made = made.static([*sized, padding])
+        else:
+            return None
+        made.verify_rule()
+    except (DataError, RuleBroken):
+        return None  # in NumPy the step refuses its operands when it is reached
+    if dims_of(made.result) != shapes[2]:
+        return None
+    _, config = library_call_of(made)
+    convolve = convolution_of(config, element, *shapes)
+    if convolve is None:
+        return None
+    operands = frame.operands(places)
+    return lambda: convolve(*operands())
+
+
+def _point(calls: Sequence[blas.Call], operand: int, address: int) -> None:
+    """Sets an operand's address in all calls."""
+    for call in calls:
+        call.pointers[operand].value = address + call.offsets[operand]
 
 
 def _bytes(frame: Frame, step: Launch) -> int | None:

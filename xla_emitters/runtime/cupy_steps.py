@@ -143,6 +143,8 @@ class CupyPlatform(NumpyCalls):
         super().__init__(function_of)
         self._cupy, self._ops, self._kernels, self._ptx = cupy, ops, kernels, ptx
         self._architecture, self._exceeds = architecture, exceeds
+        # Kept as long as the platform, since frames have the functions' addresses alone.
+        self._functions_on = dict[tuple[int, bool], Mapping[str, Any]]()
         self.log = dict[str, str]()
         self.launches = 0
 
@@ -166,7 +168,8 @@ class CupyPlatform(NumpyCalls):
         """A function of `library` on CuPy or, where it has none, of NumPy on copies."""
         places, count = (*step.reads, *step.writes), len(step.reads)
         names, operands, cupy = [place.dtype for place in places], frame.operands(places), self._cupy
-        if op.library is not None and not (lacks := library.FUNCTIONS[op.library[0]].lacks):
+        lacks = NO_KERNEL if op.library is None else library.FUNCTIONS[op.library[0]].lacks
+        if op.library is not None and not lacks:
             name, config = op.library
             taken = len(config["types"])
 
@@ -176,11 +179,11 @@ class CupyPlatform(NumpyCalls):
                 compute(cupy, arrays[count:], name, config, on_device, names[count:])
 
             return run
-        function, reason = self.function(step.op), NO_KERNEL if op.library is None else lacks
+        function = self.function(step.op)
 
         def run_on_host() -> None:
             if step.writes:
-                self.log[step.name] = reason
+                self.log[step.name] = lacks
             arrays = operands()
             on_host = [to_numpy(cupy, array, name) for array, name in zip(arrays, names, strict=True)]
             function(*on_host)
@@ -329,7 +332,11 @@ class CupyPlatform(NumpyCalls):
     def _function(self, step: Launch, at: At, values: Sequence[Any], shared: int) -> int:
         """The address of the loaded kernel whose indices are wide enough. raises ToolError if the driver rejects the PTX"""
         is_wide, device = self._exceeds(step.kernel, at, values), self._cupy.cuda.runtime.getDevice()
-        loaded = load_module(self._ptx(is_wide), tuple(self._kernels), self._architecture, device)[step.kernel]
+        functions = self._functions_on.get((device, is_wide))
+        if functions is None:
+            functions = load_module(self._ptx(is_wide), tuple(self._kernels), self._architecture, device)
+            self._functions_on[device, is_wide] = functions
+        loaded = functions[step.kernel]
         if shared > UNASKED_SHARED_BYTES:
             loaded.max_dynamic_shared_size_bytes = shared
         return loaded.kernel.ptr

@@ -38,7 +38,7 @@ def plain_function(
         return partial(_by_library, row)
     if "constant" in row and constant is not None:
         held = constant(row["constant"], numpy_type(row["types"][0]))
-        return lambda out: _assign(held, out=out)
+        return partial(_copy, held)
     if opcode in ON_ELEMENTS or opcode == "compare":
         function = COMPARISONS[row["direction"]] if opcode == "compare" else ON_ELEMENTS[opcode]
         return lambda *buffers: function(*buffers[:-1], out=buffers[-1])
@@ -92,7 +92,7 @@ def _assert(row: Mapping[str, Any], holds: Array, *values: Array) -> None:
         raise DataError(text, stage=STAGE)
 
 
-def _assign(value: Array, *, out: Array) -> None:
+def _copy(value: Array, out: Array) -> None:
     out[...] = value
 
 
@@ -136,8 +136,8 @@ ON_ELEMENTS: Mapping[str, Callable[..., Any]] = {
     "add": np.add,
     "and": np.bitwise_and,
     "clamp": _clamp,
-    "convert": _assign,
-    "copy": _assign,
+    "convert": _copy,
+    "copy": _copy,
     "divide": _divide,
     "maximum": np.maximum,
     "minimum": np.minimum,

@@ -27,10 +27,15 @@ MOST_SHAPES = 64
 OF_BLAS = frozenset(("f32", "f64", "c64", "c128"))
 
 
+def is_of_blas(dot: DotOp) -> bool:
+    """Whether BLAS has its element type, and its algorithm is left open."""
+    types = {element_of(value).name for value in (*dot.operands, dot.result)}
+    return len(types) == 1 and types <= OF_BLAS and dot.algorithm is None
+
+
 def product_of(dot: DotOp) -> Product | None:
     """See the file's head."""
-    types = {element_of(value).name for value in (*dot.operands, dot.result)}
-    if len(types) != 1 or not types <= OF_BLAS or dot.algorithm is not None:
+    if not is_of_blas(dot):
         return None
     pairing = dot.pairing
     left_of = _Arranged(pairing.lhs_batch, pairing.lhs_contracting, terms_last=True)

@@ -21,7 +21,7 @@ PIECES = 4
 
 def parts_of(blocks: int, total_bytes: int) -> int:
     """How many threads share a launch's blocks, given the total bytes of its arrays."""
-    return min(blocks, _thread_count(), total_bytes // SHARED_WORK + 1)
+    return min(blocks, thread_count(), total_bytes // SHARED_WORK + 1)
 
 
 def share(work: Callable[[int, int], None], count: int, parts: int) -> None:
@@ -49,10 +49,11 @@ def share(work: Callable[[int, int], None], count: int, parts: int) -> None:
     return None
 
 
-def _thread_count() -> int:
+def thread_count() -> int:
+    """How many threads share work."""
     return os.cpu_count() or 1
 
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(1, _thread_count() - 1), "xla-emitters")
+    return ThreadPoolExecutor(max(1, thread_count() - 1), "xla-emitters")

@@ -24,6 +24,7 @@ from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.memory_limit import allowed_memory, memory_limit, refuse_beyond_limit
 from xla_emitters.program.bind import ALIGNMENT, STAGE, Bound, no_reshape
 from xla_emitters.program.sized import (
+    DIVISIONS,
     FUNCTIONS,
     Allocate,
     Branch,
@@ -311,13 +312,27 @@ class Frame:
 
     def _compute(self, step: Compute) -> Run:
         numbers, result, function = self.numbers, step.result.index, FUNCTIONS[step.function]
-        operands = self.values(step.operands)
+        match step.operands:
+            case (Number(index=a),) if step.function == "copy":
 
-        def run() -> None:
-            try:
-                numbers[result] = function(*operands())
-            except ZeroDivisionError:
-                raise DataError(f"{step.function} by zero, of {operands()[0]}", stage=STAGE) from None
+                def run() -> None:
+                    numbers[result] = numbers[a]
+            case (Number(index=a), int() as b) if step.function not in DIVISIONS:
+
+                def run() -> None:
+                    numbers[result] = function(numbers[a], b)
+            case (Number(index=a), Number(index=b)) if step.function not in DIVISIONS:
+
+                def run() -> None:
+                    numbers[result] = function(numbers[a], numbers[b])
+            case _:
+                operands = self.values(step.operands)
+
+                def run() -> None:
+                    try:
+                        numbers[result] = function(*operands())
+                    except ZeroDivisionError:
+                        raise DataError(f"{step.function} by zero, of {operands()[0]}", stage=STAGE) from None
 
         return run
 
@@ -454,7 +469,11 @@ class Frame:
     def _loop(self, step: Loop) -> Run:
         condition, body = self._prepared(step.condition), self._prepared(step.body)
         holds, most = self.value(step.holds), self.most_iterations
-        arrays, carried = self.arrays, step.carried
+        arrays, carried, numbers, assigned = self.arrays, step.carried, self.numbers, step.assigned
+
+        def state() -> Iterator[bytes]:
+            yield repr([numbers[index] for index in assigned]).encode()
+            yield from _state([arrays[slot] for slot in carried])
 
         def run() -> None:
             trips, repetition = 0, Repetition(LONG_LOOP - 1)
@@ -473,7 +492,7 @@ class Frame:
                     and trips >= LONG_LOOP
                     and all(isinstance(arrays[slot], np.ndarray) for slot in carried)
                 ):
-                    if repetition.is_found(lambda: _state([arrays[slot] for slot in carried])):
+                    if repetition.is_found(state):
                         raise repetition.error(step.name, STAGE)
                 for repeat in body:
                     repeat()

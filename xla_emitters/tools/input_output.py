@@ -118,7 +118,7 @@ def print_warnings(program: Program | DynamicProgram) -> None:
             f"warning: the text leaves out the data of {names}; the code has zeros for it, and does not run",
             file=sys.stderr,
         )
-    for remark in program.graph.remarks:
+    for remark in (remark for trace in (program.graph, *program.traces) for remark in trace.remarks):
         if remark.help:
             place = f" at {remark.place}" if remark.place else ""
             print(f"warning: {remark.text}{place}\n  help: {remark.help}", file=sys.stderr)

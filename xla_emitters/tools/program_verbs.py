@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 INPUTS = "--inputs IN.npz"
 """The arguments that replace --sizes in verbs that run a program on arrays."""
-_SUFFIXES = {"host": ".py", "ptx": ".ptx", "sass": ".sass"}
+_SUFFIXES = {"ptx": ".ptx", "sass": ".sass"}
 """Suffix of files with the text of a stage that is not MLIR."""
 _SIZE = re.compile(r"([A-Za-z_]\w*)=(\d{1,18})")
 
@@ -187,7 +187,7 @@ def compiled(
 
 
 def compile_program(options: argparse.Namespace, text: str, name: str) -> int:
-    """Prints the program's IR, or its host program, at a stage."""
+    """Prints the program's IR at a stage."""
     refuse(options, keep_intermediates="--keep-intermediates")
     directory = Path(options.output) if is_directory(options.output) else None
     stem = re.sub(r"\W", "_", Path(name).stem)

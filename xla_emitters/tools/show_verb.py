@@ -46,6 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from xla_emitters.dialects.collector import collector_at_rest
+
+    with collector_at_rest():  # listings are kept for all passes of all kernels: a collector finds nothing to free
+        return _write(options)
+
+
+def _write(options: argparse.Namespace) -> int:
     from xla_emitters.explore.check import check
     from xla_emitters.explore.listing import LeftOut, compilable
     from xla_emitters.page.data import Chunks

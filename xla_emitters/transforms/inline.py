@@ -37,7 +37,7 @@ from xla_emitters.dialects.xla_gpu import PureCallOp
 from xla_emitters.rewrite.cse import cse
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.locations import locate
-from xla_emitters.rewrite.symbols import Scope, functions, is_private, scopes, symbols_in
+from xla_emitters.rewrite.symbols import Scope, callees_first, functions, is_private, scopes, symbols_in
 
 Call = PureCallOp | func.CallOp
 MAX_OPS = 4000
@@ -97,7 +97,8 @@ class _Inliner:
 
     def run(self) -> int:
         """Inlines what the rules allow; returns how many calls were inlined."""
-        order = self._callees_first()
+        calls = {name: set(symbols_in(function)) & self.functions.keys() for name, function in self.functions.items()}
+        order, self.recursive = callees_first(calls)
         for name in order:
             before = self.inlined
             self._into(self.functions[name])
@@ -119,29 +120,6 @@ class _Inliner:
             for region in [region for region in self.around if function.is_ancestor(region)]:
                 del self.around[region]
         self.uses.update(symbols_in(function))
-
-    def _callees_first(self) -> list[str]:
-        """The functions, callees before callers. Records at least one function of every call cycle as recursive."""
-        calls = {name: _callees(function) & self.functions.keys() for name, function in self.functions.items()}
-        order: list[str] = []
-        state: dict[str, int] = {}  # 1: being visited, 2: done
-        for root in self.functions:
-            stack = [(root, iter(sorted(calls[root])))] if root not in state else []
-            state.setdefault(root, 1)
-            while stack:
-                name, rest = stack[-1]
-                callee = next(rest, None)
-                if callee is None:
-                    state[name] = 2
-                    order.append(name)
-                    stack.pop()
-                elif callee not in state:
-                    state[callee] = 1
-                    stack.append((callee, iter(sorted(calls[callee]))))
-                elif state[callee] == 1:
-                    names = [other for other, _ in stack]
-                    self.recursive.update(names[names.index(callee) :])
-        return order
 
     def _into(self, caller: func.FuncOp) -> None:
         """Inlines calls in `caller`, and then the calls that the inlined ops contain."""
@@ -269,11 +247,6 @@ def _copy(callee: func.FuncOp, arguments: tuple[SSAValue, ...]) -> tuple[list[Op
 def _argument(value: SSAValue, body: Block, arguments: tuple[SSAValue, ...]) -> SSAValue:
     """`value`, or the argument passed for it if it is a block argument of `body`."""
     return next((given for own, given in zip(body.args, arguments, strict=True) if own is value), value)
-
-
-def _callees(function: func.FuncOp) -> set[str]:
-    """Every symbol that `function` refers to."""
-    return set(symbols_in(function))
 
 
 def _nesting(region: Region) -> int:

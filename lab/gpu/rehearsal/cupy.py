@@ -84,7 +84,9 @@ def asnumpy(array: ndarray) -> Any:
 
 
 def empty(shape: Any, dtype: Any = float) -> ndarray:
-    return ndarray(_np.empty(shape, dtype))
+    """Garbage; but bytes are 1, among them a program's temporaries: what decides whether a loop goes on is true in every run."""
+    is_bytes = dtype in (_np.uint8, _np.bool_)
+    return ndarray(_np.full(shape, 1, dtype) if is_bytes else _np.empty(shape, dtype))
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> ndarray:

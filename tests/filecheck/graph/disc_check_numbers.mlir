@@ -1,4 +1,5 @@
 // RUN: xla-emitters-opt --split-input-file -p disc-check-numbers %s | filecheck %s
+// RUN: xla-emitters-opt --split-input-file -p disc-check-numbers,disc-check-numbers %s | filecheck %s
 
 // The size of %t is data: the host compares it with the slice before the gather. That of %x is an argument's, and is checked before the run.
 // CHECK-LABEL: hlo.computation @gathered entry {

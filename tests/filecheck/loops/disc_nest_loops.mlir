@@ -110,3 +110,33 @@ func.func @vector(%x: memref<?xf32, "gpu">, %n: index) {
 // CHECK-NEXT:      %[[V:.*]] = memref.load %x[%[[I]]]
 // CHECK-NEXT:      memref.store %[[V]], %x[%[[I]]]
 // CHECK-NEXT:      scf.reduce
+
+// -----
+
+// A transpose: blocks of 16 rows, in tiles of 16 columns.
+func.func @transpose(%x: memref<?x?xf32, "gpu">, %y: memref<?x?xf32, "gpu">, %m: index, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %count = arith.muli %m, %n : index
+  "lmhlo.fusion"() ({
+    scf.parallel (%i) = (%c0) to (%count) step (%c1) {
+      %d:2 = affine.delinearize_index %i into (%m, %n) : index, index
+      %v = memref.load %x[%d#1, %d#0] : memref<?x?xf32, "gpu">
+      memref.store %v, %y[%d#0, %d#1] : memref<?x?xf32, "gpu">
+      scf.reduce
+    } {disc.schedule = "loop"}
+    lmhlo.terminator
+  }) {fusion_name = "k"} : () -> ()
+  return
+}
+// CHECK-LABEL: @transpose
+// CHECK:         %[[BLOCKS:.*]] = arith.floordivsi
+// CHECK:         scf.parallel (%[[BLOCK:.*]], %{{.*}}) = (%{{.*}}, %{{.*}}) to (%[[BLOCKS]], %{{.*}})
+// CHECK:           %[[FIRST:.*]] = arith.muli %[[BLOCK]], %c16
+// CHECK:           %[[END:.*]] = arith.minsi %{{.*}}, %m
+// CHECK:           scf.for %[[LEFT:.*]] = %{{.*}} to %n step %c16
+// CHECK:             %[[RIGHT:.*]] = arith.minsi %{{.*}}, %n
+// CHECK:             scf.for %[[ROW:.*]] = %[[FIRST]] to %[[END]] step %c1
+// CHECK:               scf.for %[[COLUMN:.*]] = %[[LEFT]] to %[[RIGHT]] step %c1
+// CHECK:                 memref.load %x[%[[COLUMN]], %[[ROW]]]
+// CHECK:                 memref.store %{{.*}}, %y[%[[ROW]], %[[COLUMN]]]

@@ -94,6 +94,7 @@ def test_gelu_is_xlas_from_emission_to_llvm(compared: Comparison) -> None:
             "xla-loop-invariant-code-motion",
             "symbol-dce",
             "xla-cse",
+            "xla-limit-inlining",
             "xla-gpu-convert-float-nvidia",
         ),
         *("xla-expand-float-ops", "xla-convert-math-to-libdevice", "xla-convert-scf-to-cf"),

@@ -188,6 +188,21 @@ def test_what_xla_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
     assert (json.loads(done.stdout), done.stderr) == ({}, "failed to converge")
 
 
+def test_the_child_answers_when_the_passes_are_done(tmp_path: Path) -> None:
+    """XLA dumps the module, then the assignment of its buffers, then makes code, here for ten minutes."""
+    dumps = ("m.gpu_after_optimizations.txt", "m.gpu_after_optimizations-buffer-assignment.txt")
+    made = "; ".join(f"open({str(tmp_path / name)!r}, 'w').write('text')" for name in dumps)
+    code = (
+        "import time; from xla_emitters.explore import xla\n"
+        f"def answer(request): {made}; time.sleep(600)\n"
+        "xla._answer = answer; xla.serve()"
+    )
+    request = {"work": "optimize", "text": "", "target": "h200", "directory": str(tmp_path), "flags": {}}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(done.stdout) == {}
+
+
 def _failing(monkeypatch: pytest.MonkeyPatch, messages: list[str]) -> list[object]:
     """XLA that fails with these messages, then answers; the values of Triton's flag that it is given."""
     asked: list[object] = []

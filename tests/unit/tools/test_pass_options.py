@@ -104,9 +104,9 @@ def test_the_hosts_allocator_is_the_runtimes(tmp_path: Path, asked: list[str]) -
     on_host = "disc-placer{i32-on-host}"
     words = ["--pass-options", on_host, *asked] if len(asked) == 1 else ["--pass-options", f"{on_host},{asked[1]}"]
     host = printed(tmp_path, INTEGERS, "--stage", "host", *words)
-    assert '"alloc___cpu___' in host
-    assert '"dealloc___cpu___' in host
-    assert '"alloc___cpu___' not in printed(tmp_path, INTEGERS, "--stage", "host", "--pass-options", on_host)
+    assert '"alloc" on "cpu"' in host
+    assert '"dealloc" on "cpu"' in host
+    assert '"alloc" on "cpu"' not in printed(tmp_path, INTEGERS, "--stage", "host", "--pass-options", on_host)
     x = np.arange(-5, 7, dtype=np.int32)
     for stage in ((), ("--stage", "host")):
         (found,) = ran(tmp_path, INTEGERS, *words, *stage, p0=x)

@@ -1,7 +1,7 @@
 """The runtime of programs with unknown sizes: contexts, buffers, constants, and the functions that a host program calls by name.
 
-context      the state of a loaded program (constants, resources, counters), and of one call of it (buffers)
-memory       which buffers are live when, in one call
-buffer_ops   executes every op of `lmhlo` by NumPy
-program      loads the generated Python of a host program
+buffer_ops     executes every op of `lmhlo` by NumPy
+host_program   runs a host program in IR by the executor, with the functions of `ral_calls`
+c              the runtime of bundles for C
+context, functions, gemm, convolution, plain_ops, cupy_program, cupy_kernels: of bundles for a GPU
 """

@@ -330,19 +330,3 @@ def line_of_host_program() -> int:
     while frame is not None and frame.f_code.co_filename != HOST_PROGRAM:
         frame = frame.f_back
     return frame.f_lineno if frame else 0
-
-
-def garbage(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Memory with all bits set: NaN in floats, -1 in integers; True for pred."""
-    buffer: Array = np.empty(shape, dtype)
-    buffer.reshape(-1).view(np.uint8)[...] = 1 if dtype == np.bool_ else 0xFF
-    return buffer
-
-
-class CallOnGarbage(Call):
-    """A call whose buffers contain `garbage` at first."""
-
-    __slots__ = ()
-
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        return garbage(shape, dtype)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import operator
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -198,6 +199,7 @@ def __getattr__(name: str) -> Any:
 
 _MEMORY: WeakValueDictionary[int, np.ndarray[Any, Any]] = WeakValueDictionary()
 """Address of an allocation -> its bytes."""
+_ALLOCATING = threading.Lock()
 
 
 def _aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -205,7 +207,8 @@ def _aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     memory = np.empty(array.nbytes + 256, np.uint8)
     start = -memory.ctypes.data % 256
     held = memory[start : start + array.nbytes]
-    _MEMORY[held.ctypes.data] = memory
+    with _ALLOCATING:
+        _MEMORY[held.ctypes.data] = memory
     made = held.view(array.dtype).reshape(array.shape)
     made[...] = array
     return made
@@ -213,7 +216,9 @@ def _aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _memory_at(address: int) -> np.ndarray[Any, Any]:
     """The bytes from an address to the end of its allocation. raises CUDARuntimeError for memory that is not the device's"""
-    for start, memory in list(_MEMORY.items()):
+    with _ALLOCATING:
+        allocated = list(_MEMORY.items())
+    for start, memory in allocated:
         end = memory.ctypes.data + memory.nbytes
         if start <= address < end:
             return memory[address - memory.ctypes.data : end - memory.ctypes.data]

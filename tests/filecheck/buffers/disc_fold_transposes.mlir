@@ -1,4 +1,4 @@
-// RUN: xla-emitters-opt --split-input-file -p disc-fold-conv-transposes %s | filecheck %s
+// RUN: xla-emitters-opt --split-input-file -p disc-fold-transposes %s | filecheck %s
 // A filter and an image that are transposed for convolutions alone are read where they are; what has nothing left in it goes.
 func.func @main(%x: memref<1x5x6x3xf32, "gpu">, %w: memref<2x3x3x4xf32, "gpu">, %p: memref<2x2xi32, "cpu">) -> memref<1x4x4x4xf32, "gpu"> {
   %xt = memref.alloc() : memref<1x3x5x6xf32, "gpu">
@@ -126,3 +126,82 @@ func.func @padded(%x: memref<1x4x6x3xf32, "gpu">, %w: memref<2x3x3x4xf32, "gpu">
 // CHECK:           lmhlo.dynamic_conv %xp, %w, %p -> %y {{.*}}dim_labels = "b01f_01io->b01f"
 // CHECK-NEXT:      memref.dealloc %xp
 // CHECK-NEXT:      return
+
+// -----
+
+// The transpose of a product: the operands change places, and their lists of dimensions with them.
+func.func @product(%a: memref<5x7xf32, "gpu">, %b: memref<7x3xf32, "gpu">) -> memref<3x5xf32, "gpu"> {
+  %c = memref.alloc() : memref<5x3xf32, "gpu">
+  lmhlo.dot %a, %b -> %c {name = "c", lhs_contracting_dims = array<i64: 1>, rhs_contracting_dims = array<i64: 0>} : (memref<5x7xf32, "gpu">, memref<7x3xf32, "gpu">) -> memref<5x3xf32, "gpu">
+  %d = memref.alloc() : memref<3x5xf32, "gpu">
+  lmhlo.transpose %c -> %d {dimensions = array<i64: 1, 0>, name = "d"} : (memref<5x3xf32, "gpu">) -> memref<3x5xf32, "gpu">
+  memref.dealloc %c : memref<5x3xf32, "gpu">
+  return %d : memref<3x5xf32, "gpu">
+}
+// CHECK-LABEL: func.func @product
+// CHECK-NEXT:      %d = memref.alloc
+// CHECK-NEXT:      lmhlo.dot %b, %a -> %d {{.*}}lhs_contracting_dims = array<i64: 0>{{.*}}rhs_contracting_dims = array<i64: 1>
+// CHECK-NEXT:      return %d
+
+// -----
+
+// A product of batches has its batch first, so a result in which it is not stays; heads that only a product reads are read where they are.
+func.func @heads(%q: memref<2x6x4x8xf32, "gpu">, %k: memref<2x4x6x8xf32, "gpu">) -> memref<2x6x4x6xf32, "gpu"> {
+  %h = memref.alloc() : memref<2x4x6x8xf32, "gpu">
+  lmhlo.transpose %q -> %h {dimensions = array<i64: 0, 2, 1, 3>, name = "h"} : (memref<2x6x4x8xf32, "gpu">) -> memref<2x4x6x8xf32, "gpu">
+  %s = memref.alloc() : memref<2x4x6x6xf32, "gpu">
+  lmhlo.dot %h, %k -> %s {name = "s", lhs_batch_dims = array<i64: 0, 1>, rhs_batch_dims = array<i64: 0, 1>, lhs_contracting_dims = array<i64: 3>, rhs_contracting_dims = array<i64: 3>} : (memref<2x4x6x8xf32, "gpu">, memref<2x4x6x8xf32, "gpu">) -> memref<2x4x6x6xf32, "gpu">
+  memref.dealloc %h : memref<2x4x6x8xf32, "gpu">
+  %t = memref.alloc() : memref<2x6x4x6xf32, "gpu">
+  lmhlo.transpose %s -> %t {dimensions = array<i64: 0, 2, 1, 3>, name = "t"} : (memref<2x4x6x6xf32, "gpu">) -> memref<2x6x4x6xf32, "gpu">
+  memref.dealloc %s : memref<2x4x6x6xf32, "gpu">
+  return %t : memref<2x6x4x6xf32, "gpu">
+}
+// CHECK-LABEL: func.func @heads
+// CHECK-NEXT:      %s = memref.alloc
+// CHECK-NEXT:      lmhlo.dot %q, %k -> %s {{.*}}lhs_batch_dims = array<i64: 0, 2>, lhs_contracting_dims = array<i64: 3>
+// CHECK:           lmhlo.transpose %s -> %t
+
+// -----
+
+// A loop over as many elements computes the transpose that it alone reads; what the transpose reads is freed behind the loop.
+func.func @loop(%x: memref<4x6xf32, "gpu">, %z: memref<6x4xf32, "gpu">) {
+  %a = memref.alloc() : memref<4x6xf32, "gpu">
+  lmhlo.abs %x -> %a {name = "a"} : (memref<4x6xf32, "gpu">) -> memref<4x6xf32, "gpu">
+  %t = memref.alloc() : memref<6x4xf32, "gpu">
+  "lmhlo.fusion"() <{fusion_name = "t", kind = "kLoop"}> ({
+    lmhlo.transpose %a -> %t {dimensions = array<i64: 1, 0>, name = "t"} : (memref<4x6xf32, "gpu">) -> memref<6x4xf32, "gpu">
+    lmhlo.terminator
+  }) : () -> ()
+  memref.dealloc %a : memref<4x6xf32, "gpu">
+  "lmhlo.fusion"() <{fusion_name = "k", kind = "kLoop"}> ({
+    lmhlo.negate %t -> %z {name = "n"} : (memref<6x4xf32, "gpu">) -> memref<6x4xf32, "gpu">
+    lmhlo.terminator
+  }) : () -> ()
+  memref.dealloc %t : memref<6x4xf32, "gpu">
+  return
+}
+// CHECK-LABEL: func.func @loop
+// CHECK-NOT:       fusion_name = "t"
+// CHECK:           "lmhlo.fusion"() <{fusion_name = "k"
+// CHECK-NEXT:        lmhlo.transpose %a -> %t
+// CHECK-NEXT:        lmhlo.negate %t -> %z
+// CHECK-NEXT:        lmhlo.terminator
+// CHECK:           memref.dealloc %a
+
+// -----
+
+// A reader of other elements, or of more of them, does not.
+func.func @more(%x: memref<4x6xf32, "gpu">, %z: memref<2x6x4xf32, "gpu">) {
+  %t = memref.alloc() : memref<6x4xf32, "gpu">
+  lmhlo.transpose %x -> %t {dimensions = array<i64: 1, 0>, name = "t"} : (memref<4x6xf32, "gpu">) -> memref<6x4xf32, "gpu">
+  "lmhlo.fusion"() <{fusion_name = "k", kind = "kLoop"}> ({
+    lmhlo.broadcast %t -> %z {name = "n", dimensions = array<i64: 1, 2>} : (memref<6x4xf32, "gpu">) -> memref<2x6x4xf32, "gpu">
+    lmhlo.terminator
+  }) : () -> ()
+  memref.dealloc %t : memref<6x4xf32, "gpu">
+  return
+}
+// CHECK-LABEL: func.func @more
+// CHECK:           lmhlo.transpose %x -> %t
+// CHECK-NEXT:      "lmhlo.fusion"()

@@ -1,0 +1,62 @@
+"""Each pass on the host keeps the bits: the executor runs what every one of them leaves, up to the rewriting of calls for C."""
+
+from __future__ import annotations
+
+import pytest
+from long_lists import but_long
+from runtime.programs_table import programs
+
+from xla_emitters.dialects.context import make_context
+from xla_emitters.dialects.mlir import gpu
+from xla_emitters.host.disc_convert_memory_marker import DiscConvertMemoryMarkerPass
+from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.program_passes import HOST_BY_LLVM, PROGRAM_HOST
+from xla_emitters.pipelines.programs import is_host_program, load_any
+from xla_emitters.rewrite.kernel_pass import run_pass
+from xla_emitters.runtime.arrays import same_bits
+from xla_emitters.runtime.ral.simt_kernels import SimtKernels
+
+ROWS = (*PROGRAM_HOST, *HOST_BY_LLVM[:2])
+SHORT = (
+    # Loops in each other, branches, donation, products and convolutions of the library, random numbers, sizes that data decide, sorts.
+    *("nested_loops", "branches", "donated_step", "causal_attention", "half_channels_last", "generator"),
+    *("ends_early", "largest_two", "cache", "integers", "sizes_as_data", "mixture"),
+)
+
+
+def test_the_list_ends_where_calls_are_made_direct() -> None:
+    made = [row.make(CompileOptions()) for row in HOST_BY_LLVM[:2]]
+    assert [type(each) for each in made] == [DiscConvertMemoryMarkerPass, ConvertScfToCfPass]
+    assert "disc-direct-calls" in [row.make(CompileOptions()).name for row in HOST_BY_LLVM[2:]]
+
+
+@pytest.mark.parametrize("name", but_long(list(programs()), [name for name in programs() if name not in SHORT]))
+def test_every_pass_on_the_host_keeps_the_bits(name: str) -> None:
+    known, context, options = programs()[name], make_context(), CompileOptions()
+    program = known.compiled()
+    module = program.lowering.at("kernels").clone()
+    own = {
+        function.sym_name.data: holder
+        for holder in module.walk()
+        if isinstance(holder, gpu.ModuleOp)
+        for function in holder.walk()
+        if isinstance(function, gpu.FuncOp)
+    }
+    kernels = SimtKernels(lambda name, _: type(module)([own[name].clone()]))
+    runs = [program.checked(known.inputs(sizes)) for sizes in (known.case.sizes[0], known.case.sizes[-1])]
+    wanted = [program.run(arrays, "kernels") for arrays in runs]
+    before, hosts = str(module), 0
+    for row in ROWS:
+        each = row.make(options)
+        run_pass(each, context, module, verify=True)
+        if (after := str(module)) == before:
+            continue
+        before, hosts = after, hosts + is_host_program(module)
+        loaded = load_any(module.clone(), kernels)
+        for arrays, results in zip(runs, wanted, strict=True):
+            given = [array.copy() if number in loaded.donated else array for number, array in enumerate(arrays)]
+            found = loaded.run_on_garbage(given)
+            assert len(found) == len(results)
+            assert all(same_bits(one, other) for one, other in zip(found, results, strict=True)), each.name
+    assert hosts >= 4
