@@ -243,7 +243,7 @@ def sweep(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
 
     from xla_emitters.runtime import cupy_flat, cupy_platform
     from xla_emitters.runtime.cupy_launcher import launch_program
-    from xla_emitters.runtime.flat_platform import logical as logical_array
+    from xla_emitters.runtime.layouts import from_buffer
 
     cupy_flat.load_functions(cupy, program.kernels)
     with gpu_to_itself():
@@ -264,7 +264,7 @@ def sweep(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
         else:
             from xla_emitters.runtime.cupy_launcher import launch_program
 
-            logical = [logical_array(a, s) for a, s in zip(inputs, program.parameters, strict=True)]
+            logical = [from_buffer(a, s) for a, s in zip(inputs, program.parameters, strict=True)]
             launch_program(program, logical)
             graph = captured(lambda: launch_program(program, logical), cupy)
             row["ours_cold_us"] = min(timed(graph.launch, cupy, cold=True, repeats=7) for _ in range(2))

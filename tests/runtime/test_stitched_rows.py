@@ -20,8 +20,8 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.stitched_kernel import StitchedFusion, emit_stitched, stitched, ways_of
 from xla_emitters.rewrite.kernel_pass import run_pass
-from xla_emitters.runtime.arrays import from_buffer, to_buffer
 from xla_emitters.runtime.inputs import draw_inputs
+from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.reference import evaluate_bounds
 from xla_emitters.runtime.simt.execute import execute
 from xla_emitters.runtime.simt.sanitizer import Sanitizer

@@ -42,8 +42,9 @@ from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, GRAPH, K
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.program import Launch, Slot
 from xla_emitters.rewrite.recorder import Observer
-from xla_emitters.runtime.arrays import StandardInput, differing, from_buffer
+from xla_emitters.runtime.arrays import StandardInput, differing
 from xla_emitters.runtime.cpu_launcher import Slots
+from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.reference import evaluate, own_value
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.simt.follow import LaneValues, Writer

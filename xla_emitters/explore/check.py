@@ -44,10 +44,11 @@ from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.program import ArraySpec, Program, Slot
 from xla_emitters.rewrite.recorder import Observer
-from xla_emitters.runtime.arrays import StandardInput, differing, from_buffer, load_arrays, to_buffer
+from xla_emitters.runtime.arrays import StandardInput, differing, load_arrays
 from xla_emitters.runtime.bundle import Case
 from xla_emitters.runtime.cpu_launcher import Slots, run_kernel, run_program
 from xla_emitters.runtime.inputs import allowed_starts, draw_inputs
+from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.reference import evaluate, evaluate_bounds
 from xla_emitters.runtime.reference_run import FirstCalls, Reaching, reaching
 from xla_emitters.runtime.repetition import MOST_ITERATIONS

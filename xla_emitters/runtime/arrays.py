@@ -1,10 +1,7 @@
-"""Arrays at the boundary: the caller's logical arrays, a kernel's flat buffers, random inputs, and `.npz` files.
+"""Arrays at the boundary: the caller's logical arrays, random inputs, and `.npz` files.
 
-A caller's array is logical and row-major, whatever the HLO layout says; a kernel's buffer is one-dimensional, its elements in the order of
-the layout. Types that NumPy lacks are `ml_dtypes`; sub-byte types take one byte an element here (see `packing`).
-
-    f32[2,3]{0,1}   [[a b c]      ->  buffer  a d b e c f
-                     [d e f]]
+A caller's array is logical and row-major, whatever the HLO layout says (`layouts`). Types that NumPy lacks are `ml_dtypes`; sub-byte types
+take one byte an element here (see `packing`).
 
 In a file, `p0, p1, ...` are inputs by parameter number and `r0, r1, ...` results; a type that NumPy lacks is stored as its bit pattern
 (`uint8` or `uint16`, one sub-byte element per byte) beside a key `p0.dtype` that names it in HLO's spelling. Nothing is ever unpickled.
@@ -26,6 +23,7 @@ from xla_emitters.errors import DataError
 from xla_emitters.memory_limit import refuse_beyond_limit
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.draws import Places, draw
+from xla_emitters.runtime.layouts import to_buffer
 from xla_emitters.runtime.npz import Archive, Header, opened
 
 LONGEST_DTYPE_NAME = 4 * 32
@@ -60,23 +58,9 @@ def element_name(found: np.dtype[Any]) -> str:
     return _NAMES.get(native, native.name)
 
 
-def to_buffer(array: Array, spec: ArraySpec) -> Array:
-    """The elements of a logical array in memory order, flat; a view where no copy is needed."""
-    major_to_minor = tuple(reversed(spec.minor_to_major))
-    return np.ascontiguousarray(array.transpose(major_to_minor)).reshape(-1)
-
-
 def writable_buffer(array: Array, spec: ArraySpec) -> Array:
     """As `to_buffer`, but a copy if the array's memory is not writable (a broadcast, for example)."""
     return np.require(to_buffer(array, spec), requirements="W")
-
-
-def from_buffer(buffer: Array, spec: ArraySpec) -> Array:
-    """The inverse of `to_buffer`: a logical array over the same memory."""
-    major_to_minor = tuple(reversed(spec.minor_to_major))
-    physical = buffer.reshape(tuple(spec.shape[dim] for dim in major_to_minor))
-    back = tuple(major_to_minor.index(dim) for dim in range(len(spec.shape)))
-    return physical.transpose(back) if spec.shape else physical.reshape(())
 
 
 def random_arrays(specs: Sequence[ArraySpec], seed: int) -> list[Array]:

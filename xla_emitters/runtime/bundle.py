@@ -56,7 +56,7 @@ FILES = (
         f"runtime/{stem}.py"
         for stem in ("bundle_numbers", "bundle_programs", "cupy_arrays", "cupy_flat", "cupy_platform")
     ),
-    *(f"runtime/{stem}.py" for stem in ("cupy_steps", "draws", "flat_platform", "loaded", "memory", "npz")),
+    *(f"runtime/{stem}.py" for stem in ("cupy_steps", "draws", "flat_platform", "layouts", "loaded", "memory", "npz")),
     *(f"runtime/{stem}.py" for stem in ("numpy_calls", "packing", "plain_ops", "repetition", "walk")),
     "runtime/ral/constants.py",
 )

@@ -26,8 +26,9 @@ from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Program
 from xla_emitters.program.sized import Launch, Place
 from xla_emitters.program.sized_steps import without_sizes
-from xla_emitters.runtime.arrays import checked, from_buffer, refuse_beyond_memory, writable_buffer
+from xla_emitters.runtime.arrays import checked, refuse_beyond_memory, writable_buffer
 from xla_emitters.runtime.flat_platform import FlatPlatform
+from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.repetition import MOST_ITERATIONS

@@ -27,7 +27,7 @@ from xla_emitters.runtime.arrays import checked
 from xla_emitters.runtime.cupy_flat import FlatCupyPlatform, FlatMemory
 from xla_emitters.runtime.cupy_platform import find_cupy, to_device, to_host
 from xla_emitters.runtime.cupy_steps import queue
-from xla_emitters.runtime.flat_platform import logical
+from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES, packed_bytes
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
@@ -101,7 +101,7 @@ def _result(cupy: Any, buffer: Any, spec: ArraySpec, *, on_host: bool) -> Any:
         return to_host(cupy, buffer, spec)
     if spec.dtype in BITS_IN_SHARED_BYTES:
         return cupy.asarray(to_host(cupy, buffer, spec).view(np.uint8))
-    return logical(buffer, spec)
+    return from_buffer(buffer, spec)
 
 
 def _parameter(cupy: Any, array: Any, spec: ArraySpec, number: int) -> Any:
@@ -115,7 +115,7 @@ def _parameter(cupy: Any, array: Any, spec: ArraySpec, number: int) -> Any:
             f"parameter {number} is {on_device.dtype}{list(on_device.shape)}, but {spec} is expected ({wanted})",
             stage="launch",
         )
-    buffer = cupy.ascontiguousarray(on_device.transpose(tuple(reversed(spec.minor_to_major)))).reshape(-1)
+    buffer = to_buffer(on_device, spec, cupy)
     if spec.dtype not in BITS_IN_SHARED_BYTES:
         return buffer
     return cupy.asarray(packed_bytes(cupy.asnumpy(buffer.view(wanted)), BITS_IN_SHARED_BYTES[spec.dtype]))

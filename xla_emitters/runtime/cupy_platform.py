@@ -20,7 +20,7 @@ import numpy as np
 from xla_emitters.errors import ToolError
 from xla_emitters.library.arguments import Array, numpy_type, pattern_type
 from xla_emitters.program.arrays import ArraySpec
-from xla_emitters.runtime.flat_platform import logical, major_to_minor
+from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES, packed_bytes, unpacked_elements
 
 
@@ -78,7 +78,7 @@ def bytes_of(spec: ArraySpec) -> int:
 
 def to_device(cupy: Any, array: Array, spec: ArraySpec) -> Any:
     """A device copy of a logical NumPy array."""
-    host = np.ascontiguousarray(array.transpose(major_to_minor(spec))).reshape(-1)
+    host: Array = to_buffer(array, spec)
     if spec.dtype in BITS_IN_SHARED_BYTES:
         return cupy.asarray(packed_bytes(host.view(np.uint8), BITS_IN_SHARED_BYTES[spec.dtype]))
     return cupy.asarray(host.view(pattern_type(spec.dtype)))
@@ -89,4 +89,4 @@ def to_host(cupy: Any, buffer: Any, spec: ArraySpec) -> Array:
     host = cupy.asnumpy(buffer)
     if spec.dtype in BITS_IN_SHARED_BYTES:
         host = unpacked_elements(host, BITS_IN_SHARED_BYTES[spec.dtype])[: prod(spec.shape)]
-    return logical(host.view(numpy_type(spec.dtype)), spec)
+    return from_buffer(host.view(numpy_type(spec.dtype)), spec)

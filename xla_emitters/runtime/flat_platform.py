@@ -13,9 +13,10 @@ from typing import Any
 
 from xla_emitters import library
 from xla_emitters.library import OnElements
-from xla_emitters.program.arrays import Argument, ArraySpec
+from xla_emitters.program.arrays import Argument
 from xla_emitters.program.callees import LibraryCall
 from xla_emitters.program.sized import Launch, Place
+from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls
 from xla_emitters.runtime.walk import Frame, Run
 
@@ -48,11 +49,10 @@ class FlatPlatform(NumpyCalls):
         count, wanted = len(call.operands), [(result.dtype, result.shape) for result in call.results]
 
         def function(*buffers: Any) -> None:
-            operands = [logical(buffer, spec) for buffer, spec in zip(buffers, call.operands, strict=False)]
+            operands = [from_buffer(buffer, spec) for buffer, spec in zip(buffers, call.operands, strict=False)]
             made = library.call(call.name, call.config, operands, wanted, xp, on_elements=self._on_elements)
             for buffer, array, spec in zip(buffers[count:], made, call.results, strict=True):
-                physical = array.transpose(major_to_minor(spec))
-                buffer[...] = xp.ascontiguousarray(physical).reshape(-1).view(buffer.dtype)
+                buffer[...] = to_buffer(array, spec, xp).view(buffer.dtype)
 
         return function
 
@@ -97,15 +97,3 @@ class FlatPlatform(NumpyCalls):
             held[...] = arrays[source.slot].view(held.dtype)
 
         return copy
-
-
-def logical(buffer: Any, spec: ArraySpec) -> Any:
-    """A view of a flat, unpacked buffer as the logical array that it holds."""
-    physical = major_to_minor(spec)
-    shape = tuple(spec.shape[dim] for dim in physical)
-    return buffer.reshape(shape).transpose([physical.index(dim) for dim in range(len(physical))])
-
-
-def major_to_minor(spec: ArraySpec) -> tuple[int, ...]:
-    """The dimensions in the order of memory, the slowest varying first."""
-    return tuple(reversed(spec.minor_to_major))

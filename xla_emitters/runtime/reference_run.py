@@ -20,8 +20,9 @@ from xla_emitters.dtypes import Array
 from xla_emitters.planning.plan import ProgramPlan
 from xla_emitters.program.sized import Launch, Place
 from xla_emitters.program.sized_steps import without_sizes
-from xla_emitters.runtime.arrays import from_buffer, to_buffer, writable_buffer
+from xla_emitters.runtime.arrays import writable_buffer
 from xla_emitters.runtime.flat_platform import FlatPlatform
+from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.reference import evaluate, leaves_of
 from xla_emitters.runtime.repetition import MOST_ITERATIONS

@@ -14,7 +14,8 @@ from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines.compiler import plan_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program.sized_steps import without_sizes
-from xla_emitters.runtime.arrays import from_buffer, writable_buffer
+from xla_emitters.runtime.arrays import writable_buffer
+from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.reference_run import ReferencePlatform
