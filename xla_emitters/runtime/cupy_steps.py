@@ -213,7 +213,14 @@ class CupyPlatform(NumpyCalls):
         one, other, result = (
             matrices.reader(frame, place) for matrices, place in zip((left, right, out), places, strict=True)
         )
-        return lambda: matmul(one(), other(), out=result())
+
+        def run() -> None:
+            try:
+                matmul(one(), other(), out=result())
+            except ImportError as error:
+                raise missing(name, error) from error
+
+        return run
 
     def _constant(self, frame: Frame, step: Call) -> Run:
         """A constant that the program changes, or gives away, is copied into memory of its own."""
@@ -388,13 +395,18 @@ def compute(
     try:
         made = library.call(function, config, operands, wanted, cupy)
     except ImportError as error:
-        raise ToolError(
-            f"'{function}' needs {library.FUNCTIONS[function].library}: {error}",
-            stage=STAGE,
-            help="CuPy's wheels find NVIDIA's libraries in the CUDA toolkit, or in NVIDIA's own wheels",
-        ) from error
+        raise missing(function, error) from error
     for value, output in zip(made, outputs, strict=True):
         output[...] = value
+
+
+def missing(function: str, error: ImportError) -> ToolError:
+    """For a function of `library` whose NVIDIA library is not there."""
+    return ToolError(
+        f"'{function}' needs {library.FUNCTIONS[function].library}: {error}",
+        stage=STAGE,
+        help="CuPy's wheels find NVIDIA's libraries in the CUDA toolkit, or in NVIDIA's own wheels",
+    )
 
 
 class _Sized:
