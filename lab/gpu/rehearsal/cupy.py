@@ -52,6 +52,7 @@ class ndarray(_fake.ndarray):  # type: ignore[misc]
     size = property(operator.attrgetter("host.size"))
     nbytes = property(operator.attrgetter("host.nbytes"))
     flags = property(operator.attrgetter("host.flags"))
+    strides = property(operator.attrgetter("host.strides"))
 
     def fill(self, value: Any) -> None:
         self.host.fill(value)
