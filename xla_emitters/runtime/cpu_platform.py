@@ -19,7 +19,7 @@ from xla_emitters.host.steps_of_buffers import LOOPS, CallableOp
 from xla_emitters.lowering.host_steps import ADDED_TYPES, DATA
 from xla_emitters.program.sized import Launch, Place
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
-from xla_emitters.runtime.threads import PIECES, parts_of, share
+from xla_emitters.runtime.threads import PIECES, Shared, parts_of
 from xla_emitters.runtime.walk import Frame, Run
 
 SCRATCH_ALIGNMENT = 64
@@ -162,9 +162,11 @@ def _shared(code: Callable[[int], None], words: _Words, parts: int) -> Run:
         for piece in range(first, last):
             code(addresses[piece])
 
+    shared = Shared(work, len(addresses), parts)
+
     def run() -> None:
         set_words()
-        share(work, len(addresses), parts)
+        shared()
 
     return run
 
