@@ -30,6 +30,7 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, Param
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.fusions.buffers import aliases_of, array_spec, kernel_arguments
+from xla_emitters.fusions.loop_counters import counter_of
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text.alone import print_alone
 from xla_emitters.hlo_text.stack_frames import PythonLines
@@ -39,6 +40,7 @@ from xla_emitters.program import (
     Argument,
     Branch,
     Copy,
+    Counter,
     Kernel,
     Launch,
     LibraryCall,
@@ -241,6 +243,7 @@ class _HostSteps:
             proceeds,
             self.planner.steps_of(repeating, state, state, is_loop_body=True),
             known_trip_count(op),
+            _counter(op, state),
         )
         yield Release(proceeds)
 
@@ -275,6 +278,14 @@ class _HostSteps:
             return frozenset()
         outputs = library_call_of(op)[1].get("outputs", ())
         return frozenset(number for number in unread if number < len(outputs) and outputs[number] == "workspace")
+
+
+def _counter(loop: HloOp, state: Sequence[Slot]) -> Counter | None:
+    """What a `while` counts, on the arrays of its state."""
+    if (found := counter_of(loop)) is None:
+        return None
+    bound = state[found.bound] if found.is_leaf else found.bound
+    return Counter(state[found.leaf], bound, found.step, found.direction, found.dtype)
 
 
 def known_trip_count(loop: HloOp) -> int | None:

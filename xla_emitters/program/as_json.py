@@ -21,6 +21,7 @@ from xla_emitters.program.steps import (
     Allocation,
     Branch,
     Copy,
+    Counter,
     Kernel,
     LibraryCall,
     Loop,
@@ -80,7 +81,9 @@ def step_json(step: Step, kernels: Sequence[Kernel]) -> dict[str, Any]:
                 "condition": [step_json(inner, kernels) for inner in step.condition],
                 "body": [step_json(inner, kernels) for inner in step.body],
             }
-            return {"step": "loop", "name": step.name, **parts, "proceeds": asdict(step.proceeds), "trips": step.trips}
+            counter = {"counter": asdict(step.counter)} if step.counter else {}
+            decided = {"proceeds": asdict(step.proceeds), "trips": step.trips, **counter}
+            return {"step": "loop", "name": step.name, **parts, **decided}
         case Branch():
             branches = [[step_json(inner, kernels) for inner in branch] for branch in step.branches]
             return {"step": "branch", "name": step.name, "selector": asdict(step.selector), "branches": branches}
@@ -106,7 +109,8 @@ def _step_from_json(data: Mapping[str, Any], kernels: Sequence[Kernel]) -> Step:
             return Copy(Slot(**data["source"]), Slot(**data["target"]))
         case "loop":
             condition, body = (steps_from_json(data[name], kernels) for name in ("condition", "body"))
-            return Loop(data["name"], condition, Slot(**data["proceeds"]), body, data["trips"])
+            counter = _counter(data["counter"]) if "counter" in data else None
+            return Loop(data["name"], condition, Slot(**data["proceeds"]), body, data["trips"], counter)
         case "branch":
             branches = tuple(steps_from_json(branch, kernels) for branch in data["branches"])
             return Branch(data["name"], Slot(**data["selector"]), branches)
@@ -117,6 +121,12 @@ def _step_from_json(data: Mapping[str, Any], kernels: Sequence[Kernel]) -> Step:
 def array_from_json(data: Mapping[str, Any]) -> ArraySpec:
     """The `ArraySpec` from plain data of its `asdict`."""
     return ArraySpec(data["dtype"], tuple(data["shape"]), tuple(data["minor_to_major"]))
+
+
+def _counter(data: Mapping[str, Any]) -> Counter:
+    bound = data["bound"]
+    slots = {"slot": Slot(**data["slot"]), "bound": bound if isinstance(bound, int) else Slot(**bound)}
+    return Counter(**{**data, **slots})
 
 
 def _slot_array(data: Mapping[str, Any]) -> SlotArray:

@@ -73,11 +73,28 @@ class Copy:
 
 
 @dataclass(frozen=True)
+class Counter:
+    """A number that each iteration of a loop changes by `step`; the loop runs while it compares as `direction` to a fixed number.
+
+    slot       of the counter, an integer of type `dtype`
+    bound      of the fixed number, or the number itself
+    direction  in HLO's words: "LT", "NE" ...
+    """
+
+    slot: Slot
+    bound: Slot | int
+    step: int
+    direction: str
+    dtype: str
+
+
+@dataclass(frozen=True)
 class Loop:
     """Runs `condition`; while the predicate `proceeds` is then true, runs `body` and `condition` again.
 
-    name    of the HLO instruction
-    trips   how often the body runs, if known
+    name     of the HLO instruction
+    trips    how often the body runs, if known
+    counter  what it counts, if it is known that only this ends it
     """
 
     name: str
@@ -85,6 +102,7 @@ class Loop:
     proceeds: Slot
     body: tuple[Step, ...]
     trips: int | None = None
+    counter: Counter | None = None
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,11 @@ A bundle holds this file, so it imports only files of the bundle (`bundle.FILES`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, Protocol
+
+import numpy as np
 
 from xla_emitters.errors import EndlessLoop, ExecutionError, Place
 from xla_emitters.program.arrays import Slot
@@ -17,6 +20,28 @@ MOST_ITERATIONS = 100_000
 """Most iterations of one loop; a longer loop is taken to be endless."""
 
 LARGER_LIMIT = "a larger limit can be set: --max-iterations, in Python most_iterations; where the bound was drawn, --inputs sets it"
+
+
+MOST_COUNTED = 1_000_000
+"""The largest limit up to which a counter is followed: a few milliseconds."""
+_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {"EQ": eq, "NE": ne, "GE": ge, "GT": gt, "LE": le, "LT": lt}
+
+
+def outlasts(start: int, bound: int, step: int, direction: str, dtype: str, most: int) -> bool:
+    """Whether a loop that counts from `start` in steps of `step` while that compares as `direction` to `bound` runs more than `most` times.
+
+    dtype    the counter's, in HLO's words: what is beyond it wraps around
+    returns  False too if `most` is above MOST_COUNTED
+
+    >>> outlasts(0, 10, 1, "LT", "s32", 9), outlasts(0, 10, 1, "LT", "s32", 10), outlasts(120, 0, 1, "GT", "s8", 8)
+    (True, False, False)
+    """
+    if most > MOST_COUNTED:
+        return False
+    bits = int(dtype[1:])
+    counted = np.arange(most + 1, dtype=np.uint64) * np.uint64(step % 2**64) + np.uint64(start % 2**64)
+    numbers = counted.astype(f"uint{bits}").view(f"{'u' if dtype[0] == 'u' else ''}int{bits}")
+    return bool(np.all(_COMPARISONS[direction](numbers, numbers.dtype.type(bound))))
 
 
 class Repetition:
@@ -101,17 +126,24 @@ def run_steps(steps: Sequence[Step], platform: Platform, *, most_iterations: int
                 run_steps(chosen, platform, most_iterations=most_iterations)
 
 
+def too_long(loop: str, most_iterations: int, stage: str, place: Place | None = None) -> ExecutionError:
+    """The error for a loop beyond the limit."""
+    message = f"loop %{loop} does not end within {most_iterations} iterations"
+    return ExecutionError(message, stage=stage, place=place, help=LARGER_LIMIT)
+
+
 def _run_loop(loop: Loop, platform: Platform, most_iterations: int) -> None:
+    if loop.trips is None and (counter := loop.counter) is not None:
+        start = platform.read(counter.slot)
+        bound = counter.bound if isinstance(counter.bound, int) else platform.read(counter.bound)
+        if outlasts(start, bound, counter.step, counter.direction, counter.dtype, most_iterations):
+            raise too_long(loop.name, most_iterations, "run")
     iterations, repetition = 0, Repetition()
     states = _changing(loop, platform) if loop.trips is None else []
     run_steps(loop.condition, platform, most_iterations=most_iterations)
     while platform.read(loop.proceeds):
         if iterations == most_iterations:
-            raise ExecutionError(
-                f"loop %{loop.name} does not end within {most_iterations} iterations",
-                stage="run",
-                help=LARGER_LIMIT,
-            )
+            raise too_long(loop.name, most_iterations, "run")
         if states and repetition.is_found(lambda: (platform.contents(slot) or b"" for slot in states)):
             raise repetition.error(loop.name, "run")
         iterations += 1
