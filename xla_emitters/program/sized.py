@@ -166,7 +166,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """A number that each iteration of a loop changes by `step`; the loop runs while it compares as `direction` to a fixed number.
+    """A number that each iteration of a loop changes by `change`; the loop runs while it compares as `direction` to a fixed number.
 
     slot        of the counter, an integer of type `dtype`
     bound       the fixed number
@@ -177,7 +177,7 @@ class Counter:
     slot: int
     bound: int
     bound_slot: int | None
-    step: int
+    change: int
     direction: str
     dtype: str
 

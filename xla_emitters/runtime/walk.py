@@ -480,7 +480,7 @@ class Frame:
             held = [arrays[counter.slot], *(() if counter.bound_slot is None else (arrays[counter.bound_slot],))]
             if all(isinstance(array, np.ndarray) for array in held):
                 start, bound = ([int(array.reshape(-1)[0]) for array in held] + [counter.bound])[:2]
-                if outlasts(start, bound, counter.step, counter.direction, counter.dtype, most):
+                if outlasts(start, bound, counter.change, counter.direction, counter.dtype, most):
                     raise too_long(step.name, most, STAGE)
 
         def run() -> None:
