@@ -198,7 +198,7 @@ def _keep(path: Path, text: str) -> None:
 
 def of_all_threads(kernels: Sequence[Kernel], codes: Sequence[str]) -> int:
     """Instructions that the threads of these launches execute, each kernel with a text of machine code."""
-    launches = [kernel.launch.at({}) for kernel in kernels]
+    launches = [kernel.launch for kernel in kernels]
     return sum(
         executed(code).instructions * launch.blocks * launch.threads
         for code, launch in zip(codes, launches, strict=True)

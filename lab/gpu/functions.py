@@ -165,9 +165,7 @@ def measure(name: str, row: dict[str, Any], gpu_to_itself: Any, on_stream: Any) 
                 row[f"{tag}_error"] = worst([to_jax(a, b) for a, b in zip(mine, wanted, strict=True)], wanted)
                 del mine
                 row[f"{tag}_called_us"] = wall(partial(launch_program, program, placed), lambda r: stream.synchronize())
-                row[f"{tag}_kernels"] = [
-                    [k.name, list(k.launch.at({}).grid), list(k.launch.at({}).block)] for k in program.kernels
-                ]
+                row[f"{tag}_kernels"] = [[k.name, list(k.launch.grid), list(k.launch.block)] for k in program.kernels]
                 row[f"{tag}_us"] = graph_time(partial(launch_program, program, placed), cupy)
             except Exception as error:
                 row[f"{tag}_failed"] = f"{type(error).__name__}: {error}"[:300]

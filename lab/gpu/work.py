@@ -151,7 +151,7 @@ def kernel_times(name: str, row: dict[str, Any], xla: dict[str, Any], program: A
             pointers = [buffer if p is source else p for p in pointers]
         by_slice[argument.slice_index] = buffer
         pointers.append(buffer)
-    launch = kernel.launch.at({})
+    launch = kernel.launch
 
     def bound(function: Any, grid: Any, block: Any) -> Any:
         return lambda: function(tuple(grid), tuple(block), tuple(pointers))
@@ -235,7 +235,7 @@ def sweep(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
     program = compile_module(module, CompileOptions(target="h200", record="none"))
     row["compile_s"] = time.perf_counter() - start
     row["bytes"] = sum(a.bytes for k in program.kernels for a in k.arguments)
-    row["kernels"] = [[k.name, list(k.launch.at({}).grid), list(k.launch.at({}).block)] for k in program.kernels]
+    row["kernels"] = [[k.name, list(k.launch.grid), list(k.launch.block)] for k in program.kernels]
     if DRY:
         return
     import cupy

@@ -329,7 +329,7 @@ def static(case: Case, element: str) -> Kernels:
     for text in hlo(case, element):
         program = compile_module(parse_hlo(text, "m.hlo"), CompileOptions(target=TARGET, record="none"))
         code = machine_code_of(program.code, device(TARGET).architecture)
-        launches = [(k.name, k.launch.at({}), [object()] * 8, [POINTER_BYTES] * 8, 0) for k in program.kernels]
+        launches = [(k.name, k.launch, [object()] * 8, [POINTER_BYTES] * 8, 0) for k in program.kernels]
         found.append(counted(launches, code))
     return Kernels(
         sum(each.kernels for each in found),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,13 +16,9 @@ from xla_emitters.program import (
     Kernel,
     Launch,
     Program,
-    Scalar,
-    SizedLaunch,
-    extent_at,
     kernel_from_json,
     kernel_json,
 )
-from xla_emitters.shapes import Size
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -42,7 +37,7 @@ def test_the_keys_that_users_are_told() -> None:
         (Argument("parameter", 0, ArraySpec("f32", (256,), (0,)), 1024, 16, 0, False),),
     )
     data = kernel_json(kernel)
-    assert list(data) == ["name", "grid", "block", "shared_bytes", "architecture", "arguments", "scalars"]
+    assert list(data) == ["name", "grid", "block", "shared_bytes", "architecture", "arguments"]
     assert (data["grid"], data["block"]) == ([2, 1, 1], [128, 1, 1])
     assert data["arguments"][0]["array"] == {"dtype": "f32", "shape": (256,), "minor_to_major": (0,)}
     assert kernel_from_json(json.loads(json.dumps(data)), "// ptx") == kernel
@@ -95,19 +90,3 @@ def test_calling_a_program_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(ToolError, match="CuPy is not installed") as raised:
         program(np.zeros(1003, np.int8))
     assert "[cuda12]" in raised.value.help
-
-
-def test_a_grid_and_scalars_may_depend_on_sizes() -> None:
-    """Resolved when the symbols are known; through JSON and back as expressions."""
-    b = Size.symbol("b")
-    launch = SizedLaunch(((b + 3) // 4, 1, 1), (128, 1, 1))
-    kernel = Kernel("k", "", "sm_90", launch, 0, (), (Scalar("s32", 2 * b), Scalar("s32", 7)))
-    assert launch.at({"b": 9}) == Launch((3, 1, 1), (128, 1, 1))
-    assert [extent_at(scalar.value, {"b": 9}) for scalar in kernel.scalars] == [18, 7]
-    with pytest.raises(DataError, match="b"):
-        launch.at({})
-    assert kernel_json(kernel)["grid"] == ["floordiv(b + 3, 4)", 1, 1]
-    assert kernel_from_json(json.loads(json.dumps(kernel_json(kernel))), "") == kernel
-    known = Launch((3, 1, 1), (128, 1, 1))
-    assert known.at({}) is known
-    assert kernel_from_json(kernel_json(replace(kernel, launch=known)), "").launch == known

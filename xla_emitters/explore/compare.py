@@ -212,7 +212,7 @@ def compiled(module: ModuleOp, options: CompileOptions) -> tuple[OurKernel, ...]
     return tuple(
         OurKernel(
             kernel.name,
-            kernel.launch.at({}).grid,
+            kernel.launch.grid,
             kernel.launch.block,
             tuple((name, ir) for name, ir in kept.get(kernel.name, []) if name not in ends),
             kernel.ptx,

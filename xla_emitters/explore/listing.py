@@ -175,7 +175,7 @@ def _listed_kernel(alone: ModuleOp, view: FusionView, where: tuple[str, str], op
         if decision.topic == "emitter"
     ]
     launches = tuple(
-        {"grid": list(kernel.launch.at({}).grid), "block": list(kernel.launch.block)} for kernel in program.kernels
+        {"grid": list(kernel.launch.grid), "block": list(kernel.launch.block)} for kernel in program.kernels
     )
     calls = tuple(step.name for step in program.steps if isinstance(step, LibraryCall))
     made = "+".join(dict.fromkeys(emitters)) or None

@@ -34,7 +34,7 @@ from xla_emitters.pipelines.program_kernels import SizedKernel
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
 from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.pricing.report import kernel_rows
-from xla_emitters.program import Kernel, Program, SizedLaunch
+from xla_emitters.program import Kernel, Program
 from xla_emitters.program.outline import work_named
 from xla_emitters.sizes import sizes_of
 from xla_emitters.trace import Trace
@@ -191,9 +191,7 @@ def unit_data(trace: Trace, chunks: Chunks, verdict: Verdict | None, kernel: str
 
 
 def _kernel_data(kernel: Kernel, trace: Trace, chunks: Chunks) -> dict[str, Any]:
-    launch = None
-    if not isinstance(kernel.launch, SizedLaunch):
-        launch = {"grid": kernel.launch.grid, "block": kernel.launch.block, "shared": kernel.shared_bytes}
+    launch = {"grid": kernel.launch.grid, "block": kernel.launch.block, "shared": kernel.shared_bytes}
     ir = _recorded(trace, "llvm-dialect")
     found = _unless_refused(lambda: touched(kernel, ir)) if ir else None
     arguments = [

@@ -26,7 +26,7 @@ from xla_emitters.dtypes import dtype
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check import blocks_to_run
 from xla_emitters.explore.program_cost import LaunchAt
-from xla_emitters.program import Kernel, Launch, SizedLaunch
+from xla_emitters.program import Kernel, Launch
 from xla_emitters.runtime.cpu_launcher import Slots, run_kernel
 from xla_emitters.runtime.simt.memory import Access, Memory, Space, Watcher
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel
@@ -79,8 +79,6 @@ def touched(kernel: Kernel, ir: str) -> dict[str, Any] | None:
 
     ir  the kernel at the stage `llvm-dialect`
     """
-    if isinstance(kernel.launch, SizedLaunch):
-        return None
     specs = {(argument.kind, argument.index): argument.array for argument in kernel.arguments}
     if sum(dtype(spec.dtype).size_bytes(spec.elements) for spec in specs.values()) > MOST_BYTES:
         return None

@@ -45,17 +45,15 @@ def price_kernel(
     module: ModuleOp,
     device: Device,
     code: MachineCode,
-    sizes: Mapping[str, int] | None = None,
 ) -> KernelCost:
     """The cost of one launch.
 
     view    the fusion of the kernel
     module  its IR at the stage "llvm-dialect"
     code    of the PTX text that contains the kernel
-    sizes   values of the symbols in the kernel's launch
     raises  whatever the executor raises, and DataError for arrays that do not fit into this machine's memory
     """
-    launch, resources = kernel.launch.at(sizes or {}), code.resources[kernel.name]
+    launch, resources = kernel.launch, code.resources[kernel.name]
     held = occupancy(device, launch.threads, resources.registers, resources.shared_bytes)
     arrays = arrays_for(view, kernel.arguments)
     traffic = measure_traffic(module, kernel.arguments, arrays, launch, held.blocks * device.cores)

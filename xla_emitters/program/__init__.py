@@ -16,21 +16,15 @@ The other steps, for programs with more than kernels:
 
 Every launcher (CuPy, the CPU executor, the bundle's script) executes these steps alone. They are frozen, printable and convert to JSON and
 back, so that a kernel can be compiled here and launched on a machine that has neither xDSL nor LLVM.
-Sizes that are known only at run time are `Size` values of `shapes`: in the shape of an array, in a kernel's
-grid, in its scalar arguments.
 """
 
 from xla_emitters.program.arrays import (
     Argument,
     ArraySpec,
-    Extent,
     Extents,
     Launch,
-    Scalar,
-    SizedLaunch,
     Slot,
     SlotArray,
-    extent_at,
 )
 from xla_emitters.program.as_json import array_from_json, kernel_from_json, kernel_json, step_json
 from xla_emitters.program.compiled import LAUNCHERS, Program
@@ -55,7 +49,6 @@ __all__ = [
     "ArraySpec",
     "Branch",
     "Copy",
-    "Extent",
     "Extents",
     "Kernel",
     "Launch",
@@ -63,13 +56,10 @@ __all__ = [
     "Loop",
     "Program",
     "Release",
-    "Scalar",
-    "SizedLaunch",
     "Slot",
     "SlotArray",
     "Step",
     "array_from_json",
-    "extent_at",
     "kernel_from_json",
     "kernel_json",
     "kernels_in",

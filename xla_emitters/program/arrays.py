@@ -1,17 +1,10 @@
-"""Values in steps: launches, arrays, slots that hold arrays, arguments of a kernel.
-
-Sizes that are known only at run time are `Size` values of `shapes`: in a kernel's grid, and in its scalar
-arguments.
-"""
+"""Values in steps: launches, arrays, slots that hold arrays, arguments of a kernel."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
-
-from xla_emitters.shapes import Size
 
 Extents: TypeAlias = tuple[int, int, int]
 """Of a grid in blocks, or of a block in threads: x, y, z."""
@@ -41,48 +34,8 @@ class Launch:
         axes += [(f"bl_{axis}", extent) for axis, extent in zip("xyz", self.grid, strict=True)]
         return tuple((name, extent) for name, extent in axes if extent > 1)
 
-    def at(self, sizes: Mapping[str, int]) -> Launch:
-        """The launch itself: it depends on no sizes."""
-        return self
-
     def __str__(self) -> str:
         return f"{'x'.join(map(str, self.grid))} blocks of {'x'.join(map(str, self.block))} threads"
-
-
-Extent = int | Size
-"""A number, or an expression over sizes known at run time."""
-
-
-@dataclass(frozen=True)
-class SizedLaunch:
-    """A launch whose grid depends on sizes known at run time; the threads of a block are fixed in the code."""
-
-    grid: tuple[Extent, Extent, Extent]
-    block: Extents
-
-    def at(self, sizes: Mapping[str, int]) -> Launch:
-        """The launch for these values of symbols. raises DataError for a symbol without a value, and for a size that is undefined."""
-        x, y, z = (extent_at(extent, sizes) for extent in self.grid)
-        return Launch((x, y, z), self.block)
-
-    def __str__(self) -> str:
-        return f"{' x '.join(map(str, self.grid))} blocks of {'x'.join(map(str, self.block))} threads"
-
-
-def extent_at(extent: Extent, sizes: Mapping[str, int]) -> int:
-    """The value of an extent for these values of symbols. raises DataError as `Size.evaluate`."""
-    return extent if isinstance(extent, int) else extent.evaluate(sizes)
-
-
-@dataclass(frozen=True)
-class Scalar:
-    """A number that a kernel takes after its pointers: a size of the program.
-
-    dtype   HLO's name of its type
-    """
-
-    dtype: str
-    value: Extent
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from xla_emitters.program.arrays import (
-    Argument,
-    ArraySpec,
-    Extent,
-    Extents,
-    Launch,
-    Scalar,
-    SizedLaunch,
-    Slot,
-    SlotArray,
-)
+from xla_emitters.program.arrays import Argument, ArraySpec, Extents, Launch, Slot, SlotArray
 from xla_emitters.program.steps import (
     Allocation,
     Branch,
@@ -28,19 +18,17 @@ from xla_emitters.program.steps import (
     Step,
     on_slots,
 )
-from xla_emitters.shapes import parse_size
 
 
 def kernel_json(kernel: Kernel) -> dict[str, Any]:
     """Plain data, without the PTX, which all kernels of a program share."""
     return {
         "name": kernel.name,
-        "grid": list(map(_extent_json, kernel.launch.grid)),
+        "grid": list(kernel.launch.grid),
         "block": list(kernel.launch.block),
         "shared_bytes": kernel.shared_bytes,
         "architecture": kernel.architecture,
         "arguments": [asdict(argument) for argument in kernel.arguments],
-        "scalars": [{"dtype": scalar.dtype, "value": _extent_json(scalar.value)} for scalar in kernel.scalars],
     }
 
 
@@ -50,10 +38,9 @@ def kernel_from_json(data: Mapping[str, Any], ptx: str) -> Kernel:
         name=data["name"],
         ptx=ptx,
         architecture=data["architecture"],
-        launch=_launch(data["grid"], _triple(data["block"])),
+        launch=Launch(_triple(data["grid"]), _triple(data["block"])),
         shared_bytes=data["shared_bytes"],
         arguments=tuple(_argument(argument) for argument in data["arguments"]),
-        scalars=tuple(Scalar(scalar["dtype"], _extent(scalar["value"])) for scalar in data["scalars"]),
     )
 
 
@@ -127,21 +114,6 @@ def _argument(data: Mapping[str, Any]) -> Argument:
     fields = dict(data)
     array = array_from_json(fields.pop("array"))
     return Argument(array=array, **fields)
-
-
-def _extent_json(extent: Extent) -> int | str:
-    return extent if isinstance(extent, int) else str(extent)
-
-
-def _extent(value: int | str) -> Extent:
-    return value if isinstance(value, int) else parse_size(value)
-
-
-def _launch(grid: Sequence[int | str], block: Extents) -> Launch | SizedLaunch:
-    x, y, z = map(_extent, grid)
-    if isinstance(x, int) and isinstance(y, int) and isinstance(z, int):
-        return Launch((x, y, z), block)
-    return SizedLaunch((x, y, z), block)
 
 
 def _triple(values: list[int]) -> Extents:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from xla_emitters.device import Device, device
 from xla_emitters.dtypes import dtype
-from xla_emitters.program.arrays import ArraySpec, Launch
+from xla_emitters.program.arrays import ArraySpec
 from xla_emitters.program.outline import (
     Outline,
     Work,
@@ -170,14 +170,13 @@ def host_decisions(steps: Sequence[Step]) -> list[str]:
 
 
 def _shortened(kernel: Kernel) -> str:
-    launch = kernel.launch
-    return f"{launch.blocks} x {launch.threads}" if isinstance(launch, Launch) else str(launch)
+    return f"{kernel.launch.blocks} x {kernel.launch.threads}"
 
 
 def _launch_lacks(kernel: Kernel, chip: Device) -> Iterator[str]:
     """What a launch that moves enough to fill the chip leaves idle: multiprocessors, or threads that each could hold."""
     launch, moved = kernel.launch, sum(argument.bytes for argument in kernel.arguments)
-    if not isinstance(launch, Launch) or moved < chip.cores * _ENOUGH_BYTES:
+    if moved < chip.cores * _ENOUGH_BYTES:
         return
     if 2 * launch.blocks < chip.cores:
         yield f"fewer blocks than half of the {chip.cores} multiprocessors"

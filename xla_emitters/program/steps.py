@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from xla_emitters.program.arrays import Argument, Launch, Scalar, SizedLaunch, Slot, SlotArray
+from xla_emitters.program.arrays import Argument, Launch, Slot, SlotArray
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,14 @@ class Kernel:
     architecture    target of the compilation, e.g. "sm_90"
     shared_bytes    static shared memory of one block
     arguments       in the order of the entry's parameters
-    scalars         numbers that the entry takes after the arguments
     """
 
     name: str
     ptx: str = field(repr=False)
     architecture: str
-    launch: Launch | SizedLaunch
+    launch: Launch
     shared_bytes: int
     arguments: tuple[Argument, ...]
-    scalars: tuple[Scalar, ...] = ()
 
 
 @dataclass(frozen=True)

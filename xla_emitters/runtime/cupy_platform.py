@@ -80,7 +80,7 @@ class CupyPlatform(Platform):
             by_slice[argument.slice_index] = buffer
             pointers.append(buffer)
         if _writes_elements(kernel):
-            launch = kernel.launch.at({})
+            launch = kernel.launch
             self.functions[kernel.ptx, kernel.name](launch.grid, launch.block, tuple(pointers))
 
     def call(self, call: LibraryCall) -> None:
