@@ -54,6 +54,7 @@ from xla_emitters.pipelines.pass_lists import OF_PROGRAMS, program_rows, refuse_
 from xla_emitters.pipelines.passes import Row
 from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.program_host import CpuBackend, choose_backend
+from xla_emitters.pipelines.program_json import program_json
 from xla_emitters.pipelines.program_kernels import GpuLowering, SizedKernel
 from xla_emitters.pipelines.program_outline import outline_of
 from xla_emitters.pipelines.program_passes import (
@@ -67,7 +68,7 @@ from xla_emitters.pipelines.program_passes import (
     PROGRAM_STAGES,
     RUN_ON_KERNELS,
 )
-from xla_emitters.pipelines.program_report import report, signature
+from xla_emitters.pipelines.program_report import report, report_json, signature
 from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.program.outline import Outline
 from xla_emitters.rewrite.kernel_pass import refusal
@@ -226,6 +227,10 @@ class DynamicProgram:
         """
         return report(self, sizes)
 
+    def explained(self, **sizes: int) -> dict[str, Any]:
+        """The same as plain data: see docs/json.md, "explain --json"."""
+        return report_json(self, sizes, lambda: self.lowering)
+
     @cached_property
     def lowering(self) -> GpuLowering:
         """Compiles the fusions to kernels. raises UsageError if compilation stopped before, Unsupported for what no kernel computes"""
@@ -259,24 +264,7 @@ class DynamicProgram:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as docs/json.md says; without the trace."""
-        guards = self.sizes.guards
-        return {
-            "name": self.name,
-            "target": self.target,
-            "symbols": list(self.symbols),
-            "parameters": [
-                {"dtype": element, "shape": [str(size) for size in parameter.shape], "name": parameter.name}
-                for element, parameter in zip(guards.types, guards.parameters, strict=True)
-            ],
-            "results": [
-                {"dtype": element, "shape": [size if size >= 0 else None for size in shape]}
-                for element, shape in self.results
-            ],
-            "guards": list(guards.lines()),
-            "kernels": [kernel.to_json() for kernel in self.kernels] if self.stage in ON_KERNELS else [],
-            "stage": self.stage,
-            "code": self.code,
-        }
+        return program_json(self, self.code, self.lowering if self.stage in ON_KERNELS else None)
 
     @property
     def graph(self) -> Trace:

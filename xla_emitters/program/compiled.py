@@ -15,7 +15,7 @@ from xla_emitters.program.memory import peak_of_temporaries
 from xla_emitters.program.steps import Kernel, Step, kernels_in
 from xla_emitters.program.text import steps_text
 from xla_emitters.trace import Trace
-from xla_emitters.trace.explain import explained
+from xla_emitters.trace.explain import explained, explained_json, remarks_json
 
 if TYPE_CHECKING:
     from xla_emitters.program.outline import Outline
@@ -124,14 +124,31 @@ class Program:
         """Whether its only step is a kernel."""
         return len(self.steps) == 1 and isinstance(self.steps[0], Kernel)
 
-    def explain(self) -> str:
-        """A summary; the order of steps, if there are several; and for each kernel its emitter, launch, accesses ... with the reasons."""
+    def explain(self, **sizes: int) -> str:
+        """A summary; the order of steps, if there are several; and for each kernel its emitter, launch, accesses ... with the reasons.
+
+        raises  UsageError for sizes: all are known
+        """
+        _refuse_sizes(sizes)
         parts = self.outline.summary()
         parts += [explained(self.graph)] if self.graph.remarks else []
         if not self.is_one_kernel:
             lines = steps_text(self.steps, self.array) or "none"
             parts.append(f"steps\n{indent(lines, '  ')}")
         return "\n".join([*parts, *map(explained, self.traces)])
+
+    def explained(self, **sizes: int) -> dict[str, Any]:
+        """The same as plain data: see docs/json.md, "explain --json"."""
+        _refuse_sizes(sizes)
+        return {
+            "name": self.name,
+            "target": self.target,
+            **self.outline.to_json(),
+            **{"symbols": [], "guards": [], "unresolved": 0, "ops": [], "fusions": [], "donated": []},
+            **{"cpu": None, "memory": None, "mixed_precision": None},
+            "remarks": remarks_json(self.graph),
+            "kernels": [explained_json(trace) for trace in self.traces],
+        }
 
     def __repr__(self) -> str:
         return self.outline.text()
@@ -149,6 +166,8 @@ class Program:
             "parameters": [asdict(spec) for spec in self.parameters],
             "results": [asdict(spec) for spec in self.results],
             "temporaries": [asdict(spec) for spec in self.temporaries],
+            "symbols": [],
+            "guards": [],
             "kernels": [kernel_json(kernel) for kernel in kernels],
             "steps": [step_json(step, kernels) for step in self.steps],
             "stage": self.stage,
@@ -179,6 +198,11 @@ class Program:
             fusion=data["fusion"],
             left_out=tuple(data.get("left_out", ())),
         )
+
+
+def _refuse_sizes(sizes: Mapping[str, int]) -> None:
+    if sizes:
+        raise UsageError("sizes are for programs (StableHLO); those of HLO text are known", stage="explain")
 
 
 def _bytes(spec: ArraySpec) -> int:
