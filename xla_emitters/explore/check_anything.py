@@ -16,7 +16,8 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import UsageError
 from xla_emitters.explore import check as modules
 from xla_emitters.explore.check import Verdict
-from xla_emitters.explore.programs import check_passes, check_program, compile_text, wanted_stages
+from xla_emitters.explore.compile import compile_text
+from xla_emitters.explore.programs import check_passes, check_program, wanted_stages
 from xla_emitters.pipelines.kept_programs import read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.program_inputs import drawn_inputs

@@ -24,8 +24,9 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.errors import DataError, InternalError, XlaEmittersError
 from xla_emitters.explore.bisect import bisect
 from xla_emitters.explore.check_anything import check
+from xla_emitters.explore.compile import compile_text
 from xla_emitters.explore.program_bisect import CPU_STAGE, bisect_program
-from xla_emitters.explore.programs import compile_text, reference_of
+from xla_emitters.explore.programs import reference_of
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from xla_emitters.errors import EndlessLoop, ExecutionError, Place
+from xla_emitters.errors import EndlessLoop, ExecutionError, Place, UsageError
 from xla_emitters.program.arrays import Slot
 from xla_emitters.program.steps import Allocation, Branch, Copy, Kernel, LibraryCall, Loop, Release, Step, steps_in
 
@@ -17,6 +17,14 @@ MOST_ITERATIONS = 100_000
 """Most iterations of one loop; a longer loop is taken to be endless."""
 
 LARGER_LIMIT = "a larger limit can be set: --max-iterations, in Python most_iterations; where the bound was drawn, --inputs sets it"
+
+
+def refuse_limit(most_iterations: int, stage: str) -> None:
+    """raises UsageError for a negative limit of iterations."""
+    if most_iterations < 0:
+        raise UsageError(
+            f"{most_iterations} iterations are no limit", stage=stage, help=f"the default is {MOST_ITERATIONS}"
+        )
 
 
 class Repetition:

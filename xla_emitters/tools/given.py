@@ -110,7 +110,7 @@ class Given:
 
     def compiled_program(self, how: CompileOptions) -> DynamicProgram:
         """The program of StableHLO text."""
-        from xla_emitters.explore.programs import compile_text
+        from xla_emitters.explore.compile import compile_text
 
         with progress(f"compiling {self.name}"):
             return compile_text(self.text, self.name, how)

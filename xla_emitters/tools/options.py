@@ -183,8 +183,7 @@ def add_max_iterations(parser: argparse.ArgumentParser) -> None:
 
 def max_iterations(options: argparse.Namespace, stage: str) -> int:
     """The value of `--max-iterations`. raises UsageError for a negative one."""
-    from xla_emitters.explore.check import refuse_limit
-    from xla_emitters.runtime.steps import MOST_ITERATIONS
+    from xla_emitters.runtime.steps import MOST_ITERATIONS, refuse_limit
 
     limit = MOST_ITERATIONS if options.max_iterations is None else options.max_iterations
     refuse_limit(limit, stage)

@@ -278,7 +278,7 @@ class _OfModule(_Runner):
             print(f"kernel {kernel.name}: {kernel.launch}, {kernel.architecture}")
 
     def arrays(self, file: str | None) -> Sequence[Array]:
-        from xla_emitters.explore.check import drawn_for
+        from xla_emitters.fusions.host import drawn_for
         from xla_emitters.runtime.arrays import load_arrays
         from xla_emitters.runtime.inputs import draw_inputs
 
