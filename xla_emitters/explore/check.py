@@ -48,7 +48,8 @@ from xla_emitters.runtime.arrays import StandardInput, differing, from_buffer, l
 from xla_emitters.runtime.bundle import Case
 from xla_emitters.runtime.cpu_launcher import Slots, run_kernel, run_program
 from xla_emitters.runtime.inputs import allowed_starts, draw_inputs
-from xla_emitters.runtime.reference import evaluate, evaluate_bounds
+from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.reference_run import FirstCalls, Reaching, reaching
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sanitizer import Sanitizer

@@ -34,7 +34,8 @@ from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.bundle import ProgramCase, Shape
 from xla_emitters.runtime.inputs import allowed_starts
 from xla_emitters.runtime.ral.buffer_ops import value_of
-from xla_emitters.runtime.reference import evaluate, evaluate_bounds
+from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.steps import MOST_ITERATIONS
 from xla_emitters.runtime.tolerance import Bounds
 from xla_emitters.sizes import specialize

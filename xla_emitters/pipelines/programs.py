@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from xdsl.dialects import func
@@ -46,17 +46,12 @@ from xla_emitters.graph.disc_inliner import DiscInlinerPass
 from xla_emitters.graph.disc_number_random_ops import WITH_STATE, DiscNumberRandomOpsPass
 from xla_emitters.hlo_text.header import STACK_TABLES
 from xla_emitters.host.disc_convert_const_to_ral import constants_of, write_constants
-from xla_emitters.host.python_program import python_program
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.memory_limit import limited_memory
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import OF_PROGRAMS, program_rows, refuse_unknown_passes, rows_of
 from xla_emitters.pipelines.passes import Row
-from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.program_host import CpuBackend, choose_backend
-from xla_emitters.pipelines.program_json import program_json
-from xla_emitters.pipelines.program_kernels import GpuLowering, SizedKernel
-from xla_emitters.pipelines.program_outline import outline_of
 from xla_emitters.pipelines.program_passes import (
     CODE_STAGES,
     CPU_KERNEL,
@@ -68,7 +63,6 @@ from xla_emitters.pipelines.program_passes import (
     PROGRAM_STAGES,
     RUN_ON_KERNELS,
 )
-from xla_emitters.pipelines.program_report import report, report_json, signature
 from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.program.outline import Outline
 from xla_emitters.rewrite.kernel_pass import refusal
@@ -81,11 +75,16 @@ from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import Constants, constants_in
 from xla_emitters.runtime.ral.kernels import Kernels
-from xla_emitters.runtime.ral.program import PythonHost
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.sizes import Argument, Sizes, sizes_of
 from xla_emitters.stablehlo_text.computations import SKIPPED
 from xla_emitters.trace import Remark, Trace
+
+# Kernels for a GPU, and what explains a program, are imported where they are asked for: a call on the CPU needs neither.
+if TYPE_CHECKING:
+    from xla_emitters.pipelines.program_gpu import GpuProgram
+    from xla_emitters.pipelines.program_kernels import GpuLowering, SizedKernel
+    from xla_emitters.runtime.ral.program import PythonHost
 
 
 @dataclass
@@ -188,6 +187,8 @@ class DynamicProgram:
 
     @cached_property
     def _on_gpu(self) -> GpuProgram:
+        from xla_emitters.pipelines.program_gpu import GpuProgram
+
         return GpuProgram(self, lambda: self.lowering)
 
     @property
@@ -206,11 +207,15 @@ class DynamicProgram:
         return tuple(solved.symbol for solved in self.sizes.guards.plan.solved)
 
     def __str__(self) -> str:
+        from xla_emitters.pipelines.program_report import signature
+
         return signature(self)
 
     @cached_property
     def outline(self) -> Outline:
         """What `repr` and notebooks show: fusions and calls, dearest first, at assumed sizes. Nothing is compiled or run for it."""
+        from xla_emitters.pipelines.program_outline import outline_of
+
         return outline_of(self)
 
     def __repr__(self) -> str:
@@ -225,10 +230,14 @@ class DynamicProgram:
 
         raises  DataError for names that are not symbols, or sizes that the program refuses
         """
+        from xla_emitters.pipelines.program_report import report
+
         return report(self, sizes)
 
     def explained(self, **sizes: int) -> dict[str, Any]:
         """The same as plain data: see docs/json.md, "explain --json"."""
+        from xla_emitters.pipelines.program_report import report_json
+
         return report_json(self, sizes, lambda: self.lowering)
 
     @cached_property
@@ -238,6 +247,8 @@ class DynamicProgram:
             raise UsageError(
                 f"{self.name} was compiled up to '{self.stage}' only", stage="program", help="compile without `stage`"
             )
+        from xla_emitters.pipelines.program_kernels import GpuLowering
+
         return GpuLowering(self.name, self.fused, self.options)
 
     @property
@@ -264,6 +275,8 @@ class DynamicProgram:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as docs/json.md says; without the trace."""
+        from xla_emitters.pipelines.program_json import program_json
+
         return program_json(self, self.code, self.lowering if self.stage in ON_KERNELS else None)
 
     @property
@@ -604,6 +617,10 @@ def load(module: ModuleOp, kernels: Kernels | None = None, constants: str = "") 
 
 def load_host(module: ModuleOp, kernels: Kernels | None = None) -> PythonHost:
     """A host program in IR, after any of the passes on the host, as a function of arrays. raises like `python_program`"""
+    # Imported here: steps run without it, and it loads the executor.
+    from xla_emitters.host.python_program import python_program
+    from xla_emitters.runtime.ral.program import PythonHost
+
     made = python_program(module)
     constants = Constants(constants_of(module))
     return PythonHost(made.source, made.functions, made.dtypes, constants, kernels, made.donated)

@@ -13,7 +13,6 @@ from xla_emitters.program.sized import Call, Launch, Place
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.reference import call_beside
-from xla_emitters.runtime.simt.loops import compile_loops
 from xla_emitters.runtime.walk import Frame, Run
 
 
@@ -38,8 +37,7 @@ class NumpyPlatform:
         """The function that computes an op: (operands ..., results ...)."""
         if number not in self._functions:
             op = self.ops[number]
-            made = compile_loops(op) if isinstance(op, FusionOp) else function_of(op, call_beside(op))
-            self._functions[number] = made
+            self._functions[number] = _loops_of(op) if isinstance(op, FusionOp) else function_of(op, call_beside(op))
         return self._functions[number]
 
     def evaluate(self, number: int, arrays: Sequence[Any]) -> None:
@@ -77,3 +75,10 @@ class NumpyPlatform:
                 kernels.launch(step.kernel, (x, y, z), (a, b, c), shared(), arguments())
 
         return run
+
+
+def _loops_of(op: FusionOp) -> Callable[..., None]:
+    # Imported here: a program whose kernels are machine code does not load the executor.
+    from xla_emitters.runtime.simt.loops import compile_loops
+
+    return compile_loops(op)
