@@ -32,11 +32,13 @@ from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import ParseError, Unsupported, UsageError
 from xla_emitters.plugins import load, note, refuse_double
-from xla_emitters.texts.text_proto import Message, parse_text_proto
+
+if TYPE_CHECKING:
+    from xla_emitters.texts.text_proto import Message
 
 
 @dataclass(frozen=True)
@@ -296,6 +298,8 @@ _DESCRIBED = {
 @lru_cache
 def _described(text: str, name: str) -> Device:
     """The device of a GpuTargetConfigProto, or of the GpuDeviceInfoProto in it, as text."""
+    from xla_emitters.texts.text_proto import parse_text_proto  # imported here: most targets are names
+
     whole = parse_text_proto(text, name)
     info = whole.child("gpu_device_info") or whole
     platform = whole.text("platform_name") or "CUDA"

@@ -55,7 +55,7 @@ from xla_emitters.explore.check import check
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.reductions import chains_of_heroes
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.runtime.reference import evaluate_bounds
+from xla_emitters.runtime.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.tolerance import ulps_of
 
 TYPES = ("f32", "f16", "bf16")

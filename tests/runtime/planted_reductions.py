@@ -142,7 +142,7 @@ def is_wrong_with(fault: Fault, text: str) -> bool:
 def reduced(case: Case, seconds: float = BUDGET_SECONDS) -> Reduced:
     """What `reduce --keep-wrong` makes of it."""
     with planted(case.fault):
-        wrong = isolated(partial(wrong_in, case.text, OPTIONS, BLOCKS), None)
+        wrong = isolated(partial(wrong_in, case.text, OPTIONS, blocks=BLOCKS), None)
         assert isinstance(wrong, Wrong)
         return reduce(
             case.text,

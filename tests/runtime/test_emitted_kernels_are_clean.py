@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import ExecutionError
-from xla_emitters.explore.check import drawn_for
+from xla_emitters.fusions.host import drawn_for
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES

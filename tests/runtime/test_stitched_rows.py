@@ -22,7 +22,7 @@ from xla_emitters.pipelines.stitched_kernel import StitchedFusion, emit_stitched
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.runtime.inputs import draw_inputs
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
-from xla_emitters.runtime.reference import evaluate_bounds
+from xla_emitters.runtime.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.simt.execute import execute
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
 

@@ -51,8 +51,9 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.bisect import Search, bisect
 from xla_emitters.explore.check import check
+from xla_emitters.explore.compile import compile_text
 from xla_emitters.explore.program_bisect import bisect_program
-from xla_emitters.explore.programs import check_program, compile_text
+from xla_emitters.explore.programs import check_program
 from xla_emitters.hlo_text import print_hlo
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions

@@ -34,7 +34,7 @@ from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, 
 from xla_emitters.emitters.ways import Way, ways_of_works
 from xla_emitters.errors import InternalError
 from xla_emitters.fusions.heroes import find_non_trivial_hero, place_map
-from xla_emitters.fusions.kinds import why_no_concatenate
+from xla_emitters.fusions.kinds import why_no_lone_concatenate
 from xla_emitters.fusions.launch import launch_for, work_item_map
 from xla_emitters.fusions.thread_work import ThreadWork, thread_works
 from xla_emitters.fusions.unroll import elements_per_thread
@@ -56,10 +56,7 @@ class ConcatenateEmitter:
 
     def applies(self, view: FusionView, device: Device) -> str | None:
         """None, or why not: there are several results, or the hero is not a concatenate, or it has too many operands."""
-        root, *others = view.roots
-        if others:
-            return f"{1 + len(others)} results"
-        return why_no_concatenate(view, root)
+        return why_no_lone_concatenate(view)
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
         """Partitions the computation into a function per operand and one for the epilogue."""

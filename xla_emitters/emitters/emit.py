@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -18,38 +21,69 @@ from xla_emitters.device import Device
 from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.base import written_at
 from xla_emitters.dialects.verification import verify_ir
-from xla_emitters.emitters.concatenate import ConcatenateEmitter
-from xla_emitters.emitters.dynamic_update_slice import DynamicUpdateSliceEmitter
-from xla_emitters.emitters.input_slices import InputSlicesEmitter
 from xla_emitters.emitters.loop import LoopEmitter
 from xla_emitters.emitters.memcpy import MemcpyEmitter
 from xla_emitters.emitters.partitioner import PartitionedComputation
-from xla_emitters.emitters.reduction import ReductionEmitter
-from xla_emitters.emitters.scatter import ScatterEmitter
-from xla_emitters.emitters.transpose import TransposeEmitter
 from xla_emitters.emitters.ways import Emitter, TunableEmitter
 from xla_emitters.errors import Unsupported, UsageError, VerifyError
+from xla_emitters.fusions.heroes import find_transposes
+from xla_emitters.fusions.in_place_updates import find_in_place_updates
+from xla_emitters.fusions.kinds import why_no_lone_concatenate
+from xla_emitters.fusions.reductions import find_reductions
 from xla_emitters.fusions.refusals import has_code, refuse_unsupported
+from xla_emitters.fusions.scatters import arrays_in_place
 from xla_emitters.fusions.view import FusionView, once_per_view
 from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.plugins import blamed, fault, is_outside, load, note, refuse_double
 from xla_emitters.rewrite.notes import decide, notes_wanted
 from xla_emitters.trace import Remark
 
+
+@dataclass(eq=False)
+class OfHero:
+    """An emitter of this package, whose file is loaded by the first fusion that has its hero.
+
+    name  of the emitter and of its file
+    find  looks for the hero; a text says why there is none
+    """
+
+    name: str
+    find: Callable[[FusionView], object]
+
+    @cached_property
+    def own(self) -> Emitter:
+        """The emitter itself."""
+        kind = "".join(word.capitalize() for word in self.name.split("_"))
+        return getattr(import_module(f"xla_emitters.emitters.{self.name}"), f"{kind}Emitter")()
+
+    def applies(self, view: FusionView, device: Device) -> str | None:
+        """None if it takes the fusion, else why not."""
+        found = self.find(view)
+        return found if isinstance(found, str) else self.own.applies(view, device)
+
+    def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
+        """As the emitter itself."""
+        return self.own.partition(view, device)
+
+    def emit(self, view: FusionView, device: Device) -> ModuleOp:
+        """As the emitter itself."""
+        return self.own.emit(view, device)
+
+
 EMITTERS: tuple[Emitter, ...] = (
-    ReductionEmitter(),
-    TransposeEmitter(),
-    ScatterEmitter(),
-    ConcatenateEmitter(),
+    OfHero("reduction", find_reductions),
+    OfHero("transpose", find_transposes),
+    OfHero("scatter", arrays_in_place),
+    OfHero("concatenate", why_no_lone_concatenate),
     MemcpyEmitter(),
-    DynamicUpdateSliceEmitter(),
+    OfHero("dynamic_update_slice", find_in_place_updates),
     LoopEmitter(),
 )
 
 
 HERO_RULES: dict[str, tuple[Emitter, ...]] = {
     "current": EMITTERS,
-    "seed": (*EMITTERS[:2], InputSlicesEmitter(), *EMITTERS[2:]),
+    "seed": (*EMITTERS[:2], OfHero("input_slices", lambda view: view), *EMITTERS[2:]),
 }
 """Name of the rules -> the emitters in order of precedence. "current" is today's XLA; the seed document's list has one emitter more."""
 
@@ -96,7 +130,7 @@ def emitter_for(view: FusionView, device: Device, rules: str = "current", *, own
             raise fault(type(emitter), f"emitter '{emitter.name}'", said)
         if reason is None:
             decide("emitter", f"{emitter.name} emitter", name=emitter.name, declined=reasons)
-            return emitter
+            return emitter.own if isinstance(emitter, OfHero) else emitter
         reasons.append(f"{emitter.name} emitter: {reason}")
     raise Unsupported(f"no emitter takes fusion %{view.name}", stage="emit", place=view.place, details=tuple(reasons))
 

@@ -33,7 +33,7 @@ from xla_emitters.emitters.emit import refuse_without_code
 from xla_emitters.errors import ExecutionError, NumbersDiffer, UsageError
 from xla_emitters.explore.listing import LeftOut, compilable
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import called_by
+from xla_emitters.fusions.host import drawn_for
 from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
@@ -49,9 +49,10 @@ from xla_emitters.runtime.bundle import Case
 from xla_emitters.runtime.cpu_launcher import Slots, run_kernel, run_program
 from xla_emitters.runtime.inputs import allowed_starts, draw_inputs
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
-from xla_emitters.runtime.reference import evaluate, evaluate_bounds
+from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.reference_run import FirstCalls, Reaching, reaching
-from xla_emitters.runtime.repetition import MOST_ITERATIONS
+from xla_emitters.runtime.repetition import MOST_ITERATIONS, refuse_limit
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
 from xla_emitters.runtime.tolerance import Bounds
@@ -230,19 +231,6 @@ def reference_for(
     """
     computation, by_price = drawn_for(module, fusion), tune != TUNE[0]
     return Reference(computation, inputs, atol, rtol, list(values), most_iterations=most_iterations, any_order=by_price)
-
-
-def drawn_for(module: ModuleOp, fusion: str | None = None) -> ComputationOp:
-    """The computation that inputs are drawn for: ENTRY, or the computation called by the fusion instruction `fusion`."""
-    return entry_of(module) if fusion is None else called_by(module, fusion)
-
-
-def refuse_limit(most_iterations: int, stage: str) -> None:
-    """raises UsageError for a negative limit of iterations."""
-    if most_iterations < 0:
-        raise UsageError(
-            f"{most_iterations} iterations are no limit", stage=stage, help=f"the default is {MOST_ITERATIONS}"
-        )
 
 
 @dataclass(frozen=True)

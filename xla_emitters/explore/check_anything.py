@@ -16,7 +16,8 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import UsageError
 from xla_emitters.explore import check as modules
 from xla_emitters.explore.check import Verdict
-from xla_emitters.explore.programs import check_passes, check_program, compile_text, wanted_stages
+from xla_emitters.explore.compile import compile_text
+from xla_emitters.explore.programs import check_passes, check_program, wanted_stages
 from xla_emitters.pipelines.kept_programs import read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.program_inputs import drawn_inputs
@@ -40,22 +41,24 @@ def check(
     rtol: float | None = None,
     most_iterations: int = MOST_ITERATIONS,
     keep_going: bool = False,
+    instead: str = 'sizes={"b": 2} or inputs=[...] in Python',
     **compiling: Unpack[CompileKeywords],
 ) -> Verdict:
     """Compiles, executes every stage on the CPU, compares with the NumPy reference.
 
     source      a path, text (anything with a newline) of HLO or StableHLO, or a program
     sizes       of a program with unknown sizes, for inputs that are drawn: symbol -> size
+    instead     what the message about missing sizes says besides
     blocks, keep_going, sanitize  for modules of HLO, as in `explore.check`; the others too
     returns     a verdict, with one for each kernel
     raises      what `compile` raises; DataError for sizes that are missing; UsageError for options of the other kind
     """
     if isinstance(source, DynamicProgram):
-        return _checked(source, stages, sizes or {}, inputs, seed, atol, rtol, most_iterations, compiling)
+        return _checked(source, stages, sizes or {}, inputs, seed, atol, rtol, most_iterations, instead, compiling)
     if isinstance(source, str | Path) and is_stablehlo(read_text(source)[0]):
         text, name = read_text(source)
         program = compile_text(text, name, replace(CompileOptions(**compiling), stage="stablehlo"))
-        return _checked(program, stages, sizes or {}, inputs, seed, atol, rtol, most_iterations, compiling)
+        return _checked(program, stages, sizes or {}, inputs, seed, atol, rtol, most_iterations, instead, compiling)
     if sizes:
         raise UsageError("sizes are for programs (StableHLO); the sizes of HLO text are known", stage="check")
     if isinstance(source, Program):
@@ -85,19 +88,20 @@ def _checked(
     atol: float | None,
     rtol: float | None,
     most_iterations: int,
+    instead: str,
     compiling: CompileKeywords,
 ) -> Verdict:
     """The verdict on a program's module, compiled again up to its last stage with its IR recorded."""
     is_by_pass = stages == "passes"
+    wanted = [] if stages in ("all", "passes") else wanted_stages(stages)
     options = replace(replace(program.options, stage="ptx", verify=True), **compiling)
     compiled = compile_program(program.source, replace(options, record="passes" if is_by_pass else "stages"))
     if inputs is None:
-        arrays = drawn_inputs(compiled, sizes, seed, instead='sizes={"b": 2} or inputs=[...] in Python')
+        arrays = drawn_inputs(compiled, sizes, seed, instead=instead)
     elif isinstance(inputs, str | Path | StandardInput):
         arrays = load_given(inputs, "p", len(compiled.sizes.guards.types))
     else:
         arrays = list(inputs)
     if is_by_pass:
         return check_passes(compiled, arrays, atol, rtol, most_iterations)
-    wanted = [] if stages == "all" else wanted_stages(stages)
     return check_program(compiled, arrays, wanted, atol, rtol, most_iterations)

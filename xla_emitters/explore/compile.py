@@ -20,6 +20,7 @@ from xla_emitters.stablehlo_text import is_stablehlo
 if TYPE_CHECKING:
     from xla_emitters.explore.xla import Flag
     from xla_emitters.pipelines.programs import DynamicProgram
+    from xla_emitters.rewrite.recorder import Observer
 
 
 def compile(
@@ -49,13 +50,22 @@ def compile(
         raise UsageError("flags are for XLA, which does not see this module", help="xe.optimize(text, target, flags)")
     text, name = read_text(source)
     if is_stablehlo(text):
-        from xla_emitters.pipelines.programs import compile_program
-        from xla_emitters.stablehlo_text import parse_stablehlo
-
-        options = CompileOptions(**given)
-        return compile_program(parse_stablehlo(text, name, options.entry), options)
+        return compile_text(text, name, CompileOptions(**given))
     if (found := look_up(source, CompileOptions(**given), cache=cache)).program is not None:
         return found.program
     from xla_emitters.pipelines import compiler
 
     return compiler.compile(source, cache=cache, **given)
+
+
+def compile_text(
+    text: str, name: str, options: CompileOptions | None = None, observe: Observer | None = None
+) -> DynamicProgram:
+    """A program from StableHLO text. raises ParseError, VerifyError, Unsupported with the place in the text.
+
+    observe  called after each pass up to the stage `fused`
+    """
+    from xla_emitters.pipelines.programs import compile_program
+    from xla_emitters.stablehlo_text import parse_stablehlo
+
+    return compile_program(parse_stablehlo(text, name, options.entry if options else ""), options, observe=observe)

@@ -1,18 +1,20 @@
-"""Lists a module: every fusion and every library call, in ENTRY, loop bodies, branches and called computations.
+"""Lists a module or a program: every fusion and every library call, in ENTRY, loop bodies, branches and called computations.
 
     fusion.3       body.1   reduction (reduce)     1024x1x1 blocks of 256x1x1 threads
     gemm_fusion    ENTRY    split into 1 call and 2 kernels ...
     custom-call.1  ENTRY    __cublas$gemm          gemm
 
-Each fusion is planned and emitted separately, in a module of its own, so one that is refused does not hide the others, and the
+    main_kStitch_0 ENTRY    stitch (kStitch)       f32[b,s]   blocks of 256x1x1 threads      of a program with unknown sizes
+
+Of a module each fusion is planned and emitted separately, in a module of its own, so one that is refused does not hide the others, and the
 time is not the module's size times the number of fusions. `compilable` makes one module of everything that can be compiled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -29,7 +31,9 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
+from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.errors import Place, Unsupported, VerifyError, XlaEmittersError
+from xla_emitters.fusions.buffers import array_spec
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.heroes import find_non_trivial_hero
 from xla_emitters.fusions.host import host_computations, is_control, is_one_kernel
@@ -43,6 +47,10 @@ from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 
+if TYPE_CHECKING:
+    from xla_emitters.pipelines.program_kernels import SizedKernel
+    from xla_emitters.pipelines.program_listing import ListedFusion, ListedOp
+
 _NO_STEPS = (ParameterOp, TupleOp, GetTupleElementOp, ConstantOp, BitcastOp, CopyOp, FusionOp)
 
 
@@ -52,27 +60,30 @@ class ListedKernel:
 
     name, computation  of the instruction, and of the computation that contains it
     emitter            "loop", "reduction" ...; for a fusion that becomes several kernels, those of all, joined by "+"
-    hero               opcode of the hero of the first root
-    launch             of each kernel: {"grid": [x, y, z], "block": [x, y, z]}
+    hero               opcode of the hero of the first root; of a program its kind of fusion, "kLoop" ...
+    launch             of each kernel: {"kernel": name of its entry, "grid": [x, y, z], "block": [x, y, z]}; an extent is None if only a
+                       call knows it
     calls              library functions that it calls, such as those for the dots of a fusion for Triton
     supported          whether `run` executes it on a CPU
     ptx                whether PTX can be made for it
     reason             why it is not supported; "" if it is
     other_compiler     the compiler that XLA would use, such as "__triton_gemm"; None for an emitter
     place              file:line:column; "" if not known
+    results            types of its result arrays; of a program with its symbols
     """
 
     name: str
     computation: str
     emitter: str | None
     hero: str | None
-    launch: tuple[dict[str, list[int]], ...]
+    launch: tuple[dict[str, Any], ...]
     calls: tuple[str, ...]
     supported: bool
     ptx: bool
     reason: str
     other_compiler: str | None
     place: str
+    results: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,6 +92,8 @@ class ListedCall:
 
     target     of a custom-call; else the opcode
     function   the library function that it becomes, or None
+    reason     why it is not supported; of a program also why it runs as it does
+    results    types of its result arrays; of a program with its symbols
     """
 
     name: str
@@ -90,21 +103,26 @@ class ListedCall:
     supported: bool
     reason: str
     place: str
+    results: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Listing:
-    """All instructions of a module that take time on a GPU, in program order, callees before callers.
+    """All instructions of a module or a program that take time on a GPU, in program order, callees before callers.
 
     kernels        the fusions; other instructions that become a kernel each; an ENTRY that is one kernel
-    library_calls  the custom-calls, except markers
+    library_calls  of a module the custom-calls, except markers; of a program the calls of libraries
     other_calls    other instructions without a kernel
+    of_sizes       how many ops of a program compute sizes, on the host
+    no_kernels     why a program has no kernels; "" if it has
     """
 
     target: str
     kernels: tuple[ListedKernel, ...]
     library_calls: tuple[ListedCall, ...]
     other_calls: tuple[ListedCall, ...]
+    of_sizes: int = 0
+    no_kernels: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as docs/json.md says."""
@@ -125,6 +143,51 @@ def list_module(module: ModuleOp, options: CompileOptions) -> Listing:
         else:
             (custom if op.opcode == "custom-call" else others).append(_listed_call(op, where))
     return Listing(options.device.name, tuple(kernels), tuple(custom), tuple(others))
+
+
+def list_program(module: ModuleOp, options: CompileOptions) -> Listing:
+    """The fusions of a program, its library calls, and the ops that neither of them computes; of a program that the pipeline refuses,
+    all its ops.
+
+    module   as `parse_stablehlo` returns it
+    raises   Unsupported for a text that no pass can read
+    """
+    # Imported here, so that HLO does not load the second system.
+    from xla_emitters.pipelines import program_listing
+    from xla_emitters.pipelines.program_outline import not_in_kernels
+    from xla_emitters.pipelines.programs import compile_program
+
+    try:
+        program = compile_program(module, options)
+        kernels, fused, why = program.kernels, program.fused, ""
+    except Unsupported as error:
+        program, kernels, fused, why = compile_program(module, replace(options, stage="hlo")), (), None, error.message
+    found = program_listing.list_program(program.at("hlo" if fused is None else "placed"))
+    calls = found.library_calls
+    others = [op for op in found.ops if op not in calls] if fused is None else not_in_kernels(found, fused)
+    fusions = [
+        _listed_fusion(fusion, [kernel for kernel in kernels if f"{kernel.name}_".startswith(f"{fusion.name}_")])
+        for fusion in (() if fused is None else program_listing.list_fusions(fused))
+    ]
+    rows = tuple(map(_listed_op, calls)), tuple(map(_listed_op, others))
+    return Listing(options.device.name, tuple(fusions), *rows, found.of_sizes, why)
+
+
+def _listed_op(op: ListedOp) -> ListedCall:
+    """The row of an op of a program."""
+    where, results = (op.name, op.computation, op.opcode), (op.type,)
+    return ListedCall(*where, op.function, op.supported, op.reason, op.place, results)
+
+
+def _listed_fusion(fusion: ListedFusion, kernels: Sequence[SizedKernel]) -> ListedKernel:
+    """The row of a fusion of a program, with the kernels of which the host launches one."""
+    launches = tuple(
+        {"kernel": kernel.name, "grid": [None, None, None], "block": list(kernel.block)} for kernel in kernels
+    )
+    made = "+".join(dict.fromkeys(kernel.schedule for kernel in kernels)) or None
+    has_code = bool(kernels)
+    where = fusion.name, "ENTRY"
+    return ListedKernel(*where, made, fusion.kind, launches, (), True, has_code, "", None, "", fusion.results)
 
 
 def _as_one_kernel(module: ModuleOp) -> ComputationOp | None:
@@ -158,15 +221,19 @@ def _steps(apart: ModuleOp) -> Iterator[tuple[ComputationOp, HloOp]]:
 
 def _listed_kernel(alone: ModuleOp, view: FusionView, where: tuple[str, str], options: CompileOptions) -> ListedKernel:
     """The row of a fusion; `alone` is a module with only that fusion."""
-    place = _written(view.place)
+    place, results = _written(view.place), tuple(str(array_spec(each)) for each in view.result_types)
     if calls := _library_calls_alone(alone):
-        return ListedKernel(*where, None, view.roots[0].opcode, (), calls, True, False, "", view.other_compiler, place)
+        return ListedKernel(
+            *where, None, view.roots[0].opcode, (), calls, True, False, "", view.other_compiler, place, results
+        )
     try:
         hero = find_non_trivial_hero(view, view.roots[0]).opcode
         program = compile_module(alone, _up_to_emission(options))
     except XlaEmittersError as error:
         opcode = view.roots[0].opcode
-        return ListedKernel(*where, None, opcode, (), (), False, False, error.message, view.other_compiler, place)
+        return ListedKernel(
+            *where, None, opcode, (), (), False, False, error.message, view.other_compiler, place, results
+        )
     emitters = [
         str(decision.data["name"])
         for trace in program.traces
@@ -174,11 +241,14 @@ def _listed_kernel(alone: ModuleOp, view: FusionView, where: tuple[str, str], op
         if decision.topic == "emitter"
     ]
     launches = tuple(
-        {"grid": list(kernel.launch.grid), "block": list(kernel.launch.block)} for kernel in program.kernels
+        {"kernel": kernel.name, "grid": list(kernel.launch.grid), "block": list(kernel.launch.block)}
+        for kernel in program.kernels
     )
     calls = tuple(call.name for call in program.calls)
     made = "+".join(dict.fromkeys(emitters)) or None
-    return ListedKernel(*where, made, hero, launches, calls, True, bool(launches), "", view.other_compiler, place)
+    return ListedKernel(
+        *where, made, hero, launches, calls, True, bool(launches), "", view.other_compiler, place, results
+    )
 
 
 def _library_calls_alone(alone: ModuleOp) -> tuple[str, ...]:
@@ -203,10 +273,11 @@ def _listed_call(op: HloOp, where: tuple[str, str]) -> ListedCall:
     target = op.properties.get("custom_call_target")
     named = (*where, target.data.strip('"') if isinstance(target, StringAttr) else op.opcode)
     place = _written(written_at(op))
+    results = tuple(str(array_spec(leaf)) for leaf in leaf_types(op.result.type) if is_array(leaf))
     try:
-        return ListedCall(*named, library_call_of(op)[0], True, "", place)
+        return ListedCall(*named, library_call_of(op)[0], True, "", place, results)
     except XlaEmittersError as error:
-        return ListedCall(*named, None, False, error.message, place)
+        return ListedCall(*named, None, False, error.message, place, results)
 
 
 def _written(place: Place | None) -> str:

@@ -23,34 +23,25 @@ from xla_emitters.errors import ExecutionError, UsageError, XlaEmittersError
 from xla_emitters.explore.check import TOLERANT, Reference, Verdict
 from xla_emitters.explore.watched_kernels import check_kernels
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import program_rows
 from xla_emitters.pipelines.program_bundle import bundled_program
 from xla_emitters.pipelines.program_inputs import drawn_inputs, result_specs
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES, RUN_ON_KERNELS
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program, executable_stage, run_module
+from xla_emitters.pipelines.programs import DynamicProgram, executable_stage, run_module
 from xla_emitters.program import ArraySpec
 from xla_emitters.program.compiled import refuse_left_out
-from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.bundle import ProgramCase, Shape
 from xla_emitters.runtime.inputs import allowed_starts
 from xla_emitters.runtime.ral.buffer_ops import value_of
-from xla_emitters.runtime.reference import evaluate, evaluate_bounds
+from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.tolerance import Bounds
 from xla_emitters.sizes import specialize
-from xla_emitters.stablehlo_text import parse_stablehlo
 
 WATCHED = ("loops", "kernels", "llvm-dialect")
 """The stages at which each kernel has a verdict of its own."""
-
-
-def compile_text(
-    text: str, name: str, options: CompileOptions | None = None, observe: Observer | None = None
-) -> DynamicProgram:
-    """A program from StableHLO text. raises ParseError, VerifyError, Unsupported with the place in the text."""
-    return compile_program(parse_stablehlo(text, name, options.entry if options else ""), options, observe=observe)
 
 
 def reference_of(

@@ -1,98 +1,140 @@
 """The property that a reduction keeps: wrong numbers at a stage, or one crash of ours. Each is tested in a process that may crash.
 
-wrong = wrong_in(text, options)            wrong at the stage flat    where `bisect` finds the first wrong pass
-wrong(smaller)                             True                       still wrong there
-crash_of(text, options)                    "KeyError in lower_tensors.py:_stored"
+wrong = wrong_in(text, options)                        wrong at the stage flat    where `bisect` finds the first wrong pass
+wrong(smaller)                                         True                       still wrong there
+wrong = wrong_in(text, options, {"b": 2, "s": 16})     wrong at the stage loops   a program with unknown sizes
+wrong.sizes_in(smaller)                                {"d0": 16}: still wrong at that size; None: it is not
+crash_of(text, options)                                "KeyError in lower_tensors.py:_stored"
 
-Wrong numbers of programs in StableHLO are in `program_symptoms`.
+A smaller program has fewer sizes, and without JAX's checks they have new names. A size whose name was given gets its given value;
+for the others the given values are tried.
 """
 
 from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice, product
 from pathlib import Path
+from typing import Any
 
-from xla_emitters.errors import InternalError, XlaEmittersError
+from xla_emitters.dialects.hlo.types import dims_of, element_of
+from xla_emitters.errors import DataError, InternalError, XlaEmittersError
 from xla_emitters.explore.bisect import bisect
-from xla_emitters.explore.check import check
-from xla_emitters.explore.programs import compile_text
+from xla_emitters.explore.check_anything import check
+from xla_emitters.explore.compile import compile_text
+from xla_emitters.explore.program_bisect import CPU_STAGE, bisect_program
+from xla_emitters.explore.programs import reference_of
+from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+from xla_emitters.pipelines.program_inputs import drawn_inputs
+from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.stablehlo_text import is_stablehlo
 
 PACKAGE = str(Path(__file__).parents[1])
+ALL = "all"
+PASSES = "passes"
+MOST_AXES = 8
+MOST_CHOICES = 8
+"""Most choices of sizes that are tried for one program."""
+WITHOUT_NAMES = (3, 2)
+"""Values of sizes if none was given: a program with only known sizes may get unknown ones when checks are removed."""
 
 
 @dataclass(frozen=True)
 class Wrong:
     """Numbers are wrong.
 
-    stage   the first stage that `check` executes and finds wrong, or "passes"
-    blocks  number of blocks of each kernel that are run; 0: all
-    seed    of the inputs, which are drawn anew for every text
-    near    names of the HLO instructions that were found to be wrong: where to look first
+    stage       what is executed: a stage, ALL of them, the IR after each of PASSES, or of a program also CPU_STAGE
+    sizes       of a program: given for the whole of it
+    blocks      of a module: how many blocks of each kernel are run; 0: all
+    seed        of the inputs, which are drawn anew for every text
+    near        names of the instructions that were found to be wrong: where to look first
+    open_sizes  most parameters of a program that may be sizes: one with more might take sizes from drawn numbers, and have huge arrays
     """
 
     options: CompileOptions
     stage: str
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     blocks: int = 0
     seed: int = 0
     near: tuple[str, ...] = ()
+    open_sizes: int = 0
 
     def __call__(self, text: str) -> bool:
         """Whether `text` is wrong in this way; False for a text that cannot be compiled or run."""
+        return self.sizes_in(text) is not None
+
+    def sizes_in(self, text: str) -> dict[str, int] | None:
+        """The sizes at which `text` is wrong, {} for a module; None if it is not."""
         try:
-            verdict = check(
-                text,
-                target=self.options.target,
-                hero_rules=self.options.hero_rules,
-                triton=self.options.triton,
-                pipeline=self.options.pipeline,
-                pass_options=self.options.pass_options,
-                tune=self.options.tune,
-                stages=self.stage,
-                blocks=self.blocks,
-                seed=self.seed,
-                verify=False,
-            )
+            if not is_stablehlo(text):
+                return {} if self._is_wrong(text, None) else None
+            stage = self.options.stage if self.stage == CPU_STAGE else "stablehlo"
+            how = replace(self.options, record="none", verify=False, stage=stage)
+            program = compile_text(text, "candidate.mlir", how)
+            choices = choices_of(program.symbols, self.sizes) if open_sizes_of(program) <= self.open_sizes else ()
+            return next((sizes for sizes in choices if self._is_wrong(program, sizes)), None)
         except Exception:
             # A crash, for example: that is another bug than the one looked for.
+            return None
+
+    def _is_wrong(self, source: Any, sizes: Mapping[str, int] | None) -> bool:
+        try:
+            if self.stage == CPU_STAGE:
+                inputs = drawn_inputs(source, sizes or {}, self.seed)
+                return not reference_of(source, inputs).compare(source.run(inputs)).ok
+            keywords = replace(self.options, verify=False).as_keywords()
+            return not check(source, stages=self.stage, sizes=sizes, blocks=self.blocks, seed=self.seed, **keywords).ok
+        except DataError:
+            # The program refuses these sizes.
             return False
-        return not verdict.ok
 
     def __str__(self) -> str:
-        return "wrong after single passes" if self.stage == "passes" else f"wrong at the stage {self.stage}"
+        where = {PASSES: "after single passes", CPU_STAGE: "in the code of the CPU", ALL: "at some stage"}
+        return f"wrong {where.get(self.stage, f'at the stage {self.stage}')}"
 
 
-def wrong_in(text: str, options: CompileOptions, blocks: int = 0, seed: int = 0) -> Wrong | None:
-    """How a module is wrong; None if it is not. raises what `bisect` raises."""
-    search = bisect(
-        text,
-        target=options.target,
-        hero_rules=options.hero_rules,
-        triton=options.triton,
-        pipeline=options.pipeline,
-        pass_options=options.pass_options,
-        tune=options.tune,
-        blocks=blocks,
-        seed=seed,
-    )
-    culprit = search.culprit
+def wrong_in(
+    text: str, options: CompileOptions, sizes: Mapping[str, int] | None = None, *, blocks: int = 0, seed: int = 0
+) -> Wrong | None:
+    """How a module or a program is wrong; None if it is not.
+
+    sizes   of a program: symbol -> size
+    raises  what `bisect` and `bisect_program` raise, except the InternalError of a pass; DataError for unknown symbols
+    """
+    if is_stablehlo(text):
+        program = compile_text(text, "program.mlir", replace(options, record="none"))
+        culprit = bisect_program(program, drawn_inputs(program, sizes or {}, seed)).culprit
+        open_sizes, others = open_sizes_of(program), (ALL, CPU_STAGE, PASSES)
+    else:
+        culprit = bisect(text, blocks=blocks, seed=seed, **replace(options, verify=True).as_keywords()).culprit
+        open_sizes, others = 0, (ALL, PASSES)
     if culprit is None:
         return None
-    wrong = Wrong(options, culprit.stage, blocks, seed, culprit.blame.instructions)
-    if culprit.kind == "crash":
-        # IR that does not verify may still run, and be wrong.
-        wrong = replace(wrong, stage="all")
-        return wrong if wrong(text) else None
-    # An error that a later pass hides, or one of a pass that only the tools need.
-    if culprit.stage in EXECUTABLE_STAGES and wrong(text):
-        return wrong
-    return replace(wrong, stage="passes")
+    wrong = Wrong(options, culprit.stage, sizes or {}, blocks, seed, culprit.blame.instructions, open_sizes)
+    # A pass that fails may leave IR that runs; a later pass may hide the error of an earlier one; what only the tools need has no stage.
+    tried = (replace(wrong, stage=stage) for stage in (culprit.stage, *others))
+    return next((each for each in tried if each(text)), None)
+
+
+def open_sizes_of(program: DynamicProgram) -> int:
+    """Number of parameters that are an integer, or a list of integers no longer than a list of sizes."""
+    results = [parameter.result for parameter in entry_of(program.source).parameters]
+    integers = [dims_of(result) for result in results if element_of(result).numpy.kind in "iu"]
+    return sum(len(dims) < 2 and all(0 <= size <= MOST_AXES for size in dims) for dims in integers)
+
+
+def choices_of(symbols: Sequence[str], given: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """At most `MOST_CHOICES` values of the symbols, equal ones first: the given value of a symbol, else any of the given values."""
+    known = {symbol: given[symbol] for symbol in symbols if symbol in given}
+    others = [symbol for symbol in symbols if symbol not in known]
+    values = tuple(dict.fromkeys(given.values())) or WITHOUT_NAMES
+    for chosen in islice(product(values, repeat=len(others)), MOST_CHOICES):
+        yield known | dict(zip(others, chosen, strict=True))
 
 
 @dataclass(frozen=True)

@@ -161,6 +161,11 @@ def called_by(module: ModuleOp, fusion: str) -> ComputationOp:
     return computation_of(fusion_named(module, fusion))
 
 
+def drawn_for(module: ModuleOp, fusion: str | None = None) -> ComputationOp:
+    """The computation that inputs are drawn for: ENTRY, or the computation called by the fusion instruction `fusion`."""
+    return entry_of(module) if fusion is None else called_by(module, fusion)
+
+
 def kernel_sources(module: ModuleOp, fusion: str | None = None) -> tuple[FusionOp | ComputationOp, ...]:
     """The sources of kernels: one fusion, or all fusions, or ENTRY if it is one kernel. raises UsageError if the fusion does not exist."""
     if fusion is not None:

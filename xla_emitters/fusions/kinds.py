@@ -57,6 +57,12 @@ def why_no_concatenate(view: FusionView, root: HloOp) -> str | None:
     return None
 
 
+def why_no_lone_concatenate(view: FusionView) -> str | None:
+    """None if the hero of the only result is a concatenate of few operands; else why not."""
+    root, *others = view.roots
+    return f"{1 + len(others)} results" if others else why_no_concatenate(view, root)
+
+
 WHY_NOT: dict[str, Callable[[FusionView, HloOp], str | None]] = {
     "reduction": why_no_reduction,
     "transpose": why_no_transpose,

@@ -8,7 +8,21 @@ parser      the grammar                           attributes  dimensions={0,1}, 
 printer     text that XLA reads
 """
 
-from xla_emitters.hlo_text.parser import parse_hlo
-from xla_emitters.hlo_text.printer import print_hlo
+from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xla_emitters.hlo_text.parser import parse_hlo as parse_hlo
+    from xla_emitters.hlo_text.printer import print_hlo as print_hlo
+
+_HOMES = {"parse_hlo": "parser", "print_hlo": "printer"}
 __all__ = ["parse_hlo", "print_hlo"]
+
+
+def __getattr__(name: str) -> Any:
+    # A program in StableHLO has tables of HLO's header, and neither its parser nor its printer.
+    if name in _HOMES:
+        return getattr(import_module(f"xla_emitters.hlo_text.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'xla_emitters.hlo_text' has no attribute '{name}'")

@@ -16,7 +16,22 @@ bundle carries these files to machines without anything else.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from xla_emitters.library.arguments import Array, OnElements, Result
-from xla_emitters.library.functions import FUNCTIONS, LibraryFunction, call
+
+if TYPE_CHECKING:
+    from xla_emitters.library.functions import FUNCTIONS as FUNCTIONS
+    from xla_emitters.library.functions import LibraryFunction as LibraryFunction
+    from xla_emitters.library.functions import call as call
 
 __all__ = ["FUNCTIONS", "Array", "LibraryFunction", "OnElements", "Result", "call"]
+
+
+def __getattr__(name: str) -> Any:
+    # Types of arguments are needed everywhere; the functions only by a program that calls one.
+    if name in ("FUNCTIONS", "LibraryFunction", "call"):
+        from xla_emitters.library import functions
+
+        return getattr(functions, name)
+    raise AttributeError(f"module 'xla_emitters.library' has no attribute '{name}'")

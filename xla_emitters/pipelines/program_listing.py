@@ -1,30 +1,40 @@
-"""Lists the ops of a program with unknown sizes that work on data: where each runs, and by what.
+"""Lists the ops of a program with unknown sizes that work on data, where each runs and by what; and its fusions, each one kernel.
 
     ENTRY    dot_general.5   f32[b,s,64]   library function gemm
     body.1   add.2           f32[b,32]     the op's definition, in NumPy; a kernel in `GpuLowering`
     94 more ops compute sizes and are not listed
 
-Source: docs/reference/4 2.1.
+    main_kStitch_reduce_0   kStitch   13 ops   f32[b,s]     keeps reduce.0, reduce.13
+    main_kLoop_multiply_1   kLoop      9 ops   f32[b,s]
+
+Source: docs/reference/4 2.1, 3.3.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import SSAValue
+from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.buffers.buffer_sizes import BufferSizes
+from xla_emitters.buffers.disc_fuse_on_buffer import SHARED
+from xla_emitters.buffers.fusion_rules import Group, Part
+from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import ComputationOp, TupleOp
 from xla_emitters.dialects.hlo.library_calls import communication, is_library_call, library_call_of
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
-from xla_emitters.dialects.lmhlo import LEFT_OUT
+from xla_emitters.dialects.lmhlo import LEFT_OUT, BufferOp, FusionOp, tensor_of
+from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import host_computations
+from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.sizes import Sizes, sizes_of
+from xla_emitters.trace.python_source import source_decision
 
 QUIET = frozenset(
     "parameter constant tuple get-tuple-element shape-assertion get-dimension-size call while conditional".split()
@@ -45,6 +55,7 @@ class ListedOp:
     function     the library function, or None
     supported    whether `run` executes it
     reason       why it runs this way, or why it is not supported
+    place        file:line:column; "" if not known
     """
 
     name: str
@@ -56,6 +67,7 @@ class ListedOp:
     function: str | None
     supported: bool
     reason: str
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,12 +81,6 @@ class ProgramListing:
     def library_calls(self) -> tuple[ListedOp, ...]:
         return tuple(op for op in self.ops if op.runs == LIBRARY)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, as docs/json.md says."""
-        calls = [asdict(op) for op in self.ops if op.runs == LIBRARY]
-        others = [asdict(op) for op in self.ops if op.runs != LIBRARY]
-        return {"library_calls": calls, "other_ops": others, "ops_of_sizes": self.of_sizes}
-
 
 def list_program(module: ModuleOp) -> ProgramListing:
     """The ops of a module of `hlo` at one of the stages on tensors."""
@@ -87,7 +93,8 @@ def list_program(module: ModuleOp) -> ProgramListing:
             if is_size(op, sizes):
                 of_sizes += 1
             else:
-                found.append(_listed(op, computation, sizes))
+                place = written_at(op)
+                found.append(replace(_listed(op, computation, sizes), place=str(place) if place else ""))
     return ProgramListing(tuple(found), of_sizes)
 
 
@@ -147,3 +154,58 @@ def _listed(op: HloOp, computation: ComputationOp, sizes: Sizes) -> ListedOp:
     except Unsupported as error:
         return ListedOp(*where, LIBRARY, None, False, error.message)
     return ListedOp(*where, LIBRARY, function, True, f"library function {function}")
+
+
+# --------------------------------------------------------------------------------------------------------------- fusions
+
+
+@dataclass(frozen=True)
+class ListedFusion:
+    """One fusion.
+
+    name     the kernel's name
+    kind     "kLoop", "kRowReduction", "kColReduction" or "kStitch"
+    ops      names of its instructions
+    results  types of its result arrays, with the program's symbols
+    shared   names of the reductions whose results a block keeps in shared memory
+    source   the lines of Python that it computes, as plain data: see `trace.python_source`
+    """
+
+    name: str
+    kind: str
+    ops: tuple[str, ...]
+    results: tuple[str, ...]
+    shared: tuple[str, ...]
+    source: tuple[dict[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        ops = f"{len(self.ops)} op" + "s" * (len(self.ops) != 1)
+        keeps = f"  keeps {', '.join(self.shared)}" if self.shared else ""
+        return f"{self.name}  {self.kind}  {ops}  {', '.join(self.results)}{keeps}"
+
+    def lines(self) -> list[str]:
+        """The fusion, and its lines of Python."""
+        return [str(self), *([f"  source  {source_decision(self.source).text}"] if self.source else [])]
+
+
+def list_fusions(module: ModuleOp, lines: PythonLines | None = None) -> list[ListedFusion]:
+    """All fusions of a module on buffers, in order; `lines` of the module that was read."""
+    sizes = BufferSizes()
+    return [_listed_fusion(op, sizes, lines) for op in module.walk() if isinstance(op, FusionOp)]
+
+
+def _listed_fusion(op: FusionOp, sizes: BufferSizes, lines: PythonLines | None) -> ListedFusion:
+    parts = [Part(inner) for inner in op.body.block.ops if isinstance(inner, BufferOp)]
+    shared = op.attributes.get(SHARED)
+    return ListedFusion(
+        op.fusion_name.data if op.fusion_name is not None else "",
+        op.kind.data if op.kind is not None else "",
+        tuple(part.name for part in parts),
+        tuple(_buffer_type(buffer, sizes) for part in Group(parts, sizes).results for buffer in part.writes),
+        tuple(name.data for name in shared) if isa(shared, ArrayAttr[StringAttr]) else (),
+        lines.data_of(op.body.walk()) if lines else (),
+    )
+
+
+def _buffer_type(buffer: SSAValue, sizes: BufferSizes) -> str:
+    return f"{dtype_of(tensor_of(buffer.type).element_type).name}[{sizes.text(buffer)}]"

@@ -21,23 +21,32 @@ Source: docs/reference/4 2.1, 7.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.hlo_text.stack_frames import PythonLines
-from xla_emitters.pipelines.fusion_listing import ListedFusion, list_fusions
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CpuBackend
 from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
-from xla_emitters.pipelines.program_listing import ProgramListing, list_program, parameter_types, result_types
+from xla_emitters.pipelines.program_json import kernels_json
+from xla_emitters.pipelines.program_kernels import GpuLowering
+from xla_emitters.pipelines.program_listing import (
+    ListedFusion,
+    ProgramListing,
+    list_fusions,
+    list_program,
+    parameter_types,
+    result_types,
+)
 from xla_emitters.pipelines.program_outline import not_in_kernels, outline_of
 from xla_emitters.pipelines.program_passes import ON_TENSORS
 from xla_emitters.runtime.memory import Memory
+from xla_emitters.sizes import Sizes
 from xla_emitters.trace import Remark, Trace
 
 
@@ -93,10 +102,23 @@ def signature(program: Compiled) -> str:
     return f"{program.name} for {program.target}: ({parameters}) -> ({results})"
 
 
-def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> dict[str, Any]:
-    """The same as plain data: see docs/json.md."""
+def report_json(program: Compiled, values: Mapping[str, int], lowering: Callable[[], GpuLowering]) -> dict[str, Any]:
+    """The same as plain data: see docs/json.md.
+
+    lowering  makes the kernels
+    """
     guards = program.sizes.guards
-    data: dict[str, Any] = {
+    memory = precision = None
+    if values or not program.symbols:
+        sums, measured = _measured(program, values)
+        memory = {**sums, **measured.to_json()}
+        if program.options.mixed_precision:
+            deviations = program.deviations(drawn_inputs(program, values, 0))
+            precision = {
+                "to": program.options.mixed_precision,
+                "deviations": [asdict(deviation) for deviation in deviations],
+            }
+    return {
         "name": program.name,
         "target": program.target,
         **outline_of(program, values).to_json(),
@@ -117,18 +139,30 @@ def report_json(program: Compiled, values: Mapping[str, int] | None = None) -> d
             {"argument": number, "is_overwritten": number in program.overwritten} for number in program.donated
         ],
         "cpu": {"computed_by": program.cpu.name, "reason": program.cpu.reason},
+        "memory": memory,
+        "mixed_precision": precision,
         "remarks": [{"pass": r.pass_name, "text": r.text, "place": r.place} for r in _remarks(program)],
+        "kernels": list(_explained_kernels(lowering, program.sizes)),
     }
-    if values or not program.symbols:
-        sums, memory = _measured(program, values or {})
-        data["memory"] = {**sums, **memory.to_json()}
-        if program.options.mixed_precision:
-            deviations = program.deviations(drawn_inputs(program, values or {}, 0))
-            data["mixed_precision"] = {
-                "to": program.options.mixed_precision,
-                "deviations": [asdict(deviation) for deviation in deviations],
-            }
-    return data
+
+
+def _explained_kernels(lowering: Callable[[], GpuLowering], sizes: Sizes) -> Iterator[dict[str, Any]]:
+    """The choices for each kernel; nothing for a program with an op that no kernel computes."""
+    try:
+        made = lowering()
+    except Unsupported:
+        return
+    for kernel, data in zip(made.kernels, kernels_json(made, sizes), strict=True):
+        blocks = ", ".join(str(extent) if extent is not None else "?" for extent in data["grid"])
+        threads = "x".join(map(str, kernel.block))
+        yield {
+            "name": kernel.name,
+            "emitter": [{"text": f"{kernel.schedule} schedule", "name": kernel.schedule, "declined": []}],
+            "launch": [
+                {"text": f"({blocks}) blocks of {threads} threads", "grid": data["grid"], "block": data["block"]}
+            ],
+            "declined": [],
+        }
 
 
 def _remarks(program: Compiled) -> list[Remark]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects import func
@@ -51,10 +51,7 @@ from xla_emitters.memory_limit import limited_memory
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import OF_PROGRAMS, program_rows, refuse_unknown_passes, rows_of
 from xla_emitters.pipelines.passes import Row
-from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.program_host import CpuBackend, choose_backend
-from xla_emitters.pipelines.program_kernels import GpuLowering, SizedKernel
-from xla_emitters.pipelines.program_outline import outline_of
 from xla_emitters.pipelines.program_passes import (
     CODE_STAGES,
     CPU_KERNEL,
@@ -66,7 +63,6 @@ from xla_emitters.pipelines.program_passes import (
     PROGRAM_STAGES,
     RUN_ON_KERNELS,
 )
-from xla_emitters.pipelines.program_report import report, signature
 from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.program.outline import Outline
 from xla_emitters.program.platforms import OnFunction, OnPlatform, known_platform, one_or_all, platform_of
@@ -79,12 +75,17 @@ from xla_emitters.runtime.memory import Memory
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.ral.buffer_ops import value_of
 from xla_emitters.runtime.ral.constants import constants_in
-from xla_emitters.runtime.ral.host_program import HostProgram
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.sizes import Argument, Sizes, sizes_of
 from xla_emitters.stablehlo_text.computations import SKIPPED
 from xla_emitters.trace import Remark, Trace
+
+# Kernels for a GPU, and what explains a program, are imported where they are asked for: a call on the CPU needs neither.
+if TYPE_CHECKING:
+    from xla_emitters.pipelines.program_gpu import GpuProgram
+    from xla_emitters.pipelines.program_kernels import GpuLowering, SizedKernel
+    from xla_emitters.runtime.ral.host_program import HostProgram
 
 
 @dataclass
@@ -182,6 +183,8 @@ class DynamicProgram:
 
     @cached_property
     def _on_gpu(self) -> GpuProgram:
+        from xla_emitters.pipelines.program_gpu import GpuProgram
+
         refuse_left_out(self.name, self.left_out)
         return GpuProgram(self, lambda: self.lowering)
 
@@ -201,11 +204,15 @@ class DynamicProgram:
         return tuple(solved.symbol for solved in self.sizes.guards.plan.solved)
 
     def __str__(self) -> str:
+        from xla_emitters.pipelines.program_report import signature
+
         return signature(self)
 
     @cached_property
     def outline(self) -> Outline:
         """What `repr` and notebooks show: fusions and calls, dearest first, at assumed sizes. Nothing is compiled or run for it."""
+        from xla_emitters.pipelines.program_outline import outline_of
+
         return outline_of(self)
 
     def __repr__(self) -> str:
@@ -220,7 +227,15 @@ class DynamicProgram:
 
         raises  DataError for names that are not symbols, or sizes that the program refuses
         """
+        from xla_emitters.pipelines.program_report import report
+
         return report(self, sizes)
+
+    def explained(self, **sizes: int) -> dict[str, Any]:
+        """The same as plain data: see docs/json.md, "explain --json"."""
+        from xla_emitters.pipelines.program_report import report_json
+
+        return report_json(self, sizes, lambda: self.lowering)
 
     @cached_property
     def lowering(self) -> GpuLowering:
@@ -229,6 +244,8 @@ class DynamicProgram:
             raise UsageError(
                 f"{self.name} was compiled up to '{self.stage}' only", stage="program", help="compile without `stage`"
             )
+        from xla_emitters.pipelines.program_kernels import GpuLowering
+
         return GpuLowering(self.name, self.fused, self.options)
 
     @property
@@ -255,24 +272,9 @@ class DynamicProgram:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as docs/json.md says; without the trace."""
-        guards = self.sizes.guards
-        return {
-            "name": self.name,
-            "target": self.target,
-            "symbols": list(self.symbols),
-            "parameters": [
-                {"dtype": element, "shape": [str(size) for size in parameter.shape], "name": parameter.name}
-                for element, parameter in zip(guards.types, guards.parameters, strict=True)
-            ],
-            "results": [
-                {"dtype": element, "shape": [size if size >= 0 else None for size in shape]}
-                for element, shape in self.results
-            ],
-            "guards": list(guards.lines()),
-            "kernels": [kernel.to_json() for kernel in self.kernels] if self.stage in ON_KERNELS else [],
-            "stage": self.stage,
-            "code": self.code,
-        }
+        from xla_emitters.pipelines.program_json import program_json
+
+        return program_json(self, self.code, self.lowering if self.stage in ON_KERNELS else None)
 
     @property
     def graph(self) -> Trace:
@@ -608,7 +610,12 @@ def load(module: ModuleOp, kernels: Kernels | None = None, constants: str = "") 
 
 def load_any(module: ModuleOp, kernels: Kernels | None = None) -> LoadedProgram | HostProgram:
     """A program on buffers after any pass, as a function of arrays. raises like `load` and `HostProgram`"""
-    return HostProgram(module, kernels) if is_host_program(module) else load(module, kernels)
+    if not is_host_program(module):
+        return load(module, kernels)
+    # Imported here: steps run without it, and it loads the executor.
+    from xla_emitters.runtime.ral.host_program import HostProgram
+
+    return HostProgram(module, kernels)
 
 
 def is_host_program(module: ModuleOp) -> bool:

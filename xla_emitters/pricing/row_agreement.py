@@ -34,7 +34,7 @@ from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.pricing.traffic import arrays_for
 from xla_emitters.program import Argument
 from xla_emitters.runtime.layouts import from_buffer
-from xla_emitters.runtime.reference import evaluate_bounds
+from xla_emitters.runtime.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.simt.execute import written_elements
 from xla_emitters.runtime.tolerance import Bounds
 

@@ -23,7 +23,7 @@ from xla_emitters.program.platforms import OnFunction, OnPlatform, known_platfor
 from xla_emitters.program.sized import Launch, Step
 from xla_emitters.program.step_json import value_from_json, value_json
 from xla_emitters.trace import Trace
-from xla_emitters.trace.explain import explained
+from xla_emitters.trace.explain import explained, explained_json, remarks_json
 
 if TYPE_CHECKING:
     from xla_emitters.program.outline import Outline
@@ -140,8 +140,12 @@ class Program:
         """Whether its only step is a kernel."""
         return len(self.steps) == 1 and isinstance(self.steps[0], Launch)
 
-    def explain(self) -> str:
-        """A summary; the order of steps, if there are several; and for each kernel its emitter, launch, accesses ... with the reasons."""
+    def explain(self, **sizes: int) -> str:
+        """A summary; the order of steps, if there are several; and for each kernel its emitter, launch, accesses ... with the reasons.
+
+        raises  UsageError for sizes: all are known
+        """
+        _refuse_sizes(sizes)
         parts = self.outline.summary()
         parts += [explained(self.graph)] if self.graph.remarks else []
         if not self.is_one_kernel:
@@ -151,6 +155,19 @@ class Program:
             lines = StepsText(self.arrays, self.calls, arguments).of(self.steps) or "none"
             parts.append(f"steps\n{indent(lines, '  ')}")
         return "\n".join([*parts, *map(explained, self.traces)])
+
+    def explained(self, **sizes: int) -> dict[str, Any]:
+        """The same as plain data: see docs/json.md, "explain --json"."""
+        _refuse_sizes(sizes)
+        return {
+            "name": self.name,
+            "target": self.target,
+            **self.outline.to_json(),
+            **{"symbols": [], "guards": [], "unresolved": 0, "ops": [], "fusions": [], "donated": []},
+            **{"cpu": None, "memory": None, "mixed_precision": None},
+            "remarks": remarks_json(self.graph),
+            "kernels": [explained_json(trace) for trace in self.traces],
+        }
 
     def __repr__(self) -> str:
         return self.outline.text()
@@ -199,6 +216,11 @@ class Program:
             fusion=data["fusion"],
             left_out=tuple(data.get("left_out", ())),
         )
+
+
+def _refuse_sizes(sizes: Mapping[str, int]) -> None:
+    if sizes:
+        raise UsageError("sizes are for programs (StableHLO); those of HLO text are known", stage="explain")
 
 
 def _bytes(spec: ArraySpec) -> int:

@@ -14,7 +14,6 @@ from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.reference import call_beside
-from xla_emitters.runtime.simt.loops import compile_loops
 from xla_emitters.runtime.walk import Frame, Run
 
 
@@ -37,7 +36,7 @@ class NumpyPlatform(NumpyCalls):
 
     def _made(self, number: int) -> BufferFunction:
         op = self.ops[number]
-        return compile_loops(op) if isinstance(op, FusionOp) else function_of(op, call_beside(op))
+        return _loops_of(op) if isinstance(op, FusionOp) else function_of(op, call_beside(op))
 
     def launch(self, frame: Frame, step: Launch) -> Run:
         operands = frame.operands([value for value in step.arguments if isinstance(value, Place)])
@@ -66,3 +65,10 @@ class NumpyPlatform(NumpyCalls):
                 kernels.launch(step.kernel, (x, y, z), (a, b, c), shared(), arguments())
 
         return run
+
+
+def _loops_of(op: FusionOp) -> Callable[..., None]:
+    # Imported here: a program whose kernels are machine code does not load the executor.
+    from xla_emitters.runtime.simt.loops import compile_loops
+
+    return compile_loops(op)

@@ -1,80 +1,34 @@
-"""The NumPy reference: a computation's value, instruction by instruction, and the bounds of any correct kernel's results.
+"""The NumPy reference: a computation's value, instruction by instruction. The bounds of what kernels may return are in `reference_bounds`.
 
     evaluate(computation, [x])          -> [y]            each op in its own type, as its class says (`HloOp.evaluate`)
-    evaluate_bounds(computation, [x])   -> [Bounds]       the same with every op's tolerance carried along (`tolerance`)
 
 Values are freed after their last use, so a chain of ops over a large array needs memory for a few arrays, not one per op.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from xdsl.dialects.builtin import SymbolRefAttr, TupleType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from xla_emitters.dialects.hlo import routines
-from xla_emitters.dialects.hlo.base import Call, HloOp, integers, written_at
-from xla_emitters.dialects.hlo.called import MapOp
+from xla_emitters.dialects.hlo.base import Call, HloOp, written_at
 from xla_emitters.dialects.hlo.computation import (
-    CallOp,
     ComputationOp,
-    FusionOp,
-    GetTupleElementOp,
     ParameterOp,
-    TupleOp,
     enclosing_module,
     find_computation,
 )
-from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.contractions import ContractingOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import (
-    DynamicBroadcastInDimOp,
-    DynamicConvOp,
-    DynamicGatherOp,
-    DynamicPadOp,
-    DynamicReshapeOp,
-    GetDimensionSizeOp,
-    RealDynamicSliceOp,
-    SetDimensionSizeOp,
-    SizeOp,
-)
-from xla_emitters.dialects.hlo.elementwise import CopyOp, ElementwiseOp, is_elementwise
-from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
-from xla_emitters.dialects.hlo.library_calls import is_library_call
-from xla_emitters.dialects.hlo.reductions import ReduceOp, ReducingOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
-from xla_emitters.dialects.hlo.shape_ops import (
-    BitcastOp,
-    ConcatenateOp,
-    DynamicSliceOp,
-    DynamicUpdateSliceOp,
-    MoveOp,
-    PadOp,
-)
 from xla_emitters.dialects.hlo.sized import at_sizes
-from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array, leaf_types
+from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import InternalError
-from xla_emitters.fusions.cuts import chains_of_cuts, cut_bodies
 from xla_emitters.fusions.loop_counters import LoopCounter, counter_of
-from xla_emitters.fusions.reductions import chains_of_heroes
 from xla_emitters.runtime.arrays import refuse_beyond_memory
-from xla_emitters.runtime.bounds.contraction import bounds_of_contraction
-from xla_emitters.runtime.bounds.elementwise import bounds_after, reinterpreted
-from xla_emitters.runtime.bounds.index import bounds_of_window
-from xla_emitters.runtime.bounds.library import bounds_of_library_call
-from xla_emitters.runtime.bounds.reduction import Run, bounds_of_reduction, nothing_known, taken
-from xla_emitters.runtime.bounds.relations import by_relations
-from xla_emitters.runtime.bounds.scatter import bounds_of_scatter
-from xla_emitters.runtime.bounds.sensitivity import Tape, is_worth_a_tape, narrowed
 from xla_emitters.runtime.repetition import MOST_ITERATIONS, Repetition, outlasts, too_long
-from xla_emitters.runtime.tolerance import Bounds, everything, point
+from xla_emitters.runtime.tolerance import Bounds
 
 ValueOf: TypeAlias = Callable[[HloOp, Sequence[Any], Call], Any]
 
@@ -98,7 +52,7 @@ def evaluate(
     """
     _, step = _calls_beside(computation, most_iterations, value_of)
     with np.errstate(all="ignore"):
-        return leaves_of(_Schedule.of(computation).run(inputs, step))
+        return leaves_of(Schedule.of(computation).run(inputs, step))
 
 
 def call_beside(beside: Operation, *, most_iterations: int = MOST_ITERATIONS) -> Call:
@@ -113,11 +67,11 @@ def _calls_beside(
     beside: Operation, most_iterations: int, value_of: ValueOf
 ) -> tuple[Call, Callable[[HloOp, Sequence[Any]], Any]]:
     """How called computations and single instructions are evaluated."""
-    called = dict[str, _Schedule]()
+    called = dict[str, Schedule]()
 
     def call(name: str, operands: Sequence[Any]) -> Any:
         if name not in called:  # a reduction calls it for every element of a row
-            called[name] = _Schedule.of(find_computation(beside, name))
+            called[name] = Schedule.of(find_computation(beside, name))
         return called[name].run(operands, step)
 
     def step(op: HloOp, operands: Sequence[Any]) -> Any:
@@ -180,218 +134,8 @@ def _bytes_of(values: Sequence[Any]) -> Iterator[bytes]:
     return (end.tobytes() for end in sorted(ends, key=lambda end: end.nbytes))
 
 
-def evaluate_bounds(
-    computation: ComputationOp,
-    inputs: Sequence[Any],
-    *,
-    most_iterations: int = MOST_ITERATIONS,
-    any_order: bool = False,
-) -> list[Bounds]:
-    """The bounds of each leaf of the root, given exact inputs: by intervals, and for small chains by derivatives (`Tape`) too.
-
-    inputs, most_iterations   as for `evaluate`
-    any_order                 reductions may combine in any order: they are not in fusions of XLA's
-    """
-    known = [_known(value) for value in inputs]
-    is_plain = not any(isinstance(op, RuleOp) for op in computation.instructions)
-    tape = Tape() if is_plain and is_worth_a_tape(computation) else None
-    found = leaves_of(
-        _Carrying(computation, tape, most_iterations=most_iterations, any_order=any_order).of(
-            computation, known, is_outward=False
-        )
-    )
-    if tape is None:
-        return found
-    with np.errstate(all="ignore"):
-        return [narrowed(bounds, tape.bounds_of(bounds)) for bounds in found]
-
-
-MOVED_ARRAYS: Mapping[type[HloOp], int] = {
-    GetDimensionSizeOp: 1,
-    SetDimensionSizeOp: 1,
-    DynamicReshapeOp: 1,
-    DynamicBroadcastInDimOp: 1,
-    DynamicGatherOp: 1,
-    DynamicPadOp: 2,
-    DynamicConvOp: 2,
-    RealDynamicSliceOp: 1,
-}
-"""Opcode -> how many of its first operands are arrays; the others are sizes, places or paddings."""
-
-
-class _Carrying:
-    """Bounds carried through a computation and the computations that it calls.
-
-    around           the computation being evaluated
-    tape             records the steps and narrows their bounds; None: no derivatives
-    most_iterations  the limit of every single loop
-    any_order        reductions may combine in any order
-    """
-
-    def __init__(
-        self,
-        around: ComputationOp,
-        tape: Tape | None = None,
-        *,
-        most_iterations: int = MOST_ITERATIONS,
-        any_order: bool = False,
-    ) -> None:
-        self.around = around
-        self.any_order = any_order
-        self.tape = tape
-        self.most_iterations = most_iterations
-        self._schedules = dict[ComputationOp, _Schedule]()
-        self._chains = dict[ComputationOp, dict[ReduceOp, int]]()
-
-    @cached_property
-    def _cut_bodies(self) -> frozenset[ComputationOp]:
-        module = enclosing_module(self.around)
-        return cut_bodies(module) if module is not None else frozenset()
-
-    def of(self, computation: ComputationOp, values: Sequence[Any], *, is_outward: bool) -> Any:
-        """The bounds of a computation's root from those of its parameters.
-
-        is_outward  the bounds contain the exact values too, not only the rounded ones
-        """
-        if computation not in self._schedules:
-            self._schedules[computation] = _Schedule.of(computation)
-
-        def step(op: HloOp, operands: Sequence[Any]) -> Any:
-            found = self._after(op, operands, is_outward=is_outward)
-            if isinstance(found, Bounds) and not isinstance(op, FusionOp | CallOp | GetTupleElementOp | CopyOp):
-                found = by_relations(op, operands, found)
-            if (
-                self.tape is None
-                or not all(isinstance(value, Bounds) for value in (found, *operands))
-                or isinstance(op, FusionOp | CallOp | GetTupleElementOp | CopyOp)
-            ):
-                return found
-            with np.errstate(all="ignore"):
-                return self.tape.record(op, operands, found, self._chain_of(op) if isinstance(op, ReduceOp) else None)
-
-        return self._schedules[computation].run(values, step)
-
-    def _after(self, op: HloOp, operands: Sequence[Any], *, is_outward: bool) -> Any:
-        evaluate = self._evaluating(op)
-        match op:
-            case FusionOp() | CallOp():
-                return self.of(self._called(op.callees()[0].symbol), operands, is_outward=is_outward)
-            case TupleOp() | GetTupleElementOp() | CopyOp():
-                return op.evaluate(operands, _no_call)
-            case MapOp():
-                (found,) = self._on_elements(op.to_apply)(operands, is_outward=is_outward)
-                return found
-            case ReducingOp():
-                chain = self._chain_of(op) if isinstance(op, ReduceOp) else None
-                with np.errstate(all="ignore"):
-                    return bounds_of_reduction(op, operands, chain, evaluate, self._on_elements(op.to_apply))
-            case ScatterOp():
-                body, run = self._called(op.to_apply), self._on_elements(op.to_apply)
-                with np.errstate(all="ignore"):
-                    return bounds_of_scatter(op, body, operands, evaluate, run)
-            case ContractingOp():
-                return bounds_of_contraction(op, operands, evaluate)
-            case RuleOp() if op.ROW.meaning is not None:
-                return self._after_rule(op, operands, evaluate, is_outward=is_outward)
-            case GatherOp() | DynamicSliceOp() | DynamicUpdateSliceOp():
-                return bounds_of_window(op, operands, evaluate)
-            case ElementwiseOp():
-                return bounds_after(op, operands, evaluate, is_outward=is_outward)
-            case _ if all(isinstance(bounds, Bounds) and bounds.is_point for bounds in operands):
-                return _known(evaluate([bounds.low for bounds in operands]))
-            case SizeOp() | GetDimensionSizeOp() if type(op) in MOVED_ARRAYS:
-                return self._after_sizes(op, operands, evaluate)
-            case BitcastOp() if element_of(op.operands[0]) != element_of(op.result):
-                return reinterpreted(operands[0], evaluate)
-            case MoveOp() | ConcatenateOp() | PadOp():
-                return Bounds(
-                    *(evaluate(list(ends)) for ends in zip(*(bounds.ends for bounds in operands), strict=True))
-                )
-            case _:
-                return nothing_known(op)
-
-    def _after_sizes(
-        self, op: SizeOp | GetDimensionSizeOp, operands: Sequence[Bounds], evaluate: Callable[[Sequence[Array]], Any]
-    ) -> Bounds:
-        """Bounds of ops with sizes, places or paddings as operands: evaluated on bounds of the arrays if those are known."""
-        arrays, numbers = operands[: MOVED_ARRAYS[type(op)]], operands[MOVED_ARRAYS[type(op)] :]
-        if not all(bounds.is_single.all() for bounds in numbers):
-            return nothing_known(op)
-        known = [bounds.low for bounds in numbers]
-        if isinstance(op, DynamicConvOp):
-            static = op.static([*(bounds.low for bounds in arrays), *known])
-            return bounds_of_contraction(static, arrays, self._evaluating(static))
-        return Bounds(*(evaluate([*ends, *known]) for ends in zip(*(bounds.ends for bounds in arrays), strict=True)))
-
-    def _after_rule(
-        self, op: RuleOp, operands: Sequence[Any], evaluate: Callable[[Sequence[Array]], Any], *, is_outward: bool
-    ) -> Any:
-        """Library functions have bounds of their own. Ops that order, move, branch or loop apply to bounds as to arrays, if the choice
-        is certain."""
-        if op.opcode == "custom-call" or is_library_call(op):
-            return bounds_of_library_call(op, operands, evaluate)
-        if isinstance(op, routines.OPS):
-            return nothing_known(op)
-
-        def call(name: str, values: Sequence[Any]) -> Any:
-            found = self.of(find_computation(self.around, name), values, is_outward=is_outward)
-            return _decided(found) if name == condition else found
-
-        condition = op.symbols("condition")[0].root_reference.data if op.opcode == "while" else None
-        try:
-            if op.opcode == "conditional":
-                operands = [_decided(operands[0]), *operands[1:]]
-            return _known(op.evaluate(operands, limited(call, op, self.most_iterations)))
-        except _Undecided:
-            return _unknown_of(op.result.type)
-
-    def _evaluating(self, op: HloOp) -> Callable[[Sequence[Array]], Any]:
-        """The reference: the op's value on arrays."""
-
-        def evaluate_once(operands: Sequence[Array]) -> Any:
-            with np.errstate(all="ignore"):
-                return op.evaluate(operands, self._call)
-
-        return evaluate_once
-
-    def _call(self, name: str, operands: Sequence[Any]) -> Any:
-        leaves = evaluate(find_computation(self.around, name), operands)
-        return leaves[0] if len(leaves) == 1 else tuple(leaves)
-
-    def _called(self, symbol: SymbolRefAttr) -> ComputationOp:
-        return find_computation(self.around, symbol)
-
-    def _on_elements(self, symbol: SymbolRefAttr) -> Run:
-        """A scalar computation applied to bounds of arrays of one shape. The result is unknown unless all its ops are elementwise."""
-        body, plain = self._called(symbol), _Carrying(self.around)
-        goes_by_element = all(
-            is_elementwise(op) or isinstance(op, ParameterOp | TupleOp | ConstantOp) for op in body.instructions
-        )
-
-        def run(values: Sequence[Bounds], *, is_outward: bool = False) -> Sequence[Bounds]:
-            shape = values[0].low.shape
-            if goes_by_element:
-                found = leaves_of(plain.of(body, values, is_outward=is_outward))
-            else:
-                found = [everything(element_of(leaf).numpy, shape) for leaf in leaf_types(body.root.type)]
-            return [taken(bounds, lambda end: np.broadcast_to(end, shape)) for bounds in found]
-
-        return run
-
-    def _chain_of(self, op: ReduceOp) -> int | None:
-        """Most combinations in a row, if threads share the reduction; None: it combines in the reference's order."""
-        if self.any_order:
-            return math.prod(dims_of(op.arrays[0])[dim] for dim in integers(op.dimensions))
-        inside = op.parent_op()
-        assert isinstance(inside, ComputationOp)
-        if inside not in self._chains:
-            is_cut = inside in self._cut_bodies
-            self._chains[inside] = chains_of_cuts(inside) if is_cut else chains_of_heroes(inside)
-        return self._chains[inside].get(op)
-
-
 @dataclass(frozen=True, eq=False)
-class _Schedule:
+class Schedule:
     """A computation as a list of steps.
 
     parameters  their values, and the inputs' numbers
@@ -403,7 +147,7 @@ class _Schedule:
     steps: tuple[tuple[HloOp, tuple[SSAValue, ...], frozenset[SSAValue]], ...]
 
     @staticmethod
-    def of(computation: ComputationOp) -> _Schedule:
+    def of(computation: ComputationOp) -> Schedule:
         """raises DataError for an instruction whose value exceeds the limit on memory."""
         root, instructions = computation.root, list(computation.instructions)
         last_use: dict[SSAValue, Operation] = {operand: op for op in instructions for operand in op.operands}
@@ -417,7 +161,7 @@ class _Schedule:
             operands = tuple(op.operands)
             done = frozenset(operand for operand in operands if last_use[operand] is op and operand is not root)
             steps.append((op, operands, done))
-        return _Schedule(root, tuple(parameters), tuple(steps))
+        return Schedule(root, tuple(parameters), tuple(steps))
 
     def run(self, inputs: Sequence[Any], step: Callable[[HloOp, Sequence[Any]], Any]) -> Any:
         values = {value: inputs[number] for value, number in self.parameters}
@@ -428,35 +172,6 @@ class _Schedule:
         return values[self.root]
 
 
-class _Undecided(Exception):
-    """Raised when the direction of a branch or a loop depends on roundings."""
-
-
-def _decided(selector: Any) -> Array:
-    """The value of a selector that has one possible value. raises _Undecided otherwise."""
-    if not selector.is_single.all():
-        raise _Undecided
-    return selector.low
-
-
-def _known(value: Any) -> Any:
-    """Values as bounds: arrays become points."""
-    if isinstance(value, tuple):
-        return tuple(_known(part) for part in cast("tuple[Any, ...]", value))
-    return value if isinstance(value, Bounds) else point(np.asarray(value))
-
-
-def _unknown_of(ir_type: Attribute) -> Any:
-    """The bounds of an unknown value of that type."""
-    if isinstance(ir_type, TupleType):
-        return tuple(map(_unknown_of, ir_type.types))
-    return everything(element_of(ir_type).numpy, dims_of(ir_type)) if is_array(ir_type) else ()
-
-
 def leaves_of(value: Any) -> list[Any]:
     parts = cast("tuple[Any, ...]", value)
     return [leaf for part in parts for leaf in leaves_of(part)] if isinstance(value, tuple) else [value]
-
-
-def _no_call(name: str, operands: Sequence[Any]) -> Any:
-    raise InternalError(f"a tuple calls '{name}'", stage="reference")

@@ -8,12 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from xla_emitters.errors import EndlessLoop, ExecutionError, Place
+from xla_emitters.errors import EndlessLoop, ExecutionError, Place, UsageError
 
 MOST_ITERATIONS = 100_000
 """Most iterations of one loop; a longer loop is taken to be endless."""
 
 LARGER_LIMIT = "a larger limit can be set: --max-iterations, in Python most_iterations; where the bound was drawn, --inputs sets it"
+
+
+def refuse_limit(most_iterations: int, stage: str) -> None:
+    """raises UsageError for a negative limit of iterations."""
+    if most_iterations < 0:
+        raise UsageError(
+            f"{most_iterations} iterations are no limit", stage=stage, help=f"the default is {MOST_ITERATIONS}"
+        )
+
+
 MOST_COUNTED = 1_000_000
 """The largest limit up to which a counter is followed: a few milliseconds."""
 _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {"EQ": eq, "NE": ne, "GE": ge, "GT": gt, "LE": le, "LT": lt}

@@ -20,24 +20,21 @@ import json
 import os
 import shlex
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import NumbersDiffer
-from xla_emitters.tools.input_output import arrays_source, counted, read_source, refuse_second_reader
+from xla_emitters.tools.given import Given, inputs_of, read_given, sizes_given, told_if_drawn
+from xla_emitters.tools.input_output import arrays_source, counted, refuse_second_reader
 from xla_emitters.tools.options import (
     add_arrays,
     add_compilation,
     add_input,
     add_max_iterations,
-    hero_rules_asked,
+    add_sizes,
+    compile_options,
     max_iterations,
-    pass_options_asked,
-    pipeline_asked,
-    triton_asked,
-    tune_asked,
 )
-from xla_emitters.tools.program_verbs import add_sizes, bisect_program, program_text, refuse_sizes
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
@@ -69,12 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints what was found. Returns 3 where a pass is wrong, else 0. raises the InternalError of a pass that fails."""
     refuse_second_reader("bisect", options.file, options.inputs)
-    source = read_source(options.file)
+    given = read_given(options)
     with progress(f"bisecting {options.file}"):
-        if found := program_text(source):
-            search = bisect_program(options, *found)
-        else:
-            search = _bisect_module(options, source)
+        search = _bisected(options, given)
     culprit = search.culprit
     if options.json:
         found = culprit and culprit.to_json()
@@ -93,27 +87,20 @@ def run(options: argparse.Namespace) -> int:
     return NumbersDiffer.exit_code
 
 
-def _bisect_module(options: argparse.Namespace, source: str | Path) -> Search:
+def _bisected(options: argparse.Namespace, given: Given) -> Search:
     from xla_emitters.explore.bisect import bisect
+    from xla_emitters.explore.program_bisect import bisect_program
 
-    refuse_sizes(options)
-    return bisect(
-        source,
-        target=options.target,
-        fusion=options.fusion,
-        hero_rules=hero_rules_asked(options),
-        triton=triton_asked(options),
-        pass_options=pass_options_asked(options),
-        pipeline=pipeline_asked(options),
-        tune=tune_asked(options),
-        blocks=options.blocks,
-        sanitize=options.sanitize,
-        inputs=arrays_source(options.inputs),
-        seed=options.seed,
-        atol=options.atol,
-        rtol=options.rtol,
-        most_iterations=max_iterations(options, "bisect"),
-    )
+    limit, how = max_iterations(options, "bisect"), compile_options(options)
+    bounds: Any = {"sanitize": options.sanitize, "atol": options.atol, "rtol": options.rtol, "most_iterations": limit}
+    if not given.is_program:
+        inputs = arrays_source(options.inputs)
+        keywords = replace(how, verify=True).as_keywords()
+        return bisect(given.source, inputs=inputs, blocks=options.blocks, seed=options.seed, **bounds, **keywords)
+    program = given.compiled_program(replace(how, record="none"))
+    arrays = inputs_of(options, program, sizes_given(options.sizes), options.inputs)
+    with told_if_drawn(options.inputs is None):
+        return bisect_program(program, arrays, **bounds)
 
 
 VERDICTS = {"crash": "0|3) exit 0;; 70) exit 1;;"}

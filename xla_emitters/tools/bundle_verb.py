@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.tools.input_output import counted, print_left_out, read_source, refuse_second_reader
+from xla_emitters.tools.given import Given, read_given, sizes_of
+from xla_emitters.tools.input_output import counted, print_left_out, refuse_second_reader
 from xla_emitters.tools.options import add_compilation, add_input, add_keep_going, compile_options
-from xla_emitters.tools.program_verbs import program_text, sizes_given
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
@@ -60,18 +60,15 @@ def run(options: argparse.Namespace) -> int:
     cases, programs, left_out = list[Case](), list[ProgramCase](), list[LeftOut]()
     with progress(f"compiling {len(options.files)} files"):
         for name in options.files:
-            source = read_source(name)
-            if found := program_text(source):
-                programs.append(_program_case(options, *found))
+            given, chosen = read_given(options, name), compile_options(options)
+            if given.is_program:
+                programs.append(_program_case(options, given))
                 continue
-            if options.sizes and len(options.files) == 1:
-                raise UsageError("--sizes is for programs (StableHLO); the sizes of HLO text are known", stage="bundle")
-            module, chosen = read_module(source), compile_options(options)
+            module = read_module(given.source)
             if options.keep_going:
                 module, left = compilable(module, chosen)
                 left_out += left
-            case = Path(name).stem if name != "-" else "stdin"
-            cases.append(bundle_case(module, chosen, name=case, seed=options.seed))
+            cases.append(bundle_case(module, chosen, name=given.stem, seed=options.seed))
     for made in cases:
         if reason := refused_on_gpu(made.program):
             print(f"note: {made.name} will be refused where it is run: {reason}", file=sys.stderr)
@@ -94,39 +91,32 @@ def run(options: argparse.Namespace) -> int:
     return print_left_out(left_out)
 
 
-def _program_case(options: argparse.Namespace, text: str, name: str) -> ProgramCase:
+def _program_case(options: argparse.Namespace, given: Given) -> ProgramCase:
     """The case of a program with unknown sizes, at each of the given sizes; without any, a case of a program whose sizes are known."""
-    from xla_emitters.explore.programs import bundle_program, compile_text
+    from xla_emitters.explore.programs import bundle_program
 
-    program = compile_text(text, name, replace(compile_options(options), record="none"))
-    given = [sizes_given(sizes) for sizes in options.sizes or [None]]
-    if len(options.files) > 1:
-        given = [{symbol: value for symbol, value in sizes.items() if symbol in program.symbols} for sizes in given]
-    stem = Path(name).stem if name != "<stdin>" else "stdin"
-    return bundle_program(program, text, given, name=stem, seed=options.seed)
+    program = given.compiled_program(replace(compile_options(options), record="none"))
+    sizes = [sizes_of(program, each, options.files) for each in options.sizes or [None]]
+    return bundle_program(program, given.text, sizes, name=given.stem, seed=options.seed)
 
 
 def _for_c(options: argparse.Namespace) -> int:
     """Writes the files of each program into the directory."""
     from xla_emitters.pipelines.c_bundle import c_bundle, c_name
-    from xla_emitters.pipelines.programs import compile_program
-    from xla_emitters.stablehlo_text import parse_stablehlo
 
     directory, files = Path(options.output), dict[str, str]()
     if options.output == "-":
         raise UsageError("--abi c writes several files", stage="bundle", help="-o DIR")
     for name in options.files:
-        if (found := program_text(read_source(name))) is None:
+        if not (given := read_given(options, name)).is_program:
             raise Unsupported(
                 f"{name} is HLO text: --abi c takes programs in StableHLO",
                 stage="bundle",
                 help="without --abi, a bundle holds its kernels for a GPU",
             )
-        text, file = found
-        with progress(f"compiling {file}"):
-            how = replace(compile_options(options), record="none")
-            program = compile_program(parse_stablehlo(text, file, how.entry), how)
-            called = c_name(Path(file).stem if name != "-" else program.name)
+        program = given.compiled_program(replace(compile_options(options), record="none"))
+        with progress(f"compiling {given.name} to a library for C"):
+            called = c_name(given.stem if name != "-" else program.name)
             if (other := files.setdefault(called, name)) != name:
                 raise UsageError(
                     f"{other} and {name} would both be {called}.o", stage="bundle", help="a directory for each"

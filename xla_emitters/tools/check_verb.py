@@ -26,13 +26,13 @@ from xla_emitters.errors import NumbersDiffer, UsageError
 from xla_emitters.memory_limit import limited_memory
 from xla_emitters.tools.crashes import reduced_crash
 from xla_emitters.tools.failures import INTERRUPTED, reported
+from xla_emitters.tools.given import INPUTS, read_given, refuse_sizes_with_inputs, sizes_given, sizes_of, told_if_drawn
 from xla_emitters.tools.input_output import (
     arrays_source,
     counted,
     modules_in,
     print_left_out,
     print_warnings,
-    read_source,
     refuse_second_reader,
 )
 from xla_emitters.tools.options import (
@@ -42,16 +42,10 @@ from xla_emitters.tools.options import (
     add_keep_going,
     add_max_iterations,
     add_max_memory,
-    compile_options,
-    max_iterations,
-)
-from xla_emitters.tools.program_verbs import (
     add_mixed_precision,
     add_sizes,
-    check_program,
-    program_text,
-    refuse_mixed_precision,
-    refuse_sizes,
+    compile_options,
+    max_iterations,
 )
 from xla_emitters.tools.terminal import marked_error, progress
 from xla_emitters.tools.workers import Job, run_jobs
@@ -202,31 +196,30 @@ def _check(options: argparse.Namespace, name: str, row: Row) -> int:
 
 
 def _check_within(options: argparse.Namespace, name: str, row: Row) -> int:
-    from xla_emitters.explore.check import check
+    from xla_emitters.explore.check_anything import check
 
-    source = read_source(name)
-    if found := program_text(source):
-        verdict = check_program(options, *found)
-        row.ok, row.summary, row.details = verdict.ok, verdict.summary, verdict.details
-        row.kernels = rows_of_kernels(verdict)
-        for detail in verdict.details:
-            print(f"    {detail}", file=sys.stderr)
-        return 0 if verdict.ok else NumbersDiffer.exit_code
-    refuse_sizes(options)
-    refuse_mixed_precision(options)
-    report = check(
-        source,
-        stages=options.stages,
-        seed=options.seed,
-        inputs=arrays_source(options.inputs),
-        blocks=options.blocks,
-        atol=options.atol,
-        rtol=options.rtol,
-        sanitize=not options.no_sanitize,
-        most_iterations=max_iterations(options, "check"),
-        keep_going=options.keep_going,
-        **replace(compile_options(options), verify=True).as_keywords(),
-    )
+    given, sizes = read_given(options, name), sizes_given(options.sizes)
+    source: Any = given.source
+    if given.is_program:
+        refuse_sizes_with_inputs(options)
+        source = given.compiled_program(replace(compile_options(options), stage="stablehlo"))
+        sizes = sizes_of(source, options.sizes, options.files)
+    with told_if_drawn(given.is_program and options.inputs is None):
+        report = check(
+            source,
+            stages=options.stages,
+            sizes=sizes if given.is_program else None,
+            instead=INPUTS,
+            seed=options.seed,
+            inputs=arrays_source(options.inputs),
+            blocks=options.blocks,
+            atol=options.atol,
+            rtol=options.rtol,
+            sanitize=not options.no_sanitize,
+            most_iterations=max_iterations(options, "check"),
+            keep_going=options.keep_going,
+            **replace(compile_options(options), verify=True).as_keywords(),
+        )
     row.ok, row.summary, row.details = report.ok, report.summary, report.details
     row.kernels = rows_of_kernels(report)
     row.left_out = tuple(map(asdict, report.left_out))

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import ToolError, Unsupported, UsageError, XlaEmittersError
-from xla_emitters.tools.input_output import modules_in, read_source
+from xla_emitters.tools.given import read_given
+from xla_emitters.tools.input_output import modules_in
 from xla_emitters.tools.options import add_compilation, add_input, compile_options
-from xla_emitters.tools.program_verbs import program_text
 from xla_emitters.tools.show_verb import last_stage, module_index, write_page
 from xla_emitters.tools.terminal import progress
 
@@ -45,17 +45,17 @@ def run(options: argparse.Namespace) -> int:
     how = compile_options(options)
     if options.file != "-" and Path(options.file).is_dir():
         return _directory(options, how)
-    source = read_source(options.file)
-    if program_text(source):
+    given = read_given(options)
+    if given.is_program:
         raise Unsupported(
             f"{options.file} is a program in StableHLO",
             stage="compare",
             help=f"what XLA makes of it: xla-emitters optimize {options.file} -o module.hlo, then compare module.hlo",
         )
     with progress(f"comparing {options.file}"):
-        found = compare(source, how)
+        found = compare(given.source, how)
     if options.output is not None:
-        _page(options, how, source, found)
+        _page(options, how, given.source, found)
     elif options.json:
         print(json.dumps(found.to_json(), indent=2))
     elif options.diff is not None:

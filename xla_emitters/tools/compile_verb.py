@@ -8,29 +8,34 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from xla_emitters.errors import UsageError
-from xla_emitters.tools.input_output import print_dumps, print_left_out, print_warnings, read_source, write_file
-from xla_emitters.tools.kernel_files import is_directory, write_kernel_files
+from xla_emitters.tools.given import Given, read_given
+from xla_emitters.tools.input_output import print_dumps, print_left_out, print_warnings, write_file
+from xla_emitters.tools.kernel_files import file_stem, is_directory, make_directory, write_kernel_files, write_whole
 from xla_emitters.tools.options import (
     add_compilation,
     add_dumps,
     add_input,
     add_keep_going,
+    add_mixed_precision,
     compile_options,
     prints_anything,
     record_wanted,
 )
-from xla_emitters.tools.program_verbs import add_mixed_precision, compile_program, program_text, refuse_mixed_precision
 from xla_emitters.tools.terminal import coloured, progress
-from xla_emitters.trace.annotate import annotated, hlo_definitions
+from xla_emitters.trace.annotate import annotated, hlo_definitions, stablehlo_definitions
 
 ANNOTATED = ("ptx", "sass")
-"""The stages that `--annotate` prints."""
+"""The stages at which kernels have PTX: `--annotate` prints them."""
+HLO_STAGES = ("hlo", "graph")
+"""The stages at which a module is HLO text."""
 
 if TYPE_CHECKING:
     from xla_emitters.explore.listing import LeftOut
+    from xla_emitters.pipelines.options import CompileOptions
+    from xla_emitters.pipelines.programs import DynamicProgram
     from xla_emitters.program import Program
     from xla_emitters.trace import Trace
 
@@ -89,69 +94,104 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    # The compiler is imported only where the cache has no program: see `kept_programs`.
-    from xla_emitters.pipelines.kept_programs import look_up
-
-    source = read_source(options.file)
     options.stage = options.stage or _default_stage(options)
     if options.annotate:
         _refuse_other_than_code(options)
-    if found := program_text(source):
-        return compile_program(options, *found)
-    refuse_mixed_precision(options)
+    given = read_given(options)
+    left_out: Sequence[LeftOut] = ()
     if options.keep_intermediates and options.stage not in ("llvm-dialect", "llvm", "ptx"):
         raise UsageError(f"--keep-intermediates needs the LLVM dialect, but stage '{options.stage}' comes before it")
-    is_ptx = options.stage == "ptx"  # kernels hold their PTX even if the trace records nothing
-    is_bare = is_ptx and not (options.keep_intermediates or options.time_passes or options.annotate)
-    left_out: Sequence[LeftOut] = ()
-    how = replace(
-        compile_options(options),
-        stage=options.stage,
-        record="passes" if options.diff else record_wanted(options, "none" if is_bare else "stages"),
-        verify=bool(options.print_ir_after_all or options.print_ir_tree_dir),
-        line_info=options.line_info or options.annotate,
-        jobs=options.jobs,
-    )
-    with progress(f"compiling {options.file}"):
-        if options.keep_going:
-            from xla_emitters.explore.listing import compilable
-            from xla_emitters.pipelines.compiler import compile_module, read_module
-
-            module, left_out = compilable(read_module(source), how)
-            program = compile_module(module, how)
-        else:
-            cached = not (prints_anything(options) or options.keep_intermediates or options.diff)
-            program = look_up(source, how, cache=cached).program
-            if program is None:
-                from xla_emitters.pipelines.compiler import compile
-
-                program = compile(source, cache=cached, **how.as_keywords())
-    if options.keep_intermediates:
-        from xla_emitters.pipelines.compiler import keep_intermediates
-
-        keep_intermediates(program, Path(options.keep_intermediates))
-    if is_directory(options.output) and not (options.json or options.diff) and _has_kernels(options.stage):
-        write_kernel_files(program, Path(options.output))
-        print_dumps(options, program)
-        print_warnings(program)
-        return print_left_out(left_out)
-    if options.json:
-        text = json.dumps(as_json(program, options.stage), indent=2) + "\n"
-    elif options.diff:
-        text = "\n".join(diff(trace, *options.diff) for trace in traces_with(program, options.diff))
-    elif options.annotate and program.traces:
-        from xla_emitters.hlo_text import parse_hlo
-        from xla_emitters.hlo_text.stack_frames import PythonLines
-
-        steps, read = [trace[options.stage] for trace in program.traces], parse_hlo(program.hlo)
-        text = annotated(steps, hlo_definitions(program.hlo), PythonLines(read).by_name(read))
+    folder = Path(options.output) if is_directory(options.output) else None
+    if folder is not None and given.is_program:
+        make_directory(folder)  # for the constants
+    how = _how(options, given, folder)
+    if options.keep_going:
+        program, left_out = _what_can_be_compiled(given, how)
     else:
-        text = program.code
-    kind = "json" if options.json else "diff" if options.diff else options.stage
-    write(options.output, text if text.endswith("\n") else text + "\n", kind)
+        # The compiler is imported only where the cache has no program: see `kept_programs`.
+        cached = not (prints_anything(options) or options.keep_intermediates or options.diff)
+        program = given.compiled(how, cache=cached)
+    if options.keep_intermediates:
+        _keep_intermediates(program, Path(options.keep_intermediates))
+    kind, text = _printed(options, given, program)
+    if folder is None:
+        write(options.output, text, kind)
+    elif kind == options.stage and not given.is_program and _has_kernels(options.stage):
+        write_kernel_files(cast("Program", program), folder)
+    else:
+        write_whole(text, "HLO" if not given.is_program and kind in HLO_STAGES else kind, folder, given.stem)
     print_dumps(options, program)
     print_warnings(program)
     return print_left_out(left_out)
+
+
+def _how(options: argparse.Namespace, given: Given, folder: Path | None) -> CompileOptions:
+    is_ptx = options.stage == "ptx"  # kernels hold their PTX even if the trace records nothing
+    is_bare = is_ptx and not (options.keep_intermediates or options.time_passes or options.annotate)
+    is_text = not (options.json or options.diff)
+    return replace(
+        compile_options(options),
+        stage=options.stage,
+        record="passes"
+        if options.diff
+        else record_wanted(options, "none" if is_bare and not given.is_program else "stages"),
+        verify=bool(options.print_ir_after_all or options.print_ir_tree_dir) and not given.is_program,
+        line_info=options.line_info or options.annotate,
+        jobs=options.jobs,
+        constants=str(folder / f"{file_stem(given.stem)}.npz") if folder and given.is_program and is_text else "",
+    )
+
+
+def _what_can_be_compiled(given: Given, how: CompileOptions) -> tuple[Program, tuple[LeftOut, ...]]:
+    from xla_emitters.explore.listing import compilable
+    from xla_emitters.pipelines.compiler import compile_module, read_module
+
+    with progress(f"compiling {given.name}"):
+        module, left_out = compilable(read_module(given.source), how)
+        return compile_module(module, how), left_out
+
+
+def _keep_intermediates(program: Any, folder: Path) -> None:
+    from xla_emitters.pipelines.compiler import keep_intermediates
+
+    keep_intermediates(program, folder)
+
+
+def _printed(options: argparse.Namespace, given: Given, program: Program | DynamicProgram) -> tuple[str, str]:
+    """The kind of text that was asked for, and the text."""
+    if options.json:
+        return "json", json.dumps(as_json(program), indent=2)
+    code = program.code
+    if options.diff:
+        return "diff", "\n".join(diff(trace, *options.diff) for trace in traces_with(program, options.diff))
+    if options.annotate and program.kernels:
+        return options.stage, _annotated(given, program, options.stage)
+    return options.stage, code
+
+
+def as_json(program: Any) -> dict[str, Any]:
+    """The program's JSON plus each kernel's PTX; for a stage before `ptx` also `ir`: each kernel's text at that stage, or the whole."""
+    data, stage = program.to_json(), program.stage
+    for kernel, row in zip(program.kernels if data["kernels"] else (), data["kernels"], strict=True):
+        row.setdefault("scalars", [])
+        row["ptx"] = kernel.ptx if stage in ANNOTATED else ""
+    if stage != "ptx":
+        by_kernel = [trace[stage].ir for trace in program.traces if stage in trace.stages]
+        data["ir"] = by_kernel if stage != "graph" and len(by_kernel) == len(program.traces) else [program.code]
+    return data
+
+
+def _annotated(given: Given, program: Any, stage: str) -> str:
+    """The code with what each line is from beside it."""
+    from xla_emitters.hlo_text import parse_hlo
+    from xla_emitters.hlo_text.stack_frames import PythonLines
+
+    if given.is_program:
+        traces, read = program.lowering.listed(stage), program.source
+        definitions = stablehlo_definitions(given.text, program.lines)
+    else:
+        traces, read, definitions = program.traces, parse_hlo(program.hlo), hlo_definitions(program.hlo)
+    return annotated([trace[stage] for trace in traces], definitions, PythonLines(read).by_name(read))
 
 
 def _default_stage(options: argparse.Namespace) -> str:
@@ -180,13 +220,13 @@ def _refuse_other_than_code(options: argparse.Namespace) -> None:
 
 
 def _has_kernels(stage: str) -> bool:
-    """Whether there is a text for each kernel at that stage."""
+    """Whether a module has a text for each kernel at that stage."""
     from xla_emitters.pipelines.passes import STAGES
 
     return STAGES.index(stage) > STAGES.index("partition")
 
 
-def traces_with(program: Program, points: Sequence[str]) -> Sequence[Trace]:
+def traces_with(program: Program | DynamicProgram, points: Sequence[str]) -> Sequence[Trace]:
     """The trace of the passes on HLO if it has all the points, else each kernel's trace."""
     names = {name for step in program.graph for name in (step.name, step.stage)}
     return (program.graph,) if names.issuperset(points) else program.traces
@@ -201,19 +241,7 @@ def diff(trace: Trace, before: str, after: str) -> str:
         raise UsageError(str(error.args[0]), stage="diff") from error
 
 
-def as_json(program: Program, stage: str) -> dict[str, Any]:
-    """The program's JSON plus each kernel's PTX; for a stage before `ptx` also `ir`: each kernel's text at that stage."""
-    data = program.to_json()
-    for kernel, row in zip(program.kernels, data["kernels"], strict=True):
-        row["ptx"] = kernel.ptx
-    if stage != "ptx":
-        data["ir"] = [program.code] if stage == "graph" else [trace[stage].ir for trace in program.traces]
-    return data
-
-
 def write(output: str, text: str, kind: str) -> None:
     """Writes `text` to a file, or for '-' to standard output, coloured as `kind`. raises UsageError where it cannot be written."""
-    if output == "-":
-        sys.stdout.write(coloured(text, kind, sys.stdout))
-        return
-    write_file(output, text)
+    text = text if text.endswith("\n") else text + "\n"
+    write_file(output, coloured(text, kind, sys.stdout) if output == "-" else text)

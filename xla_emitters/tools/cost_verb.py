@@ -9,19 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from xla_emitters.device import DEFAULT_DEVICE
 from xla_emitters.errors import NumbersDiffer, UsageError
-from xla_emitters.tools.input_output import read_source
-from xla_emitters.tools.options import (
-    add_compilation,
-    add_input,
-    compile_options,
-    hero_rules_asked,
-    pass_options_asked,
-    pipeline_asked,
-    triton_asked,
-    tune_asked,
-)
-from xla_emitters.tools.program_verbs import add_sizes, program_text, refuse, refuse_sizes, sizes_given
+from xla_emitters.tools.given import read_given, sizes_given
+from xla_emitters.tools.options import add_compilation, add_input, add_sizes, compile_options
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
@@ -76,9 +67,7 @@ def _by_source(report: CostReport, program: Any, sizes: Mapping[str, int] | None
 
 def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.cost import cost
-    from xla_emitters.explore.programs import compile_text
     from xla_emitters.pipelines.compiler import read_module
-    from xla_emitters.pipelines.options import CompileOptions
     from xla_emitters.pricing.fail_on import condition
     from xla_emitters.pricing.report import origins_text
     from xla_emitters.runtime.simt.access_counts import access_table
@@ -87,27 +76,25 @@ def run(options: argparse.Namespace) -> int:
     if options.json and (options.access_report or options.by == "instruction"):
         given = "--access-report" if options.access_report else "--by instruction"
         raise UsageError(f"{given} is text; it cannot be combined with --json", stage="cost")
-    source = read_source(options.file)
+    given, how = read_given(options), compile_options(options)
     targets = tuple(target.strip() for target in options.target.split(","))
-    if found := program_text(source):
-        refuse(options, fusion="--fusion", pipeline="--pipeline")
-        how = CompileOptions(record="none", pass_options=pass_options_asked(options), entry=options.entry)
-        program: Any = compile_text(*found, how)
+    program: Any
+    if given.is_program:
+        program = given.compiled_program(replace(how, target=DEFAULT_DEVICE, record="none"))
         sizes = sizes_given(options.sizes)
     else:
-        refuse_sizes(options)
-        program, sizes = read_module(source), None
+        program, sizes = read_module(given.source), None
     with progress(f"pricing {options.file}"):
         report = cost(
             program,
             sizes=sizes,
             targets=targets,
-            fusion=options.fusion,
-            hero_rules=hero_rules_asked(options),
-            triton=triton_asked(options),
-            pipeline=pipeline_asked(options),
-            pass_options=pass_options_asked(options),
-            tune=tune_asked(options),
+            fusion=how.fusion,
+            hero_rules=how.hero_rules,
+            triton=how.triton,
+            pipeline=how.pipeline,
+            pass_options=how.pass_options,
+            tune=how.tune,
             compared=True,
         )
     if options.by == "source":

@@ -1,4 +1,4 @@
-"""`xla-emitters explain`: the choices made while a fusion was compiled, with their reasons."""
+"""`xla-emitters explain`: the choices made while a fusion, a module or a program was compiled, with their reasons."""
 
 from __future__ import annotations
 
@@ -6,17 +6,8 @@ import argparse
 import json
 from dataclasses import replace
 
-from xla_emitters.tools.input_output import read_source
-from xla_emitters.tools.options import add_compilation, add_input, compile_options
-from xla_emitters.tools.program_verbs import (
-    add_mixed_precision,
-    add_sizes,
-    explain_program,
-    program_text,
-    refuse_mixed_precision,
-    refuse_sizes,
-)
-from xla_emitters.trace.explain import explained_json, remarks_json
+from xla_emitters.tools.given import read_given, sizes_given
+from xla_emitters.tools.options import add_compilation, add_input, add_mixed_precision, add_sizes, compile_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,24 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from xla_emitters.pipelines.compiler import compile_module, read_module
-
-    source = read_source(options.file)
-    if program := program_text(source):
-        return explain_program(options, *program)
-    refuse_sizes(options)
-    refuse_mixed_precision(options)
-    module = read_module(source)
-    program = compile_module(module, replace(compile_options(options), stage="llvm-dialect", record="none"))
-    if options.json:
-        kernels = [explained_json(trace) for trace in program.traces]
-        data = {
-            "target": program.target,
-            **program.outline.to_json(),
-            "remarks": remarks_json(program.graph),
-            "kernels": kernels,
-        }
-        print(json.dumps(data, indent=2))
-    else:
-        print(program.explain())
+    given, how = read_given(options), compile_options(options)
+    sizes = sizes_given(options.sizes)
+    # What is explained of a module is in its decisions, of a program also in its stages on tensors.
+    program = given.compiled(how if given.is_program else replace(how, stage="llvm-dialect", record="none"))
+    print(json.dumps(program.explained(**sizes), indent=2) if options.json else program.explain(**sizes))
     return 0

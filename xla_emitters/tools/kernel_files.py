@@ -14,11 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import UsageError
+from xla_emitters.tools.input_output import write_file
 
 if TYPE_CHECKING:
     from xla_emitters.program import Program
 
-_SUFFIXES = {"ptx": ".ptx", "llvm": ".ll", "sass": ".sass"}
+_SUFFIXES = {
+    **{"ptx": ".ptx", "llvm": ".ll", "sass": ".sass", "host": ".py"},
+    **{"json": ".json", "diff": ".diff", "HLO": ".hlo"},
+}
+"""Kind of a text, a stage for most -> the ending of its file; all others are MLIR."""
 _ENTRIES = {
     "ptx": re.compile(
         r"^(?:\t// \.globl[^\n]*\n)?\.visible \.entry (?P<name>[\w$.]+)\(.*?^\}\n(?:[^\S\n]*// -- End function\n)?\n?",
@@ -55,6 +60,17 @@ def write_kernel_files(program: Program, directory: Path) -> list[Path]:
     except OSError as error:
         raise UsageError(f"cannot write to {directory}: {error.strerror}", stage="output") from error
     return written
+
+
+def file_stem(name: str) -> str:
+    """The name of a file without the characters that one may not have."""
+    return re.sub(r"\W", "_", name)
+
+
+def write_whole(text: str, kind: str, directory: Path, name: str) -> None:
+    """Writes one text for all that was compiled, and makes the directory. raises UsageError where it cannot be written."""
+    make_directory(directory)
+    write_file(str(directory / f"{file_stem(name)}{_SUFFIXES.get(kind, '.mlir')}"), text.rstrip("\n") + "\n")
 
 
 def _text(program: Program, number: int) -> str:

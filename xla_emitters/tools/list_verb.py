@@ -1,18 +1,20 @@
-"""`xla-emitters list`: every fusion and library call of a module, with its emitter and launch, or why it is not supported."""
+"""`xla-emitters list`: every fusion and library call of a module or a program, with its emitter and launch, or why it is not supported."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from xla_emitters.tools.input_output import counted, read_source
+from xla_emitters.tools.given import read_given
+from xla_emitters.tools.input_output import counted
 from xla_emitters.tools.options import add_compilation, add_file, compile_options
-from xla_emitters.tools.program_verbs import list_program, program_text
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
-    from xla_emitters.explore.listing import ListedCall, ListedKernel
+    from xla_emitters.explore.listing import ListedCall, ListedKernel, Listing
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,46 +25,65 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from xla_emitters.explore.listing import list_module
+    from xla_emitters.explore.listing import list_module, list_program
     from xla_emitters.pipelines.compiler import read_module
+    from xla_emitters.stablehlo_text import parse_stablehlo
 
-    source = read_source(options.file)
-    if program := program_text(source):
-        return list_program(options, *program)
-    module = read_module(source)
-    with progress(f"listing {options.file}"):
-        listing = list_module(module, compile_options(options))
+    given, how = read_given(options), compile_options(options)
+    with progress(f"listing {given.name}"):
+        if given.is_program:
+            listing = list_program(parse_stablehlo(given.text, given.name, how.entry), how)
+        else:
+            listing = list_module(read_module(given.source), how)
     if options.json:
         print(json.dumps(listing.to_json(), indent=2))
         return 0
-    rows = [kernel_row(kernel) for kernel in listing.kernels]
-    rows += [call_row(call) for call in (*listing.library_calls, *listing.other_calls)]
-    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    rows = [kernel_row(kernel, with_types=given.is_program) for kernel in listing.kernels]
+    rows += [call_row(call, with_types=given.is_program) for call in (*listing.library_calls, *listing.other_calls)]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
     for row in rows:
-        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
-        print("  ".join([*cells, row[3]]).rstrip())
-    calls = len(listing.library_calls) + len(listing.other_calls) + sum(len(kernel.calls) for kernel in listing.kernels)
-    refused = sum(not row.supported for row in (*listing.kernels, *listing.library_calls, *listing.other_calls))
-    print(f"{counted(len(listing.kernels), 'fusion')}, {counted(calls, 'library call')}, {refused} not supported")
+        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False) if width]
+        print("  ".join([*cells, row[4]]).rstrip())
+    print(", ".join(_counts(listing, is_program=given.is_program)))
     return 0
 
 
-def kernel_row(kernel: ListedKernel) -> tuple[str, str, str, str]:
-    """Name, computation, emitter, and launches or the reason why it is not supported."""
+def _counts(listing: Listing, *, is_program: bool) -> Iterator[str]:
+    """The parts of the last line."""
+    why = f" ({listing.no_kernels})" if listing.no_kernels else ""
+    yield f"{counted(len(listing.kernels), 'fusion')}{why}"
+    calls, others = len(listing.library_calls), len(listing.other_calls)
+    calls += sum(len(kernel.calls) for kernel in listing.kernels)
+    yield counted(calls if is_program else calls + others, "library call")
+    if is_program:
+        yield counted(others, "other op")
+        yield f"{listing.of_sizes} of sizes"
+    refused = sum(not row.supported for row in (*listing.kernels, *listing.library_calls, *listing.other_calls))
+    yield f"{refused} not supported"
+
+
+def kernel_row(kernel: ListedKernel, *, with_types: bool) -> tuple[str, str, str, str, str]:
+    """Name, computation, emitter, types of results, and launches or the reason why it is not supported."""
     emitter = kernel.emitter or ("call" if kernel.calls else "-")
     made = " ".join(filter(None, [emitter, kernel.hero and f"({kernel.hero})"]))
+    row = kernel.name, kernel.computation, made, ", ".join(kernel.results) if with_types else ""
     if not kernel.supported:
-        return kernel.name, kernel.computation, made, f"not supported: {kernel.reason}"
-    launches = [f"{'x'.join(map(str, each['grid']))} of {'x'.join(map(str, each['block']))}" for each in kernel.launch]
+        return *row, f"not supported: {kernel.reason}"
+    launches = Counter(_launch(each["grid"], each["block"]) for each in kernel.launch)
+    said = [f"{launch} ({count} kernels)" if count > 1 else launch for launch, count in launches.items()]
     split = f"; XLA: {kernel.other_compiler}" if kernel.other_compiler else ""
+    return *row, ", ".join([*said, *(f"call {call}" for call in kernel.calls)]) + split
+
+
+def _launch(grid: list[int | None], block: list[int]) -> str:
+    threads = "x".join(map(str, block))
+    return f"blocks of {threads}" if None in grid else f"{'x'.join(map(str, grid))} of {threads}"
+
+
+def call_row(call: ListedCall, *, with_types: bool) -> tuple[str, str, str, str, str]:
+    """Name, computation, call target, types of results, and the library function or how else it runs, or why it does not."""
+    how = f"call {call.function}" if call.function and with_types else call.function or call.reason
     return (
-        kernel.name,
-        kernel.computation,
-        made,
-        ", ".join([*launches, *(f"call {call}" for call in kernel.calls)]) + split,
+        *(call.name, call.computation, call.target, ", ".join(call.results) if with_types else ""),
+        how if call.supported else f"not supported: {call.reason}",
     )
-
-
-def call_row(call: ListedCall) -> tuple[str, str, str, str]:
-    """Name, computation, call target, and the library function or the reason why it is not supported."""
-    return call.name, call.computation, call.target, call.function or f"not supported: {call.reason}"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from xla_emitters.tools.input_output import read_source
+from xla_emitters.tools.given import read_given, refuse_programs
 from xla_emitters.tools.options import add_input
-from xla_emitters.tools.program_verbs import refuse_programs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,9 +25,9 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.fusions.view import view_of
     from xla_emitters.pipelines.compiler import read_module
 
-    source = read_source(options.file)
-    refuse_programs(source, "maps", "indexing maps are of the fusions of HLO text")
-    module = read_module(source)
+    given = read_given(options)
+    refuse_programs(given, "maps", "indexing maps are of the fusions of HLO text")
+    module = read_module(given.source)
     found = dict[str, list[Row]]()
     for view in map(view_of, kernel_sources(module, options.fusion)):
         refuse_unsupported(view)

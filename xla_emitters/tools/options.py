@@ -84,7 +84,7 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
 
 
 def compile_options(options: argparse.Namespace) -> CompileOptions:
-    """The `CompileOptions` given by the arguments of `add_input` and `add_compilation`."""
+    """The `CompileOptions` given by the arguments of `add_input`, `add_compilation` and `add_mixed_precision`."""
     from dataclasses import replace
 
     return replace(module_options(options), fusion=options.fusion)
@@ -103,21 +103,22 @@ def module_options(options: argparse.Namespace) -> CompileOptions:
         entry=options.entry,
         rng_seed=options.rng_seed,
         tune=tune_asked(options),
+        mixed_precision=getattr(options, "mixed_precision", ""),
     )
 
 
 def hero_rules_asked(options: argparse.Namespace) -> str:
-    """The value of `--hero-rules`; programs refuse the option if it was given."""
+    """The value of `--hero-rules`, which `given.ONLY` refuses for programs if it was given."""
     return options.hero_rules or "current"
 
 
 def triton_asked(options: argparse.Namespace) -> str:
-    """The value of `--triton`; programs refuse the option if it was given."""
+    """The value of `--triton`, as `--hero-rules`."""
     return options.triton or "split"
 
 
 def tune_asked(options: argparse.Namespace) -> str:
-    """The value of `--tune`; programs refuse the option if it was given."""
+    """The value of `--tune`, as `--hero-rules`."""
     return options.tune or "xla"
 
 
@@ -148,6 +149,21 @@ def pass_options_asked(options: argparse.Namespace) -> tuple[tuple[str, str, Any
     return options_of(",".join(words))
 
 
+def add_sizes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--sizes", metavar="b=2,s=16", help="of a program: the unknown sizes at which inputs are drawn from --seed"
+    )
+
+
+def add_mixed_precision(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--mixed-precision",
+        metavar="f16|bf16",
+        default="",
+        help="of a program: products and convolutions of f32 are computed in this type, sums in f32; run and explain say the deviation",
+    )
+
+
 def add_keep_going(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep-going",
@@ -167,8 +183,7 @@ def add_max_iterations(parser: argparse.ArgumentParser) -> None:
 
 def max_iterations(options: argparse.Namespace, stage: str) -> int:
     """The value of `--max-iterations`. raises UsageError for a negative one."""
-    from xla_emitters.explore.check import refuse_limit
-    from xla_emitters.runtime.repetition import MOST_ITERATIONS
+    from xla_emitters.runtime.repetition import MOST_ITERATIONS, refuse_limit
 
     limit = MOST_ITERATIONS if options.max_iterations is None else options.max_iterations
     refuse_limit(limit, stage)

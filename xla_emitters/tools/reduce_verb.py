@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING, Any
 from xla_emitters.errors import UsageError
 from xla_emitters.own_time import within
 from xla_emitters.tools.failures import INTERRUPTED
-from xla_emitters.tools.input_output import counted, read_source, write_file
-from xla_emitters.tools.options import add_compilation, add_file, module_options
-from xla_emitters.tools.program_verbs import add_sizes, program_text, refuse, refuse_sizes, sizes_given
+from xla_emitters.tools.given import read_given, sizes_given
+from xla_emitters.tools.input_output import counted, write_file
+from xla_emitters.tools.options import add_compilation, add_file, add_sizes, module_options
 from xla_emitters.tools.workers import isolated
 
 if TYPE_CHECKING:
@@ -106,21 +106,17 @@ def run(options: argparse.Namespace) -> int:
 def _verified_text(options: argparse.Namespace) -> str:
     """The file's text. raises its parser's errors, with the file's name; UsageError for options of the other kind of text"""
     from xla_emitters.hlo_text import parse_hlo
-    from xla_emitters.pipelines.kept_programs import read_text
     from xla_emitters.stablehlo_text import parse_stablehlo, print_stablehlo
 
-    source = read_source(options.file)
-    if found := program_text(source):
-        refuse(options, pipeline="--pipeline", blocks="--blocks")
-        module = parse_stablehlo(*found, options.entry)
-        if not options.entry:
-            return found[0]
-        options.entry = ""  # the only function of the text that is written
-        return print_stablehlo(module)
-    refuse_sizes(options)
-    text, name = read_text(source)
-    parse_hlo(text, name)
-    return text
+    given = read_given(options)
+    if not given.is_program:
+        parse_hlo(given.text, given.name)
+        return given.text
+    module = parse_stablehlo(given.text, given.name, options.entry)
+    if not options.entry:
+        return given.text
+    options.entry = ""  # the only function of the text that is written
+    return print_stablehlo(module)
 
 
 @dataclass
@@ -191,7 +187,6 @@ def _question(options: argparse.Namespace, text: str) -> tuple[_Question, tuple[
     raises UsageError where the original file does not have it, or not every time
     """
     from xla_emitters.explore.symptoms import Crash, crash_of
-    from xla_emitters.stablehlo_text import is_stablehlo
 
     compiling = module_options(options)
     if options.keep is not None:
@@ -223,20 +218,17 @@ def _question(options: argparse.Namespace, text: str) -> tuple[_Question, tuple[
     near = found.near if options.keep_wrong else ()
     limit = options.timeout
     question = _Question(lambda candidate: isolated(partial(found, candidate), limit), limit)
-    if options.keep_wrong and is_stablehlo(text):
+    if options.keep_wrong:
         question.sizes_of = lambda candidate: isolated(partial(found.sizes_in, candidate), limit)
     return question, near
 
 
 def _wrong_in(options: argparse.Namespace, text: str, compiling: CompileOptions) -> Any:
     """How the file's numbers are wrong; None where they are right."""
-    from xla_emitters.explore.program_symptoms import wrong_program
     from xla_emitters.explore.symptoms import wrong_in
-    from xla_emitters.stablehlo_text import is_stablehlo
 
-    if is_stablehlo(text):
-        return wrong_program(text, compiling, sizes_given(options.sizes), options.seed)
-    return wrong_in(text, compiling, BLOCKS if options.blocks is None else options.blocks, options.seed)
+    blocks = BLOCKS if options.blocks is None else options.blocks
+    return wrong_in(text, compiling, sizes_given(options.sizes), blocks=blocks, seed=options.seed)
 
 
 def is_interesting(command: str, text: str, *, timeout_seconds: float) -> bool | None:

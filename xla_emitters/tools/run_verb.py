@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import io
+import json
 import sys
 import time
-from contextlib import redirect_stdout
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import asdict, dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
-from xla_emitters.errors import NumbersDiffer, ToolError, UsageError
+from xla_emitters.errors import EndlessLoop, ExecutionError, NumbersDiffer, ToolError, Unsupported, UsageError
 from xla_emitters.memory_limit import limited_memory
-from xla_emitters.tools.input_output import (
-    arrays_source,
-    print_dumps,
-    print_warnings,
-    read_source,
-    refuse_second_reader,
+from xla_emitters.tools.given import (
+    Given,
+    inputs_of,
+    read_given,
+    refuse_sizes_with_inputs,
+    sizes_given,
+    told_if_drawn,
 )
+from xla_emitters.tools.input_output import arrays_source, print_dumps, print_warnings, refuse_second_reader
 from xla_emitters.tools.options import (
     add_arrays,
     add_compilation,
@@ -27,18 +32,11 @@ from xla_emitters.tools.options import (
     add_input,
     add_max_iterations,
     add_max_memory,
+    add_mixed_precision,
+    add_sizes,
     compile_options,
     max_iterations,
     record_wanted,
-    tune_asked,
-)
-from xla_emitters.tools.program_verbs import (
-    add_mixed_precision,
-    add_sizes,
-    program_text,
-    refuse_mixed_precision,
-    refuse_sizes,
-    run_program,
 )
 from xla_emitters.tools.terminal import progress
 from xla_emitters.trace.text import stage_table
@@ -46,8 +44,11 @@ from xla_emitters.trace.text import stage_table
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from xla_emitters.dtypes import Array
+    from xla_emitters.explore.check import Reference, Verdict
+    from xla_emitters.pipelines.programs import DynamicProgram
     from xla_emitters.planning.host_steps import PlannedKernel
-    from xla_emitters.program import Kernel, Program
+    from xla_emitters.program import ArraySpec, Kernel, Program
     from xla_emitters.rewrite.recorder import Observer
     from xla_emitters.runtime.simt.access_counts import AccessCounter
     from xla_emitters.runtime.simt.memory import Watcher
@@ -85,9 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="on the CPU: print bytes, bank conflicts and memory sectors, in total and of each load and store",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="of a program: compiles, kernels, library calls and runs, on one line"
-    )
+    parser.add_argument("--json", action="store_true", help="compiles, kernels, library calls and runs, on one line")
     add_max_iterations(parser)
     add_max_memory(parser)
     parser.add_argument("--no-reference", action="store_true", help="do not compare with the NumPy reference")
@@ -117,82 +116,304 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    """Compiles once, then runs each pair of --inputs and --outputs in order; a bad pair ends the run."""
     refuse_second_reader("run", options.file, *(options.inputs or ()))
     options.no_reference = options.no_reference or options.reference_platform == ""
     options.print_ir_after_all = options.print_ir_after_all or options.v >= 5
     options.platform = {"gpu": "cuda"}.get(options.platform, options.platform)
-    source = read_source(options.file)
-    if program := program_text(source):
-        return run_program(options, *program)
-    refuse_sizes(options)
-    refuse_mixed_precision(options)
-    if options.json:
-        raise UsageError("--json is for programs (StableHLO)", stage="run")
-    for name in ("inputs", "outputs"):
-        if len(given := getattr(options, name) or ()) > 1:
-            raise UsageError(
-                f"--{name} is given {len(given)} times; several runs are for programs (StableHLO)", stage="run"
-            )
-        setattr(options, name, given[0] if given else None)
-    if options.outputs != "-":
-        return run_and_report(options, source, options.outputs)
-    results = io.BytesIO()
-    try:
-        with redirect_stdout(sys.stderr):
-            return run_and_report(options, source, results)
-    finally:  # also when the results differ from the reference
-        sys.stdout.buffer.write(results.getvalue())
-
-
-def run_and_report(options: argparse.Namespace, source: str | Path, outputs: str | IO[bytes] | None) -> int:
-    """Runs the program, prints what was run, and writes the results to `outputs`, a file's name or a stream."""
-    from xla_emitters.explore.check import drawn_for, reference_for
-    from xla_emitters.pipelines.compiler import read_module
-    from xla_emitters.runtime.arrays import load_arrays, save_arrays
-    from xla_emitters.runtime.cpu_launcher import run_program
-    from xla_emitters.runtime.cupy_launcher import launch_program
-    from xla_emitters.runtime.inputs import draw_inputs
-
-    limit = max_iterations(options, "run")
-    on_gpu, stage = _runs_on_gpu(options), _executed_stage(options)
-    module = read_module(source)
-    watch = _Watch(options, stage)
-    program = _compiled(options, module, stage, watch, on_gpu=on_gpu)
-    program.refuse_left_out()
-    given = arrays_source(options.inputs)
-    inputs = (
-        draw_inputs(drawn_for(module, options.fusion), program.parameters, options.seed)
-        if given is None
-        else load_arrays(given, "p", program.parameters)
-    )
-    start = time.perf_counter()
-    with progress(f"running {options.file}"):
-        if on_gpu:
-            results = launch_program(program, inputs, most_iterations=limit)
-        else:
-            results = run_program(program, inputs, stage, watch.watchers, watch.kept, most_iterations=limit)
-    seconds = time.perf_counter() - start
-    where = f"the GPU ({program.kernels[0].architecture})" if on_gpu else f"the CPU at stage {stage}"
-    for number, spec in enumerate(program.results):
-        print(f"r{number} = {spec}")
-    print(f"ran on {where} in {seconds:.3f} s")
-    watch.report()
-    if outputs:
+    given = read_given(options)
+    inputs: list[str] = options.inputs or []
+    outputs: list[str] = options.outputs or []
+    if len(inputs) != len(outputs) and max(len(inputs), len(outputs)) > 1:
+        raise UsageError(
+            f"--inputs is given {len(inputs)} times and --outputs {len(outputs)} times: they are pairs", stage="run"
+        )
+    if outputs.count("-") > 1:
+        raise UsageError("'-' is given more than once: standard output takes one file", stage="run")
+    if options.json and "-" in outputs:
+        raise UsageError("--json and '--outputs -' both write to standard output", stage="run")
+    runner = (_OfProgram if given.is_program else _OfModule)(options, given)
+    results, standard = BytesIO(), sys.stdout
+    with redirect_stdout(sys.stderr) if "-" in outputs else nullcontext():
         try:
-            save_arrays(outputs, "r", results, program.results)
-        except OSError as error:
-            raise UsageError(f"cannot write {options.outputs}: {error.strerror}", stage="run") from error
-        print(f"results: {options.outputs}")
-    if not options.no_reference:
-        with progress("evaluating the reference"):
-            tune = tune_asked(options)
-            reference = reference_for(module, inputs, options.fusion, most_iterations=limit, tune=tune)
-            verdict = reference.compare(results)
-        if not verdict.ok:
-            raise NumbersDiffer(f"{Path(options.file).name}: {verdict.summary}", stage="run", details=verdict.details)
-        print(verdict.summary)
+            return _compile_and_run(options, runner, inputs, outputs, results)
+        finally:  # also when the results differ from the reference
+            if written := results.getvalue():
+                standard.buffer.write(written)
+
+
+def _compile_and_run(
+    options: argparse.Namespace, runner: _Runner, inputs: Sequence[str], outputs: Sequence[str], stream: IO[bytes]
+) -> int:
+    program = runner.compile()
+    if options.show_stages and not options.json:
+        runner.show_stages()
+    print_dumps(options, program)
+    print_warnings(program)
+    if options.print_ir_tree_dir and not options.json:
+        has_code = program.stage == "ptx" and not runner.given.is_program
+        print(f"IR of every pass{' and the PTX' if has_code else ''}: {options.print_ir_tree_dir}")
+    rows: list[dict[str, Any]] = []
+    try:
+        for number in range(max(1, len(inputs))):
+            source, target = (names[number] if names else None for names in (inputs, outputs))
+            arrays = runner.arrays(source)
+            with told_if_drawn(runner.given.is_program and source is None):
+                rows.append(_run_once(options, runner, arrays, target, stream))
+            rows[-1] |= {"inputs": source, "outputs": target}
+    finally:
+        if options.json:
+            print(json.dumps({**runner.counts(), "runs": rows}), flush=True)
     sys.stdout.flush()
     return 0
+
+
+def _run_once(
+    options: argparse.Namespace, runner: _Runner, given: Sequence[Array], target: str | None, stream: IO[bytes]
+) -> dict[str, Any]:
+    """Runs once, writes the results to `target`, and returns the JSON row. raises NumbersDiffer after the results are written."""
+    from xla_emitters.runtime.arrays import save_arrays
+
+    ran = runner.run(given)
+    sizes = ", ".join(f"{name} = {value}" for name, value in ran.sizes.items())
+    said = [f"r{number} = {spec}" for number, spec in enumerate(ran.specs)]
+    said.append(f"ran on {ran.where}{f' with {sizes}' if sizes else ''} in {ran.seconds:.3f} s")
+    said += ran.said
+    if target:
+        try:
+            save_arrays(stream if target == "-" else target, "r", ran.results, ran.specs)
+        except OSError as error:
+            raise UsageError(f"cannot write {target}: {error.strerror}", stage="run") from error
+        said.append(f"results: {target}")
+    row = {"sizes": ran.sizes, "results": [asdict(spec) for spec in ran.specs], "seconds": ran.seconds, **ran.row}
+    verdict = None if options.no_reference else runner.verdict(given, ran.results)
+    if verdict is not None:
+        row |= {"ok": verdict.ok, "summary": verdict.summary}
+        said += [verdict.summary] if verdict.ok else []
+    if not options.json:
+        print("\n".join(said), flush=True)
+    if verdict is not None and not verdict.ok:
+        raise NumbersDiffer(f"{Path(runner.given.name).name}: {verdict.summary}", stage="run", details=verdict.details)
+    return row
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """What one run gave.
+
+    where  it ran: "the CPU at stage flat"
+    sizes  values of the program's symbols
+    said   further lines, and `row` the same as JSON
+    """
+
+    results: Sequence[Array]
+    specs: Sequence[ArraySpec]
+    where: str
+    seconds: float
+    sizes: dict[str, int] = field(default_factory=dict[str, int])
+    said: tuple[str, ...] = ()
+    row: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class _Runner(ABC):
+    """How one kind of text is compiled and run. Making one checks the options: raises UsageError, ToolError"""
+
+    def __init__(self, options: argparse.Namespace, given: Given) -> None:
+        self.options, self.given = options, given
+        self.limit = max_iterations(options, "run")
+
+    @abstractmethod
+    def compile(self) -> Program | DynamicProgram: ...
+    @abstractmethod
+    def show_stages(self) -> None: ...
+    @abstractmethod
+    def arrays(self, file: str | None) -> Sequence[Array]:
+        """The arguments in a file of --inputs, or random ones."""
+
+    @abstractmethod
+    def run(self, arrays: Sequence[Array]) -> _Ran: ...
+    @abstractmethod
+    def verdict(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
+        """The comparison with the NumPy reference."""
+
+    @abstractmethod
+    def counts(self) -> dict[str, int]:
+        """The counts of --json: compilations, kernels, library calls."""
+
+
+class _OfModule(_Runner):
+    """HLO text: on the GPU, or the IR of a stage on the CPU, under watchers."""
+
+    def __init__(self, options: argparse.Namespace, given: Given) -> None:
+        super().__init__(options, given)
+        self.on_gpu, self.stage = _runs_on_gpu(options), _executed_stage(options)
+        self.watch = _Watch(options, self.stage)
+
+    def compile(self) -> Program:
+        from xla_emitters.lowering.ways import ptx_reason_missing
+        from xla_emitters.pipelines.compiler import compile_module, read_module
+        from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+        from xla_emitters.runtime.cupy_launcher import device_architecture
+
+        options, self.module = self.options, read_module(self.given.source)
+        # A table or a folder shows all stages, up to PTX where it can be made; else compilation stops at the stage to run.
+        wanted = self.stage
+        if self.on_gpu or options.show_stages or options.print_ir_tree_dir:
+            wanted = "ptx"
+            if not self.on_gpu and (missing := ptx_reason_missing()):
+                wanted = EXECUTABLE_STAGES[-1]
+                print(f"note: PTX is left out: {missing}", file=sys.stderr)
+        how = replace(compile_options(options), stage=wanted, record=record_wanted(options, "stages"))
+        if self.on_gpu:
+            how = replace(how, target=device_architecture())
+        with progress(f"compiling {self.given.name}"):
+            observers = self.watch.observer if _watched_by(options) else None
+            self.program = compile_module(self.module, how, observers=observers)
+        return self.program
+
+    def show_stages(self) -> None:
+        for trace in self.program.traces:
+            print(stage_table(trace))
+        for kernel in self.program.kernels:
+            print(f"kernel {kernel.name}: {kernel.launch}, {kernel.architecture}")
+
+    def arrays(self, file: str | None) -> Sequence[Array]:
+        from xla_emitters.fusions.host import drawn_for
+        from xla_emitters.runtime.arrays import load_arrays
+        from xla_emitters.runtime.inputs import draw_inputs
+
+        self.program.refuse_left_out()
+        if (source := arrays_source(file)) is not None:
+            return load_arrays(source, "p", self.program.parameters)
+        return draw_inputs(drawn_for(self.module, self.options.fusion), self.program.parameters, self.options.seed)
+
+    def run(self, arrays: Sequence[Array]) -> _Ran:
+        from xla_emitters.runtime.cpu_launcher import run_program
+        from xla_emitters.runtime.cupy_launcher import launch_program
+
+        start, program, watch = time.perf_counter(), self.program, self.watch
+        with progress(f"running {self.given.name}"):
+            if self.on_gpu:
+                results = launch_program(program, arrays, most_iterations=self.limit)
+            else:
+                results = run_program(
+                    program, arrays, self.stage, watch.watchers, watch.kept, most_iterations=self.limit
+                )
+        seconds = time.perf_counter() - start
+        where = f"the GPU ({program.kernels[0].architecture})" if self.on_gpu else f"the CPU at stage {self.stage}"
+        return _Ran(results, program.results, where, seconds, said=watch.report())
+
+    def verdict(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
+        from xla_emitters.explore.check import reference_for
+
+        how = compile_options(self.options)
+        with progress("evaluating the reference"):
+            reference = reference_for(self.module, arrays, how.fusion, most_iterations=self.limit, tune=how.tune)
+            return reference.compare(results)
+
+    def counts(self) -> dict[str, int]:
+        from xla_emitters.program import LibraryCall, steps_in
+
+        calls = sum(isinstance(step, LibraryCall) for step in steps_in(self.program.steps))
+        return {"compiles": 1, "kernels": len(self.program.kernels), "library_calls": calls}
+
+
+class _OfProgram(_Runner):
+    """StableHLO: on the CPU as a call runs it, or the IR of a stage; or on the GPU."""
+
+    def __init__(self, options: argparse.Namespace, given: Given) -> None:
+        super().__init__(options, given)
+        self.on_gpu = options.platform == "cuda"
+        if self.on_gpu:
+            self._refuse_without_gpu()
+        refuse_sizes_with_inputs(options)
+        if options.stage is not None:
+            from xla_emitters.pipelines.programs import executable_stage
+
+            executable_stage(options.stage, "run")
+        self.sizes = sizes_given(options.sizes)
+        self._first: Reference | ExecutionError | None = None
+
+    def _refuse_without_gpu(self) -> None:
+        """Checks for a GPU before anything is compiled. raises UsageError with a stage, ToolError without CuPy or a device"""
+        from xla_emitters.runtime.cupy_launcher import HELP, cuda_reason_missing, device_architecture
+
+        if self.options.stage:
+            raise UsageError("--platform cuda runs PTX only; stages run on the CPU", stage="run", help="--platform cpu")
+        if reason := cuda_reason_missing():
+            raise ToolError(f"--platform cuda: {reason}", stage="run", help=HELP)
+        self.options.target = device_architecture()
+
+    def compile(self) -> DynamicProgram:
+        from xla_emitters.pipelines.programs import COMPILATIONS
+
+        options, self.before = self.options, COMPILATIONS.made
+        record = record_wanted(options, "stages" if options.stage or options.show_stages else "none")
+        how = replace(compile_options(options), stage=options.stage or "ptx", record=record)
+        self.program = self.given.compiled_program(how)
+        return self.program
+
+    def show_stages(self) -> None:
+        print(stage_table(self.program.trace))
+
+    def arrays(self, file: str | None) -> Sequence[Array]:
+        return inputs_of(self.options, self.program, self.sizes, file)
+
+    def run(self, arrays: Sequence[Array]) -> _Ran:
+        from xla_emitters.pipelines.program_inputs import result_specs
+
+        program, options = self.program, self.options
+        arrays, sizes = program.checked_with_sizes(arrays)
+        # Machine code does not notice that a loop never ends; the reference does.
+        has_loop = any(op.name == "hlo.while" for op in program.source.walk())
+        self._first = self._reference(arrays) if not options.no_reference and has_loop else None
+        if isinstance(self._first, EndlessLoop):
+            raise self._first
+        start = time.perf_counter()
+        with progress(f"running {program.name}"):
+            results = program.on("gpu").run(arrays) if self.on_gpu else program.run(arrays)
+        seconds, row = time.perf_counter() - start, dict[str, Any]()
+        on_host = program.on("gpu").log if self.on_gpu else dict[str, str]()
+        said = [f"on the host: {name}: {reason}" for name, reason in on_host.items()]
+        if deviations := program.deviations(arrays, results):
+            said += [f"mixed precision ({program.options.mixed_precision}): {deviation}" for deviation in deviations]
+            row["deviations"] = [asdict(deviation) for deviation in deviations]
+        where = "the GPU"
+        if self.on_gpu:
+            row["on_host"] = dict(on_host)
+        elif options.stage is None:
+            # The fusions run by LLVM or NumPy, not as the code for a GPU.
+            where, row["cpu"] = f"the CPU by {program.cpu.name}", program.cpu.name
+        else:
+            where = f"the CPU at stage {program.stage}"
+        return _Ran(results, result_specs(program, results), where, seconds, sizes, tuple(said), row)
+
+    def _reference(self, arrays: Sequence[Array]) -> Reference | ExecutionError:
+        """The reference's results, or why it has none."""
+        from xla_emitters.explore.programs import reference_of
+
+        with progress("evaluating the reference"):
+            try:
+                return reference_of(self.program, arrays, most_iterations=self.limit)
+            except ExecutionError as error:
+                return error
+
+    def verdict(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
+        reference = self._first or self._reference(self.program.checked(arrays))
+        if isinstance(reference, ExecutionError):
+            raise reference
+        return reference.compare(results)
+
+    def counts(self) -> dict[str, int]:
+        from xla_emitters.pipelines.program_listing import list_program
+        from xla_emitters.pipelines.programs import COMPILATIONS
+
+        try:
+            kernels = len(self.program.kernels)
+        except Unsupported:  # of an op that no kernel of ours computes
+            kernels = 0
+        calls = len(list_program(self.program.source).library_calls)
+        return {"compiles": COMPILATIONS.made - self.before, "kernels": kernels, "library_calls": calls}
 
 
 def _runs_on_gpu(options: argparse.Namespace) -> bool:
@@ -257,46 +478,9 @@ class _Watch:
             found.append(self._counters[-1][1])
         return found
 
-    def report(self) -> None:
-        """Prints the accesses that were counted."""
+    def report(self) -> tuple[str, ...]:
+        """The accesses of the last run."""
         from xla_emitters.runtime.simt.access_counts import access_table
 
-        for name, counter in self._counters:
-            print(f"kernel {name}:\n{access_table(counter.counts())}")
-
-
-def _compiled(options: argparse.Namespace, module: ModuleOp, stage: str, watch: _Watch, *, on_gpu: bool) -> Program:
-    """Compiles as far as is run or shown, and prints what was asked for."""
-    from xla_emitters.lowering.ways import ptx_reason_missing
-    from xla_emitters.pipelines.compiler import compile_module
-    from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
-    from xla_emitters.runtime.cupy_launcher import device_architecture
-
-    # A table or a folder shows all stages, up to PTX where it can be made; else compilation stops at the stage to run.
-    wanted = stage
-    if on_gpu or options.show_stages or options.print_ir_tree_dir:
-        wanted = "ptx"
-        if not on_gpu and (missing := ptx_reason_missing()):
-            wanted = EXECUTABLE_STAGES[-1]
-            print(f"note: PTX is left out: {missing}", file=sys.stderr)
-    with progress(f"compiling {options.file}"):
-        program = compile_module(
-            module,
-            replace(
-                compile_options(options),
-                target=device_architecture() if on_gpu else options.target,
-                stage=wanted,
-                record=record_wanted(options, "stages"),
-            ),
-            observers=watch.observer if _watched_by(options) else None,
-        )
-    if options.show_stages:
-        for trace in program.traces:
-            print(stage_table(trace))
-        for kernel in program.kernels:
-            print(f"kernel {kernel.name}: {kernel.launch}, {kernel.architecture}")
-    print_dumps(options, program)
-    print_warnings(program)
-    if options.print_ir_tree_dir:
-        print(f"IR of every pass{' and the PTX' if wanted == 'ptx' else ''}: {options.print_ir_tree_dir}")
-    return program
+        counters, self._counters = self._counters, []
+        return tuple(f"kernel {name}:\n{access_table(counter.counts())}" for name, counter in counters)

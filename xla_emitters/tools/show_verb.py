@@ -7,16 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import ToolError
-from xla_emitters.tools.input_output import print_left_out, read_source, write_file
-from xla_emitters.tools.options import add_compilation, add_input, add_keep_going, compile_options
-from xla_emitters.tools.program_verbs import (
-    add_sizes,
-    compiled,
-    program_text,
-    refuse,
-    refuse_sizes,
-    sizes_given,
-)
+from xla_emitters.tools.given import Given, read_given, sizes_given
+from xla_emitters.tools.input_output import print_left_out, write_file
+from xla_emitters.tools.options import add_compilation, add_input, add_keep_going, add_sizes, compile_options
 from xla_emitters.tools.terminal import progress
 
 if TYPE_CHECKING:
@@ -59,13 +52,12 @@ def _write(options: argparse.Namespace) -> int:
     from xla_emitters.page.write import page_html
     from xla_emitters.pipelines.compiler import read_module
 
-    source, chunks = read_source(options.file), Chunks()
-    if found := program_text(source):
-        write_page(options.output, page_html(_program_index(options, *found, chunks), chunks.texts))
+    given, chunks = read_given(options), Chunks()
+    if given.is_program:
+        write_page(options.output, page_html(_program_index(options, given, chunks), chunks.texts))
         return 0
-    refuse_sizes(options)
     how = replace(compile_options(options), stage=last_stage(), record="passes", line_info=True)
-    module, left_out = read_module(source), tuple[LeftOut, ...]()
+    module, left_out = read_module(given.source), tuple[LeftOut, ...]()
     if options.keep_going:
         with progress(f"compiling {options.file}"):
             module, left_out = compilable(module, how)
@@ -73,12 +65,12 @@ def _write(options: argparse.Namespace) -> int:
     if options.check:
         with progress(f"checking {options.file}"):
             keywords = replace(how, verify=True, record="none", line_info=False).as_keywords()
-            verdict = check(source, blocks=CHECKED_BLOCKS, keep_going=options.keep_going, **keywords)
+            verdict = check(given.source, blocks=CHECKED_BLOCKS, keep_going=options.keep_going, **keywords)
     write_page(options.output, page_html(module_index(module, how, options.file, chunks, verdict), chunks.texts))
     return print_left_out(left_out)
 
 
-def _program_index(options: argparse.Namespace, text: str, name: str, chunks: Chunks) -> dict[str, Any]:
+def _program_index(options: argparse.Namespace, given: Given, chunks: Chunks) -> dict[str, Any]:
     """The index of a program's page; if sizes are given with its costs and accesses, and with --check its verdict at these sizes."""
     from xla_emitters.explore.cost import cost
     from xla_emitters.explore.program_cost import launches_of
@@ -86,8 +78,8 @@ def _program_index(options: argparse.Namespace, text: str, name: str, chunks: Ch
     from xla_emitters.page.data import costs_of, dynamic_data
     from xla_emitters.pipelines.program_inputs import drawn_inputs
 
-    refuse(options, fusion="--fusion", pipeline="--pipeline", keep_going="--keep-going")
-    program, sizes, stage = compiled(options, text, name, record="passes"), sizes_given(options.sizes), last_stage()
+    program = given.compiled_program(replace(compile_options(options), record="passes"))
+    name, sizes, stage = given.name, sizes_given(options.sizes), last_stage()
     verdict = costs = None
     launches: list[LaunchAt] = []
     if options.check:

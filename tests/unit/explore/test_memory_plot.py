@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from xla_emitters.explore.compile import compile_text
 from xla_emitters.explore.memory_plot import HEIGHT, lives, memory_plot
-from xla_emitters.explore.programs import compile_text
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.runtime.memory import Buffer, Event, Memory
 

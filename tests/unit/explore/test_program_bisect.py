@@ -23,8 +23,8 @@ from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.explore import wrong_thread
 from xla_emitters.explore.bisect import Culprit, Search
+from xla_emitters.explore.compile import compile_text
 from xla_emitters.explore.program_bisect import bisect_program
-from xla_emitters.explore.programs import compile_text
 from xla_emitters.graph.shape_code import Number, ShapeCode
 from xla_emitters.lowering.expand_float_ops import ExpandFloatOpsPass
 from xla_emitters.pipelines.options import CompileOptions

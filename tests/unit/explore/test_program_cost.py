@@ -9,8 +9,8 @@ import pytest
 from tools_here import SASS, needs
 
 import xla_emitters as xe
+from xla_emitters.explore.compile import compile_text
 from xla_emitters.explore.program_cost import launches_of
-from xla_emitters.explore.programs import compile_text
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.tools.main import main
 

@@ -12,9 +12,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.explore.hlo_lines import ModuleLines
-from xla_emitters.explore.program_symptoms import MOST_CHOICES, choices_of, wrong_program
 from xla_emitters.explore.reduce import reduce
-from xla_emitters.explore.symptoms import Crash, crash_of
+from xla_emitters.explore.symptoms import MOST_CHOICES, Crash, choices_of, crash_of, wrong_in
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.loops.disc_flatten_memref import DiscFlattenMemrefPass
 from xla_emitters.pipelines.options import CompileOptions
@@ -107,7 +106,7 @@ def test_planted_faults(name: str, fault: Fault, stage: str, left: list[str] | N
     """The result is wrong with the fault, at given sizes, and right without it."""
     text, sizes = (CORPUS / f"{name}.mlir").read_text(), CASES[name].sizes[-1]
     with planted(fault):
-        wrong = wrong_program(text, OPTIONS, sizes)
+        wrong = wrong_in(text, OPTIONS, sizes)
         assert wrong is not None
         assert wrong.stage == stage
         found = reduce(text, wrong, near=wrong.near)
@@ -119,7 +118,7 @@ def test_planted_faults(name: str, fault: Fault, stage: str, left: list[str] | N
 
 
 def test_a_right_program_is_not_wrong() -> None:
-    assert wrong_program(DENSE, OPTIONS, {"d0": 3}) is None
+    assert wrong_in(DENSE, OPTIONS, {"d0": 3}) is None
 
 
 def test_sizes_of_a_smaller_program() -> None:

@@ -18,7 +18,8 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.errors import UsageError
-from xla_emitters.explore.programs import check_passes, compile_text, reference_of
+from xla_emitters.explore.compile import compile_text
+from xla_emitters.explore.programs import check_passes, reference_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import LISTS
 from xla_emitters.pipelines.passes import Row

@@ -123,12 +123,12 @@ def test_cut_values_become_parameters_of_the_fusion_and_of_entry() -> None:
 def test_wrong_numbers_are_kept() -> None:
     """After flattening, every f32 multiplication is an addition: one multiplication is enough to see it."""
     with planted(Fault("xla-flatten-tensors", "arith.mulf", "f32")):
-        wrong = wrong_in(PROGRAMS["ragged"], OPTIONS, 16)
+        wrong = wrong_in(PROGRAMS["ragged"], OPTIONS, blocks=16)
         assert wrong is not None
         assert (wrong.stage, wrong.near) == ("flat", ("p",))
         found = reduce(PROGRAMS["ragged"], wrong, near=wrong.near)
     assert [one for one in opcodes(found.text) if one not in ("parameter", "fusion")] == ["multiply"]
-    assert wrong_in(found.text, OPTIONS, 16) is None
+    assert wrong_in(found.text, OPTIONS, blocks=16) is None
 
 
 def test_the_same_crash_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

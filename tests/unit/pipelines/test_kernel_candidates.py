@@ -175,7 +175,7 @@ def test_the_default_is_xlas_choice() -> None:
 
 
 def test_programs_with_unknown_sizes_have_no_price() -> None:
-    from xla_emitters.explore.programs import compile_text
+    from xla_emitters.explore.compile import compile_text
     from xla_emitters.pipelines.options import CompileOptions
 
     text = GELU.with_name("softmax.mlir").read_text()

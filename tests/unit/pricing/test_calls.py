@@ -11,8 +11,8 @@ from tools_here import SASS, needs
 
 import xla_emitters as xe
 from xla_emitters.device import device
+from xla_emitters.explore.compile import compile_text
 from xla_emitters.explore.program_cost import work_of
-from xla_emitters.explore.programs import compile_text
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pricing.calls import CallCost, price_call
 from xla_emitters.tools.main import main

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from xla_emitters.pipelines.program_report import report, report_json
+from xla_emitters.pipelines.program_report import report
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
@@ -60,7 +60,7 @@ def test_it_is_drawn(program: DynamicProgram) -> None:
 
 
 def test_it_is_plain_data(program: DynamicProgram) -> None:
-    data = json.loads(json.dumps(report_json(program, {program.symbols[0]: 5})))["memory"]
+    data = json.loads(json.dumps(program.explained(**{program.symbols[0]: 5})))["memory"]
     assert (data["peak"], data["buffers"], data["arguments"], data["results"]) == (80, 5, 44, 52)
     assert [step["live"] for step in data["steps"]] == [step[3] for step in STEPS]
     assert [buffer["name"] for buffer in data["at_peak"]] == ["a", "b"]

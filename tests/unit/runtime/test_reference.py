@@ -14,7 +14,8 @@ from xla_emitters.fusions.host import called_by
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import random_arrays, same_bits
-from xla_emitters.runtime.reference import evaluate, evaluate_bounds
+from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference_bounds import evaluate_bounds
 
 BF16 = ml_dtypes.bfloat16
 

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from runtime.small_programs import CHANGE_NOTHING, EVERY_PASS_ON_HLO
@@ -167,6 +168,8 @@ def test_json_of_a_program(path: Path, capsys: pytest.CaptureFixture[str]) -> No
             "parameters",
             "results",
             "temporaries",
+            "symbols",
+            "guards",
             "kernels",
             "calls",
             "steps",
@@ -466,6 +469,43 @@ def test_what_nothing_computes_is_named_with_its_place(capsys: pytest.CaptureFix
     assert "with --keep-going" in err
 
 
+def test_stages_before_kernels_are_written_to_a_directory_too(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for words in (["--stage", "hlo"], ["--stage", "flat", "--json"], ["--diff", "scf", "flat"]):
+        assert run(capsys, NEGATE, *words, "-o", f"{tmp_path}/")[0] == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["negate_20.diff", "negate_20.hlo", "negate_20.json"]
+    assert (tmp_path / "negate_20.hlo").read_text() == run(capsys, NEGATE, "--stage", "hlo")[1]
+
+
+def test_the_three_inputs_have_one_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of `compile`, `list` and `explain`: the same keys; what both have is of the same type."""
+    root = Path(__file__).parents[3]
+    files = (
+        NEGATE,
+        root / "examples" / "modules" / "loop.hlo",
+        root / "tests" / "corpus" / "stablehlo" / "outer.mlir",
+    )
+    for verb in ("compile", "list", "explain"):
+        found = list[dict[str, Any]]()
+        for file in files:
+            assert main([verb, str(file), "--json"]) == 0
+            found.append(json.loads(capsys.readouterr().out))
+        fusion, module, program = found
+        assert list(fusion) == list(module) == list(program)
+        one, other = fusion["kernels"][0], program["kernels"][0]
+        assert verb == "explain" or set(one) == set(
+            other
+        )  # of a kernel there are topics on which something was decided
+        for key in set(one) & set(other):
+            assert one[key] is None or other[key] is None or type(one[key]) is type(other[key]), key
+        if verb == "compile":
+            assert [each["shape"] for each in program["parameters"]] == [["b"], ["s"]]
+            # 256 threads, of four elements each; the second kernel is for sizes that are not multiples of four
+            grids = [kernel["grid"] for kernel in program["kernels"][:2]]
+            assert grids == [["floordiv(b*s + 1023, 1024)", 1, 1], ["floordiv(b*s + 255, 256)", 1, 1]]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -478,7 +518,7 @@ def test_what_nothing_computes_is_named_with_its_place(capsys: pytest.CaptureFix
             2,
             "error: [output] cannot write nowhere/out: No such file or directory",
         ),
-        ([NEGATE, "--stage", "hlo", "-o", "."], 2, "error: [output] cannot write .: Is a directory"),
+        ([NEGATE, "--stage", "hlo", "-o", "file/"], 2, "error: [output] cannot write to file: File exists"),
         ([NEGATE, "--stage", "scf", "--print-ir-tree-dir", "file/tree"], 2, "error: [dump] cannot write to file/tree"),
         (
             [NEGATE, "--stage", "flat", "--keep-intermediates", "d"],

@@ -104,11 +104,11 @@ def test_rows_of_every_computation(capsys: pytest.CaptureFixture[str], tmp_path:
 @pytest.mark.tiny
 def test_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     data = as_json(written(tmp_path, REFUSED), capsys)
-    assert set(data) == {"target", "kernels", "library_calls", "other_calls"}
+    assert set(data) == {"target", "kernels", "library_calls", "other_calls", "of_sizes", "no_kernels"}
     for kernel in data["kernels"]:
         assert set(kernel) == {
             *("name", "computation", "emitter", "hero", "launch", "calls", "supported", "ptx", "reason"),
-            *("other_compiler", "place"),
+            *("other_compiler", "place", "results"),
         }
         assert kernel["launch"][0]["grid"] == [1, 1, 1]
         assert (kernel["supported"], kernel["ptx"], kernel["reason"]) == (True, True, "")
@@ -249,9 +249,9 @@ def test_a_collective_of_a_program_is_a_row_and_run_names_it(
       return %0 : tensor<{sizes}xf32>
     }}""")
     assert main(["list", "--json", str(path)]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["other_ops"]
-    assert (row["opcode"], row["supported"]) == (opcode.replace("_", "-"), False)
+    (row,) = json.loads(capsys.readouterr().out)["other_calls"]
+    assert (row["target"], row["supported"]) == (opcode.replace("_", "-"), False)
     assert "the other devices" in row["reason"]
     assert main(["run", str(path)]) == 1
     err = capsys.readouterr().err
-    assert re.search(rf"p\.mlir:2:12: error: .*'{row['opcode']}' .* is not taken: it needs the other devices", err)
+    assert re.search(rf"p\.mlir:2:12: error: .*'{row['target']}' .* is not taken: it needs the other devices", err)

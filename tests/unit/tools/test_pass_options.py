@@ -198,7 +198,8 @@ def test_threads_of_a_block_by_hint(tmp_path: Path) -> None:
     asked = ["--pass-options", "disc-lhlo-legalize-to-loop{thread-per-block=64},disc-fuse-on-buffer{stitch=false}"]
     code, output = said("list", str(tmp_path / "a.mlir"), "--json", *asked)
     assert code == 0
-    assert {tuple(kernel["block"]) for kernel in json.loads(output)["kernels"]} == {(64, 1, 1)}
+    launches = [launch for kernel in json.loads(output)["kernels"] for launch in kernel["launch"]]
+    assert {tuple(launch["block"]) for launch in launches} == {(64, 1, 1)}
     draws = np.random.default_rng(3)
     for shape in ((70, 130), (3, 300), (1, 2500), (40, 8)):
         x = draws.integers(-8, 9, shape).astype(np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -167,6 +168,22 @@ def test_standard_input_is_read_once(capsys: pytest.CaptureFixture[str], monkeyp
     for words in ("-",), (NEGATE, "--inputs", "-"):
         code, _, err = run(capsys, *words)
         assert (code, err) == (2, "error: [read] standard input is closed\n")
+
+
+def test_json_and_several_runs_of_a_module(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """One compilation; the same keys as of a program."""
+    pairs = list[str | Path]()
+    for name in "ab":
+        np.savez(tmp_path / f"{name}.npz", p0=np.full(20, ord(name), np.float32))
+        pairs += ["--inputs", str(tmp_path / f"{name}.npz"), "--outputs", str(tmp_path / f"{name}.out.npz")]
+    code, out, err = run(capsys, NEGATE, *pairs, "--json")
+    assert (code, err) == (0, "")
+    data = json.loads(out)
+    assert (data["compiles"], data["kernels"], data["library_calls"]) == (1, 1, 0)
+    assert [(each["sizes"], each["ok"]) for each in data["runs"]] == [({}, True)] * 2
+    assert data["runs"][0]["results"] == [{"dtype": "f32", "shape": [20], "minor_to_major": [0]}]
+    with np.load(tmp_path / "b.out.npz") as found:
+        assert (found["r0"] == -ord("b")).all()
 
 
 # ---- verdicts and faults ----

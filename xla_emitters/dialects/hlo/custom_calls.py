@@ -43,8 +43,6 @@ from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim
 from xla_emitters.dtypes import Kind
 from xla_emitters.errors import UsageError
 from xla_emitters.library.arguments import Array, LibraryArguments, unlike
-from xla_emitters.library.functions import FUNCTIONS, LibraryFunction
-from xla_emitters.library.gemm import EPILOGUES
 from xla_emitters.library.sort import top_key
 from xla_emitters.plugins import blamed, fault, load, note, refuse_double
 
@@ -133,6 +131,8 @@ _TENSOR_SCALES = (0, 1)
 
 
 def _gemm(op: RuleOp) -> Config:
+    from xla_emitters.library.gemm import EPILOGUES
+
     fields = Fields.of(op).inside("gemm_backend_config")
     epilogue, beta = fields.word("epilogue", "DEFAULT", EPILOGUES), fields.number("beta", 0)
     is_scaled = target_of(op).endswith("$f8")
@@ -513,6 +513,8 @@ def register_library_call(
     lacks       why it is not available on a GPU through CuPy; "" if it is
     raises      UsageError for a target, or a library function, that exists
     """
+    from xla_emitters.library.functions import FUNCTIONS, LibraryFunction
+
     if not callable(compute):
         raise UsageError(f"library call '{target}': {compute!r} is not a function", stage="plugins")
     refuse_double("target", target, (*_TARGETS, *MARKERS, *FUNCTIONS))

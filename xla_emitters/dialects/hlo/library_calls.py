@@ -37,7 +37,6 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types, tuple_types
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import NumbersDiffer, Unsupported
-from xla_emitters.library import call as call_library
 from xla_emitters.library.sort import top_key
 
 _COMMUNICATION = (
@@ -103,6 +102,8 @@ def library_evaluator(op: HloOp, call: Call) -> Callable[[Sequence[Any]], Any]:
         if listed:
             sizes = (tuple(operands[number].tolist()) for number in listed)
             results = [(element, dims) for (element, _), dims in zip(types, sizes, strict=True)]
+        from xla_emitters.library import call as call_library  # imported here: it loads all functions
+
         try:
             found = call_library(name, config, operands, results, on_elements=compared)
         except (NumbersDiffer, Unsupported) as error:

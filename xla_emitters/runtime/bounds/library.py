@@ -19,11 +19,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from xla_emitters import library
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.library_calls import library_call_of
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.dtypes import Array, Kind, dtype
-from xla_emitters.library import call as call_library
 from xla_emitters.library.gemm import activated, held_type
 from xla_emitters.runtime.bounds.elementwise import converted
 from xla_emitters.runtime.bounds.reduction import taken
@@ -107,7 +107,7 @@ def _has_order(bounds: Bounds) -> bool:
 
 def _alone(end: Array, config: Mapping[str, Any], key: Mapping[str, Any], name: str) -> Array:
     own = {"types": [name], "dimension": config["dimension"], "keys": [{**key, "operand": 0}], "comparator": None}
-    return call_library("sort", own, [end], [(name, end.shape)])[0]
+    return library.call("sort", own, [end], [(name, end.shape)])[0]
 
 
 def _first_k(op: HloOp, config: Mapping[str, Any], operands: Sequence[Bounds], evaluate: Evaluate) -> list[Bounds]:
@@ -194,7 +194,7 @@ class _Sums:
         }
 
     def of(self, x: Array, y: Array) -> Array:
-        return call_library(self.name, self.config, [x, y], [("f64", self.shape)])[0]
+        return library.call(self.name, self.config, [x, y], [("f64", self.shape)])[0]
 
     def bounds(self, pairs: Sequence[tuple[int, Bounds, Bounds]]) -> Bounds:
         """The sum of signed contractions, in the type that sums are held in (for complex operands, the type of their parts)."""

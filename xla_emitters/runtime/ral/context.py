@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from xla_emitters import library
 from xla_emitters.errors import DataError, InternalError
-from xla_emitters.library import call as call_library
 from xla_emitters.library.arguments import Array
 from xla_emitters.memory_limit import memory_limit, refuse_beyond_limit
 from xla_emitters.program.arrays import Extents
@@ -98,7 +98,7 @@ def compute_by_library(
 ) -> None:
     """Writes what a function of `library` returns into NumPy buffers. `names` are HLO's names of their element types"""
     results = [(name, output.shape) for name, output in zip(names, outputs, strict=True)]
-    for value, output in zip(call_library(function, config, operands, results), outputs, strict=True):
+    for value, output in zip(library.call(function, config, operands, results), outputs, strict=True):
         output[...] = value
 
 

@@ -10,7 +10,7 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.explore.check import check
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.runtime.reference import evaluate_bounds
+from xla_emitters.runtime.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.tolerance import Bounds
 
 F32 = np.float32

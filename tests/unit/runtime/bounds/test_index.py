@@ -7,7 +7,7 @@ import numpy as np
 from xla_emitters.dtypes import Array
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.runtime.reference import evaluate_bounds
+from xla_emitters.runtime.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.tolerance import Bounds
 
 PLACE = """

@@ -11,7 +11,8 @@ import pytest
 
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text.parser import parse_hlo
-from xla_emitters.runtime.reference import evaluate, evaluate_bounds
+from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference_bounds import evaluate_bounds
 
 F32 = np.float32
 

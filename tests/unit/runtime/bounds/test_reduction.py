@@ -11,7 +11,7 @@ import pytest
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.runtime.reference import evaluate_bounds
+from xla_emitters.runtime.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.tolerance import Bounds
 
 ROW = 4096

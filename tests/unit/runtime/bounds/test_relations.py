@@ -7,7 +7,7 @@ import pytest
 
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.runtime import reference
+from xla_emitters.runtime import reference_bounds
 from xla_emitters.runtime.bounds.relations import by_relations
 from xla_emitters.runtime.tolerance import Bounds
 
@@ -89,11 +89,11 @@ def test_scores_that_are_not_known_do_not_make_a_softmax_unknown(monkeypatch: py
     # Scores of that size, times themselves and tanh, are off by more than the range of exp.
     lines = "  x0 = f32[4,8] parameter(0)\n  t = f32[4,8] tanh(x0)\n  u = f32[4,8] multiply(x0, x0)\n  x = f32[4,8] multiply(t, u)\n"
     text = SOFTMAX.format(least="-inf", zero="0").replace("  x = f32[4,8] parameter(0)\n", lines)
-    (found,) = reference.evaluate_bounds(entry_of(parse_hlo(text, "x.hlo")), [x, v])
+    (found,) = reference_bounds.evaluate_bounds(entry_of(parse_hlo(text, "x.hlo")), [x, v])
     assert np.isfinite(found.low).all()
     assert np.isfinite(found.high).all()
-    monkeypatch.setattr(reference, "by_relations", as_found)
-    (found,) = reference.evaluate_bounds(entry_of(parse_hlo(text, "x.hlo")), [x, v])
+    monkeypatch.setattr(reference_bounds, "by_relations", as_found)
+    (found,) = reference_bounds.evaluate_bounds(entry_of(parse_hlo(text, "x.hlo")), [x, v])
     assert not np.isfinite(found.high).all()
 
 

@@ -11,7 +11,8 @@ import pytest
 from xla_emitters.dtypes import dtype
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.runtime.reference import evaluate, evaluate_bounds
+from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.reference_bounds import evaluate_bounds
 
 
 def program(type: str, body: str, count: int, flags: str = "") -> str:

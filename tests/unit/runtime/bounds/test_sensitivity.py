@@ -11,10 +11,10 @@ from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dtypes import Array
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo
-from xla_emitters.runtime import reference
+from xla_emitters.runtime import reference_bounds
 from xla_emitters.runtime.bounds.contraction import transposed_products
 from xla_emitters.runtime.bounds.sensitivity import Tape, intersected
-from xla_emitters.runtime.reference import evaluate_bounds
+from xla_emitters.runtime.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.tolerance import Bounds, point
 
 F32 = np.float32
@@ -95,7 +95,7 @@ def test_chains_that_cancel_are_known_better(monkeypatch: pytest.MonkeyPatch) ->
     w = (rng.standard_normal((32, 32)) / 6).astype(F32)
     entry = entry_of(parse_hlo(CENTERED, "x.hlo"))
     (narrow,) = evaluate_bounds(entry, [x, w])
-    monkeypatch.setattr(reference, "is_worth_a_tape", never)
+    monkeypatch.setattr(reference_bounds, "is_worth_a_tape", never)
     (wide,) = evaluate_bounds(entry, [x, w])
     assert (narrow.low >= wide.low).all()
     assert (narrow.high <= wide.high).all()

@@ -1,0 +1,138 @@
+"""Every pass by its name, and the file that has it: a pass is loaded when it is first made.
+
+made("xla-select-fusion", "fusion.3")        the pass; its class is the file's stem in CamelCase with `Pass` at its end
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from xdsl.passes import ModulePass
+
+# name on the command line -> (room, stem); the class is the stem in CamelCase with `Pass` at its end.
+PASSES: dict[str, tuple[str, str]] = {
+    "convert-complex-to-standard": ("lowering", "convert_complex_to_standard"),
+    "disc-base-gemm": ("graph", "disc_base_gemm"),
+    "disc-block-sums": ("lowering", "block_sums"),
+    "disc-blocks-to-loop": ("lowering", "blocks_to_loop"),
+    "disc-broadcast-simplifier": ("graph", "disc_broadcast_simplifier"),
+    "disc-buffer-optimization": ("buffers", "disc_buffer_optimization"),
+    "disc-canonicalize-reduction": ("graph", "disc_canonicalize_reduction"),
+    "disc-check-numbers": ("graph", "disc_check_numbers"),
+    "disc-conv-rewriter": ("graph", "disc_conv_rewriter"),
+    "disc-convert-const-to-ral": ("host", "disc_convert_const_to_ral"),
+    "disc-convert-memory-marker": ("host", "disc_convert_memory_marker"),
+    "disc-dead-temp-buffer-removal": ("buffers", "disc_dead_temp_buffer_removal"),
+    "disc-direct-calls": ("host", "disc_direct_calls"),
+    "disc-dissolve-fusion": ("buffers", "disc_dissolve_fusion"),
+    "disc-element-type-converter": ("graph", "disc_element_type_converter"),
+    "disc-flatten-memref": ("loops", "disc_flatten_memref"),
+    "disc-fuse-for-cpu": ("loops", "disc_fuse_for_cpu"),
+    "disc-fold-transposes": ("buffers", "disc_fold_transposes"),
+    "disc-free-in-branches": ("buffers", "disc_free_in_branches"),
+    "disc-fuse-middle-reductions": ("buffers", "disc_fuse_middle_reductions"),
+    "disc-fuse-on-buffer": ("buffers", "disc_fuse_on_buffer"),
+    "disc-gather-slices": ("graph", "disc_gather_slices"),
+    "disc-gpu-conv-padding": ("graph", "disc_gpu_conv_padding"),
+    "disc-gpu-kernel-outlining": ("loops", "disc_gpu_kernel_outlining"),
+    "disc-gpu-launch-func-to-ral": ("host", "disc_gpu_launch_func_to_ral"),
+    "disc-hoist-divisions": ("lowering", "hoist_divisions"),
+    "disc-host-entry": ("lowering", "host_entry"),
+    "disc-input-inline-fusion": ("loops", "disc_input_inline_fusion"),
+    "disc-inject-execution-context": ("host", "disc_inject_execution_context"),
+    "disc-inliner": ("graph", "disc_inliner"),
+    "disc-insert-memory-marker": ("host", "disc_insert_memory_marker"),
+    "disc-legalize-lhlo-control-flow": ("host", "disc_legalize_lhlo_control_flow"),
+    "disc-legalize-to-lhlo": ("buffers", "disc_legalize_to_lhlo"),
+    "disc-lhlo-legalize-to-loop": ("loops", "disc_lhlo_legalize_to_loop"),
+    "disc-localize-small-cpu-buffer": ("buffers", "disc_localize_small_cpu_buffer"),
+    "disc-loop-invariant": ("graph", "disc_loop_invariant"),
+    "disc-loop-split": ("loops", "disc_loop_split"),
+    "disc-lower-host-memrefs": ("host", "disc_lower_host_memrefs"),
+    "disc-lower-linear-indices": ("lowering", "lower_linear_indices"),
+    "disc-lower-memrefs": ("lowering", "lower_memrefs"),
+    "disc-lower-to-buffer-alias": ("buffers", "disc_lower_to_buffer_alias"),
+    "disc-lower-to-library-calls": ("host", "disc_lower_to_library_calls"),
+    "disc-merge-equal-kernels": ("loops", "disc_merge_equal_kernels"),
+    "disc-nest-loops": ("loops", "disc_nest_loops"),
+    "disc-number-random-ops": ("graph", "disc_number_random_ops"),
+    "disc-placement-fixer": ("buffers", "disc_placement_fixer"),
+    "disc-placer": ("graph", "disc_placer"),
+    "disc-prefer-wide-vectors": ("lowering", "prefer_wide_vectors"),
+    "disc-reassociate-reductions": ("lowering", "reassociate_reductions"),
+    "disc-remove-dead-buffer": ("buffers", "disc_remove_dead_buffer"),
+    "disc-revise-gpu-kernel-outlining": ("loops", "disc_revise_gpu_kernel_outlining"),
+    "disc-rewrite-ral-api": ("host", "disc_rewrite_ral_api"),
+    "disc-shape-optimization": ("graph", "disc_shape_optimization"),
+    "disc-specialize-fusion-with-speculation": ("buffers", "disc_specialize_fusion_with_speculation"),
+    "disc-split-large-ops": ("graph", "disc_split_large_ops"),
+    "disc-step-pointers": ("lowering", "step_pointers"),
+    "disc-transpose-simplifier": ("graph", "disc_transpose_simplifier"),
+    "disc-unify-sizes": ("buffers", "disc_unify_sizes"),
+    "disc-update-in-place": ("buffers", "disc_update_in_place"),
+    "disc-widen-half-floats": ("lowering", "widen_half_floats"),
+    "disc-unpack-narrow-buffers": ("lowering", "unpack_narrow_buffers"),
+    "disc-unused-function-removal": ("graph", "disc_unused_function_removal"),
+    "disc-vectorize-accesses": ("loops", "disc_vectorize_accesses"),
+    "disc-widen-half-products": ("loops", "disc_widen_half_products"),
+    "inline": ("transforms", "inline"),
+    "symbol-dce": ("transforms", "symbol_dce"),
+    "xla-add-line-info": ("lowering", "add_line_info"),
+    "xla-canonicalize": ("transforms", "canonicalize"),
+    "xla-convert-ids-to-calls": ("lowering", "convert_ids_to_calls"),
+    "xla-convert-math-to-libdevice": ("lowering", "convert_math_to_libdevice"),
+    "xla-convert-pure-call-ops": ("lowering", "convert_pure_call_ops"),
+    "xla-convert-scf-to-cf": ("lowering", "convert_scf_to_cf"),
+    "xla-cse": ("transforms", "cse"),
+    "xla-erase-dead-functions": ("transforms", "erase_dead_functions"),
+    "xla-expand-float-ops": ("lowering", "expand_float_ops"),
+    "xla-flatten-parameters": ("graph", "flatten_parameters"),
+    "xla-flatten-tensors": ("transforms", "flatten_tensors"),
+    "xla-from-upstream-spelling": ("transforms", "from_upstream_spelling"),
+    "xla-fuse-entry": ("graph", "fuse_entry"),
+    "xla-gpu-convert-float-nvidia": ("lowering", "convert_float_nvidia"),
+    "xla-gpu-convert-index-type": ("lowering", "convert_index_type"),
+    "xla-gpu-insert-pdl": ("transforms", "insert_pdl"),
+    "xla-gpu-optimize-loops": ("transforms", "optimize_loops"),
+    "xla-inline-calls": ("graph", "inline_calls"),
+    "xla-insert-copies": ("graph", "insert_copies"),
+    "xla-loop-invariant-code-motion": ("transforms", "loop_invariant_code_motion"),
+    "xla-limit-inlining": ("lowering", "limit_inlining"),
+    "xla-lower-affine": ("lowering", "lower_affine"),
+    "xla-lower-pdl-wait": ("lowering", "lower_pdl_wait"),
+    "xla-lower-tensors": ("lowering", "lower_tensors"),
+    "xla-lower-to-llvm-gpu": ("lowering", "lower_to_llvm_gpu"),
+    "xla-remove-no-ops": ("graph", "remove_no_ops"),
+    "xla-select-fusion": ("graph", "select_fusion"),
+    "xla-split-reductions": ("graph", "split_reductions"),
+    "xla-split-results": ("graph", "split_results"),
+    "xla-split-scatters": ("graph", "split_scatters"),
+    "xla-split-triton-fusions": ("graph", "split_triton_fusions"),
+    "xla-gpu-peel-loops": ("transforms", "peel_loops"),
+    "xla-lower-xla-to-scf": ("transforms", "lower_xla_to_scf"),
+    "xla-lower-xla-loops-to-scf": ("transforms", "lower_xla_loops_to_scf"),
+    "xla-merge-pointers": ("lowering", "merge_pointers_to_same_slice"),
+    "xla-propagate-slice-indices": ("transforms", "propagate_slice_indices"),
+    "xla-simplify-affine": ("lowering", "simplify_affine"),
+    "xla-simplify-arith": ("transforms", "simplify_arith"),
+    "xla-stitch-rows": ("pipelines", "stitch_rows"),
+    "xla-to-upstream-spelling": ("transforms", "to_upstream_spelling"),
+    "xla-unswitch-loops": ("transforms", "unswitch_loops"),
+    "xla-unwrap-async": ("graph", "unwrap_async"),
+    "xla-vectorize-loads-stores": ("transforms", "vectorize_loads_stores"),
+    "xla-warn-recomputation": ("graph", "warn_recomputation"),
+    "xla-wrap-instructions": ("graph", "wrap_instructions"),
+}
+
+
+def pass_class(name: str) -> type[ModulePass]:
+    """The class of a pass. raises KeyError for an unknown name"""
+    room, stem = PASSES[name]
+    module = import_module(f"xla_emitters.{room}.{stem}")
+    return getattr(module, "".join(word.capitalize() for word in stem.split("_")) + "Pass")
+
+
+def made(name: str, *arguments: Any, **options: Any) -> ModulePass:
+    """A pass of that name. raises KeyError for an unknown name, TypeError for options that it does not have"""
+    return pass_class(name)(*arguments, **options)

@@ -1,0 +1,197 @@
+"""What a verb was given: HLO text or StableHLO, read once, with the options that are for the other kind refused.
+
+    given = read_given(options)
+    program = given.compiled(compile_options(options))        the same for a fusion, a module and a program with unknown sizes
+
+A *module* is HLO text, all of whose sizes are known; a *program* is StableHLO. Which of them a file is, its text says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xla_emitters.errors import DataError, Unsupported, UsageError
+from xla_emitters.tools.input_output import arrays_source, read_source
+from xla_emitters.tools.terminal import progress
+
+if TYPE_CHECKING:
+    from xla_emitters.dtypes import Array
+    from xla_emitters.pipelines.options import CompileOptions
+    from xla_emitters.pipelines.programs import DynamicProgram
+    from xla_emitters.program import Program
+
+INPUTS = "--inputs IN.npz"
+"""The arguments that replace --sizes in verbs that run a program on arrays."""
+_SIZE = re.compile(r"([A-Za-z_]\w*)=(\d{1,18})")
+
+
+@dataclass(frozen=True)
+class Only:
+    """An option that makes sense for one kind of text.
+
+    of_programs  whether that kind is StableHLO
+    why          what the message says besides
+    verbs        that refuse it for the other kind; (): all that have it
+    """
+
+    option: str
+    of_programs: bool
+    why: str = ""
+    verbs: tuple[str, ...] = ()
+
+    def is_in(self, options: argparse.Namespace) -> bool:
+        """Whether the option was given, to a verb that refuses it."""
+        return (not self.verbs or options.verb in self.verbs) and bool(
+            getattr(options, self.option[2:].replace("-", "_"), None)
+        )
+
+    def refused(self, file: str, verb: str) -> UsageError:
+        help_text = f"leave out {self.option}"
+        if self.of_programs:
+            return UsageError(f"{self.option} is for programs (StableHLO); {self.why}", stage=verb, help=help_text)
+        why = f"; {self.why}" if self.why else ""
+        message = f"{self.option} is for modules of HLO text; {file} is a program in StableHLO{why}"
+        return UsageError(message, stage=verb, help=help_text)
+
+
+ONLY = (
+    Only("--sizes", True, "the sizes of HLO text are known"),
+    Only("--mixed-precision", True, "the types of HLO text are XLA's choice"),
+    Only("--fusion", False),
+    Only("--hero-rules", False),
+    Only("--triton", False),
+    Only("--tune", False, "a price needs known sizes"),
+    Only("--keep-intermediates", False),
+    Only("--keep-going", False),
+    Only("--blocks", False, "its kernels run whole"),
+    Only("--access-report", False, "cost has its accesses", verbs=("run",)),
+    Only("--sanitize", False, "check runs its kernels under the sanitizer", verbs=("run",)),
+    Only("--pipeline", False, verbs=("bisect", "cost", "reduce", "show")),
+)
+"""All options that one kind of text does not have. Where several files were given, such an option is for those of its kind."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A text, and the kind that it is.
+
+    source      as `read_source` returns it
+    name        of the text in messages
+    is_program  whether it is StableHLO
+    """
+
+    source: str | Path
+    text: str
+    name: str
+    is_program: bool
+
+    @property
+    def stem(self) -> str:
+        """The name of a file without its ending; "stdin" for standard input."""
+        return "stdin" if isinstance(self.source, str) else self.source.stem
+
+    def compiled(self, how: CompileOptions, *, cache: bool = False) -> Program | DynamicProgram:
+        """The program. raises what the compiler raises
+
+        cache  whether a module may be taken from the cache of programs, and is kept there
+        """
+        if self.is_program:
+            return self.compiled_program(how)
+        from xla_emitters.explore.compile import compile
+
+        with progress(f"compiling {self.name}"):
+            return compile(self.source, cache=cache, **how.as_keywords())
+
+    def compiled_program(self, how: CompileOptions) -> DynamicProgram:
+        """The program of StableHLO text."""
+        from xla_emitters.explore.compile import compile_text
+
+        with progress(f"compiling {self.name}"):
+            return compile_text(self.text, self.name, how)
+
+
+def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
+    """Reads a file, by default the only one of the command.
+
+    raises  what `read_source` raises, ParseError for a file that is not text; UsageError for an option that its kind does not have
+    """
+    # Imported here: --help of a verb loads none of it.
+    from xla_emitters.pipelines.kept_programs import read_text
+    from xla_emitters.stablehlo_text import is_stablehlo
+
+    file = file or str(options.file)
+    source = read_source(file)
+    text, name = read_text(source)
+    given = Given(source, text, name if isinstance(source, Path) else "<stdin>", is_stablehlo(text))
+    if len(getattr(options, "files", ())) < 2:
+        for each in ONLY:
+            if each.of_programs != given.is_program and each.is_in(options):
+                raise each.refused(file, options.verb)
+    return given
+
+
+def refuse_programs(given: Given, verb: str, why: str) -> None:
+    """raises Unsupported for StableHLO with a verb that takes HLO text only
+
+    why  the reason, for the message
+    """
+    if given.is_program:
+        raise Unsupported(
+            f"{given.name} is a program in StableHLO{f': {why}' if why else ''}",
+            stage=verb,
+            help=f"run, check, compile, explain and list take programs; with static sizes, optimize {given.name} -o OUT.hlo makes HLO text",
+        )
+
+
+def sizes_given(text: str | None) -> dict[str, int]:
+    """The value of --sizes. raises UsageError for text that is not a list of NAME=NUMBER, and for a name that is given twice."""
+    found: dict[str, int] = {}
+    for part in text.split(",") if text is not None else ():
+        match = _SIZE.fullmatch(part.strip())
+        if match is None or match[1] in found:
+            why = "is given twice" if match else "is not NAME=NUMBER"
+            raise UsageError(f"--sizes {text}: '{part.strip()}' {why}", stage="usage", help="--sizes b=2,s=16")
+        found[match[1]] = int(match[2])
+    return found
+
+
+def sizes_of(program: DynamicProgram, text: str | None, files: Sequence[str]) -> dict[str, int]:
+    """The value of --sizes for a program; of several files, each takes the sizes that it has."""
+    sizes = sizes_given(text)
+    return {name: size for name, size in sizes.items() if name in program.symbols} if len(files) > 1 else sizes
+
+
+def inputs_of(
+    options: argparse.Namespace, program: DynamicProgram, values: Mapping[str, int], file: str | None
+) -> Sequence[Array]:
+    """The arrays in a file of --inputs, or without one random arrays at these sizes. raises UsageError for both"""
+    from xla_emitters.pipelines.program_inputs import drawn_inputs
+    from xla_emitters.runtime.arrays import load_given
+
+    if (source := arrays_source(file)) is None:
+        return drawn_inputs(program, values, options.seed, instead=INPUTS)
+    refuse_sizes_with_inputs(options)
+    return load_given(source, "p", len(program.sizes.guards.types))
+
+
+def refuse_sizes_with_inputs(options: argparse.Namespace) -> None:
+    """raises UsageError where both are given"""
+    if options.inputs and options.sizes is not None:
+        raise UsageError("--sizes with --inputs: the arrays have sizes", stage=options.verb, help="leave out --sizes")
+
+
+@contextmanager
+def told_if_drawn(is_drawn: bool) -> Generator[None]:
+    """An error about the arguments says that they were drawn."""
+    try:
+        yield
+    except DataError as error:
+        if is_drawn:
+            error.notes = (*error.notes, (None, f"the arguments are random numbers; {INPUTS} gives others"))
+        raise
