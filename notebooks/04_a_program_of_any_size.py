@@ -120,7 +120,7 @@ def _(mo):
 
 @app.cell
 def _(mo, program):
-    mo.plain_text(program.code)
+    mo.plain_text(program.lowering.code("host"))
     return
 
 
@@ -182,12 +182,6 @@ def _(mo, program):
 @app.cell
 def _(mo, program):
     mo.plain_text(str(program.at("loops")))
-    return
-
-
-@app.cell
-def _(mo, program):
-    mo.plain_text(program.lowering.code("host"))
     return
 
 

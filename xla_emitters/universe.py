@@ -65,6 +65,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-number-random-ops": ("graph", "disc_number_random_ops"),
     "disc-placement-fixer": ("buffers", "disc_placement_fixer"),
     "disc-placer": ("graph", "disc_placer"),
+    "disc-prefer-wide-vectors": ("lowering", "prefer_wide_vectors"),
     "disc-reassociate-reductions": ("lowering", "reassociate_reductions"),
     "disc-remove-dead-buffer": ("buffers", "disc_remove_dead_buffer"),
     "disc-revise-gpu-kernel-outlining": ("loops", "disc_revise_gpu_kernel_outlining"),

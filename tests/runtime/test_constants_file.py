@@ -83,10 +83,11 @@ def test_a_damaged_byte_is_found(tmp_path: Path) -> None:
 def test_the_command_line_writes_it_beside_the_host_program(tmp_path: Path) -> None:
     (tmp_path / "scaled.mlir").write_text(TEXT)
     assert main(["compile", str(tmp_path / "scaled.mlir"), "--stage", "host", "-o", f"{tmp_path}/out/"]) == 0
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["scaled.npz", "scaled.py"]
-    assert "def main(ctx):" in (tmp_path / "out" / "scaled.py").read_text()
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["scaled.mlir", "scaled.npz"]
+    printed = (tmp_path / "out" / "scaled.mlir").read_text()
+    assert "func.func @main(%ctx: !disc_ral.context)" in printed
     with np.load(tmp_path / "out" / "scaled.npz") as archive:
-        assert repr(archive.files[0]) in (tmp_path / "out" / "scaled.py").read_text()
+        assert f'config "{archive.files[0]}"' in printed
 
 
 def test_a_folder_that_cannot_be_written_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,6 +74,37 @@ def test_sums_of_integers_count_each_element_and_the_initial_value_once(dim: int
         np.testing.assert_array_equal(program(x), x.sum(dim, dtype=np.int32) + 5)
 
 
+ARGMAX = """module @m { func.func public @main(%x: tensor<?x?xf32>, %at: tensor<?x?xi32>) -> (tensor<?xf32>, tensor<?xi32>) {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %none = stablehlo.constant dense<0> : tensor<i32>
+  %y:2 = stablehlo.reduce(%x init: %low), (%at init: %none) across dimensions = [1]
+    : (tensor<?x?xf32>, tensor<?x?xi32>, tensor<f32>, tensor<i32>) -> (tensor<?xf32>, tensor<?xi32>)
+    reducer(%a: tensor<f32>, %b: tensor<f32>) (%i: tensor<i32>, %j: tensor<i32>) {
+      %larger = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %nan = stablehlo.compare NE, %a, %a : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %first = stablehlo.or %larger, %nan : tensor<i1>
+      %equal = stablehlo.compare EQ, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %before = stablehlo.compare LT, %i, %j : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %tie = stablehlo.and %equal, %before : tensor<i1>
+      %keeps = stablehlo.or %first, %tie : tensor<i1>
+      %v = stablehlo.select %first, %a, %b : tensor<i1>, tensor<f32>
+      %k = stablehlo.select %keeps, %i, %j : tensor<i1>, tensor<i32>
+      stablehlo.return %v, %k : tensor<f32>, tensor<i32>
+    }
+  return %y#0, %y#1 : tensor<?xf32>, tensor<?xi32> } }"""
+
+
+@pytest.mark.parametrize("columns", [1, 63, 64, 65, 1000])
+def test_the_largest_element_and_the_first_of_its_places(columns: int) -> None:
+    # Equal elements are in many lanes.
+    x = np.random.default_rng(0).integers(-5, 5, (4, columns)).astype(np.float32)
+    x[1, columns // 2] = np.nan
+    at = np.broadcast_to(np.arange(columns, dtype=np.int32), x.shape).copy()
+    found, places = compiled(ARGMAX)(x, at)
+    np.testing.assert_array_equal(found, x.max(1))
+    np.testing.assert_array_equal(places, x.argmax(1))
+
+
 @pytest.mark.parametrize("dim", [0, 1])
 def test_sums_of_f16_are_held_in_f32(dim: int) -> None:
     program = compiled(REDUCE.format(t="f16", op="add", start="0.0", dim=dim))

@@ -18,6 +18,7 @@ So a program runs nearly without a runtime, and all messages come from it. The c
 functions `ral_...` are machine code too (`lowering/host_runtime`).
 
     logged      only ops on integers are replaced: calls of the runtime stay, so that a runtime that has all of them can log them
+
 Source: docs/reference/4 4.1, 4.5.
 """
 

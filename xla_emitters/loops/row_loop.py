@@ -39,6 +39,7 @@ from xla_emitters.loops.combine import (
 )
 from xla_emitters.loops.kernel_code import KernelCode, LoopBody
 from xla_emitters.loops.matrix_roots import write_root
+from xla_emitters.loops.row_lanes import loop_over_lanes, needs_lanes
 from xla_emitters.loops.row_rounds import WARP, RowPlace, RowThreads, combine_row
 from xla_emitters.loops.schedule import THREADS_HINT, FusionLoops
 from xla_emitters.loops.strided_loop import strided_loop
@@ -108,7 +109,10 @@ def _emit_rows(
                 update(inner, place.row, column)
             return with_elements(inner, reducers, carried, (place.row, column))
 
-        found = loop_over_row(code, place, threads, cols, width, starts_of(code, reducers), step)
+        if fusion.is_cpu and needs_lanes(reducers):
+            found = loop_over_lanes(code, cols, reducers, step)
+        else:
+            found = loop_over_row(code, place, threads, cols, width, starts_of(code, reducers), step)
         totals = combine_row(code, threads, place.thread, reducers, parts_of(reducers, found), everyone=False)
 
         def write(inner: KernelCode) -> Sequence[SSAValue]:

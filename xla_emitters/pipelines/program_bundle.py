@@ -17,7 +17,7 @@ from xla_emitters.dialects.hlo.base import HloOp, integers, opcode_of
 from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dialects.hlo.dynamic_shape_ops import PrintOp, ShapeAssertionOp
 from xla_emitters.dialects.hlo.elementwise import CompareOp
-from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, SliceOp
+from xla_emitters.dialects.hlo.shape_ops import BroadcastOp, ConcatenateOp, SliceOp
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import Array, dtype, dtype_of
 from xla_emitters.errors import UsageError
@@ -115,6 +115,11 @@ def _compare(op: HloOp) -> dict[str, Any]:
     return {"direction": op.direction.data}
 
 
+def _broadcast(op: HloOp) -> dict[str, Any]:
+    assert isinstance(op, BroadcastOp)
+    return {"dimensions": integers(op.dimensions)}
+
+
 def _concatenate(op: HloOp) -> dict[str, Any]:
     assert isinstance(op, ConcatenateOp)
     return {"dimension": op.dimension}
@@ -126,6 +131,7 @@ def _assertion(op: HloOp) -> dict[str, Any]:
 
 
 DETAILS: Mapping[type[HloOp], Callable[[HloOp], dict[str, Any]]] = {
+    BroadcastOp: _broadcast,
     CompareOp: _compare,
     ConcatenateOp: _concatenate,
     ShapeAssertionOp: _assertion,

@@ -66,7 +66,8 @@ class GpuProgram(OnPlatform):
         self.program = program
         self._lowering = lowering
         self._cupy = cupy
-        self._fitting = set[tuple[Any, ...]]()  # types and sizes of arguments that fit
+        # Types, sizes and strides of arguments that fit -> the numbers of those that are not in C order.
+        self._fitting = dict[tuple[Any, ...], tuple[int, ...]]()
 
     @cached_property
     def platform(self) -> CupyPlatform:
@@ -114,8 +115,8 @@ class GpuProgram(OnPlatform):
         """The arguments as C-ordered arrays of the device; those that the program overwrites are copied."""
         cupy, known = self._cupy, (self._cupy.ndarray, np.ndarray)
         arrays = [array if isinstance(array, known) else cupy.from_dlpack(array) for array in inputs]
-        key = tuple([(array.dtype, array.shape) for array in arrays])
-        if key not in self._fitting:
+        key = tuple([(array.dtype, array.shape, array.strides) for array in arrays])
+        if (strided := self._fitting.get(key)) is None:
             types = self.program.sizes.guards.types
             said = [
                 Argument(types[number] if _holds(array, types, number) else element_name(array.dtype), array.shape)
@@ -124,11 +125,12 @@ class GpuProgram(OnPlatform):
             self.program.sizes.guards.check(said)
             if len(self._fitting) >= MOST_BINDINGS:
                 self._fitting.clear()
-            self._fitting.add(key)
-        for number, array in enumerate(arrays):
-            if not array.flags.c_contiguous:
-                placed = np.asarray(array, order="C") if is_numpy(array) else cupy.ascontiguousarray(array)
-                arrays[number] = placed.reshape(array.shape)
+            strided = tuple(number for number, array in enumerate(arrays) if not array.flags.c_contiguous)
+            self._fitting[key] = strided
+        for number in strided:
+            array = arrays[number]
+            placed = np.asarray(array, order="C") if is_numpy(array) else cupy.ascontiguousarray(array)
+            arrays[number] = placed.reshape(array.shape)
         for number in self.program.overwritten:
             arrays[number] = arrays[number].copy()
         return arrays

@@ -78,6 +78,7 @@ from xla_emitters.lowering.lower_affine import LowerAffinePass
 from xla_emitters.lowering.lower_linear_indices import LowerLinearIndicesPass
 from xla_emitters.lowering.lower_memrefs import LowerMemrefsPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
+from xla_emitters.lowering.prefer_wide_vectors import PreferWideVectorsPass
 from xla_emitters.lowering.reassociate_reductions import ReassociateReductionsPass
 from xla_emitters.lowering.step_pointers import StepPointersPass
 from xla_emitters.lowering.unpack_narrow_buffers import UnpackNarrowBuffersPass
@@ -273,6 +274,7 @@ CPU_KERNEL: tuple[Row, ...] = (
     _row(ConvertScfToCfPass, "LLVM has only branches"),
     Row(lambda o: LowerToLlvmGpuPass(o.device), "LLVM reads one dialect"),
     _row(HostEntryPass, "variables of blocks are globals by now"),
+    _row(PreferWideVectorsPass, "what a kernel computes is final"),
 )
 
 # The host program as machine code: after PROGRAM_HOST, on its function alone.

@@ -33,7 +33,7 @@ from xla_emitters.buffers.disc_legalize_to_lhlo import is_donated
 from xla_emitters.device import device
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.dialects.disc_ral import is_runtime_value
+from xla_emitters.dialects.disc_ral import is_marker, is_runtime_value
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -612,6 +612,9 @@ def load_any(module: ModuleOp, kernels: Kernels | None = None) -> LoadedProgram 
 
 
 def is_host_program(module: ModuleOp) -> bool:
-    """Whether a pass on the host has run: the function has blocks, or takes a context."""
-    found = (op for op in module.ops if isinstance(op, func.FuncOp) and not op.is_declaration)
-    return any(len(op.body.blocks) > 1 or any(map(is_runtime_value, op.args)) for op in found)
+    """Whether a pass on the host has run: the function has blocks, takes a context, or marks buffers."""
+    found = [op for op in module.ops if isinstance(op, func.FuncOp) and not op.is_declaration]
+    return any(
+        len(op.body.blocks) > 1 or any(map(is_runtime_value, op.args)) or any(map(is_marker, op.body.block.ops))
+        for op in found
+    )

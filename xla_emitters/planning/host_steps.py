@@ -30,6 +30,7 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, Param
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.fusions.buffers import aliases_of, array_spec, kernel_arguments
+from xla_emitters.fusions.loop_counters import counter_of
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text.alone import print_alone
 from xla_emitters.hlo_text.stack_frames import PythonLines
@@ -42,6 +43,7 @@ from xla_emitters.program.sized import (
     Call,
     Compute,
     Copy,
+    Counter,
     Extent,
     Launch,
     Load,
@@ -280,8 +282,17 @@ class _HostSteps:
             self.planner.steps_of(repeating, state, state, is_loop_body=True),
             tuple(self.planner.place(slot).slot for slot in changed),
             trips=known_trip_count(op),
+            counter=self._counter(op, state),
         )
         yield Release(self.planner.place(proceeds).slot)
+
+    def _counter(self, loop: HloOp, state: Sequence[Slot]) -> Counter | None:
+        """What a `while` counts, on the arrays of its state."""
+        if (found := counter_of(loop)) is None:
+            return None
+        slots = [self.planner.place(slot).slot for slot in state]
+        bound, slot = (0, slots[found.bound]) if found.is_leaf else (found.bound, None)
+        return Counter(slots[found.leaf], bound, slot, found.step, found.direction, found.dtype)
 
     def _branch(self, op: HloOp) -> Iterator[Step]:
         selector, *operands = op.operands

@@ -165,12 +165,31 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class Counter:
+    """A number that each iteration of a loop changes by `change`; the loop runs while it compares as `direction` to a fixed number.
+
+    slot        of the counter, an integer of type `dtype`
+    bound       the fixed number
+    bound_slot  of the array that holds it; then `bound` has no meaning
+    direction   in HLO's words: "LT", "NE" ...
+    """
+
+    slot: int
+    bound: int
+    bound_slot: int | None
+    change: int
+    direction: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """Runs `condition`; while `holds` is then true, `body` and `condition` again.
 
     carried   slots that the body changes, or whose memory it replaces
     assigned  numbers that the body replaces; they have values before
     trips     how often the body runs, if known
+    counter   an array that it counts in, if it is known that only this ends it
     """
 
     name: str
@@ -180,6 +199,7 @@ class Loop:
     carried: tuple[int, ...]
     assigned: tuple[int, ...] = ()
     trips: int | None = None
+    counter: Counter | None = None
 
 
 @dataclass(frozen=True, slots=True)

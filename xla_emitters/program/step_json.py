@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, cast, get_args
 
-from xla_emitters.program.sized import Number, Place, Step
+from xla_emitters.program.sized import Counter, Number, Place, Step
 
-STEPS: Mapping[str, type[Any]] = {step.__name__: step for step in get_args(Step)}
+STEPS: Mapping[str, type[Any]] = {step.__name__: step for step in (*get_args(Step), Counter)}
 
 
 def value_json(value: Any) -> Any:

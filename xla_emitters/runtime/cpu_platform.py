@@ -31,7 +31,7 @@ from xla_emitters.runtime.blas import LETTERS, SHARED_WORK, gemm_of, library, po
 from xla_emitters.runtime.convolutions import convolution_of
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.products import is_of_blas
-from xla_emitters.runtime.threads import PIECES, parts_of, share, thread_count
+from xla_emitters.runtime.threads import PIECES, Shared, parts_of, share, thread_count
 from xla_emitters.runtime.walk import Frame, Run
 
 SCRATCH_ALIGNMENT = 64
@@ -173,9 +173,11 @@ def _shared(code: Callable[[int], None], words: _Words, parts: int) -> Run:
         for piece in range(first, last):
             code(addresses[piece])
 
+    shared = Shared(work, len(addresses), parts)
+
     def run() -> None:
         set_words()
-        share(work, len(addresses), parts)
+        shared()
 
     return run
 

@@ -213,56 +213,67 @@ class CupyPlatform(NumpyCalls):
         one, other, result = (
             matrices.reader(frame, place) for matrices, place in zip((left, right, out), places, strict=True)
         )
-        return lambda: matmul(one(), other(), out=result())
+
+        def run() -> None:
+            try:
+                matmul(one(), other(), out=result())
+            except ImportError as error:
+                raise missing(name, error) from error
+
+        return run
 
     def _constant(self, frame: Frame, step: Call) -> Run:
         """A constant that the program changes, or gives away, is copied into memory of its own."""
         (target,) = step.writes
         held = np.empty(frame.bound.shapes[target.slot], numpy_type(target.dtype))
         self.function(step.op)(held)
-        source, targets = to_cupy(self._cupy, held), frame.operands(step.writes)
-        return self._copying(lambda: (source, targets()[0]), ON_DEVICE)
+        return self._copying(frame, to_cupy(self._cupy, held), target.slot, ON_DEVICE)
 
     def _copy(self, frame: Frame, source: Place, target: Place) -> Run:
-        arrays = frame.operands((source, target))
-        if target.on_device and source.on_device:
-            return self._copying(arrays, ON_DEVICE)
-        if not source.on_device and source.slot in frame.bound.known:
-            # Known numbers, such as sizes: no run copies them from the host.
-            held, targets = to_cupy(self._cupy, arrays()[0]), frame.operands((target,))
-            return self._copying(lambda: (held, targets()[0]), ON_DEVICE)
-        return self._copying(arrays, TO_DEVICE) if target.on_device else self._to_host(arrays)
+        if not target.on_device:
+            return self._to_host(frame, source.slot, target.slot)
+        if source.on_device:
+            return self._copying(frame, source.slot, target.slot, ON_DEVICE)
+        if source.slot in frame.bound.known:  # such as sizes: no run copies them from the host
+            held = to_cupy(self._cupy, frame.arrays[source.slot])
+            return self._copying(frame, held, target.slot, ON_DEVICE)
+        return self._copying(frame, source.slot, target.slot, TO_DEVICE)
 
-    def _copying(self, arrays: Callable[[], Sequence[Any]], kind: int) -> Run:
-        """Copies all bytes of the first array to the second one. The driver stages memory of the host before it returns."""
-        copy, stream = self._cupy.cuda.runtime.memcpyAsync, self._cupy.cuda.get_current_stream().ptr
+    def _copying(self, frame: Frame, source: Any, target: int, kind: int) -> Run:
+        """Copies all bytes of an array, or of what a slot holds, to a slot. The driver stages memory of the host before it returns."""
+        copy, stream, arrays = (
+            self._cupy.cuda.runtime.memcpyAsync,
+            self._cupy.cuda.get_current_stream().ptr,
+            frame.arrays,
+        )
+        is_slot = isinstance(source, int)
 
         def run() -> None:
-            source, target = arrays()
-            size = target.nbytes
-            if source.nbytes != size:
-                raise DataError(f"no copy of {list(source.shape)} to {list(target.shape)}", stage=STAGE)
+            read, written = arrays[source] if is_slot else source, arrays[target]
+            size = written.nbytes
+            if read.nbytes != size:
+                raise DataError(f"no copy of {list(read.shape)} to {list(written.shape)}", stage=STAGE)
             if size:
-                copy(target.data.ptr, source.ctypes.data if kind == TO_DEVICE else source.data.ptr, size, kind, stream)
+                copy(written.data.ptr, read.ctypes.data if kind == TO_DEVICE else read.data.ptr, size, kind, stream)
 
         return run
 
-    def _to_host(self, arrays: Callable[[], Sequence[Any]]) -> Run:
+    def _to_host(self, frame: Frame, source: int, target: int) -> Run:
         """One copy to pinned memory, and one wait: what data decide is read so."""
         cuda = self._cupy.cuda
         copy, wait, stream = cuda.runtime.memcpyAsync, cuda.runtime.streamSynchronize, cuda.get_current_stream().ptr
-        pinned, held = cuda.alloc_pinned_memory(64), 64
+        arrays, pinned, held = frame.arrays, cuda.alloc_pinned_memory(64), 64
 
         def run() -> None:
             nonlocal pinned, held
-            source, target = arrays()
-            size = source.nbytes
+            read, written = arrays[source], arrays[target]
+            size = read.nbytes
             if size > held:
                 pinned, held = cuda.alloc_pinned_memory(size), size
             if size:
-                copy(pinned.ptr, source.data.ptr, size, TO_HOST, stream)
+                copy(pinned.ptr, read.data.ptr, size, TO_HOST, stream)
                 wait(stream)
-                target[...] = np.frombuffer(pinned, target.dtype, target.size).reshape(target.shape)
+                written[...] = np.frombuffer(pinned, written.dtype, written.size).reshape(written.shape)
 
         return run
 
@@ -384,13 +395,18 @@ def compute(
     try:
         made = library.call(function, config, operands, wanted, cupy)
     except ImportError as error:
-        raise ToolError(
-            f"'{function}' needs {library.FUNCTIONS[function].library}: {error}",
-            stage=STAGE,
-            help="CuPy's wheels find NVIDIA's libraries in the CUDA toolkit, or in NVIDIA's own wheels",
-        ) from error
+        raise missing(function, error) from error
     for value, output in zip(made, outputs, strict=True):
         output[...] = value
+
+
+def missing(function: str, error: ImportError) -> ToolError:
+    """For a function of `library` whose NVIDIA library is not there."""
+    return ToolError(
+        f"'{function}' needs {library.FUNCTIONS[function].library}: {error}",
+        stage=STAGE,
+        help="CuPy's wheels find NVIDIA's libraries in the CUDA toolkit, or in NVIDIA's own wheels",
+    )
 
 
 class _Sized:

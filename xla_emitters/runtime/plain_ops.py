@@ -131,6 +131,10 @@ def _concatenate(row: Mapping[str, Any], *buffers: Array) -> None:
     np.concatenate(buffers[:-1], row["dimension"], out=buffers[-1])
 
 
+def _broadcast(row: Mapping[str, Any], x: Array, out: Array) -> None:
+    out[...] = x.reshape([size if dim in row["dimensions"] else 1 for dim, size in enumerate(out.shape)])
+
+
 ON_ELEMENTS: Mapping[str, Callable[..., Any]] = {
     "abs": np.abs,
     "add": np.add,
@@ -161,6 +165,7 @@ COMPARISONS: Mapping[str, Callable[..., Any]] = {
     "GE": np.greater_equal,
 }
 OTHERS: Mapping[str, Callable[..., None]] = {
+    "broadcast": _broadcast,
     "concatenate": _concatenate,
     "print": _print,
     "shape-assertion": _assert,

@@ -60,8 +60,9 @@ from xla_emitters.dialects.hlo.shape_ops import (
 from xla_emitters.dialects.hlo.sized import at_sizes
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array, leaf_types
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import ExecutionError, InternalError
+from xla_emitters.errors import InternalError
 from xla_emitters.fusions.cuts import chains_of_cuts, cut_bodies
+from xla_emitters.fusions.loop_counters import LoopCounter, counter_of
 from xla_emitters.fusions.reductions import chains_of_heroes
 from xla_emitters.runtime.arrays import refuse_beyond_memory
 from xla_emitters.runtime.bounds.contraction import bounds_of_contraction
@@ -72,7 +73,7 @@ from xla_emitters.runtime.bounds.reduction import Run, bounds_of_reduction, noth
 from xla_emitters.runtime.bounds.relations import by_relations
 from xla_emitters.runtime.bounds.scatter import bounds_of_scatter
 from xla_emitters.runtime.bounds.sensitivity import Tape, is_worth_a_tape, narrowed
-from xla_emitters.runtime.repetition import LARGER_LIMIT, MOST_ITERATIONS, Repetition
+from xla_emitters.runtime.repetition import MOST_ITERATIONS, Repetition, outlasts, too_long
 from xla_emitters.runtime.tolerance import Bounds, everything, point
 
 ValueOf: TypeAlias = Callable[[HloOp, Sequence[Any], Call], Any]
@@ -140,21 +141,32 @@ def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
         isinstance(op, HloOp) and op.opcode in UNREPEATABLE for op in (enclosing_module(loop) or loop).walk()
     )
 
+    begins = counter_of(loop)
+
     def counted(name: str, operands: Sequence[Any]) -> Any:
-        nonlocal left
-        if not left:
-            raise ExecutionError(
-                f"loop %{loop.instruction_name.data} does not end within {most_iterations} iterations",
-                stage="reference",
-                place=written_at(loop),
-                help=LARGER_LIMIT,
-            )
+        nonlocal left, begins
+        is_too_long = begins is not None and _outlasts(begins, operands, most_iterations)
+        begins = None
+        if is_too_long or not left:
+            raise too_long(loop.instruction_name.data, most_iterations, "reference", written_at(loop))
         left -= 1
         if watched and name == condition and repetition.is_found(lambda: _bytes_of(operands)):
             raise repetition.error(loop.instruction_name.data, "reference", written_at(loop))
         return call(name, operands)
 
     return counted
+
+
+def _outlasts(counter: LoopCounter, operands: Sequence[Any], most_iterations: int) -> bool:
+    """Whether a loop that begins with this state runs longer than `most_iterations`, as its counter says."""
+    leaves = [leaf for value in operands for leaf in leaves_of(value)]
+    numbers = list[int]()
+    for leaf in (leaves[counter.leaf], *([leaves[counter.bound]] if counter.is_leaf else [])):
+        if isinstance(leaf, Bounds) and not leaf.is_point:
+            return False
+        numbers.append(int(leaf.low if isinstance(leaf, Bounds) else leaf))
+    start, bound = numbers if counter.is_leaf else (*numbers, counter.bound)
+    return outlasts(start, bound, counter.step, counter.direction, counter.dtype, most_iterations)
 
 
 UNREPEATABLE = frozenset(("infeed", "recv", "recv-done", "rng", "rng-get-and-update-state"))

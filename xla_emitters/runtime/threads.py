@@ -1,7 +1,10 @@
 """Threads that share the blocks of a launch.
 
-    share(lambda first, last: ..., blocks, parts_of(blocks, total_bytes))
+    run = Shared(lambda first, last: ..., blocks, parts_of(blocks, total_bytes))
+    run()
 
+How long blocks take is not known before they run: a kernel may touch one row of a large array. So the first runs are timed, and a launch
+that takes no longer than waking a thread is not shared any more.
 Machine code that runs does not hold Python's lock.
 """
 
@@ -12,16 +15,47 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
+from time import perf_counter
 
 SHARED_WORK = 1 << 21
 """Total bytes of a launch's arrays from which on threads share its blocks: below, waking a thread takes longer."""
 PIECES = 4
 """Ranges of a launch's blocks per thread."""
+TIMED_RUNS = 4
+LEAST_SECONDS = 60e-6
+"""A launch that takes less, all threads together, in one of its first runs, runs alone: waking a thread takes about half of that."""
 
 
 def parts_of(blocks: int, total_bytes: int) -> int:
     """How many threads share a launch's blocks, given the total bytes of its arrays."""
     return min(blocks, thread_count(), total_bytes // SHARED_WORK + 1)
+
+
+class Shared:
+    """A launch that is run again and again; see the file's head."""
+
+    def __init__(self, work: Callable[[int, int], None], count: int, parts: int) -> None:
+        self._work, self._count, self._parts = work, count, parts
+        self._left = TIMED_RUNS
+
+    def __call__(self) -> None:
+        if self._left > 0:
+            self._timed()
+        else:
+            share(self._work, self._count, self._parts)
+
+    def _timed(self) -> None:
+        spent = list[float]()
+
+        def work(first: int, last: int) -> None:
+            start = perf_counter()
+            self._work(first, last)
+            spent.append(perf_counter() - start)
+
+        share(work, self._count, self._parts)
+        self._left -= 1
+        if sum(spent) < LEAST_SECONDS:
+            self._left, self._parts = 0, 1
 
 
 def share(work: Callable[[int, int], None], count: int, parts: int) -> None:

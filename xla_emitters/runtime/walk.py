@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from xla_emitters.errors import DataError, ExecutionError
+from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.memory_limit import allowed_memory, memory_limit, refuse_beyond_limit
 from xla_emitters.program.bind import ALIGNMENT, STAGE, Bound, no_reshape
@@ -31,6 +31,7 @@ from xla_emitters.program.sized import (
     Call,
     Compute,
     Copy,
+    Counter,
     Dimension,
     Extent,
     Fill,
@@ -46,7 +47,7 @@ from xla_emitters.program.sized import (
     View,
     steps_within,
 )
-from xla_emitters.runtime.repetition import LARGER_LIMIT, MOST_ITERATIONS, Repetition
+from xla_emitters.runtime.repetition import MOST_ITERATIONS, Repetition, outlasts, too_long
 
 Run: TypeAlias = Callable[[], None]
 """A step, ready to run."""
@@ -475,7 +476,16 @@ class Frame:
             yield repr([numbers[index] for index in assigned]).encode()
             yield from _state([arrays[slot] for slot in carried])
 
+        def refuse_endless(counter: Counter) -> None:
+            held = [arrays[counter.slot], *(() if counter.bound_slot is None else (arrays[counter.bound_slot],))]
+            if all(isinstance(array, np.ndarray) for array in held):
+                start, bound = ([int(array.reshape(-1)[0]) for array in held] + [counter.bound])[:2]
+                if outlasts(start, bound, counter.change, counter.direction, counter.dtype, most):
+                    raise too_long(step.name, most, STAGE)
+
         def run() -> None:
+            if step.counter is not None and step.trips is None:
+                refuse_endless(step.counter)
             trips, repetition = 0, Repetition(LONG_LOOP - 1)
             while True:
                 for decide in condition:
@@ -483,9 +493,7 @@ class Frame:
                 if not holds():
                     return
                 if trips == most:
-                    raise ExecutionError(
-                        f"loop %{step.name} does not end within {most} iterations", stage=STAGE, help=LARGER_LIMIT
-                    )
+                    raise too_long(step.name, most, STAGE)
                 trips += 1
                 if (
                     step.trips is None

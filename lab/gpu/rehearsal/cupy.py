@@ -52,6 +52,7 @@ class ndarray(_fake.ndarray):  # type: ignore[misc]
     size = property(operator.attrgetter("host.size"))
     nbytes = property(operator.attrgetter("host.nbytes"))
     flags = property(operator.attrgetter("host.flags"))
+    strides = property(operator.attrgetter("host.strides"))
 
     def fill(self, value: Any) -> None:
         self.host.fill(value)
@@ -83,10 +84,14 @@ def asnumpy(array: ndarray) -> Any:
     return array.host.copy()
 
 
+decides = 0
+"""What bytes of new memory are, among them a program's temporaries: predicates that data decide. 0: such loops end at once."""
+
+
 def empty(shape: Any, dtype: Any = float) -> ndarray:
-    """Garbage; but bytes are 1, among them a program's temporaries: what decides whether a loop goes on is true in every run."""
+    """Garbage, but for bytes: so each run takes the same steps."""
     is_bytes = dtype in (_np.uint8, _np.bool_)
-    return ndarray(_np.full(shape, 1, dtype) if is_bytes else _np.empty(shape, dtype))
+    return ndarray(_np.full(shape, decides, dtype) if is_bytes else _np.empty(shape, dtype))
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> ndarray:

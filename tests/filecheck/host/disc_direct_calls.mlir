@@ -1,4 +1,5 @@
 // RUN: xla-emitters-opt -p disc-direct-calls %s | filecheck %s
+// RUN: xla-emitters-opt -p 'disc-direct-calls{logged=true}' %s | filecheck %s --check-prefix LOGGED
 // What needs no runtime is done in place; where it fails the runtime is asked, which says why.
 func.func @main(%ctx: !disc_ral.context) {
   %st = disc_ral.stream %ctx
@@ -46,3 +47,11 @@ func.func @main(%ctx: !disc_ral.context) {
 // CHECK:       llvm.call @ral_give
 // CHECK:       disc_ral.send_output
 // CHECK:       llvm.func @k(!llvm.ptr, !llvm.ptr, i64, i64, i64, !llvm.ptr)
+// Only integers are computed in place.
+// LOGGED:      disc_ral.recv_input
+// LOGGED:      disc_ral.dispatch "alloc"
+// LOGGED-NEXT: disc_ral.dispatch "ral_kernel_launch"
+// LOGGED-NOT:  lmhlo.
+// LOGGED:      arith.cmpi sge
+// LOGGED:      disc_ral.send_output
+// LOGGED-NOT:  llvm.

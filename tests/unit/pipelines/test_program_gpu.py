@@ -142,3 +142,14 @@ def test_prints_and_random_numbers_on_a_device(cupy: ModuleType, capfd: pytest.C
     np.testing.assert_array_equal(numbers, wanted)
     assert not on_gpu.log
     assert capfd.readouterr().err == f"twice: f32[2,3] {x + x}\n"
+
+
+def test_arguments_in_another_order_are_copied(cupy: ModuleType) -> None:
+    """The same types and sizes with other strides: after a call with arrays in C order, and before one."""
+    program = compiled("softmax")
+    on_gpu, rows = loaded(program), dict.fromkeys(program.symbols, 3)
+    (x,) = drawn_inputs(program, rows, 0)
+    wanted = program.run([x], stage="hlo")[0]
+    for array in (cupy.asarray(x), cupy.asarray(np.ascontiguousarray(x.T)).transpose(1, 0)) * 2:
+        (found,) = on_gpu.run([array])
+        np.testing.assert_allclose(cupy.asnumpy(found), wanted, rtol=1e-5)

@@ -17,7 +17,7 @@ from xla_emitters.runtime import bundle_programs
 from xla_emitters.runtime.bundle import write_bundle
 
 CORPUS = Path(__file__).parents[2] / "corpus"
-RUN = {"softmax": "fusions/softmax", "loop": "programs/given_trips"}
+RUN = {"softmax": "fusions/softmax", "loop": "programs/given_trips", "ends early": "loops/ends_early"}
 REFUSED = "stablehlo/scatter_add"
 
 
@@ -61,6 +61,16 @@ def rows_of(path: Path, name: str) -> list[dict[str, Any]]:
     rows = [row for row in manifest_of(path)["programs"] if row["name"] == name]
     with fake_cupy() as cupy, zipfile.ZipFile(path) as archive:
         return bundle_programs.run_programs(cupy, archive, rows, 1)
+
+
+@pytest.mark.parametrize("change", [{"steps": {}}, {"ops": [{}]}, {"held": [{"place": {"slot": 0}}]}])
+def test_steps_of_another_form_are_damage(change: dict[str, Any], bundle: Path, tmp_path: Path) -> None:
+    manifest = manifest_of(bundle)
+    manifest["programs"] = [row | change for row in manifest["programs"] if row["name"] == "loop"]
+    done = plain_python(with_manifest(bundle, tmp_path / "b.zip", manifest), "--repeat", "1", cupy="fake")
+    assert done.returncode == 1
+    assert "is damaged" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_wrong_numbers_are_found(bundle: Path, tmp_path: Path) -> None:

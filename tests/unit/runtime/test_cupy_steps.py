@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from unit.runtime.fake_gpu import fake_cupy, program_for_fake
 
+from xla_emitters.errors import ToolError
 from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.programs import DynamicProgram
@@ -200,3 +201,13 @@ def test_a_frame_belongs_to_a_device_and_a_stream(cupy: Any) -> None:
         found, *_ = on_gpu.run(inputs)
         np.testing.assert_allclose(found.host, wanted[0], rtol=1e-5)
     assert len(cupy.loads) == 2
+
+
+def test_a_missing_library_is_said_with_a_way_out(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def matmul(*_: Any, **__: Any) -> Any:
+        raise ImportError("no libcublas")
+
+    program = compiled("programs/decoder")
+    monkeypatch.setattr(cupy, "matmul", matmul)
+    with pytest.raises(ToolError, match="'gemm' needs cuBLAS: no libcublas"):
+        GpuProgram(program, lambda: program.lowering).run(drawn_inputs(program, {"b": 2, "s": 3}, 0))

@@ -100,6 +100,9 @@ def test_parts_of_lists() -> None:
     both = np.empty(4, np.int64)
     plain_function({"opcode": "concatenate", "dimension": 0})(out, out + 10, both)
     assert both.tolist() == [1, 3, 11, 13]
+    rows = np.empty((2, 3), np.int64)
+    plain_function({"opcode": "broadcast", "dimensions": [0]})(out, rows)
+    assert rows.tolist() == [[1, 1, 1], [3, 3, 3]]
 
 
 def test_an_assertion_stops_with_its_numbers_in_its_words() -> None:

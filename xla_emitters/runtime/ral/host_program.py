@@ -201,7 +201,7 @@ class HostCall(Machine):
         self.names[buffer.number] -= 1
         if not self.names[buffer.number] and buffer.number in self.owned:
             self._forget(buffer)
-            buffer.data, buffer.size, buffer.name = buffer.data[:0], 0, f"{buffer.name} (freed)"
+            buffer.data, buffer.size, buffer.name = np.empty(0, np.uint8), 0, f"{buffer.name} (freed)"
 
     def _own(self, buffer: Buffer) -> None:
         self.names[buffer.number] = 1

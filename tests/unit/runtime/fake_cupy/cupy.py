@@ -118,6 +118,10 @@ class ndarray:
         return self.host.ndim
 
     @property
+    def strides(self) -> tuple[int, ...]:
+        return self.host.strides
+
+    @property
     def flags(self) -> SimpleNamespace:
         return SimpleNamespace(c_contiguous=self.host.flags.c_contiguous)
 
