@@ -25,7 +25,7 @@ import numpy as np
 import xla_emitters as xe
 from benchmarks.table import header, print_table
 from xla_emitters.extras import install_command
-from xla_emitters.program.sized import Step
+from xla_emitters.program.steps import Step
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.walk import Frame, HostMemory, Run
 

@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from xla_emitters.program.sized import Step
+from xla_emitters.program.steps import Step
 from xla_emitters.runtime.cupy_steps import CupyMemory
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.walk import Frame, Run

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.pipelines.programs import DynamicProgram
-from xla_emitters.program.sized import Call, Launch, Place
+from xla_emitters.program.steps import Call, Launch, Place
 from xla_emitters.runtime.walk import Frame, HostMemory, Platform, Run
 
 

@@ -35,7 +35,7 @@ from xla_emitters.fusions.host import is_control
 from xla_emitters.pipelines.compiler import compile, read_module
 from xla_emitters.planning.host_steps import known_trip_count
 from xla_emitters.program import ArraySpec, Program
-from xla_emitters.program.sized import Branch, Call, Copy, Launch, Loop, Step, steps_within
+from xla_emitters.program.steps import Branch, Call, Copy, Launch, Loop, Step, steps_within
 
 TITLES = ("module", "kernels", "calls", "triton", "loops", "branches", "bytes", "XLA's", "peak", "numbers")
 FREE = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "async-done"})

@@ -32,7 +32,7 @@ from xla_emitters.pricing.price import machine_code_of, price_kernel
 from xla_emitters.pricing.report import report_text
 from xla_emitters.pricing.sass import counted_by_origin
 from xla_emitters.program import LibraryCall, Program
-from xla_emitters.program.sized import Branch, Call, Launch, Loop, Step
+from xla_emitters.program.steps import Branch, Call, Launch, Loop, Step
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.texts.units import microseconds
 

@@ -34,8 +34,8 @@ from xla_emitters.pricing.price import MachineCode, machine_code_of
 from xla_emitters.pricing.sass_thread import run_threads
 from xla_emitters.pricing.traffic import Traffic, count_traffic
 from xla_emitters.program import Extents, Launch
-from xla_emitters.program.sized import Call
-from xla_emitters.program.sized import Launch as Launched
+from xla_emitters.program.steps import Call
+from xla_emitters.program.steps import Launch as Launched
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel

@@ -26,13 +26,13 @@ from xla_emitters.dialects.hlo.elementwise import CompareOp
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.kernels.captures import loops_of
-from xla_emitters.program.sized import INTEGERS, Extent
+from xla_emitters.program.steps import INTEGERS, Extent
 
 MOST_ELEMENTS = 16
 """Of an array that is held as numbers: a shape, or the starts of a slice."""
 PRED = "pred"
 Compute = Callable[[str, Sequence[Extent]], Extent]
-"""(row of `program.sized.FUNCTIONS`, operands) -> the number"""
+"""(row of `program.steps.FUNCTIONS`, operands) -> the number"""
 
 
 def is_small(ir_type: Attribute) -> bool:

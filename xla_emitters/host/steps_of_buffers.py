@@ -35,7 +35,8 @@ from xla_emitters.errors import UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constant_name
 from xla_emitters.host.host_numbers import is_local, is_small, results_of
 from xla_emitters.kernels.captures import captured_by, loops_of
-from xla_emitters.program.sized import (
+from xla_emitters.program.sized_steps import Constants, SizedSteps
+from xla_emitters.program.steps import (
     Allocate,
     Branch,
     Call,
@@ -53,7 +54,6 @@ from xla_emitters.program.sized import (
     Store,
     View,
 )
-from xla_emitters.program.sized_steps import Constants, SizedSteps
 from xla_emitters.rewrite.kernel_pass import refusal
 
 STAGE = "host"
@@ -147,7 +147,7 @@ class _Writer:
         return self.extents[value]
 
     def compute(self, name: str, operands: Sequence[Extent]) -> Extent:
-        """A number from numbers, by a row of `program.sized.FUNCTIONS`."""
+        """A number from numbers, by a row of `program.steps.FUNCTIONS`."""
         found = self.number()
         self.steps.append(Compute(found, name, tuple(operands)))
         return found
@@ -523,7 +523,7 @@ NAMES: Mapping[type[Operation], str] = {
     arith.SelectOp: "select",
     arith.SubiOp: "subtract",
 }
-"""Op on integers -> its row of `program.sized.FUNCTIONS`."""
+"""Op on integers -> its row of `program.steps.FUNCTIONS`."""
 COMPARISONS = {0: "eq", 1: "ne", 2: "lt", 3: "le", 4: "gt", 5: "ge"}
 STEPS: Mapping[type[Operation], Callable[[_Writer, Operation], None]] = {
     gpu.LaunchFuncOp: _launch,

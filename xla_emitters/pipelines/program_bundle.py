@@ -25,8 +25,8 @@ from xla_emitters.host.disc_convert_const_to_ral import constant_name, stored
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.pipelines.program_gpu import library_function
 from xla_emitters.pipelines.programs import DynamicProgram
-from xla_emitters.program.sized import Call, Place, steps_within
-from xla_emitters.program.step_json import value_json
+from xla_emitters.program.steps import Call, Place, steps_within
+from xla_emitters.program.steps_json import value_json
 from xla_emitters.runtime.bundle import BundledProgram
 from xla_emitters.runtime.cupy_steps import CONSTANT, COPIES
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES

@@ -69,8 +69,8 @@ from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import Row
 from xla_emitters.program import Extents, Launch
 from xla_emitters.program.bind import bind
-from xla_emitters.program.sized import Extent, Place
-from xla_emitters.program.sized import Launch as SizedLaunch
+from xla_emitters.program.steps import Extent, Place
+from xla_emitters.program.steps import Launch as SizedLaunch
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import decide, take_notes
 from xla_emitters.rewrite.recorder import Recorder

@@ -37,7 +37,7 @@ from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.planning.host_values import HostValues, Leaf, ModuleValues, called_by, is_name
 from xla_emitters.program import Argument, ArraySpec, LibraryCall, Slot
 from xla_emitters.program.arrays import place_of
-from xla_emitters.program.sized import (
+from xla_emitters.program.steps import (
     Allocate,
     Branch,
     Call,

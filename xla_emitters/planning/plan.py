@@ -35,7 +35,7 @@ from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.planning.host_steps import PlannedKernel, Planner
 from xla_emitters.planning.host_values import called_by
 from xla_emitters.program import Arrays, Kernel, LibraryCall, Slot
-from xla_emitters.program.sized import Branch, Launch, Loop, Step
+from xla_emitters.program.steps import Branch, Launch, Loop, Step
 
 
 @dataclass(frozen=True)

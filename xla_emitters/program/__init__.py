@@ -1,4 +1,4 @@
-"""The result of a compilation as plain values: a `Program`, its steps (`sized`), and what they name (`arrays`, `callees`).
+"""The result of a compilation as plain values: a `Program`, its steps (`steps`), and what they name (`arrays`, `callees`).
 
     Program "gelu"                          parameters  p0 bf16[6,512,4096]          results  r0 bf16[6,512,4096]
       Launch "fusion": p0, r0

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xla_emitters.program.sized import Place
+from xla_emitters.program.steps import Place
 
 Extents: TypeAlias = tuple[int, int, int]
 """Of a grid in blocks, or of a block in threads: x, y, z."""

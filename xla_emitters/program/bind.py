@@ -24,7 +24,7 @@ import numpy as np
 from xla_emitters.errors import DataError, InternalError, XlaEmittersError
 from xla_emitters.library.arguments import NUMPY_TYPES, Array, numpy_type
 from xla_emitters.memory_limit import refuse_beyond_limit
-from xla_emitters.program.sized import (
+from xla_emitters.program.steps import (
     FUNCTIONS,
     Allocate,
     Branch,

@@ -20,8 +20,8 @@ from xla_emitters.program.as_json import (
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.memory import peak_of_temporaries
 from xla_emitters.program.platforms import OnFunction, OnPlatform, known_platform, one_or_all, platform_of
-from xla_emitters.program.sized import Launch, Step
-from xla_emitters.program.step_json import value_from_json, value_json
+from xla_emitters.program.steps import Launch, Step
+from xla_emitters.program.steps_json import value_from_json, value_json
 from xla_emitters.trace import Trace
 from xla_emitters.trace.explain import explained, explained_json, remarks_json
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xla_emitters.program.sized import Allocate, Branch, Loop, Release, Step
+from xla_emitters.program.steps import Allocate, Branch, Loop, Release, Step
 
 
 def peak_of_temporaries(steps: Sequence[Step], size: Callable[[int], int]) -> int:

@@ -25,7 +25,7 @@ from xla_emitters.program.outline import (
     no_kernels,
     product_operations,
 )
-from xla_emitters.program.sized import Branch, Call, Compute, Extent, Launch, Load, Loop, Step, steps_within
+from xla_emitters.program.steps import Branch, Call, Compute, Extent, Launch, Load, Loop, Step, steps_within
 from xla_emitters.texts.units import bytes_text
 from xla_emitters.trace import Trace
 from xla_emitters.trace.python_source import SOURCE

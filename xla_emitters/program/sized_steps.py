@@ -13,8 +13,8 @@ from typing import Any, overload
 
 from xla_emitters.library.arguments import Array
 from xla_emitters.program.arrays import Arrays
-from xla_emitters.program.sized import Allocate, Compute, Load, Place, Step, steps_within
-from xla_emitters.program.step_json import value_from_json, value_json
+from xla_emitters.program.steps import Allocate, Compute, Load, Place, Step, steps_within
+from xla_emitters.program.steps_json import value_from_json, value_json
 
 
 class Constants(Sequence[tuple[Place, Array]]):

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from xla_emitters.program.arrays import Argument, Arrays, ArraySpec
 from xla_emitters.program.callees import LibraryCall
-from xla_emitters.program.sized import (
+from xla_emitters.program.steps import (
     Allocate,
     Branch,
     Call,

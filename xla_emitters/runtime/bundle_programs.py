@@ -25,7 +25,7 @@ from xla_emitters.errors import DataError, ExecutionError, XlaEmittersError
 from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.program.arrays import Launch
 from xla_emitters.program.sized_steps import Constants, SizedSteps
-from xla_emitters.program.step_json import value_from_json
+from xla_emitters.program.steps_json import value_from_json
 from xla_emitters.runtime.bundle_numbers import admitted, load_expected, redraw
 from xla_emitters.runtime.cupy_arrays import to_cupy, to_numpy
 from xla_emitters.runtime.cupy_steps import CalledOp, CupyMemory, CupyPlatform, queue

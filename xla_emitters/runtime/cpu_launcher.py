@@ -24,8 +24,8 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import called_by
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Program
-from xla_emitters.program.sized import Launch, Place
 from xla_emitters.program.sized_steps import without_sizes
+from xla_emitters.program.steps import Launch, Place
 from xla_emitters.runtime.arrays import checked, refuse_beyond_memory, writable_buffer
 from xla_emitters.runtime.flat_platform import FlatPlatform
 from xla_emitters.runtime.layouts import from_buffer

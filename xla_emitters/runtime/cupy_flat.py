@@ -20,7 +20,7 @@ from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.library.arguments import pattern_type
 from xla_emitters.memory_limit import allowed_memory
 from xla_emitters.program.callees import Kernel, LibraryCall
-from xla_emitters.program.sized import Launch, Place
+from xla_emitters.program.steps import Launch, Place
 from xla_emitters.runtime.cupy_platform import load_module
 from xla_emitters.runtime.cupy_steps import Words
 from xla_emitters.runtime.flat_platform import FlatPlatform

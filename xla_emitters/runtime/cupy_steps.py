@@ -29,7 +29,7 @@ from xla_emitters.library.arguments import Array, numpy_type, pattern_type
 from xla_emitters.memory_limit import allowed_memory
 from xla_emitters.program.arrays import Launch as At
 from xla_emitters.program.bind import STAGE
-from xla_emitters.program.sized import Call, Launch, Number, Place
+from xla_emitters.program.steps import Call, Launch, Number, Place
 from xla_emitters.runtime.cupy_arrays import assign, is_numpy, refuse_packed, to_cupy, to_numpy
 from xla_emitters.runtime.cupy_platform import load_module
 from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls

@@ -15,7 +15,7 @@ from xla_emitters import library
 from xla_emitters.library import OnElements
 from xla_emitters.program.arrays import Argument
 from xla_emitters.program.callees import LibraryCall
-from xla_emitters.program.sized import Launch, Place
+from xla_emitters.program.steps import Launch, Place
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls
 from xla_emitters.runtime.walk import Frame, Run

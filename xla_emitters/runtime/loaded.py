@@ -21,8 +21,8 @@ import numpy as np
 from xla_emitters.errors import InternalError
 from xla_emitters.library.arguments import Array
 from xla_emitters.program.bind import STAGE, Bound, bind
-from xla_emitters.program.sized import Call, Launch, Place
 from xla_emitters.program.sized_steps import SizedSteps
+from xla_emitters.program.steps import Call, Launch, Place
 from xla_emitters.runtime.memory import Memory as Recorded
 from xla_emitters.runtime.memory import WatchedFrame
 from xla_emitters.runtime.numpy_calls import NumpyCalls

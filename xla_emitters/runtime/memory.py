@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from xla_emitters.library.arguments import Array
 from xla_emitters.program.bind import Bound
-from xla_emitters.program.sized import Place, View
+from xla_emitters.program.steps import Place, View
 from xla_emitters.runtime.walk import Frame, FrameArguments, Run
 
 BAR = 40

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from xla_emitters.program.sized import Call, Launch
+from xla_emitters.program.steps import Call, Launch
 from xla_emitters.runtime.walk import Frame, Run
 
 BufferFunction: TypeAlias = Callable[..., None]

@@ -18,8 +18,8 @@ from xla_emitters.dialects.hlo.base import Call, HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dtypes import Array
 from xla_emitters.planning.plan import ProgramPlan
-from xla_emitters.program.sized import Launch, Place
 from xla_emitters.program.sized_steps import without_sizes
+from xla_emitters.program.steps import Launch, Place
 from xla_emitters.runtime.arrays import writable_buffer
 from xla_emitters.runtime.flat_platform import FlatPlatform
 from xla_emitters.runtime.layouts import from_buffer, to_buffer

@@ -23,7 +23,7 @@ from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.memory_limit import allowed_memory, memory_limit, refuse_beyond_limit
 from xla_emitters.program.bind import ALIGNMENT, STAGE, Bound, no_reshape
-from xla_emitters.program.sized import (
+from xla_emitters.program.steps import (
     DIVISIONS,
     FUNCTIONS,
     Allocate,

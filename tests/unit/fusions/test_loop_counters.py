@@ -12,7 +12,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.loop_counters import LoopCounter, counter_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.program import Program
-from xla_emitters.program.sized import Loop, steps_within
+from xla_emitters.program.steps import Loop, steps_within
 from xla_emitters.runtime import reference
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.repetition import outlasts

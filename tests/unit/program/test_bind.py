@@ -10,7 +10,7 @@ import pytest
 
 from xla_emitters.errors import DataError
 from xla_emitters.program.bind import ALIGNMENT, Bound, bind
-from xla_emitters.program.sized import (
+from xla_emitters.program.steps import (
     Allocate,
     Branch,
     Call,

@@ -11,9 +11,10 @@ import pytest
 
 import xla_emitters as xe
 from xla_emitters.device import device
-from xla_emitters.program import Argument, ArraySpec, Kernel, Launch, LibraryCall, Program, sized
+from xla_emitters.program import Argument, ArraySpec, Kernel, Launch, LibraryCall, Program
 from xla_emitters.program.outline import MOST_LINES, Outline, Work, least_time, product_operations
-from xla_emitters.program.sized import Branch, Call, Loop, Number, Step
+from xla_emitters.program.steps import Branch, Call, Loop, Number, Step
+from xla_emitters.program.steps import Launch as Launched
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 UNBOUNDED = str(-(2**63))
@@ -36,7 +37,7 @@ def kernel(name: str, elements: int, blocks: int = 1000) -> Kernel:
 
 
 def launch(kernel: Kernel) -> Step:
-    return sized.Launch(kernel.name, kernel.launch.grid, kernel.launch.block, 0, ())
+    return Launched(kernel.name, kernel.launch.grid, kernel.launch.block, 0, ())
 
 
 def program(*parts: Kernel | Step, kernels: Sequence[Kernel] = (), calls: Sequence[LibraryCall] = ()) -> Program:

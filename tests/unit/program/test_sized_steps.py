@@ -11,7 +11,8 @@ import pytest
 import xla_emitters as xe
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.pipelines.programs import DynamicProgram
-from xla_emitters.program.sized import (
+from xla_emitters.program.sized_steps import Constants, SizedSteps
+from xla_emitters.program.steps import (
     Allocate,
     Branch,
     Call,
@@ -25,7 +26,6 @@ from xla_emitters.program.sized import (
     Release,
     steps_within,
 )
-from xla_emitters.program.sized_steps import Constants, SizedSteps
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 FILES = ("stablehlo/scan", "stablehlo/branches", "programs/given_trips", "loops/ends_early", "stablehlo/reversed")

@@ -17,8 +17,8 @@ from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.library.arguments import numpy_type
 from xla_emitters.program import Arrays, ArraySpec, Kernel, LibraryCall
 from xla_emitters.program.arrays import place_of
-from xla_emitters.program.sized import Call, Launch, Place, Step
 from xla_emitters.program.sized_steps import without_sizes
+from xla_emitters.program.steps import Call, Launch, Place, Step
 from xla_emitters.runtime.cupy_flat import FlatCupyPlatform, FlatMemory, load_functions, refusal
 from xla_emitters.runtime.cupy_platform import bytes_of, to_device, to_host
 from xla_emitters.runtime.loaded import LoadedProgram

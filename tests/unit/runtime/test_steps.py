@@ -17,7 +17,7 @@ from unit.runtime.fake_gpu import fake_cupy
 from xla_emitters.errors import EndlessLoop, ExecutionError, Unsupported, XlaEmittersError
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Arrays, ArraySpec, LibraryCall, Program, Slot
-from xla_emitters.program.sized import (
+from xla_emitters.program.steps import (
     Allocate,
     Branch,
     Call,

@@ -316,14 +316,14 @@ def test_a_race_ends_the_run(capsys: pytest.CaptureFixture[str], monkeypatch: py
     """An emitter that forgets to wait."""
     from xla_emitters.runtime import cpu_launcher
 
-    right = cpu_launcher.ExecutableKernel.of
+    right = cpu_launcher.ExecutableKernel
 
     def without_barriers(module: ModuleOp, kernel: Kernel) -> cpu_launcher.ExecutableKernel:
         for op in [op for op in module.walk() if op.name == "nvvm.barrier0"]:
             op.detach()
         return right(module, kernel)
 
-    monkeypatch.setattr(cpu_launcher.ExecutableKernel, "of", staticmethod(without_barriers))
+    monkeypatch.setattr(cpu_launcher, "ExecutableKernel", without_barriers)
     assert run(capsys, TRANSPOSE, "--platform", "cpu")[0] == 0
     code, _, err = run(capsys, TRANSPOSE, "--platform", "cpu", "--sanitize")
     assert code != 0
