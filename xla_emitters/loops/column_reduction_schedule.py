@@ -74,7 +74,7 @@ more registers than full occupancy allows."""
 MOST_TILES = 1024
 TOGETHER = 16
 """Rows of threads whose partial results one thread combines at once; tiles with few columns have more, and take several steps."""
-STRIP, STRIP_ROWS, MOST_STRIPS = 256, 1024, 64
+STRIP, STRIP_ROWS, MOST_STRIPS = 512, 512, 64
 """For a CPU: columns of a tile, least rows of a tile, most tiles along a column."""
 SUMMED_ROWS = 256
 """For a CPU: rows whose floats are summed before the sum is added to that of the tile's rows above."""

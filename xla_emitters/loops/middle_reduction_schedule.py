@@ -1,8 +1,8 @@
 """The schedule of reductions of dimensions in the middle of an array, for a CPU.
 
-    lmhlo.transpose %x -> %t {dimensions = [0, 2, 1]}        scf.parallel for each %a, and each strip of 256 columns:
-    lmhlo.reshape %t -> %m                                     %sums[0 .. 256] = -0.0
-    lmhlo.reduce %m, %zero -> %r {dimensions = [1]}    ->      for %k = 0 to K, %c = 0 to 256:  %sums[%c] += %x[%a, %k, %c]
+    lmhlo.transpose %x -> %t {dimensions = [0, 2, 1]}        scf.parallel for each %a, and each strip of 512 columns:
+    lmhlo.reshape %t -> %m                                     %sums[0 .. 512] = -0.0
+    lmhlo.reduce %m, %zero -> %r {dimensions = [1]}    ->      for %k = 0 to K, %c = 0 to 512:  %sums[%c] += %x[%a, %k, %c]
                                                                %r[%a * C + %c] = %zero + %sums[%c]
 
 %x is A matrices of K rows and C columns each. The loops are those of column reductions on a CPU, with tiles of K rows and no second pass;
