@@ -56,8 +56,15 @@ def reference_of(
     raises  Unsupported where the text leaves out the data of constants
     """
     refuse_left_out(program.name, program.left_out)
-    values = evaluate(entry_of(program.source), inputs, most_iterations=most_iterations, value_of=value_of)
-    return ProgramReference(program, inputs, atol, rtol, values, most_iterations=most_iterations)
+    entry = entry_of(program.source)
+    values = evaluate(entry, inputs, most_iterations=most_iterations, value_of=value_of)
+
+    def bounds() -> list[Bounds]:
+        arrays, sizes = program.checked_with_sizes(inputs)
+        static = entry_of(specialize(program.source, sizes, program.sizes))
+        return evaluate_bounds(static, arrays, most_iterations=most_iterations, any_order=True)
+
+    return Reference(entry, inputs, atol, rtol, values, most_iterations=most_iterations, bounds_of_ops=bounds)
 
 
 def bundle_program(
@@ -101,27 +108,6 @@ def _known(bounds: Bounds, value: Array) -> Bounds:
     low, high = np.where(unknown, exact - room, low), np.where(unknown, exact + room, high)
     with np.errstate(over="ignore"):
         return Bounds(low.astype(value.dtype), high.astype(value.dtype))
-
-
-class ProgramReference(Reference):
-    """The reference of a program: its bounds are computed on demand, for the program at the arguments' sizes."""
-
-    def __init__(
-        self,
-        program: DynamicProgram,
-        inputs: Sequence[Array],
-        atol: float | None,
-        rtol: float | None,
-        values: list[Array],
-        most_iterations: int,
-    ) -> None:
-        super().__init__(entry_of(program.source), inputs, atol, rtol, values, most_iterations=most_iterations)
-        self._program = program
-
-    def _of_ops(self) -> list[Bounds]:
-        arrays, sizes = self._program.checked_with_sizes(self.inputs)
-        static = entry_of(specialize(self._program.source, sizes, self._program.sizes))
-        return evaluate_bounds(static, arrays, most_iterations=self.most_iterations, any_order=True)
 
 
 def check_program(

@@ -92,37 +92,23 @@ def compile_options(options: argparse.Namespace) -> CompileOptions:
 
 def module_options(options: argparse.Namespace) -> CompileOptions:
     """The `CompileOptions` given by `add_compilation`, for the whole module even if one fusion was selected."""
-    from xla_emitters.pipelines.options import CompileOptions
+    from xla_emitters.pipelines.options import TRITON, TUNE, CompileOptions
 
+    # Without a default in the parser it is known whether these were given: `given.ONLY` refuses them for programs.
     return CompileOptions(
         target=options.target,
-        hero_rules=hero_rules_asked(options),
-        triton=triton_asked(options),
-        pipeline=pipeline_asked(options),
-        pass_options=pass_options_asked(options),
+        hero_rules=options.hero_rules or "current",
+        triton=options.triton or TRITON[0],
+        pipeline=_pipeline_asked(options),
+        pass_options=_pass_options_asked(options),
         entry=options.entry,
         rng_seed=options.rng_seed,
-        tune=tune_asked(options),
+        tune=options.tune or TUNE[0],
         mixed_precision=getattr(options, "mixed_precision", ""),
     )
 
 
-def hero_rules_asked(options: argparse.Namespace) -> str:
-    """The value of `--hero-rules`, which `given.ONLY` refuses for programs if it was given."""
-    return options.hero_rules or "current"
-
-
-def triton_asked(options: argparse.Namespace) -> str:
-    """The value of `--triton`, as `--hero-rules`."""
-    return options.triton or "split"
-
-
-def tune_asked(options: argparse.Namespace) -> str:
-    """The value of `--tune`, as `--hero-rules`."""
-    return options.tune or "xla"
-
-
-def pipeline_asked(options: argparse.Namespace) -> tuple[ModulePass, ...] | None:
+def _pipeline_asked(options: argparse.Namespace) -> tuple[ModulePass, ...] | None:
     """The passes of `--pipeline`; None where it was not given. raises UsageError, ParseError"""
     if options.pipeline is None:
         return None
@@ -137,7 +123,7 @@ def pipeline_asked(options: argparse.Namespace) -> tuple[ModulePass, ...] | None
     return pipeline_of(text)
 
 
-def pass_options_asked(options: argparse.Namespace) -> tuple[tuple[str, str, Any], ...]:
+def _pass_options_asked(options: argparse.Namespace) -> tuple[tuple[str, str, Any], ...]:
     """(pass, option, value) of `--pass-options` and `--replace-cpu-alloc`. raises UsageError"""
     words = [options.pass_options] if options.pass_options else []
     if options.replace_cpu_alloc:

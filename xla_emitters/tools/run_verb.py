@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict, dataclass, field, replace
@@ -143,7 +142,11 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _compile_and_run(
-    options: argparse.Namespace, runner: _Runner, inputs: Sequence[str], outputs: Sequence[str], stream: IO[bytes]
+    options: argparse.Namespace,
+    runner: _OfModule | _OfProgram,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    stream: IO[bytes],
 ) -> int:
     program = runner.compile()
     if options.show_stages and not options.json:
@@ -169,7 +172,11 @@ def _compile_and_run(
 
 
 def _run_once(
-    options: argparse.Namespace, runner: _Runner, given: Sequence[Array], target: str | None, stream: IO[bytes]
+    options: argparse.Namespace,
+    runner: _OfModule | _OfProgram,
+    given: Sequence[Array],
+    target: str | None,
+    stream: IO[bytes],
 ) -> dict[str, Any]:
     """Runs once, writes the results to `target`, and returns the JSON row. raises NumbersDiffer after the results are written."""
     from xla_emitters.runtime.arrays import save_arrays
@@ -215,37 +222,11 @@ class _Ran:
     row: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-class _Runner(ABC):
-    """How one kind of text is compiled and run. Making one checks the options: raises UsageError, ToolError"""
+class _OfModule:
+    """HLO text: on the GPU, or the IR of a stage on the CPU, under watchers. raises UsageError or ToolError for options that do not fit"""
 
     def __init__(self, options: argparse.Namespace, given: Given) -> None:
-        self.options, self.given = options, given
-        self.limit = max_iterations(options, "run")
-
-    @abstractmethod
-    def compile(self) -> Program | DynamicProgram: ...
-    @abstractmethod
-    def show_stages(self) -> None: ...
-    @abstractmethod
-    def arrays(self, file: str | None) -> Sequence[Array]:
-        """The arguments in a file of --inputs, or random ones."""
-
-    @abstractmethod
-    def run(self, arrays: Sequence[Array]) -> _Ran: ...
-    @abstractmethod
-    def verdict(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
-        """The comparison with the NumPy reference."""
-
-    @abstractmethod
-    def counts(self) -> dict[str, int]:
-        """The counts of --json: compilations, kernels, library calls."""
-
-
-class _OfModule(_Runner):
-    """HLO text: on the GPU, or the IR of a stage on the CPU, under watchers."""
-
-    def __init__(self, options: argparse.Namespace, given: Given) -> None:
-        super().__init__(options, given)
+        self.options, self.given, self.limit = options, given, max_iterations(options, "run")
         self.on_gpu, self.stage = _runs_on_gpu(options), _executed_stage(options)
         self.watch = _Watch(options, self.stage)
 
@@ -278,6 +259,7 @@ class _OfModule(_Runner):
             print(f"kernel {kernel.name}: {kernel.launch}, {kernel.architecture}")
 
     def arrays(self, file: str | None) -> Sequence[Array]:
+        """The arguments in a file of --inputs, or random ones."""
         from xla_emitters.fusions.host import drawn_for
         from xla_emitters.runtime.arrays import load_arrays
         from xla_emitters.runtime.inputs import draw_inputs
@@ -304,6 +286,7 @@ class _OfModule(_Runner):
         return _Ran(results, program.results, where, seconds, said=watch.report())
 
     def verdict(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
+        """The comparison with the NumPy reference."""
         from xla_emitters.explore.check import reference_for
 
         how = compile_options(self.options)
@@ -318,11 +301,11 @@ class _OfModule(_Runner):
         return {"compiles": 1, "kernels": len(self.program.kernels), "library_calls": calls}
 
 
-class _OfProgram(_Runner):
-    """StableHLO: on the CPU as a call runs it, or the IR of a stage; or on the GPU."""
+class _OfProgram:
+    """StableHLO: on the CPU as a call runs it, or the IR of a stage; or on the GPU. Has what `_OfModule` has."""
 
     def __init__(self, options: argparse.Namespace, given: Given) -> None:
-        super().__init__(options, given)
+        self.options, self.given, self.limit = options, given, max_iterations(options, "run")
         self.on_gpu = options.platform == "cuda"
         if self.on_gpu:
             self._refuse_without_gpu()

@@ -24,7 +24,7 @@ with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
 print(json.dumps(sorted(sys.modules)))
 """
 SECOND_SYSTEM = ("buffers", "host", "loops", "sizes", "pipelines.programs", "stablehlo_text.reader")
-GELU = "examples/gelu.hlo"
+GELU, SOFTMAX = "examples/gelu.hlo", "tests/corpus/stablehlo/masked_softmax.mlir"
 
 
 @cache
@@ -50,9 +50,11 @@ def room(modules: frozenset[str], name: str) -> list[str]:
 # Modules of this package, at most: what is loaded today and a few more, so that a room that a verb does not need is seen.
 AT_MOST: Mapping[tuple[str, ...], int] = {
     ("--help",): 12,
-    ("cache", "info"): 41,
-    ("explain", GELU): 320,
-    ("compile", GELU, "--stage", "llvm-dialect"): 320,
+    ("cache", "info"): 30,
+    ("explain", GELU): 292,
+    ("compile", GELU, "--stage", "llvm-dialect"): 292,
+    ("run", "examples/modules/loop.hlo", "--no-reference", "--platform", "cpu"): 346,
+    ("run", SOFTMAX, "--sizes", "b=2,s=3", "--no-reference"): 390,
     ("cost", "--help"): 22,
 }
 
@@ -64,10 +66,19 @@ def test_a_verb_loads_few_modules(words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("words", [("explain", GELU), ("compile", GELU, "--stage", "llvm-dialect")], ids=" ".join)
-@pytest.mark.parametrize("name", [*SECOND_SYSTEM, "runtime.simt"])
+@pytest.mark.parametrize("name", [*SECOND_SYSTEM, "runtime.simt", "shapes", "pricing"])
 def test_a_command_on_hlo_does_not_load(name: str, words: tuple[str, ...]) -> None:
     assert "xla_emitters.emitters.loop" in of_command(*words)
     assert room(of_command(*words), name) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["emitters", "pricing", "planning", "pipelines.compiler", "pipelines.program_kernels", "runtime.simt"]
+)
+def test_a_program_on_the_cpu_does_not_load(name: str) -> None:
+    modules = of_command("run", SOFTMAX, "--sizes", "b=2,s=3", "--no-reference")
+    assert "xla_emitters.runtime.cpu_platform" in modules
+    assert room(modules, name) == []
 
 
 def test_what_was_compiled_before_is_found_without_the_compiler(tmp_path: Path) -> None:
