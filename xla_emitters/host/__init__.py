@@ -6,6 +6,5 @@ disc_lower_to_library_calls       dots, convolutions, copies ... become calls of
 disc_convert_const_to_ral         constants are moved from the program to a file beside it
 
 steps_of_buffers                  the program before these passes, as steps for `runtime/walk`
-python_program                    the IR, at any of these steps, as Python source: what bundles for a GPU hold
 disc_lower_host_memrefs, disc_rewrite_ral_api, disc_direct_calls: the same program as machine code
 """

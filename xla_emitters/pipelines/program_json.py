@@ -20,7 +20,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.host.steps_of_buffers import SizedSteps
 from xla_emitters.pipelines.program_inputs import Described
 from xla_emitters.pipelines.program_kernels import GpuLowering, SizedKernel
-from xla_emitters.program.sized import Branch, Compute, Dimension, Extent, Launch, Load, Number, Place, steps_within
+from xla_emitters.program.steps import Branch, Compute, Dimension, Extent, Launch, Load, Number, Place, steps_within
 from xla_emitters.shapes import Size, ceildiv, floordiv, maximum, minimum, mod
 from xla_emitters.shapes.size import as_size
 from xla_emitters.sizes import Sizes
@@ -72,6 +72,7 @@ def program_json(program: Compiled, code: str, lowering: GpuLowering | None) -> 
         "symbols": list(program.symbols),
         "guards": list(guards.lines()),
         "kernels": [] if lowering is None else list(kernels_json(lowering, program.sizes)),
+        "calls": None,
         "steps": None,
         "stage": program.stage,
         "code": code,
@@ -164,9 +165,10 @@ class _Numbers:
             return shape[step.axis] if shape is not None and isinstance(step.axis, int) else None
         operands = [self._of(operand) for operand in step.operands]
         known = [Size.constant(each) if isinstance(each, int) else each for each in operands if each is not None]
-        if step.function not in OPERATIONS or len(known) < len(operands):
+        name = step.function.partition(".")[0]  # a size fits every type in which a program computes it
+        if name not in OPERATIONS or len(known) < len(operands):
             return None
-        return OPERATIONS[step.function](*known)
+        return OPERATIONS[name](*known)
 
     def _of(self, extent: Extent) -> Size | int | None:
         return self._known.get(extent.index) if isinstance(extent, Number) else extent

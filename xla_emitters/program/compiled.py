@@ -184,6 +184,8 @@ class Program:
             "parameters": [asdict(spec) for spec in self.parameters],
             "results": [asdict(spec) for spec in self.results],
             "temporaries": [asdict(spec) for spec in self.temporaries],
+            "symbols": [],
+            "guards": [],
             "kernels": [kernel_json(kernel) for kernel in self.kernels],
             "calls": [call_json(call) for call in self.calls],
             "steps": [value_json(step) for step in self.steps],

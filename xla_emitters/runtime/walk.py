@@ -469,6 +469,14 @@ class Frame:
 
     def _loop(self, step: Loop) -> Run:
         condition, body = self._prepared(step.condition), self._prepared(step.body)
+        if (known := step.trips) is not None and known <= self.most_iterations:
+
+            def run_known() -> None:
+                for _ in range(known):
+                    for repeat in body:
+                        repeat()
+
+            return run_known
         holds, most = self.value(step.holds), self.most_iterations
         arrays, carried, numbers, assigned = self.arrays, step.carried, self.numbers, step.assigned
 
@@ -484,7 +492,7 @@ class Frame:
                     raise too_long(step.name, most, STAGE)
 
         def run() -> None:
-            if step.counter is not None and step.trips is None:
+            if step.counter is not None:
                 refuse_endless(step.counter)
             trips, repetition = 0, Repetition(LONG_LOOP - 1)
             while True:
@@ -495,11 +503,7 @@ class Frame:
                 if trips == most:
                     raise too_long(step.name, most, STAGE)
                 trips += 1
-                if (
-                    step.trips is None
-                    and trips >= LONG_LOOP
-                    and all(isinstance(arrays[slot], np.ndarray) for slot in carried)
-                ):
+                if trips >= LONG_LOOP and all(isinstance(arrays[slot], np.ndarray) for slot in carried):
                     if repetition.is_found(state):
                         raise repetition.error(step.name, STAGE)
                 for repeat in body:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from xla_emitters.program import Program
 
 _SUFFIXES = {
-    **{"ptx": ".ptx", "llvm": ".ll", "sass": ".sass", "host": ".py"},
+    **{"ptx": ".ptx", "llvm": ".ll", "sass": ".sass"},
     **{"json": ".json", "diff": ".diff", "HLO": ".hlo"},
 }
 """Kind of a text, a stage for most -> the ending of its file; all others are MLIR."""

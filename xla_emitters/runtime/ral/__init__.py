@@ -3,5 +3,4 @@
 buffer_ops     executes every op of `lmhlo` by NumPy
 host_program   runs a host program in IR by the executor, with the functions of `ral_calls`
 c              the runtime of bundles for C
-context, functions, gemm, convolution, plain_ops, cupy_program, cupy_kernels: of bundles for a GPU
 """
