@@ -12,8 +12,9 @@
 whose extents are integers, and the numbers that only data decide. `runtime/walk` runs them.
 
 An array is a slot: a place that holds memory from `Allocate` (or the caller) to `Release`. Several slots may name the same memory
-(`View`). A step that moves a slot's memory to another slot leaves the first one without. Of a fusion or a module all sizes are integers, and
-arrays are flat, their elements in the order of HLO's layout.
+(`View`). A step that moves a slot's memory to another slot leaves the first one without.
+
+Of a fusion or a module all sizes are integers, and arrays are flat, their elements in the order of HLO's layout.
 """
 
 from __future__ import annotations
