@@ -1,4 +1,4 @@
-"""Steps of a program whose sizes are known only when it is called, and the numbers of the host that these sizes become.
+"""The steps of a program, and the numbers of the host that sizes become which are known only when it is called.
 
     Compute n2 = add n0, 63                     a number of the host, from numbers
     Compute n3 = floordiv n2, 64
@@ -13,6 +13,8 @@ whose extents are integers, and the numbers that only data decide. `runtime/walk
 
 An array is a slot: a place that holds memory from `Allocate` (or the caller) to `Release`. Several slots may name the same memory
 (`View`). A step that moves a slot's memory to another slot leaves the first one without.
+
+Of a fusion or a module all sizes are integers, and arrays are flat, their elements in the order of HLO's layout.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Assigns an element of an array of the host."""
+    """Assigns an element of an array. The host waits for one of the device."""
 
     result: Number
     array: Place

@@ -142,8 +142,10 @@ class ReferencePlatform(FlatPlatform):
             known = self._first_calls.results_of(computation, given) if self._first_calls is not None else None
             results = evaluate(computation, given) if known is None else known
             if number not in self.given:
-                # An array that two arguments share is one array after it is copied, too.
-                kept = {id(buffer): buffer.copy() for buffer in buffers}
+                # An array that two arguments share is one array after it is copied, too. What a kernel only writes begins as zeros.
+                kept = {id(buffer): buffer.copy() for buffer in buffers[:count]}
+                for buffer in buffers[count:]:
+                    kept.setdefault(id(buffer), np.zeros_like(buffer))
                 self.given[number] = Reaching([kept[id(buffer)] for buffer in buffers], results)
             for buffer, made, argument in zip(buffers[count:], results, arguments[count:], strict=True):
                 buffer[...] = to_buffer(made, argument.array)
