@@ -176,7 +176,7 @@ def test_a_bundle_that_no_linker_would_take_is_refused(monkeypatch: pytest.Monke
 
     def leave(*_: object) -> None: ...
 
-    monkeypatch.setattr("xla_emitters.pipelines.program_passes.WidenHalfFloatsPass.apply", leave)
+    monkeypatch.setattr("xla_emitters.lowering.widen_half_floats.WidenHalfFloatsPass.apply", leave)
     with pytest.raises(ToolError, match="the C library has no function '__truncsfbf2'"):
         c_bundle(at(programs()["bfloat_softmax"].compiled(), "x86-64-v2"), "softmax")
 

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.lowering.machine_code import assemble, disassemble
 from xla_emitters.lowering.ptx_lines import PtxLines, read_lines
-from xla_emitters.lowering.sass_lines import read_sass
 from xla_emitters.rewrite.recorder import Recorder, Sources
 from xla_emitters.rewrite.symbols import symbol_name
 
@@ -50,6 +48,9 @@ def ptx_listing(ptx: str, *, line_info: bool) -> ToolListing:
 
 def sass_listing(ptx: ToolListing, architecture: str) -> ToolListing:
     """SASS of the PTX; with origins if the PTX has them. raises ToolError."""
+    from xla_emitters.lowering.machine_code import assemble, disassemble
+    from xla_emitters.lowering.sass_lines import read_sass
+
     if not ptx.ops:
         return ToolListing(disassemble(assemble(ptx.text, architecture).cubin))
     read = read_sass(assemble(ptx.text, architecture, line_info=True).cubin, ptx.text)

@@ -69,8 +69,9 @@ def kernel_row(kernel: ListedKernel, *, with_types: bool) -> tuple[str, str, str
     row = kernel.name, kernel.computation, made, ", ".join(kernel.results) if with_types else ""
     if not kernel.supported:
         return *row, f"not supported: {kernel.reason}"
-    launches = Counter(_launch(each["grid"], each["block"]) for each in kernel.launch)
-    said = [f"{launch} ({count} kernels)" if count > 1 else launch for launch, count in launches.items()]
+    said = [_launch(each["grid"], each["block"]) for each in kernel.launch]
+    if with_types:  # of a program: the host launches one of them
+        said = [f"{launch} ({count} kernels)" if count > 1 else launch for launch, count in Counter(said).items()]
     split = f"; XLA: {kernel.other_compiler}" if kernel.other_compiler else ""
     return *row, ", ".join([*said, *(f"call {call}" for call in kernel.calls)]) + split
 
