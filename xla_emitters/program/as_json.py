@@ -125,8 +125,8 @@ def array_from_json(data: Mapping[str, Any]) -> ArraySpec:
 
 def _counter(data: Mapping[str, Any]) -> Counter:
     bound = data["bound"]
-    slots = {"slot": Slot(**data["slot"]), "bound": bound if isinstance(bound, int) else Slot(**bound)}
-    return Counter(**{**data, **slots})
+    given = bound if isinstance(bound, int) else Slot(**bound)
+    return Counter(Slot(**data["slot"]), given, data["step"], data["direction"], data["dtype"])
 
 
 def _slot_array(data: Mapping[str, Any]) -> SlotArray:
