@@ -14,6 +14,7 @@ Its output can be read by `context.parse_ir`, and by `mlir-opt` if the ops are M
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Literal, TypeAlias
@@ -123,6 +124,10 @@ _DEFAULT_NAMES: dict[str, str | Callable[[Operation], str]] = {
 _PLAIN = (IntegerAttr, FloatAttr, DenseArrayBase, IntegerType, VectorType)
 
 
+_NOT_PLAIN = re.compile(rb'[^ -~]|["\\\\]')
+"""A byte that is escaped in a text."""
+
+
 class KernelPrinter(Printer):
     """xDSL's printer with the changes listed in the file's head. One printer prints one text."""
 
@@ -170,6 +175,12 @@ class KernelPrinter(Printer):
 
     def _print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
         self._written.append(self._line_start if indent is None else "\n" + " " * (2 * indent))
+
+    def print_bytes_literal(self, bytestring: bytes) -> None:
+        if _NOT_PLAIN.search(bytestring):
+            super().print_bytes_literal(bytestring)
+        else:
+            self._written.append(f'"{bytestring.decode()}"')
 
     # ---- attributes ---------------------------------------------------------------------------------------------------------------
 

@@ -127,8 +127,9 @@ class _Followed:
                 return inner.compared(inner.computation.root)
             case CompareOp():
                 one, other = (self.of(operand) for operand in op.operands)
-                known = isinstance(one, tuple) and isinstance(other, tuple)
-                return (op.direction.data, one, other) if known else None
+                if not isinstance(one, tuple) or not isinstance(other, tuple):
+                    return None
+                return op.direction.data, one, other
             case _:
                 return None
 

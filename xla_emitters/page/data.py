@@ -168,10 +168,19 @@ def unit_data(trace: Trace, chunks: Chunks, verdict: Verdict | None, kernel: str
 
     kernel  the kernel's name in PTX and SASS
     """
-    names = dict[str, int]()
+    names, numbers = (
+        dict[str, int](),
+        dict[tuple[str, ...], list[int]](),
+    )  # most lines are from the same instructions as another
+
+    def numbered(line: tuple[str, ...]) -> list[int]:
+        if line not in numbers:
+            numbers[line] = [names.setdefault(name, len(names)) for name in line]
+        return numbers[line]
+
     steps, of_stage = list[dict[str, Any]](), _verdicts(trace, verdict)
     for step, is_changed in zip(own_steps(trace, kernel), trace.changed(), strict=True):
-        sources = [[names.setdefault(name, len(names)) for name in line] for line in step.sources]
+        sources = list(map(numbered, step.sources))
         lines = {"s": sources, "o": list(step.origins)}
         steps.append(
             {

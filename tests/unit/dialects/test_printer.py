@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from io import StringIO
 
 import pytest
 from unit.dialects.mlir_opt import assert_means_the_same, generic_text
@@ -25,9 +26,10 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.ir import Attribute, Block, Region
+from xdsl.printer import Printer
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.dialects.printer import print_ir
+from xla_emitters.dialects.printer import KernelPrinter, print_ir
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.indexing import IndexingMap
 
@@ -250,3 +252,13 @@ def test_an_op_that_is_not_in_a_module_prints_too():
     constant = arith.ConstantOp(IntegerAttr(0, IndexType()))
     loop = scf.ForOp(constant, constant, constant, [], body)
     assert print_ir(loop).splitlines()[0] == "scf.for %arg0 = %c0 to %c0 step %c0 {"
+
+
+def test_texts_are_escaped_as_xdsl_escapes_them() -> None:
+    """Every byte, alone and between others."""
+    for byte in range(256):
+        for text in (bytes([byte]), b"a" + bytes([byte]) + b"z"):
+            stream, printer = StringIO(), KernelPrinter(locations=False, generic=False, spelling="seed")
+            Printer(stream=stream).print_bytes_literal(text)
+            printer.print_bytes_literal(text)
+            assert printer.text() == stream.getvalue()
