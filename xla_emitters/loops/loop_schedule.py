@@ -35,13 +35,18 @@ NAME = "loop"
 
 def emit_loop_schedule(fusion: FusionLoops) -> None:
     """The loop of a fusion without reductions."""
+    emit_loop(fusion, fusion.roots)
+
+
+def emit_loop(fusion: FusionLoops, roots: Sequence[BufferOp]) -> None:
+    """The loop of some roots."""
     numbers, width = fusion.numbers, fusion.vector
-    if any(map(_is_in_place, fusion.roots)):
+    if any(map(_is_in_place, roots)):
         _refuse_readers(fusion)
         width = 1
 
     def visit(code: KernelCode, linear: SSAValue) -> None:
-        for root in fusion.roots:
+        for root in roots:
             (buffer,) = root.outputs
             indices = code.index.delinearize(linear, numbers.sizes(_visited(root)))
             if _is_in_place(root):
@@ -65,7 +70,7 @@ def emit_loop_schedule(fusion: FusionLoops) -> None:
         code.neighbours(width, (), step)
         return None
 
-    fusion.parallel(NAME, [numbers.count(_visited(fusion.roots[0]))], [width], body)
+    fusion.parallel(NAME, [numbers.count(_visited(roots[0]))], [width], body)
 
 
 def _is_in_place(root: BufferOp) -> bool:

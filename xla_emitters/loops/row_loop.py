@@ -9,7 +9,8 @@
                                                             if %thread == 0: memref.store %zero + %total, %y[%block]
                                                           } {disc.schedule = "row1"}
 
-Reductions of matrices of one shape share the loop. Other roots have equally many elements; each thread writes those at its positions.
+Reductions of matrices of one shape share the loop. Other roots have equally many elements; each thread writes those at its positions. On a
+CPU, those with other rows get a loop of their own, which has their coordinates without divisions.
 No rows: no block. No columns: the loop runs zero times, and the result is the initial value. Roots that reduce columns get loops of their
 own, after this one, or atomic updates from it (`column_reduction_schedule`).
 Source: seed document, "LhloLegalizeToLoop"; docs/reference/4 3.4 to 3.6.
@@ -38,6 +39,7 @@ from xla_emitters.loops.combine import (
     with_elements,
 )
 from xla_emitters.loops.kernel_code import KernelCode, LoopBody
+from xla_emitters.loops.loop_schedule import emit_loop
 from xla_emitters.loops.matrix_roots import write_root
 from xla_emitters.loops.row_lanes import loop_over_lanes, needs_lanes
 from xla_emitters.loops.row_rounds import WARP, RowPlace, RowThreads, combine_row
@@ -69,6 +71,11 @@ def emit_row_loop(fusion: FusionLoops, name: str, threads: RowThreads) -> None:
     threads = _hinted(fusion, threads)
     first, *rest = by_shape(fusion.numbers, rows)
     shape = first[0].shape(fusion.numbers)
+    if fusion.is_cpu:
+        apart = [root for root in others if fusion.numbers.sizes(root.outputs[0])[-1:] != (shape[1],)]
+        for root in apart:
+            emit_loop(fusion, [root])
+        others = [root for root in others if root not in apart]
     atomic = [found for found in columns if is_atomic(fusion, found) and found.shape(fusion.numbers) == shape]
     emit_starts(fusion, atomic)
     _emit_rows(fusion, name, threads, first, others, [update_from_rows(reducer) for reducer in atomic])
