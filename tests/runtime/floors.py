@@ -29,7 +29,18 @@ ROOT = Path(__file__).parents[2]
 PLACE = ROOT / "build" / "floors"
 EXTRAS = ("jax", "ptxas")
 FOR_TESTS = ("filecheck", "hypothesis", "pytest", "pytest-xdist")
-SHOWN = ("xdsl", "numpy", "ml_dtypes", "platformdirs", "pygments", "shtab", "llvmlite", "scipy-openblas32", "jax", "jax-cuda13-pjrt")
+SHOWN = (
+    "xdsl",
+    "numpy",
+    "ml_dtypes",
+    "platformdirs",
+    "pygments",
+    "shtab",
+    "llvmlite",
+    "scipy-openblas32",
+    "jax",
+    "jax-cuda13-pjrt",
+)
 """The dependencies whose versions the table gives."""
 PYTHON = "import platform; print(platform.python_version())"
 LONGEST_SECONDS = 900

@@ -37,9 +37,9 @@ from xla_emitters.fusions.in_place_updates import find_in_place_updates
 from xla_emitters.fusions.scatters import arrays_in_place
 from xla_emitters.fusions.view import FusionView, once_per_view
 from xla_emitters.program import Argument, ArraySpec, Slot
+from xla_emitters.program.arrays import ALIGN_ALLOCATED
 
 ALIGN_PARAMETER = 16
-ALIGN_ALLOCATED = 256
 
 
 @once_per_view

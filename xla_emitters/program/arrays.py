@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 from xla_emitters.program.steps import Place
 
+ALIGN_ALLOCATED = 256
+"""Bytes: the alignment of results and temporaries that kernels without unknown sizes assume, as XLA's do."""
 Extents: TypeAlias = tuple[int, int, int]
 """Of a grid in blocks, or of a block in threads: x, y, z."""
 

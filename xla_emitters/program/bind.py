@@ -48,8 +48,8 @@ from xla_emitters.program.steps import (
 )
 
 STAGE = "run"
-ALIGNMENT = 256
-"""Bytes: the alignment of arrays in the arena; kernels of programs without unknown sizes rely on it (`fusions.buffers`)."""
+ALIGNMENT = 64
+"""Bytes: the least alignment of arrays in the arena."""
 Evaluate = Callable[[int, Sequence[Array]], None]
 """(number of an op, its operands and results): writes the results."""
 
@@ -81,12 +81,14 @@ def bind(
     sizes: Sequence[Sequence[int]],
     constants: Sequence[tuple[Place, Array]],
     evaluate: Evaluate,
+    alignment: int = ALIGNMENT,
 ) -> Bound:
     """The steps at these sizes.
 
     sizes      of the arguments, which fit the parameters
     constants  arrays that no step changes, and their elements
     evaluate   computes an op of the host, in NumPy
+    alignment  of arrays in the arena
     raises     DataError where the program refuses the sizes
     """
     binder = _Binder(evaluate, constants)
@@ -100,7 +102,7 @@ def bind(
     left = _needed(
         binder.out, {extent.index for place in found for extent in place.shape if isinstance(extent, Number)}
     )
-    offsets, arena_bytes = _arena(left, {place.slot for place in results}, binder.shapes)
+    offsets, arena_bytes = _arena(left, {place.slot for place in results}, binder.shapes, alignment)
     return Bound(left, binder.used, binder.shapes, offsets, arena_bytes, tuple(found))
 
 
@@ -469,7 +471,7 @@ def _numbers_in(step: Step) -> list[int]:
 
 
 def _arena(
-    steps: Sequence[Step], results: set[int], shapes: Mapping[int, tuple[int, ...]]
+    steps: Sequence[Step], results: set[int], shapes: Mapping[int, tuple[int, ...]], alignment: int
 ) -> tuple[dict[int, int], int]:
     """Places in one piece of memory for the arrays of known size that no step moves and no result is.
 
@@ -513,7 +515,7 @@ def _arena(
             continue
         end = last[owner] if all(slot in released for slot in groups[owner]) else count + 1
         live = [entry for entry in live if entry[2] > first[owner]]
-        wanted = -(-max(sizes[owner], 1) // ALIGNMENT) * ALIGNMENT
+        wanted = -(-max(sizes[owner], 1) // alignment) * alignment
         offset = 0
         for start, stop, _ in live:
             if offset + wanted <= start:

@@ -12,7 +12,8 @@ from functools import cached_property
 from typing import Any, overload
 
 from xla_emitters.library.arguments import Array
-from xla_emitters.program.arrays import Arrays
+from xla_emitters.program.arrays import ALIGN_ALLOCATED, Arrays
+from xla_emitters.program.bind import ALIGNMENT
 from xla_emitters.program.steps import Allocate, Compute, Load, Place, Step, steps_within
 from xla_emitters.program.steps_json import value_from_json, value_json
 
@@ -51,6 +52,7 @@ class SizedSteps:
     names       slot -> the name of its value in the IR
     ops         what each `Call` computes: ops of the IR, or rows of plain data
     donated     indices of the parameters whose memory belongs to the program
+    alignment   in bytes, of temporaries: what kernels rely on
     """
 
     parameters: tuple[Place, ...]
@@ -62,6 +64,7 @@ class SizedSteps:
     names: Mapping[int, str] = field(repr=False)
     ops: tuple[Any, ...] = field(repr=False)
     donated: frozenset[int]
+    alignment: int = ALIGNMENT
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, without ops and constants."""
@@ -105,4 +108,5 @@ def without_sizes(arrays: Arrays, steps: Sequence[Step], calls: Sequence[Any]) -
         {number: str(arrays.slot(number)) for number in range(slots)},
         tuple(calls),
         frozenset(),
+        ALIGN_ALLOCATED,
     )

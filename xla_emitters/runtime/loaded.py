@@ -85,7 +85,9 @@ class LoadedProgram:
         """The steps at these sizes of the arguments. raises DataError where the program refuses them"""
         made = self.made
         with np.errstate(all="ignore"):
-            return bind(made.steps, made.parameters, made.results, sizes, made.constants, self.platform.evaluate)
+            return bind(
+                made.steps, made.parameters, made.results, sizes, made.constants, self.platform.evaluate, made.alignment
+            )
 
     def run(self, inputs: Sequence[Any], queue: Any = None) -> list[Any]:
         """The results. raises DataError, ExecutionError
