@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import xla_emitters as xe
-from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.errors import ExecutionError
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.loop_counters import LoopCounter, counter_of
@@ -60,7 +61,7 @@ X = np.array([1, -2, 3, 0.5], np.float32)
 
 
 def found(text: str) -> LoopCounter | None:
-    (op,) = (op for op in entry_of(parse_hlo(text)).instructions if isinstance(op, HloOp) and op.opcode == "while")
+    (op,) = (op for op in entry_of(parse_hlo(text)).instructions if op.opcode == "while")
     return counter_of(op)
 
 
@@ -85,8 +86,8 @@ def test_the_counter_is_found_or_none(text: str, counter: LoopCounter | None) ->
 def test_trips_are_those_of_a_loop_that_wraps_around(name: str, direction: str) -> None:
     """Against NumPy's own integers of eight bits, one step at a time."""
     element = np.dtype({"s8": np.int8, "u8": np.uint8}[name])
-    compare = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater}
-    compare["GE"] = np.greater_equal
+    compare: dict[str, Any] = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal}
+    compare |= {"GT": np.greater, "GE": np.greater_equal}
     low, high = np.iinfo(element).min, np.iinfo(element).max
     for start in (low, low + 3, 0, 5, high):
         for bound in (low, 4, high - 1, high):
@@ -105,6 +106,7 @@ def refuse(*_: object) -> None:
 
 def test_a_module_refuses_before_the_body_runs_and_runs_what_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     program = xe.compile(UNTIL_BOUND)
+    assert isinstance(program, Program)
     np.testing.assert_array_equal(program.run_cpu(np.int32(1), np.int32(8), X), X / 16)
     again = Program.from_json(program.to_json())
     (of_program,), (of_json,) = (
