@@ -182,7 +182,7 @@ def test_json_of_a_program(path: Path, capsys: pytest.CaptureFixture[str]) -> No
     ]
     (kernel,) = data["kernels"]
     assert [(step["step"], step["kernel"]) for step in data["steps"]] == [("Launch", kernel["name"])]
-    assert set(kernel) == {"name", "grid", "block", "shared_bytes", "architecture", "arguments", "ptx"}
+    assert set(kernel) == {"name", "grid", "block", "shared_bytes", "architecture", "arguments", "scalars", "ptx"}
     assert f".visible .entry {kernel['name']}(" in kernel["ptx"]
     assert kernel["architecture"] == "sm_90"
     assert [a["kind"] for a in kernel["arguments"]] == ["parameter"] + ["result"] * len(data["results"])
