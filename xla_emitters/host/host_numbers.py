@@ -37,11 +37,10 @@ Compute = Callable[[str, Sequence[Extent]], Extent]
 
 def is_small(ir_type: Attribute) -> bool:
     """Whether a buffer of this type holds few integers, in the host's memory."""
-    held: Any = ir_type
-    if not isinstance(held, MemRefType) or space_of(held) != "cpu":
+    if not issubclass(type(ir_type), MemRefType) or space_of(ir_type) != "cpu":
         return False
-    element, shape = tensor_of(held).element_type, tensor_of(held).get_shape()
-    if not isinstance(element, IntegerType | IndexType):
+    element, shape = tensor_of(ir_type).element_type, tensor_of(ir_type).get_shape()
+    if not issubclass(type(element), IntegerType | IndexType):
         return False
     return min(shape, default=0) >= 0 and prod(shape) <= MOST_ELEMENTS and dtype_of(element).name in (PRED, *INTEGERS)
 
