@@ -41,6 +41,7 @@ NAMED_ELSEWHERE = {
     },
     # Arithmetic on numbers of the host.
     "host/steps_of_buffers.py": {"remainder"},
+    "pipelines/program_json.py": {"remainder"},
     "program/steps.py": {"remainder"},
     # Passes and sizes speak of HLO's ops.
     "graph/disc_check_numbers.py": {"divide"},

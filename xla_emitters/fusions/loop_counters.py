@@ -70,7 +70,7 @@ def counter_of(loop: HloOp) -> LoopCounter | None:
         steps = None if leaf is None else after[leaf]
         if leaf is None or added or not isinstance(steps, tuple) or steps[0] != leaf:
             continue
-        if not _is_counted(types[leaf]):
+        if not _is_counted(types[leaf]) or not steps[1]:
             continue
         if bound is None or (offset == 0 and bound != leaf and after[bound] == (bound, 0)):
             number, is_leaf = (offset, False) if bound is None else (bound, True)
