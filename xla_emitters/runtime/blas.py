@@ -172,12 +172,9 @@ class Gemm:
 
 @cache
 def gemm_function(element: str) -> Callable[..., None]:
-    """(whether left is transposed, right; m, n, k; address and leading size of left, right and result; adds): one product.
-
-    adds  1: to what the result holds; 0: instead of it
-    """
+    """(whether left is transposed, right; m, n, k; address and leading size of left, right and result): one product."""
     function = _function(f"scipy_cblas_{LETTERS[element]}gemm")
-    one, scalars = _scalar(element, 1), (_scalar(element, 0), _scalar(element, 1))
+    one, zero = _scalar(element, 1), _scalar(element, 0)
     integer, held = ctypes.c_int, ctypes.c_void_p
 
     def multiply(
@@ -192,11 +189,10 @@ def gemm_function(element: str) -> Callable[..., None]:
         ldb: int,
         c: int,
         ldc: int,
-        adds: int = 0,
     ) -> None:
         forms = [integer(TRANSPOSED if each else PLAIN) for each in (is_left, is_right)]
         sizes = integer(m), integer(n), integer(k)
-        ends = held(a), integer(lda), held(b), integer(ldb), scalars[adds], held(c), integer(ldc)
+        ends = held(a), integer(lda), held(b), integer(ldb), zero, held(c), integer(ldc)
         function(integer(ROW_MAJOR), *forms, *sizes, one, *ends)
 
     return multiply

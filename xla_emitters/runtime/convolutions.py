@@ -6,10 +6,8 @@
     patches [places, points of the kernel x features]  x  kernel [points x features, features of the result]
 
 The image is copied with its padding, features last. A chunk of places at a time is copied as patches, which fit a core's cache, and
-multiplied into the result; threads share the chunks of a large one. A kernel of one point needs no patches. Where the window moves by
-single places and an element has MANY_FEATURES, there is one product for each point of the kernel, of the image itself from another place
-on; places of the padding between two rows are left out in the end. A kernel with a single feature in each group is a sum of
-elementwise products.
+multiplied into the result; threads share the chunks of a large one, or, where there are few places, the features of the result. A kernel of
+one point needs no patches; one with a single feature in each group is a sum of elementwise products.
 Source: docs/reference/1 6.8 "convolution"; the configuration is that of `library.convolution`.
 """
 
@@ -17,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Any, TypeAlias
 
@@ -28,10 +27,10 @@ from xla_emitters.library.convolution import Window, dims_in_order
 from xla_emitters.runtime.blas import PIECES, SHARED_WORK, gemm_function, pointer
 from xla_emitters.runtime.threads import share, thread_count
 
-PATCHES = 1 << 17
+PATCHES = 1 << 19
 """Most elements of a chunk's patches, unless one row of places has more."""
-MANY_FEATURES = 16
-"""From so many terms on, a product is faster than a copy of its left operand."""
+LEAST_PLACES, LEAST_FEATURES = 64, 32
+"""Of a chunk that threads share: below, a product mostly rearranges its other operand."""
 Convolve: TypeAlias = Callable[[Array, Array, Array], None]
 """(image, kernel, result)"""
 
@@ -105,32 +104,27 @@ class _Convolution:
             and not self._is_padded
             and all(dim["stride"] == 1 for dim in dims)
         )  # fmt: skip
-        self._is_moving = (
-            not self._is_pointwise and self.features >= MANY_FEATURES and all(dim["stride"] == 1 for dim in dims)
-        )
-        inner = [int(stride) // int(strides[-2]) for stride in strides[1:-1]]
-        self._inner = inner
         self._free = list[_Scratch]()
         self._weights = np.empty((*self.points, self.features, self.outputs), self._kind)
         self._chunks = self._cut()
 
-    def _cut(self) -> list[tuple[int, int, int, int]]:
-        """(first image, last, first row of places, last): a chunk has several images, or rows of one."""
-        a_row = self._elements(1)
-        rows = self.places[0]
-        most = max(1, PATCHES // max(1, a_row))
-        if self._shares:
-            most = max(1, min(most, -(-self.batch * rows // (PIECES * thread_count()))))
-        if most >= rows and not self._is_channels_first and not self._is_moving:
+    def _cut(self) -> list[tuple[int, int, int, int, int, int]]:
+        """(first image, last, first row of places, last, first feature of a group's result, last): several images, or rows of one."""
+        inner, rows, each = prod(self.places[1:]), self.places[0], self.outputs // self.groups
+        most = max(1, PATCHES // max(1, inner * prod(self.points) * self.features))
+        wanted = PIECES * thread_count() if self._shares else 1
+        if wanted > 1:
+            most = min(most, max(-(-self.batch * rows // wanted), -(-LEAST_PLACES // inner)))
+        if most >= rows and not self._is_channels_first:
             images = most // rows
-            return [(n, min(n + images, self.batch), 0, rows) for n in range(0, self.batch, images)]
-        return [(n, n + 1, first, min(first + most, rows)) for n in range(self.batch) for first in range(0, rows, most)]
-
-    def _elements(self, rows: int) -> int:
-        """Of the scratch memory for so many rows of places."""
-        if self._is_moving:
-            return rows * self._inner[0] * self.outputs
-        return 0 if self._is_pointwise else rows * prod(self.places[1:]) * prod(self.points) * self.features
+            places = [(n, min(n + images, self.batch), 0, rows) for n in range(0, self.batch, images)]
+        else:
+            places = [
+                (n, n + 1, first, min(first + most, rows)) for n in range(self.batch) for first in range(0, rows, most)
+            ]
+        parts = max(1, min(wanted // (len(places) * self.groups), each // LEAST_FEATURES))
+        ends = [each * part // parts for part in range(parts + 1)]
+        return [(*chunk, *features) for chunk in places for features in pairwise(ends)]
 
     # ------------------------------------------------------------------------------------------------------- operands
 
@@ -156,17 +150,13 @@ class _Convolution:
     def by_products(self, image: Array, kernel: Array, result: Array) -> None:
         """The convolution by BLAS."""
         held, weights = self._image(image), self._kernel(kernel)
-        out = result if self._is_direct or self._is_moving else self._result
-        ordered = result.transpose(self.orders[2])
+        out = result if self._is_direct else self._result
         shape = (self.batch, *self.places, *self.points, self.features)
         steps = (self._batch_step, *self._steps, *self._point_steps, self._feature_step)
 
         def work(first: int, last: int) -> None:
             scratch = self._scratch()
             for chunk in self._chunks[first:last]:
-                if self._is_moving:
-                    self._move(held, weights, ordered, scratch, chunk)
-                    continue
                 for group in range(self.groups):
                     there = held if self.groups == 1 else held[..., group * self.features :]
                     windows = there if self._is_pointwise else as_strided(there, shape, steps, writeable=False)
@@ -175,22 +165,24 @@ class _Convolution:
 
         share(work, len(self._chunks), thread_count() if self._shares else 1)
         if out is self._result:
-            ordered[...] = out
+            result.transpose(self.orders[2])[...] = out
 
     def _scratch(self) -> _Scratch:
         try:
             return self._free.pop()
         except IndexError:
-            n, last, first_row, last_row = self._chunks[0]
-            patches = np.empty(self._elements((last - n) * (last_row - first_row)), self._kind)
+            n, last, first_row, last_row, *_ = self._chunks[0]
+            places = (last - n) * (last_row - first_row) * prod(self.places[1:])
+            patches = np.empty(0 if self._is_pointwise else places * prod(self.points) * self.features, self._kind)
             return _Scratch(patches, pointer(patches))
 
     def _multiply(
         self, windows: Array, weights: Array, out: Array, scratch: _Scratch, chunk: tuple[int, ...], group: int
     ) -> None:
-        first, last, first_row, last_row = chunk
+        first, last, first_row, last_row, first_feature, last_feature = chunk
         count = (last - first) * (last_row - first_row) * prod(self.places[1:])
-        terms, each, size = prod(self.points) * self.features, self.outputs // self.groups, self._kind.itemsize
+        terms, size = prod(self.points) * self.features, self._kind.itemsize
+        feature, each = group * (self.outputs // self.groups) + first_feature, last_feature - first_feature
         before = first_row * prod(self.places[1:])
         if self._is_pointwise:
             left = pointer(windows) + (first * prod(self.places) + before) * terms * size
@@ -198,40 +190,15 @@ class _Convolution:
             part = windows[first:last, first_row:last_row]
             np.copyto(scratch.patches[: part.size].reshape(part.shape), part)
             left = scratch.address
-        kernel = pointer(weights) + group * each * size
+        kernel = pointer(weights) + feature * size
         gemm, address = gemm_function(self._element), pointer(out)
         if self._is_channels_first:
             places = prod(self.places)
-            address += ((first * self.outputs + group * each) * places + before) * size
+            address += ((first * self.outputs + feature) * places + before) * size
             gemm(True, True, each, count, terms, kernel, self.outputs, left, terms, address, places)
         else:
-            address += ((first * prod(self.places) + before) * self.outputs + group * each) * size
+            address += ((first * prod(self.places) + before) * self.outputs + feature) * size
             gemm(False, False, count, each, terms, left, terms, kernel, self.outputs, address, self.outputs)
-
-    def _move(
-        self, held: Array, weights: Array, ordered: Array, scratch: _Scratch, chunk: tuple[int, int, int, int]
-    ) -> None:
-        """Rows of one image: the sum over the kernel's points."""
-        n, _, first_row, last_row = chunk
-        extents = (last_row - first_row, *self.places[1:])
-        count = 1 + sum((extent - 1) * step for extent, step in zip(extents, self._inner, strict=True))
-        each, size, gemm = self.outputs // self.groups, self._kind.itemsize, gemm_function(self._element)
-        first = pointer(held) + n * self._batch_step + first_row * self._steps[0]
-        points = pointer(weights)
-        for group in range(self.groups):
-            target = scratch.address + group * each * size
-            for number, point in enumerate(np.ndindex(*self.points)):
-                at = sum(index * step for index, step in zip(point, self._point_steps, strict=True))
-                left = first + at + group * self.features * self._feature_step
-                right = points + (number * self.features * self.outputs + group * each) * size
-                lda = self.features * self.groups
-                gemm(
-                    False, False, count, each, self.features,
-                    left, lda, right, self.outputs, target, self.outputs, int(number > 0),
-                )  # fmt: skip
-        shape = (*extents, self.outputs)
-        steps = (*(step * self.outputs * size for step in self._inner), size)
-        ordered[n, first_row:last_row] = as_strided(scratch.patches, shape, steps, writeable=False)
 
     # ------------------------------------------------------------------------------------------------ one feature each
 

@@ -480,8 +480,11 @@ class Frame:
         holds, most = self.value(step.holds), self.most_iterations
         arrays, carried, numbers, assigned = self.arrays, step.carried, self.numbers, step.assigned
 
-        def state() -> Iterator[bytes]:
+        def counted() -> Iterator[bytes]:
             yield repr([numbers[index] for index in assigned]).encode()
+
+        def state() -> Iterator[bytes]:
+            yield from counted()
             yield from _state([arrays[slot] for slot in carried])
 
         def refuse_endless(counter: Counter) -> None:
@@ -494,7 +497,8 @@ class Frame:
         def run() -> None:
             if step.counter is not None:
                 refuse_endless(step.counter)
-            trips, repetition = 0, Repetition(LONG_LOOP - 1)
+            trips, repetition, by_numbers = 0, Repetition(LONG_LOOP - 1), Repetition(LONG_LOOP - 1)
+            is_watched = not assigned  # arrays, which take time, only once the numbers have come back
             while True:
                 for decide in condition:
                     decide()
@@ -503,7 +507,9 @@ class Frame:
                 if trips == most:
                     raise too_long(step.name, most, STAGE)
                 trips += 1
-                if trips >= LONG_LOOP and all(isinstance(arrays[slot], np.ndarray) for slot in carried):
+                if trips >= LONG_LOOP and not is_watched:
+                    is_watched = by_numbers.is_found(counted)
+                elif trips >= LONG_LOOP and all(isinstance(arrays[slot], np.ndarray) for slot in carried):
                     if repetition.is_found(state):
                         raise repetition.error(step.name, STAGE)
                 for repeat in body:
