@@ -158,6 +158,7 @@ def cpu() -> Iterator[Finding]:
     from xla_emitters.lowering.host_cpu import host_cpu, is_installed
     from xla_emitters.lowering.tools import LLVMLITE_HELP
     from xla_emitters.pipelines.program_host import NUMPY, requested_backend
+    from xla_emitters.runtime.blas import library
 
     without = not is_installed()
     purpose = "fast programs on the CPU; NumPy computes them without it"
@@ -169,6 +170,11 @@ def cpu() -> Iterator[Finding]:
         )
         return
     yield Finding("cpu", "programs", "ok", f"llvm: code for {host_cpu().name}", purpose)
+    purpose = "products and convolutions of programs on the CPU; NumPy computes them without it"
+    if library() is None:
+        yield Finding("cpu", "products", "absent", "no scipy-openblas32", purpose, install_command("scipy-openblas32"))
+    else:
+        yield Finding("cpu", "products", "ok", "OpenBLAS of scipy-openblas32", purpose)
 
 
 def gpu() -> Iterator[Finding]:
