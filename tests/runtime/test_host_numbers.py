@@ -117,3 +117,14 @@ def test_numbers_that_a_loop_carries_change_at_once(trips: int) -> None:
         first, second = second, first + second
     np.testing.assert_array_equal(doubled, X * 2**trips)
     assert (a, b) == (first, second)
+
+
+@pytest.mark.parametrize("trips", [0, 1, 3])
+def test_a_number_that_the_body_sets_to_a_constant(trips: int) -> None:
+    text = LOOP.replace("%j, %b, %c, %z", "%j, %five, %c, %z")
+    text = text.replace("%one = ", "%five = stablehlo.constant dense<5> : tensor<i32>\n%one = ")
+    _, a, b = xe.compile(text)(X, np.int32(trips))
+    first, second = 0, 1
+    for _ in range(trips):
+        first, second = 5, first + second
+    assert (a, b) == (first, second)
