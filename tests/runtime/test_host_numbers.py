@@ -91,7 +91,7 @@ def test_they_are_numbers_and_no_calls() -> None:
 
 
 LOOP = """module @m {
-func.func public @main(%x: tensor<?xf32>, %n: tensor<i32>) -> (tensor<?xf32>, tensor<i32>, tensor<i32>) {
+func.func public @main(%x: tensor<?xf32>, %n: tensor<i32>) -> (tensor<?xf32>, tensor<?xf32>) {
 %zero = stablehlo.constant dense<0> : tensor<i32>
 %one = stablehlo.constant dense<1> : tensor<i32>
 %r:4 = stablehlo.while(%i = %zero, %a = %zero, %b = %one, %y = %x) : tensor<i32>, tensor<i32>, tensor<i32>, tensor<?xf32>
@@ -104,27 +104,27 @@ stablehlo.return %p : tensor<i1>
 %z = stablehlo.add %y, %y : tensor<?xf32>
 stablehlo.return %j, %b, %c, %z : tensor<i32>, tensor<i32>, tensor<i32>, tensor<?xf32>
 }
-return %r#3, %r#1, %r#2 : tensor<?xf32>, tensor<i32>, tensor<i32>
+%f = stablehlo.constant dense<1.0> : tensor<f32>
+%shape = stablehlo.reshape %r#1 : (tensor<i32>) -> tensor<1xi32>
+%s = stablehlo.dynamic_broadcast_in_dim %f, %shape, dims = [] : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
+return %r#3, %s : tensor<?xf32>, tensor<?xf32>
 } }"""
 
 
 @pytest.mark.parametrize("trips", [0, 1, 2, 9])
 def test_numbers_that_a_loop_carries_change_at_once(trips: int) -> None:
     """Fibonacci: each of two numbers becomes what the other was."""
-    doubled, a, b = xe.compile(LOOP)(X, np.int32(trips))
+    doubled, ones = xe.compile(LOOP)(X, np.int32(trips))
     first, second = 0, 1
     for _ in range(trips):
         first, second = second, first + second
     np.testing.assert_array_equal(doubled, X * 2**trips)
-    assert (a, b) == (first, second)
+    assert ones.shape == (first,)
 
 
 @pytest.mark.parametrize("trips", [0, 1, 3])
 def test_a_number_that_the_body_sets_to_a_constant(trips: int) -> None:
     text = LOOP.replace("%j, %b, %c, %z", "%j, %five, %c, %z")
     text = text.replace("%one = ", "%five = stablehlo.constant dense<5> : tensor<i32>\n%one = ")
-    _, a, b = xe.compile(text)(X, np.int32(trips))
-    first, second = 0, 1
-    for _ in range(trips):
-        first, second = 5, first + second
-    assert (a, b) == (first, second)
+    _, ones = xe.compile(text)(X, np.int32(trips))
+    assert ones.shape == (5 if trips else 0,)
