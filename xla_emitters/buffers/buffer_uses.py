@@ -58,13 +58,27 @@ def place_in(block: Block, op: Operation) -> Operation | None:
     return inside
 
 
+def precedes(first: Operation, second: Operation) -> bool:
+    """Whether `first` is before `second` in their common block; False for ops of different blocks.
+
+    It takes as many steps as there are ops between the two: `Operation.is_before_in_block` walks to the block's end.
+    """
+    if first.parent is None or first.parent is not second.parent or first is second:
+        return False
+    forward, other = first.next_op, second.next_op
+    while forward is not second and other is not first and not (forward is None and other is None):
+        forward = None if forward is None else forward.next_op
+        other = None if other is None else other.next_op
+    return forward is second
+
+
 def is_after(later: Operation, earlier: Operation) -> bool:
     """Whether `later`, or an op around it, is behind `earlier` in the block of `earlier`; for an op in a fusion, in the fusion's block."""
     holder = earlier.parent_op()
     earlier = holder if isinstance(holder, lmhlo.FusionOp) else earlier
     assert earlier.parent is not None
     at = place_in(earlier.parent, later)
-    return at is not None and at is not earlier and earlier.is_before_in_block(at)
+    return at is not None and at is not earlier and precedes(earlier, at)
 
 
 def is_before(earlier: Operation, later: Operation) -> bool:
@@ -72,7 +86,7 @@ def is_before(earlier: Operation, later: Operation) -> bool:
     holder: Operation | None = earlier
     while holder is not None and holder.parent is not None:
         if (at := place_in(holder.parent, later)) is not None:
-            return at is not holder and holder.is_before_in_block(at)
+            return at is not holder and precedes(holder, at)
         holder = holder.parent_op()
     return False
 

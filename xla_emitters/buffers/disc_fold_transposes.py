@@ -34,7 +34,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
-from xla_emitters.buffers.buffer_uses import frees, is_after, reads, uses_of, writes
+from xla_emitters.buffers.buffer_uses import frees, is_after, precedes, reads, uses_of, writes
 from xla_emitters.buffers.fusion_rules import LOOP
 from xla_emitters.buffers.later_reads import free_behind, placed, why_not_later
 from xla_emitters.dialects.hlo.base import integer_array, integers
@@ -147,7 +147,7 @@ def _writer_before(transpose: BufferOp) -> BufferOp | None:
         return None
     owners = (value.owner for value in made.operands)
     sizes = (owner for owner in owners if isinstance(owner, Operation) and owner.parent is block)
-    is_known = all(size.is_before_in_block(writer) for size in sizes)
+    is_known = all(precedes(size, writer) for size in sizes)
     return writer if is_known and is_after(transpose, writer) else None
 
 
@@ -159,7 +159,7 @@ def _fold_result(transpose: BufferOp, writer: BufferOp, changed: Properties) -> 
         writer.operands[0], writer.operands[1] = writer.operands[1], writer.operands[0]
     writer.properties.update(changed)
     allocation = _owner(buffer)
-    if writer.is_before_in_block(allocation):
+    if precedes(writer, allocation):
         allocation.detach()
         Rewriter.insert_op(allocation, InsertPoint.before(writer))
     writer.operands[len(writer.inputs)] = buffer

@@ -12,7 +12,7 @@ from xdsl.dialects import func, memref
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xla_emitters.buffers.buffer_uses import frees, is_after, is_before, uses_of, writes
+from xla_emitters.buffers.buffer_uses import frees, is_after, is_before, precedes, uses_of, writes
 from xla_emitters.dialects.lmhlo import DONATED, BufferOp, FusionOp, IncRefOp
 
 
@@ -42,7 +42,7 @@ def why_not_later(source: SSAValue, reader: BufferOp, later: Sequence[Operation]
             return "what it reads has other names, or is given away"
         if frees(use) and use.operation.parent is not block:
             return "what it reads is freed in a branch"
-        in_fusion = use.operation.parent is reader.parent and use.operation.is_before_in_block(reader)
+        in_fusion = use.operation.parent is reader.parent and precedes(use.operation, reader)
         if writes(use) and not (in_fusion or is_after(placed(reader), use.operation)):
             return "what it reads is written later"
     return None
