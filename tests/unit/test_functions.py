@@ -27,8 +27,6 @@ ERRORS = tuple(f"runtime/bounds/{stem}.py" for stem in ("complex", "elementwise"
 NAMED_ELSEWHERE = {
     # Kinds of atomic updates.
     "runtime/simt/llvm_atomics.py": {"fmax", "fmin"},
-    # A cast of LLVM, not the function.
-    "lowering/host_integers.py": {"trunc"},
     # Renamed with the rest of arith; vector.fma becomes LLVM's too.
     "lowering/lower_to_llvm_gpu.py": {"arith.divf", "llvm.intr.fma"},
     # Spellings that other tools print: which of their names are ours is what these files say.

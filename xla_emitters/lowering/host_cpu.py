@@ -126,11 +126,6 @@ class HostCpu:
         module.triple = self.triple
         return not undefined_symbols(self.machine().emit_object(module))
 
-    @property
-    def fingerprint(self) -> str:
-        """A text that differs between CPUs and LLVMs whose machine code may differ."""
-        return f"{llvm_binding().llvm_version_info} {self.triple} {self.name} {self.features}"
-
     def refuse_to_run(self) -> None:
         """raises UsageError if this machine lacks instructions that the code may use"""
         if self.lacking:

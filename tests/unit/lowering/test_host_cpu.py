@@ -42,7 +42,6 @@ def test_what_follows_from_a_level() -> None:
     assert not host_cpu("x86-64-v2").converts_f16
     assert host_cpu("x86-64-v2,+f16c").converts_f16
     assert host_cpu("x86-64-v3").converts_f16
-    assert len({host_cpu(name).fingerprint for name in ("native", *widths)}) == 4
 
 
 def test_this_machine_runs_its_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
