@@ -1,13 +1,13 @@
 """Matrix products on the CPU by OpenBLAS, through the C pointers of the package scipy-openblas32.
 
-    gemm = gemm_of(pairing, (8, 4, 128, 16), (8, 4, 16, 128))      [batch, rows, terms] x [batch, terms, columns], by strides
-    gemm.calls("f32", parts)                                       what to call, with offsets from three addresses
+    gemm = gemm_of((8, 4, 128, 16), (8, 4, 16, 128), ...)          [batch, rows, terms] x [batch, terms, columns], by strides
+    gemm.calls("f32", threads)                                     what to call, with offsets from three addresses
 
 The package's OpenBLAS is a copy of its own, beside NumPy's: here it always computes on one thread, so that a sum's order depends on the
 sizes alone, and threads share the calls of a large product (`threads.share`), none of which waits for another.
 Operands are row major. Where the dimensions of a group (batch, rows, terms, columns) are not next to each other in memory, batch dimensions
-are looped over, and for other groups the operand is copied first.
-Source: the BLAS standard, C interface; OpenBLAS, cblas_?gemm_batch_strided.
+need no copy, and for other groups the operand is copied first.
+Source: the BLAS standard, C interface. `cblas_?gemm_batch_strided` of OpenBLAS is not used: docs/decisions/25.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from itertools import pairwise, product
+from itertools import pairwise
 from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -27,8 +27,6 @@ from xla_emitters.lowering.host_steps import DATA
 
 LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
 """Element type -> BLAS's letter."""
-BATCHED = frozenset(("f32", "f64"))
-"""Element types whose batches are one call: of complex ones OpenBLAS 0.3.34 computes wrong products."""
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
 MOST = 1 << 31
 """BLAS's integers have 32 bits."""
@@ -36,6 +34,8 @@ SHARED_WORK = 1 << 22
 """Multiplications from which on threads share a product: below, waking a thread takes longer."""
 PIECES, LEAST_EXTENT = 4, 32
 """Calls per thread of a shared product; rows or columns of the smallest."""
+MOST_MATRICES = 4096
+"""Of a batch: more calls of small matrices take longer than NumPy's loop."""
 Dims: TypeAlias = Sequence[int]
 Offsets: TypeAlias = tuple[int, int, int]
 """Bytes from the addresses of left, right and result."""
@@ -100,80 +100,46 @@ class Gemm:
         return prod(self.batch) * self.m * self.n * self.k
 
     def calls(self, element: str, threads: int) -> list[Call]:
-        """What computes it; at least PIECES for each thread, where that many are worth it."""
+        """What computes it: one call a matrix, or PIECES for each thread where there are fewer and the product is large."""
         size, parts = dtype(element).numpy.itemsize, min(threads, self.work // SHARED_WORK + 1)
-        wanted = parts * PIECES if parts > 1 else 1
-        (outer, (count, *steps)), found = self._loops(is_batched=element in BATCHED), list[Call]()
-        places = [
-            [sum(i * stride for i, stride in zip(index, strides, strict=True)) for strides in zip(*(s for _, s in outer), strict=True)]
-            if outer
-            else [0, 0, 0]
-            for index in product(*(range(extent) for extent, _ in outer))
-        ]  # fmt: skip
-        each = -(-wanted // max(1, len(places)))
+        places = self._places()
+        each, found = -(-(parts * PIECES if parts > 1 else 1) // len(places)), list[Call]()
         for a, b, c in places:
-            if each > 1 and count > 1:
-                for first, last in _cut(count, each, 1):
-                    at = a + first * steps[0], b + first * steps[1], c + first * steps[2]
-                    found.append(self._call(element, size, at, self.m, self.n, last - first, steps))
-            elif each > 1 and self.m >= self.n:
+            if each > 1 and self.m >= self.n:
                 row = 1 if self.left.is_transposed else self.left.leading
                 for first, last in _cut(self.m, each, LEAST_EXTENT):
                     at = a + first * row, b, c + first * self.n
-                    found.append(self._call(element, size, at, last - first, self.n, count, steps))
+                    found.append(self._call(element, size, at, last - first, self.n))
             elif each > 1:
                 column = self.right.leading if self.right.is_transposed else 1
                 for first, last in _cut(self.n, each, LEAST_EXTENT):
-                    at = a, b + first * column, c + first
-                    found.append(self._call(element, size, at, self.m, last - first, count, steps))
+                    found.append(self._call(element, size, (a, b + first * column, c + first), self.m, last - first))
             else:
-                found.append(self._call(element, size, (a, b, c), self.m, self.n, count, steps))
+                found.append(self._call(element, size, (a, b, c), self.m, self.n))
         return found
 
-    def _loops(self, *, is_batched: bool) -> tuple[list[tuple[int, Offsets]], tuple[int, int, int, int]]:
-        """Loops around the calls, and the one inside of them: extents, and steps in elements of left, right and result."""
-        result, step = list[int](), self.m * self.n
-        for extent in reversed(self.batch):
-            result.insert(0, step)
-            step *= extent
-        merged = list[tuple[int, Offsets]]()
-        for extent, *strides in zip(self.batch, self.left.strides, self.right.strides, result, strict=True):
-            if extent == 1:
-                continue
-            if merged and all(a == extent * b for a, b in zip(merged[-1][1], strides, strict=True)):
-                extent *= merged.pop()[0]
-            merged.append((extent, (strides[0], strides[1], strides[2])))
-        inside = max(merged, key=lambda loop: loop[0], default=None)
-        if inside is None or max(inside[1]) >= MOST or not is_batched:
-            return merged, (1, 0, 0, 0)
-        merged.remove(inside)
-        return merged, (inside[0], *inside[1])
+    def _places(self) -> list[tuple[int, int, int]]:
+        """Where each matrix of the batch begins in left, right and result, in elements."""
+        found = [(0, 0, 0)]
+        for extent, left, right in zip(self.batch, self.left.strides, self.right.strides, strict=True):
+            found = [(a + i * left, b + i * right, c) for a, b, c in found for i in range(extent)]
+        return [(a, b, number * self.m * self.n) for number, (a, b, _) in enumerate(found)]
 
-    def _call(
-        self, element: str, size: int, at: Sequence[int], m: int, n: int, count: int, steps: Sequence[int]
-    ) -> Call:
-        letter, integer = LETTERS[element], ctypes.c_int
+    def _call(self, element: str, size: int, at: Sequence[int], m: int, n: int) -> Call:
+        integer = ctypes.c_int
         pointers = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
         one, zero = _scalar(element, 1), _scalar(element, 0)
         forms = [integer(TRANSPOSED if each.is_transposed else PLAIN) for each in (self.left, self.right)]
-        leading = map(integer, (self.left.leading, self.right.leading, self.n))
-        name, behind = f"scipy_cblas_{letter}gemm", list[tuple[Any, ...]]([(), (), ()])
-        if count > 1:
-            name += "_batch_strided"
-            behind = [(integer(steps[0]),), (integer(steps[1]),), (integer(steps[2]), integer(count))]
-        left, right, result = zip(pointers, leading, strict=True)
-        arguments = (
-            integer(ROW_MAJOR), *forms, integer(m), integer(n), integer(self.k), one,
-            *left, *behind[0], *right, *behind[1], zero, *result, *behind[2],
-        )  # fmt: skip
-        offsets = at[0] * size, at[1] * size, at[2] * size
-        return Call(_function(name), arguments, pointers, offsets)
+        left, right, result = zip(pointers, map(integer, (self.left.leading, self.right.leading, self.n)), strict=True)
+        sizes = integer(m), integer(n), integer(self.k)
+        arguments = (integer(ROW_MAJOR), *forms, *sizes, one, *left, *right, zero, *result)
+        return Call(_gemm(element), arguments, pointers, (at[0] * size, at[1] * size, at[2] * size))
 
 
 @cache
 def gemm_function(element: str) -> Callable[..., None]:
     """(whether left is transposed, right; m, n, k; address and leading size of left, right and result): one product."""
-    function = _function(f"scipy_cblas_{LETTERS[element]}gemm")
+    function = _gemm(element)
     one, zero = _scalar(element, 1), _scalar(element, 0)
     integer, held = ctypes.c_int, ctypes.c_void_p
 
@@ -204,8 +170,8 @@ def pointer(array: object) -> int:
 
 
 @cache
-def _function(name: str) -> Callable[..., None]:
-    found = getattr(library(), name)
+def _gemm(element: str) -> Callable[..., None]:
+    found = getattr(library(), f"scipy_cblas_{LETTERS[element]}gemm")
     found.restype = None
     return found
 
@@ -231,7 +197,7 @@ def _cut(extent: int, pieces: int, least: int) -> list[tuple[int, int]]:
 
 
 def gemm_of(left: Dims, right: Dims, batch: tuple[Dims, Dims], summed: tuple[Dims, Dims]) -> Gemm | None:
-    """The product of row-major operands of these sizes; None where the sizes do not fit, nothing is to be computed, or 32 bits are too few.
+    """The product of row-major operands of these sizes; None for sizes that do not fit, too many matrices or elements, or none.
 
     batch, summed   the dimensions of each operand that are paired
     """
@@ -243,7 +209,8 @@ def gemm_of(left: Dims, right: Dims, batch: tuple[Dims, Dims], summed: tuple[Dim
             return None
     m, n = (prod(shape[dim] for dim in dims) for shape, dims in zip(shapes, free, strict=True))
     k = prod(left[dim] for dim in summed[0])
-    if not (m and n and k and prod(left[dim] for dim in batch[0])) or max(m, n, k) >= MOST:
+    count = prod(left[dim] for dim in batch[0])
+    if not (m and n and k and count) or max(m, n, k) >= MOST or count > MOST_MATRICES:
         return None
     first, second = _factor(left, batch[0], free[0], summed[0]), _factor(right, batch[1], summed[1], free[1])
     if max(first.leading, second.leading) >= MOST:
