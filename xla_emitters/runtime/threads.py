@@ -21,7 +21,7 @@ SHARED_WORK = 1 << 21
 """Total bytes of a launch's arrays from which on threads share its blocks: below, waking a thread takes longer."""
 PIECES = 4
 """Ranges of a launch's blocks per thread."""
-TIMED_RUNS = 4
+TIMED_RUNS = 64
 LEAST_SECONDS = 60e-6
 """A launch that takes less, all threads together, in one of its first runs, runs alone: waking a thread takes about half of that."""
 
