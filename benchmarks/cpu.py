@@ -5,8 +5,8 @@
     python -m benchmarks.cpu --calls            without the first table
 
 The first table: milliseconds of a warm call, arrays of NumPy in, results out; blocks of calls of both systems take turns, and the least
-median of a block counts. The second: what a call costs besides the work, on programs as small as can be; microseconds a call, and a bound
-step. The third: the first call at a size that the program has not met, less a warm one there; JAX's is a compilation.
+median of a block counts. The second: what a call takes on arrays of a few elements; microseconds a call, and a bound step with its work.
+The third: the first call at a size that the program has not met, and a second one there; JAX's first is a compilation.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from typing import Any
 import numpy as np
 
 import xla_emitters as xe
+from benchmarks.executed_steps import steps_of
 from benchmarks.table import header, print_table
 from xla_emitters.extras import install_command
-from xla_emitters.program.steps import Step
-from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.walk import Frame, HostMemory, Run
+from xla_emitters.runtime.walk import HostMemory
 
 BLOCK_SECONDS, TURNS = 0.2, 5
 MOST_QUOTIENT, MEAN_QUOTIENT = 1.5, 0.8
@@ -97,50 +96,26 @@ CALLS: Mapping[str, Mapping[str, int]] = {
     "layer": {"b": 1, "s": 1},
     "decoder": {"b": 2, "s": 100},
     "until_large": {"b": 2, "s": 3},
-    "softmax": {"b": 1, "s": 1},
     "scan": {"b": 100, "s": 1},
 }
-"""Program of tests/runtime/programs_table -> sizes at which there is little work; s is the number of trips of a loop."""
+"""Program of tests/runtime/programs_table -> sizes at which there is little work; the loops have a hundred trips."""
+
+
+FEW_STEPS = 20
 
 
 def calls() -> None:
-    """What a call takes besides the work: where the platform's part of each step does nothing, and whole."""
+    """What a call takes on arrays of a few elements; and, where it has few steps, what is left of it without them: the rest is noise."""
     known, rows = import_module("runtime.programs_table").programs(), list[list[str]]()
     for name, sizes in CALLS.items():
-        if name not in known:
-            continue
         program, inputs = known[name].compiled(), known[name].inputs(sizes)
-        steps = steps_of(program.loaded, inputs)
+        steps = steps_of(program.loaded, inputs, HostMemory())
         frame = program.loaded.frame(program.loaded.bind([np.shape(array) for array in inputs]))
         whole, walked = in_turns([partial(program.run, inputs), partial(frame.run, inputs)])
         said = " ".join((name, *(f"{symbol}={size}" for symbol, size in sizes.items())))
-        rows.append(
-            [said, str(steps), f"{1e3 * whole:.1f}", f"{1e3 * (whole - walked):.1f}", f"{1e3 * walked / steps:.2f}"]
-        )
+        rest = f"{1e3 * (whole - walked):.1f}" if steps < FEW_STEPS else ""
+        rows.append([said, str(steps), f"{1e3 * whole:.1f}", rest, f"{1e3 * walked / steps:.2f}"])
     print_table(("call", "steps", "us", "besides steps, us", "us a step"), rows)
-
-
-def steps_of(loaded: LoadedProgram, inputs: Sequence[Any]) -> int:
-    """Steps that a call runs, those in loops as often as they run."""
-    count = 0
-
-    class Counting(Frame):
-        def _prepared(self, steps: Sequence[Step]) -> list[Run]:
-            return [self._counted(run) for run in super()._prepared(steps)]
-
-        def _counted(self, run: Run) -> Run:
-            def counted() -> None:
-                nonlocal count
-                count += 1
-                run()
-
-            return counted
-
-    made = loaded.made
-    bound = loaded.bind([array.shape for array in inputs])
-    places = made.parameters, made.slots, made.numbers, made.constants
-    Counting(bound, *places, loaded.platform, HostMemory(), made.names).run(inputs)
-    return count
 
 
 def new_sizes() -> None:

@@ -18,10 +18,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from xla_emitters.program.steps import Step
+from benchmarks.executed_steps import steps_of
 from xla_emitters.runtime.cupy_steps import CupyMemory
-from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.walk import Frame, Run
 
 ROOT = Path(__file__).parents[1]
 OF_A_CALL = 10.0
@@ -53,37 +51,13 @@ def measured(name: str, sizes: Mapping[str, int], seconds: float = 0.5) -> tuple
     before = on_gpu.platform.launches
     on_gpu.run(inputs)
     launches = on_gpu.platform.launches - before
-    steps = steps_of(on_gpu.loaded, inputs)
+    steps = steps_of(on_gpu.loaded, inputs, CupyMemory(cupy))
     least, end = float("inf"), time.perf_counter() + seconds
     while time.perf_counter() < end:
         start = time.perf_counter()
         on_gpu.run(inputs)
         least = min(least, time.perf_counter() - start)
     return sizes, launches, steps, least
-
-
-def steps_of(loaded: LoadedProgram, inputs: Sequence[Any]) -> int:
-    """Steps that a call runs, those in loops as often as they run."""
-    count = 0
-
-    class Counting(Frame):
-        def _prepared(self, steps: Sequence[Step]) -> list[Run]:
-            return [self._counted(run) for run in super()._prepared(steps)]
-
-        def _counted(self, run: Run) -> Run:
-            def counted() -> None:
-                nonlocal count
-                count += 1
-                run()
-
-            return counted
-
-    made, memory = loaded.made, CupyMemory(import_module("cupy"))
-    bound = loaded.bind([array.shape for array in inputs])
-    Counting(bound, made.parameters, made.slots, made.numbers, made.constants, loaded.platform, memory, made.names).run(
-        inputs
-    )
-    return count
 
 
 def main(names: Sequence[str]) -> int:

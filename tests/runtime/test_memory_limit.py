@@ -33,6 +33,12 @@ BROADCAST = """module @m { func.func public @main(%n: tensor<1xi64>) -> tensor<?
   %c = stablehlo.constant dense<0.0> : tensor<f32>
   %y = stablehlo.dynamic_broadcast_in_dim %c, %n, dims = [] : (tensor<f32>, tensor<1xi64>) -> tensor<?xf32>
   return %y : tensor<?xf32> } }"""
+CONVOLUTION = """module @m { func.func public @main(%x: tensor<1x?x1xf32>, %k: tensor<1x1x1xf32>) -> tensor<1x?x1xf32> {
+  %p = stablehlo.constant dense<[[1000000, 1000000]]> : tensor<1x2xi32>
+  %y = "stablehlo.dynamic_conv"(%x, %k, %p) {window_strides = array<i64: 1000000>,
+    dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<1x?x1xf32>, tensor<1x1x1xf32>, tensor<1x2xi32>) -> tensor<1x?x1xf32>
+  return %y : tensor<1x?x1xf32> } }"""
 TEXTS = {"dynamic_iota": IOTA, "dynamic_pad": PAD, "dynamic_broadcast_in_dim": BROADCAST}
 HUGE = 1 << 34
 """Elements: 64 GiB of f32."""
@@ -62,6 +68,21 @@ def test_a_result_beyond_the_limit_is_refused_before_it_is_allocated(name: str, 
             ) as caught:
                 run(np.array([n]))
             assert "--max-memory" in caught.value.help
+
+
+@pytest.mark.parametrize("way", ["llvm", "numpy"])
+def test_the_padding_of_a_convolution_counts(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three elements of result, two million of padding."""
+    monkeypatch.setenv("XLA_EMITTERS_CPU", way)
+    made = compile_program(parse_stablehlo(CONVOLUTION, "m.mlir"))
+    x, kernel = np.ones((1, 3, 1), np.float32), np.full((1, 1, 1), 2, np.float32)
+    with (
+        xe.limited_memory("1M"),
+        pytest.raises(DataError, match=r"padding is f32\[1,2000003,1\], 8000012 bytes") as caught,
+    ):
+        made(x, kernel)
+    assert caught.value.place is not None
+    np.testing.assert_array_equal(made(x, kernel), np.float32([0, 2, 0]).reshape(1, 3, 1))
 
 
 def test_without_a_limit_of_its_own_a_run_takes_three_quarters_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,17 @@ def numpy_type(name: str) -> np.dtype[Any]:
     return NUMPY_TYPES[name]
 
 
+_NAMES = {kind: name for name, kind in reversed(NUMPY_TYPES.items())}
+
+
+def element_name(found: np.dtype[Any]) -> str:
+    """HLO's name of a NumPy type, in either byte order; NumPy's own name for a type that HLO lacks."""
+    if (name := _NAMES.get(found)) is not None:
+        return name
+    native = found.newbyteorder("=")
+    return _NAMES.get(native, native.name)
+
+
 @dataclass(frozen=True)
 class LibraryArguments:
     """One call of a library function.

@@ -23,8 +23,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from xla_emitters.library.arguments import Array, LibraryArguments
+from xla_emitters.library.arguments import Array, LibraryArguments, element_name
 from xla_emitters.library.gemm import held_type
+from xla_emitters.memory_limit import refuse_beyond_limit
 
 PATCHES = 1 << 22
 """Most elements of a copy of all windows, for which one matrix product is used instead of one per point of the kernel."""
@@ -73,6 +74,12 @@ class Window:
             max(0, sum(dim["pad"]) + (0 if size == 0 else (size - 1) * dim["base_dilation"] + 1))
             for dim, size in zip(self.dims, sizes, strict=True)
         ]
+
+    def padding(self, batch: int, sizes: Sequence[int], features: int, kind: np.dtype[Any]) -> Array:
+        """Zeros for images with dilation and padding. raises DataError beyond the limit of a run's memory"""
+        shape = batch, *self.padded_sizes(sizes), features
+        refuse_beyond_limit(shape, kind.itemsize, element_name(kind), "the image of a convolution with its padding")
+        return np.zeros(shape, kind)
 
     def inside(self, sizes: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
         """The slices of the padded image that hold the image's elements, and which elements these are: negative padding omits some."""
@@ -167,7 +174,7 @@ def _backward_filter(window: Window, parts: Mapping[str, Array], shape: Sequence
 def _backward_input(window: Window, parts: Mapping[str, Array], shape: Sequence[int]) -> Array:
     result, kernel = parts["result"], parts["kernel"]
     spatial = shape[1:-1]
-    padded = np.zeros((shape[0], *window.padded_sizes(spatial), shape[-1]), result.dtype)
+    padded = window.padding(shape[0], spatial, shape[-1], result.dtype)
     if result.size:
         for point, at in window.points(result.shape[1:-1]):
             padded[:, *at] += _times(result, kernel[point].T)
@@ -187,7 +194,7 @@ def _times(left: Array, right: Array) -> Array:
 
 def _padded(window: Window, image: Array) -> Array:
     spatial = image.shape[1:-1]
-    found = np.zeros((image.shape[0], *window.padded_sizes(spatial), image.shape[-1]), image.dtype)
+    found = window.padding(image.shape[0], spatial, image.shape[-1], image.dtype)
     there, here = window.inside(spatial)
     found[:, *there] = image[:, *here]
     return found

@@ -24,11 +24,10 @@ from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
-from xla_emitters.library.arguments import numpy_type, pattern_type
+from xla_emitters.library.arguments import element_name, numpy_type, pattern_type
 from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.program.platforms import OnPlatform
 from xla_emitters.program.sized_steps import SizedSteps
-from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.cupy_arrays import is_numpy, refuse_packed, to_numpy
 from xla_emitters.runtime.cupy_launcher import HELP
 from xla_emitters.runtime.cupy_platform import find_cupy

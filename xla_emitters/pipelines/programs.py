@@ -47,6 +47,7 @@ from xla_emitters.graph.disc_number_random_ops import WITH_STATE, DiscNumberRand
 from xla_emitters.hlo_text.header import STACK_TABLES
 from xla_emitters.host.disc_convert_const_to_ral import write_constants
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
+from xla_emitters.library.arguments import element_name
 from xla_emitters.memory_limit import limited_memory
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import OF_PROGRAMS, program_rows, refuse_unknown_passes, rows_of
@@ -69,7 +70,6 @@ from xla_emitters.program.platforms import OnFunction, OnPlatform, known_platfor
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.locations import first_position, instructions_of
 from xla_emitters.rewrite.recorder import Observer, Recorder
-from xla_emitters.runtime.arrays import element_name
 from xla_emitters.runtime.loaded import MOST_BINDINGS, Counters, Dispatch, LoadedProgram
 from xla_emitters.runtime.memory import Memory
 from xla_emitters.runtime.numpy_platform import NumpyPlatform

@@ -22,7 +22,7 @@ from math import prod
 import numpy as np
 
 from xla_emitters.errors import DataError, InternalError, XlaEmittersError
-from xla_emitters.library.arguments import NUMPY_TYPES, Array, numpy_type
+from xla_emitters.library.arguments import Array, element_name, numpy_type
 from xla_emitters.memory_limit import refuse_beyond_limit
 from xla_emitters.program.steps import (
     FUNCTIONS,
@@ -301,7 +301,7 @@ class _Binder:
             if (array := self.host.get(source)) is not None:
                 # The new owner may change it: each run has its own copy.
                 self.used.pop(source, None)
-                self.materialize(Place(source, _name_of(array), array.shape, on_device=False))
+                self.materialize(Place(source, element_name(array.dtype), array.shape, on_device=False))
         self.out.append(step)
         for (_, target), shape in zip(step.pairs, shapes, strict=True):
             self.host.pop(target, None)
@@ -386,10 +386,6 @@ class _Binder:
             if shape is not None:
                 self.shapes[slot] = shape
         self.out.append(replace(branch, selector=selector, branches=tuple(steps for steps, _ in bound)))
-
-
-def _name_of(array: Array) -> str:
-    return next(name for name, kind in NUMPY_TYPES.items() if kind == array.dtype)
 
 
 def no_reshape(held: Sequence[int], wanted: Sequence[int]) -> DataError:

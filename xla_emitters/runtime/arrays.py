@@ -18,8 +18,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from xla_emitters.dtypes import DTYPES, Array, DType, dtype
+from xla_emitters.dtypes import Array, DType, dtype
 from xla_emitters.errors import DataError
+from xla_emitters.library.arguments import NUMPY_TYPES, element_name
 from xla_emitters.memory_limit import refuse_beyond_limit
 from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.draws import Places, draw
@@ -28,8 +29,6 @@ from xla_emitters.runtime.npz import Archive, Header, opened
 
 LONGEST_DTYPE_NAME = 4 * 32
 """Size in bytes of a member `p0.dtype`: 32 characters."""
-
-_NAMES = {row.numpy: row.name for row in reversed(DTYPES)}
 
 
 def checked(array: Array, spec: ArraySpec, what: str) -> Array:
@@ -48,14 +47,6 @@ def check_fits(found: np.dtype[Any], shape: tuple[int, ...], spec: ArraySpec, wh
         raise DataError(f"{what} is {found}, but {spec} is expected ({wanted})", stage="arrays")
     if shape != spec.shape:
         raise DataError(f"{what} has shape {list(shape)}, but {spec} is expected", stage="arrays")
-
-
-def element_name(found: np.dtype[Any]) -> str:
-    """HLO's name of a NumPy type, in either byte order; NumPy's own name for a type that HLO lacks."""
-    if (name := _NAMES.get(found)) is not None:
-        return name
-    native = found.newbyteorder("=")
-    return _NAMES.get(native, native.name)
 
 
 def writable_buffer(array: Array, spec: ArraySpec) -> Array:
@@ -156,7 +147,7 @@ def _given(archive: Archive, key: str) -> Array:
     header, what = archive.header(key), f"'{key}' in {archive.path}"
     is_pattern = f"{key}.dtype" in archive.members
     name = _dtype_name(archive, f"{key}.dtype") if is_pattern else element_name(header.dtype)
-    if name not in _NAMES.values():
+    if name not in NUMPY_TYPES:
         raise DataError(f"{what} is {name}, which is not a type of HLO", stage="arrays")
     wanted = dtype(name).numpy
     if is_pattern and header.dtype != (pattern := np.dtype(f"u{wanted.itemsize}")):

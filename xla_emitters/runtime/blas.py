@@ -43,13 +43,16 @@ Offsets: TypeAlias = tuple[int, int, int]
 
 @cache
 def library() -> Any:
-    """OpenBLAS, or None where the package is not installed."""
+    """OpenBLAS, or None where the package is not installed, or its file is not for this system."""
     found = find_spec("scipy_openblas32")
     folders = found.submodule_search_locations if found else None
     for folder in folders or ():
         for path in sorted((Path(folder) / "lib").glob("libscipy_openblas*")):
             if path.suffix in (".so", ".dylib", ".dll"):
-                loaded = ctypes.CDLL(str(path))
+                try:
+                    loaded = ctypes.CDLL(str(path))
+                except OSError:
+                    continue
                 loaded.scipy_openblas_set_num_threads(1)
                 return loaded
     return None

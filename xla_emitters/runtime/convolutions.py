@@ -38,7 +38,10 @@ Convolve: TypeAlias = Callable[[Array, Array, Array], None]
 def convolution_of(
     config: Mapping[str, Any], element: str, image: Sequence[int], kernel: Sequence[int], result: Sequence[int]
 ) -> Convolve | None:
-    """See the file's head. None for groups of batches, empty arrays, and images without spatial dimensions, which `library` computes."""
+    """See the file's head. None for groups of batches, empty arrays, and images without spatial dimensions, which `library` computes.
+
+    raises  DataError if the padded image is beyond the limit of a run's memory
+    """
     if config["batch_groups"] != 1 or not config["window"] or not prod(image) or not prod(kernel) or not prod(result):
         return None
     made = _Convolution(config, element, image, kernel, result)
@@ -87,7 +90,11 @@ class _Convolution:
         dims = config["window"]
         is_moved = any(any(dim["pad"]) or dim["base_dilation"] != 1 for dim in dims)
         self._is_padded = is_moved or self.orders[0] != list(range(len(image)))
-        self._padded = np.zeros(padded if self._is_padded else (0,), self._kind)
+        self._padded = (
+            window.padding(self.batch, sizes[1:-1], sizes[-1], self._kind)
+            if self._is_padded
+            else np.empty(0, self._kind)
+        )
         strides = np.zeros((), self._kind).itemsize * np.array([prod(padded[dim + 1 :]) for dim in range(len(padded))])
         self._steps = [int(strides[dim + 1]) * dims[dim]["stride"] for dim in range(len(dims))]
         self._point_steps = [int(strides[dim + 1]) * dims[dim]["window_dilation"] for dim in range(len(dims))]

@@ -269,12 +269,11 @@ def _convolution(frame: Frame, step: Call, op: CallableOp) -> Run | None:
         else:
             return None
         made.verify_rule()
+        if dims_of(made.result) != shapes[2]:
+            return None
+        convolve = convolution_of(library_call_of(made)[1], element, *shapes)
     except (DataError, RuleBroken):
         return None  # in NumPy the step refuses its operands when it is reached
-    if dims_of(made.result) != shapes[2]:
-        return None
-    _, config = library_call_of(made)
-    convolve = convolution_of(config, element, *shapes)
     if convolve is None:
         return None
     operands = frame.operands(places)

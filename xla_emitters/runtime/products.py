@@ -19,18 +19,18 @@ from xla_emitters.dialects.hlo.base import fault
 from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dtypes import Array
+from xla_emitters.runtime.blas import LETTERS
 
 Product: TypeAlias = Callable[[Array, Array, Array], None]
 """(left, right, out)"""
 MOST_SHAPES = 64
 """Shapes of a product whose matrices are kept."""
-OF_BLAS = frozenset(("f32", "f64", "c64", "c128"))
 
 
 def is_of_blas(dot: DotOp) -> bool:
     """Whether BLAS has its element type, and its algorithm is left open."""
     types = {element_of(value).name for value in (*dot.operands, dot.result)}
-    return len(types) == 1 and types <= OF_BLAS and dot.algorithm is None
+    return len(types) == 1 and types <= LETTERS.keys() and dot.algorithm is None
 
 
 def product_of(dot: DotOp) -> Product | None:

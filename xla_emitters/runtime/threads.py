@@ -84,8 +84,9 @@ def share(work: Callable[[int, int], None], count: int, parts: int) -> None:
 
 
 def thread_count() -> int:
-    """How many threads share work."""
-    return os.cpu_count() or 1
+    """How many threads share work: as many as there are cores that this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
 @cache

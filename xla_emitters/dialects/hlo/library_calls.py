@@ -36,7 +36,7 @@ from xla_emitters.dialects.hlo.custom_calls import (
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types, tuple_types
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import NumbersDiffer, Unsupported
+from xla_emitters.errors import DataError, NumbersDiffer, Unsupported
 from xla_emitters.library.sort import top_key
 
 _COMMUNICATION = (
@@ -106,7 +106,7 @@ def library_evaluator(op: HloOp, call: Call) -> Callable[[Sequence[Any]], Any]:
 
         try:
             found = call_library(name, config, operands, results, on_elements=compared)
-        except (NumbersDiffer, Unsupported) as error:
+        except (DataError, NumbersDiffer, Unsupported) as error:
             error.place = error.place or written_at(op)
             raise
         return _packed(op.result.type, iter(found))

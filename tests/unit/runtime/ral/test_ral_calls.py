@@ -18,7 +18,7 @@ from xla_emitters.dialects.disc_ral import CONTEXT, STREAM, DispatchOp
 from xla_emitters.dialects.lmhlo import buffer_type
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import DataError, Unsupported
-from xla_emitters.runtime.arrays import element_name
+from xla_emitters.library.arguments import element_name
 from xla_emitters.runtime.ral.ral_calls import function_of_call
 
 Array = np.ndarray[Any, Any]

@@ -1,0 +1,32 @@
+"""How many steps a call of a program runs, those in loops as often as they run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xla_emitters.program.steps import Step
+from xla_emitters.runtime.loaded import LoadedProgram
+from xla_emitters.runtime.walk import Frame, Memory, Run
+
+
+def steps_of(loaded: LoadedProgram, inputs: Sequence[Any], memory: Memory) -> int:
+    """See the file's head. `memory`: of the platform that the program is loaded for"""
+    count = 0
+
+    class Counting(Frame):
+        def _prepared(self, steps: Sequence[Step]) -> list[Run]:
+            return [self._counted(run) for run in super()._prepared(steps)]
+
+        def _counted(self, run: Run) -> Run:
+            def counted() -> None:
+                nonlocal count
+                count += 1
+                run()
+
+            return counted
+
+    made = loaded.made
+    places = made.parameters, made.slots, made.numbers, made.constants
+    Counting(loaded.bind([array.shape for array in inputs]), *places, loaded.platform, memory, made.names).run(inputs)
+    return count
