@@ -126,6 +126,16 @@ ENTRY main {
 """
 
 
+@pytest.mark.parametrize("said", [0, 4, 7])
+def test_a_wrong_trip_count_changes_nothing_on_a_cpu(said: int) -> None:
+    program = compile(LOOP.replace('"n":"5"', f'"n":"{said}"'))
+    x = np.arange(100, dtype=np.float32)
+    for stage in ("xla_gpu", "llvm-dialect"):
+        counter, found = program.run_cpu(np.int32(0), x, stage=stage)
+        assert counter == 5
+        np.testing.assert_array_equal(found, -x)
+
+
 def test_bytes_of_xlas_plan_are_those_of_operands_and_results() -> None:
     """Six comparisons of 4 + 4 bytes to 1, five additions of 4 + 4 to 4, and five negations of 400 to 400."""
     text = "\n".join(

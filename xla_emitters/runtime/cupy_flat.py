@@ -35,6 +35,8 @@ class FlatMemory(HostMemory):
     fill  a byte with which arrays begin; None: uninitialized
     """
 
+    waits = True
+
     def __init__(self, cupy: Any, fill: int | None = None) -> None:
         super().__init__()
         self._cupy, self._fill = cupy, fill

@@ -65,6 +65,8 @@ def queue(cupy: Any) -> tuple[int, ...]:
 class CupyMemory(HostMemory):
     """See the file's head."""
 
+    waits = True
+
     def __init__(self, cupy: Any) -> None:
         super().__init__()
         self._cupy, self._types = cupy, dict[str, np.dtype[Any]]()

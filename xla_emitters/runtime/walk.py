@@ -62,7 +62,12 @@ MOST_KEPT_BYTES = 1 << 16
 
 
 class Memory(Protocol):
-    """Where arrays are; `place` says which type they have, and whether they are in the device's memory or the host's."""
+    """Where arrays are; `place` says which type they have, and whether they are in the device's memory or the host's.
+
+    waits  whether the host waits for a device when it reads an array
+    """
+
+    waits: bool
 
     def limit(self) -> int | None:
         """Bytes that the arrays of a run may take at a time; None: as many as there are."""
@@ -94,6 +99,8 @@ class HostMemory(Memory):
 
     empty_of  returns uninitialized memory of a shape and a type
     """
+
+    waits = False
 
     def __init__(self, empty_of: Callable[[tuple[int, ...], Any], Array] = np.empty) -> None:
         self._empty = empty_of
@@ -469,7 +476,7 @@ class Frame:
 
     def _loop(self, step: Loop) -> Run:
         condition, body = self._prepared(step.condition), self._prepared(step.body)
-        if (known := step.trips) is not None and known <= self.most_iterations:
+        if self._memory.waits and (known := step.trips) is not None and known <= self.most_iterations:
 
             def run_known() -> None:
                 for _ in range(known):
@@ -495,7 +502,7 @@ class Frame:
                     raise too_long(step.name, most, STAGE)
 
         def run() -> None:
-            if step.counter is not None:
+            if step.counter is not None and step.trips is None:
                 refuse_endless(step.counter)
             trips, repetition, by_numbers = 0, Repetition(LONG_LOOP - 1), Repetition(LONG_LOOP - 1)
             is_watched = not assigned  # arrays, which take time, only once the numbers have come back
@@ -507,9 +514,11 @@ class Frame:
                 if trips == most:
                     raise too_long(step.name, most, STAGE)
                 trips += 1
-                if trips >= LONG_LOOP and not is_watched:
+                if trips < LONG_LOOP or step.trips is not None:
+                    pass
+                elif not is_watched:
                     is_watched = by_numbers.is_found(counted)
-                elif trips >= LONG_LOOP and all(isinstance(arrays[slot], np.ndarray) for slot in carried):
+                elif all(isinstance(arrays[slot], np.ndarray) for slot in carried):
                     if repetition.is_found(state):
                         raise repetition.error(step.name, STAGE)
                 for repeat in body:
