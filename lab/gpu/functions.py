@@ -231,7 +231,7 @@ def measure_model(name: str, row: dict[str, Any], gpu_to_itself: Any, on_stream:
     program = xe.compile(exported, record="none")
     row["compile_s"] = time.time() - begun
     begun = time.time()
-    row["ptx_bytes"] = len(program.lowering.ptx)
+    row["ptx_bytes"] = len(program.compilation.lowering.ptx)
     row["ptx_s"] = time.time() - begun
     sizes = made.sizes[-1]
     inputs = made.inputs(sizes)

@@ -55,20 +55,20 @@ def verdicts(name: str) -> dict[str, str]:
     os.environ[CPU] = "llvm"
     program = programs()[name]
     compiled = program.compiled()
-    assert compiled.fused is not None
-    if compiled.sizes.unresolved:
+    assert compiled.compilation.fused is not None
+    if compiled.compilation.sizes.unresolved:
         return dict.fromkeys(cpus(), "NumPy")
     texts, found = dict[bool, tuple[str, tuple[str, ...]]](), dict[str, str]()
     for cpu_name, cpu in cpus().items():
         is_other = cpu.triple != host_cpu("native").triple
-        options = replace(compiled.options, cpu_features="native" if is_other else cpu_name)
+        options = replace(compiled.compilation.options, cpu_features="native" if is_other else cpu_name)
         try:
             if cpu_name in RUN and not cpu.lacking:
                 worst = max(program.differences(replace(compiled, options=options)))
                 found[cpu_name] = "ran" if worst <= program.case.tolerance else f"differs by {worst:.1e}"
                 continue
             if cpu.converts_f16 not in texts:
-                texts[cpu.converts_f16] = _text(CpuLowering(name, compiled.fused, options))
+                texts[cpu.converts_f16] = _text(CpuLowering(name, compiled.compilation.fused, options))
             text, seen = texts[cpu.converts_f16]
             host_object(text, {function: function for function in seen}, cpu)
             found[cpu_name] = "made"

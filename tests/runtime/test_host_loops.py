@@ -11,7 +11,8 @@ from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.loops.host_scans import commutes
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -19,10 +20,10 @@ pytest.importorskip("llvmlite", reason="llvmlite is not installed")
 Array = np.ndarray[Any, Any]
 
 
-def compiled(text: str, way: str, monkeypatch: pytest.MonkeyPatch) -> DynamicProgram:
+def compiled(text: str, way: str, monkeypatch: pytest.MonkeyPatch) -> Program:
     monkeypatch.setenv(CPU, way)
     program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
-    assert program.cpu.name == way
+    assert program.compilation.cpu.name == way
     return program
 
 

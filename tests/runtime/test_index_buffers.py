@@ -18,7 +18,7 @@ from xla_emitters.pipelines.program_passes import (
     PROGRAM_OPS,
     RUN_ON_KERNELS,
 )
-from xla_emitters.pipelines.programs import run_module
+from xla_emitters.pipelines.program_runs import run_module
 from xla_emitters.rewrite.kernel_pass import run_pass
 
 ON_BUFFERS = PROGRAM_FUSED[len(PROGRAM_GRAPH) + 1 :]

@@ -15,7 +15,8 @@ from runtime.stablehlo_programs import inputs_of
 from xla_emitters.errors import DataError, VerifyError
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo, print_stablehlo
 
 LONG = ("threefry", "permutations")
@@ -40,7 +41,7 @@ def layout_of(op: Any) -> tuple[tuple[int, ...], ...]:
 
 
 @cache
-def compiled(name: str, target: str = "h200") -> DynamicProgram:
+def compiled(name: str, target: str = "h200") -> Program:
     program = programs()[name]
     return compile_program(parse_stablehlo(program.text(), f"{name}.mlir"), CompileOptions(target=target))
 

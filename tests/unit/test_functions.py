@@ -39,7 +39,7 @@ NAMED_ELSEWHERE = {
     },
     # Arithmetic on numbers of the host.
     "host/steps_of_buffers.py": {"remainder"},
-    "pipelines/program_json.py": {"remainder"},
+    "pipelines/program_steps.py": {"remainder"},
     "program/steps.py": {"remainder"},
     # Passes and sizes speak of HLO's ops.
     "graph/disc_check_numbers.py": {"divide"},

@@ -154,15 +154,17 @@ def list_program(module: ModuleOp, options: CompileOptions) -> Listing:
     """
     # Imported here, so that HLO does not load the second system.
     from xla_emitters.pipelines import program_listing
+    from xla_emitters.pipelines.lowerings import lowerings_of
     from xla_emitters.pipelines.program_outline import not_in_kernels
     from xla_emitters.pipelines.programs import compile_program
 
     try:
-        program = compile_program(module, options)
-        kernels, fused, why = program.kernels, program.fused, ""
+        made = lowerings_of(compile_program(module, options))
+        kernels, fused, why = made.lowering.kernels, made.fused, ""
     except Unsupported as error:
-        program, kernels, fused, why = compile_program(module, replace(options, stage="hlo")), (), None, error.message
-    found = program_listing.list_program(program.at("hlo" if fused is None else "placed"))
+        made = lowerings_of(compile_program(module, replace(options, stage="hlo")))
+        kernels, fused, why = (), None, error.message
+    found = program_listing.list_program(made.at("hlo" if fused is None else "placed"))
     calls = found.library_calls
     others = [op for op in found.ops if op not in calls] if fused is None else not_in_kernels(found, fused)
     fusions = [

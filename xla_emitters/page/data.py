@@ -29,10 +29,10 @@ from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.page.graph import entry_graph, graphs_of
 from xla_emitters.page.own_code import own_steps
 from xla_emitters.page.threads import touched, touched_at
+from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.pipelines.program_kernels import SizedKernel
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
-from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.pricing.report import kernel_rows
 from xla_emitters.program import Kernel, Program
 from xla_emitters.program.outline import work_named
@@ -126,7 +126,7 @@ def program_data(
 
 
 def dynamic_data(
-    program: DynamicProgram,
+    program: Program,
     chunks: Chunks,
     stage: str,
     *,
@@ -142,9 +142,10 @@ def dynamic_data(
     launches those of a run at these sizes; the accesses of a kernel are those of its first one
     raises   like `GpuLowering.kernel_traces`
     """
-    traces, hlo = program.lowering.kernel_traces(stage), program.at("hlo")
+    made = lowerings_of(program)
+    traces, hlo = made.lowering.kernel_traces(stage), made.at("hlo")
     units = [unit_data(program.trace, chunks, verdict) | {"graph": entry_graph(hlo, sizes_of(hlo))}]
-    for kernel, trace in zip(program.kernels, traces, strict=True):
+    for kernel, trace in zip(made.lowering.kernels, traces, strict=True):
         unit = unit_data(trace, chunks, None, kernel.name)
         if (work := work_named(program.outline.work, kernel.name)) and work.source:
             said = source_decision(work.source)
@@ -159,7 +160,7 @@ def dynamic_data(
         "explain": program.explain(),
         "verdict": _verdict(verdict),
         "units": units,
-        "first": _first(units, [kernel.name for kernel in program.kernels], costs),
+        "first": _first(units, [kernel.name for kernel in made.lowering.kernels], costs),
     }
 
 

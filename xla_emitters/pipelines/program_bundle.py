@@ -22,9 +22,9 @@ from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import Array, dtype, dtype_of
 from xla_emitters.errors import UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constant_name, stored
-from xla_emitters.host.steps_of_buffers import steps_of_buffers
+from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.program_gpu import library_function
-from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.program import Program
 from xla_emitters.program.steps import Call, Place, steps_within
 from xla_emitters.program.steps_json import value_json
 from xla_emitters.runtime.bundle import BundledProgram
@@ -33,16 +33,16 @@ from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES
 from xla_emitters.runtime.plain_ops import NUMBERS, OPCODES
 
 
-def bundled_program(program: DynamicProgram) -> BundledProgram:
+def bundled_program(program: Program) -> BundledProgram:
     """The program for a bundle. raises Unsupported for what no kernel computes, ToolError from LLVM"""
-    lowering = program.lowering
+    lowering = lowerings_of(program).lowering
     if lowering.options.constants:
         raise UsageError(
             f"the constants of {program.name} are in {lowering.options.constants}",
             stage="bundle",
             help="compile without `constants`",
         )
-    made, constants = steps_of_buffers(lowering.at("kernels")), dict[str, bytes]()
+    made, constants = lowering.steps, dict[str, bytes]()
 
     def kept(array: Array, element: str) -> str:
         """The name of a constant, whose elements go into the bundle."""

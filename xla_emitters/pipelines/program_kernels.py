@@ -13,11 +13,12 @@ Source: seed document, "DHLO2Executable"; docs/reference/4 3.6 (trap 4), 3.7.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr
+from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context
@@ -35,6 +36,7 @@ from xla_emitters.pipelines.pass_lists import program_rows, rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, TOOL_STAGES, line_info
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.program import Extents, Launch
+from xla_emitters.program.executable import Executable
 from xla_emitters.rewrite.data_layout import NARROW
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
@@ -59,6 +61,7 @@ class SizedKernel:
     parameters    types of its parameters, in order: buffers, then numbers
     shared_bytes  static shared memory of one block
     architecture  target of its code, e.g. "sm_90"
+    written       the parameters, by number, whose memory it writes
     """
 
     name: str
@@ -67,12 +70,7 @@ class SizedKernel:
     parameters: tuple[str, ...]
     shared_bytes: int
     architecture: str
-    lowering: GpuLowering = field(repr=False, compare=False)
-
-    @property
-    def ptx(self) -> str:
-        """The PTX module with this and the program's other kernels. raises like `GpuLowering.ptx`"""
-        return self.lowering.ptx
+    written: frozenset[int]
 
     def __str__(self) -> str:
         return f"{self.name}: {self.schedule} schedule, blocks of {'x'.join(map(str, self.block))} threads, {self.architecture}"
@@ -119,6 +117,11 @@ class GpuLowering:
         self._recorder.read("llvm-dialect", self.at("llvm-dialect"))
         return self._recorder.trace
 
+    @cached_property
+    def steps(self) -> Executable:
+        """What launches the kernels. raises like `steps_of_buffers`"""
+        return steps_of_buffers(self.at("kernels"), constants_in(self.options.constants))
+
     # -------------------------------------------------------------------------------------------------- kernels
 
     @cached_property
@@ -139,7 +142,8 @@ class GpuLowering:
         shared = shared_bytes(self._on_buffers(name))
         schedule = function.attributes.get(SCHEDULE)
         how = schedule.data if isinstance(schedule, StringAttr) else ""
-        return SizedKernel(name, how, (x, y, z), parameters, shared, self.options.device.architecture, self)
+        written = frozenset(number for number, value in enumerate(function.body.blocks[0].args) if _is_written(value))
+        return SizedKernel(name, how, (x, y, z), parameters, shared, self.options.device.architecture, written)
 
     def _on_buffers(self, name: str) -> ModuleOp:
         holder = self._functions[name].parent_op()
@@ -323,3 +327,15 @@ class GpuLowering:
     def run(self, arrays: Sequence[Array], stage: str) -> list[Array]:
         """The results for these arguments at a stage from "loops" to "llvm-dialect". raises DataError, ExecutionError"""
         return self.loaded(stage).run_on_garbage(arrays)
+
+
+def _is_written(memory: SSAValue) -> bool:
+    """Whether an op writes an array, or a part of it under another name."""
+    for use in memory.uses:
+        op = use.operation
+        if op.results:
+            if "atomic" in op.name or any(isinstance(r.type, MemRefType) and _is_written(r) for r in op.results):
+                return True
+        elif "store" in op.name or "write" in op.name or op.name == "memref.copy":
+            return True
+    return False

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from xla_emitters.program.arrays import Argument, ArraySpec, Launch
+from xla_emitters.program.arrays import Argument, ArraySpec, Launch, Size
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number that a kernel takes: its type in IR, and its value in the first launch."""
+
+    dtype: str
+    value: Size
 
 
 @dataclass(frozen=True)
@@ -16,8 +24,10 @@ class Kernel:
     ptx             text of the module that contains the entry, and the program's other kernels; "" when the compilation stopped
                     before PTX
     architecture    target of the compilation, e.g. "sm_90"
+    launch          the first one
     shared_bytes    static shared memory of one block
     arguments       in the order of the entry's parameters, with the program's arrays in its first launch
+    scalars         the numbers that it takes after them
     """
 
     name: str
@@ -26,6 +36,7 @@ class Kernel:
     launch: Launch
     shared_bytes: int
     arguments: tuple[Argument, ...]
+    scalars: tuple[Scalar, ...] = ()
 
 
 @dataclass(frozen=True)

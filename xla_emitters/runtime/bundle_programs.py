@@ -24,7 +24,7 @@ import numpy as np
 from xla_emitters.errors import DataError, ExecutionError, XlaEmittersError
 from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.program.arrays import Launch
-from xla_emitters.program.sized_steps import Constants, SizedSteps
+from xla_emitters.program.executable import Constants, Executable
 from xla_emitters.program.steps_json import value_from_json
 from xla_emitters.runtime.bundle_numbers import admitted, load_expected, redraw
 from xla_emitters.runtime.cupy_arrays import to_cupy, to_numpy
@@ -111,7 +111,7 @@ class OnDevice:
             program["target"],
             exceeds,
         )
-        made = SizedSteps.from_json(program["steps"], Constants(readers), ops)
+        made = Executable.from_json(program["steps"], Constants(readers), ops)
         self._cupy, self.log, self._types = cupy, platform.log, [place.dtype for place in made.results]
         self._loaded = LoadedProgram(made, platform, CupyMemory(cupy))
 

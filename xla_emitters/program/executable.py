@@ -40,7 +40,7 @@ class Constants(Sequence[tuple[Place, Array]]):
 
 
 @dataclass(frozen=True)
-class SizedSteps:
+class Executable:
     """A program's steps, and what they name.
 
     parameters  in the caller's order; unknown sizes are numbers
@@ -77,7 +77,7 @@ class SizedSteps:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], constants: Constants, ops: Sequence[Any]) -> SizedSteps:
+    def from_json(cls, data: Mapping[str, Any], constants: Constants, ops: Sequence[Any]) -> Executable:
         """The inverse of `to_json`. raises LookupError, TypeError or ValueError for data of another form"""
         return cls(
             value_from_json(data["parameters"]),
@@ -92,13 +92,13 @@ class SizedSteps:
         )
 
 
-def without_sizes(arrays: Arrays, steps: Sequence[Step], calls: Sequence[Any]) -> SizedSteps:
+def executable_of(arrays: Arrays, steps: Sequence[Step], calls: Sequence[Any]) -> Executable:
     """The steps of a program whose sizes are all known, with memory for its results before the first one."""
     parameters = arrays.places("parameter", len(arrays.parameters))
     results = arrays.places("result", len(arrays.results))
     slots = len(arrays.parameters) + len(arrays.results) + len(arrays.temporaries)
     assigned = [step.result.index for step in steps_within(steps) if isinstance(step, Compute | Load)]
-    return SizedSteps(
+    return Executable(
         parameters,
         results,
         (*map(Allocate, results), *steps),

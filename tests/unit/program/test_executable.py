@@ -10,8 +10,8 @@ import pytest
 
 import xla_emitters as xe
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
-from xla_emitters.pipelines.programs import DynamicProgram
-from xla_emitters.program.sized_steps import Constants, SizedSteps
+from xla_emitters.program import Program
+from xla_emitters.program.executable import Constants, Executable
 from xla_emitters.program.steps import (
     Allocate,
     Branch,
@@ -31,24 +31,24 @@ CORPUS = Path(__file__).parents[2] / "corpus"
 FILES = ("stablehlo/scan", "stablehlo/branches", "programs/given_trips", "loops/ends_early", "stablehlo/reversed")
 
 
-def again(made: SizedSteps) -> SizedSteps:
+def again(made: Executable) -> Executable:
     """Through the text of a file."""
-    return SizedSteps.from_json(json.loads(json.dumps(made.to_json())), made.constants, made.ops)
+    return Executable.from_json(json.loads(json.dumps(made.to_json())), made.constants, made.ops)
 
 
 @pytest.fixture(scope="module")
-def programs() -> list[SizedSteps]:
+def programs() -> list[Executable]:
     compiled = [xe.compile(CORPUS / f"{file}.mlir") for file in FILES]
-    assert all(isinstance(program, DynamicProgram) for program in compiled)
-    return [steps_of_buffers(program.lowering.at("kernels")) for program in compiled]  # type: ignore[union-attr]
+    assert all(isinstance(program, Program) for program in compiled)
+    return [steps_of_buffers(program.compilation.lowering.at("kernels")) for program in compiled]  # type: ignore[union-attr]
 
 
-def test_steps_are_the_same_after_json(programs: list[SizedSteps]) -> None:
+def test_steps_are_the_same_after_json(programs: list[Executable]) -> None:
     for made in programs:
         assert again(made) == made
 
 
-def test_the_programs_have_many_kinds_of_steps(programs: list[SizedSteps]) -> None:
+def test_the_programs_have_many_kinds_of_steps(programs: list[Executable]) -> None:
     kinds = {type(step) for made in programs for step in steps_within(made.steps)}
     assert kinds >= {Allocate, Branch, Call, Launch, Load, Loop, Move, Release}
 
@@ -56,7 +56,7 @@ def test_the_programs_have_many_kinds_of_steps(programs: list[SizedSteps]) -> No
 def test_bytes_are_text_in_between() -> None:
     place = Place(0, "s32", (Number(1), 2), on_device=False)
     steps = (Fill(place, bytes(range(256))), Release(0))
-    made = SizedSteps(
+    made = Executable(
         (place,), (), steps, 1, 2, Constants([(place, lambda: np.zeros(2))]), {0: "x"}, (), frozenset((0,))
     )
     assert again(made) == made
@@ -67,6 +67,6 @@ def test_bytes_are_text_in_between() -> None:
 )
 def test_data_of_another_form_is_refused(step: dict[str, object]) -> None:
     place = Place(0, "f32", (), on_device=True)
-    made = SizedSteps((place,), (place,), (), 1, 0, Constants([]), {}, (), frozenset())
+    made = Executable((place,), (place,), (), 1, 0, Constants([]), {}, (), frozenset())
     with pytest.raises((LookupError, TypeError, ValueError)):
-        SizedSteps.from_json({**made.to_json(), "steps": [step]}, made.constants, ())
+        Executable.from_json({**made.to_json(), "steps": [step]}, made.constants, ())
