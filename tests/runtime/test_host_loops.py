@@ -30,7 +30,9 @@ def compiled(text: str, way: str, monkeypatch: pytest.MonkeyPatch) -> Program:
 def agree(text: str, calls: list[tuple[Array, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Machine code and NumPy give the same, and no op is left to NumPy."""
     ours, reference = (compiled(text, way, monkeypatch) for way in ("llvm", "numpy"))
-    assert not {"lmhlo.reduce_window", "lmhlo.scatter", "lmhlo.map"} & {op.name for op in ours.loaded.made.ops}
+    assert not {"lmhlo.reduce_window", "lmhlo.scatter", "lmhlo.map"} & {
+        op.name for op in ours.compilation.loaded.made.ops
+    }
     for inputs in calls:
         for _ in range(3):
             np.testing.assert_array_equal(ours(*inputs), reference(*inputs))
@@ -240,7 +242,7 @@ def test_cumulative_windows_have_the_values_of_their_definition(
         pads=", ".join(name for pair in (pads if dim else pads[::-1]) for name in pair),
     )
     ours, reference = (compiled(text, way, monkeypatch) for way in ("llvm", "numpy"))
-    assert "lmhlo.dynamic_reduce_window" not in {op.name for op in ours.loaded.made.ops}
+    assert "lmhlo.dynamic_reduce_window" not in {op.name for op in ours.compilation.loaded.made.ops}
     for shape in ((5, 8), (2, 6), (6, 2), (64, 3), (3, 70)):
         x = np.random.default_rng(0).integers(-9, 10, shape)
         given = x.astype(np.int32) if t == "i32" else (x / 8).astype(np.float32)

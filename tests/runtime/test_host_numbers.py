@@ -85,7 +85,7 @@ def test_integers_wrap_as_numpys_do(name: str) -> None:
 
 def test_they_are_numbers_and_no_calls() -> None:
     """The copy of the argument to the host, the check of the size, and the broadcast itself are left."""
-    steps = list(steps_within(program(CHAINS["limits"][0]).loaded.bind([(), ()]).steps))
+    steps = list(steps_within(program(CHAINS["limits"][0]).compilation.loaded.bind([(), ()]).steps))
     assert [step.name for step in steps if isinstance(step, Call)] == ["p1.d2h", "shape_assertion", "s"]
     assert any(isinstance(step, Compute) for step in steps)
 

@@ -103,7 +103,7 @@ def test_a_row_of_the_layouts(name: str, target: str, wanted: tuple[tuple[int, .
 
 def test_transposes_between_convolutions_cancel() -> None:
     """Of four convolutions in another layout than the library's: the first image, the last result, and each kernel are transposed."""
-    placed = str(compiled("residual").at("placed"))
+    placed = str(compiled("residual").compilation.at("placed"))
     images = [line for line in placed.splitlines() if "hlo.transpose " in line and "tensor<?x" in line]
     assert placed.count("hlo.dynamic_conv") == 4
     assert len(images) == 2
@@ -111,7 +111,7 @@ def test_transposes_between_convolutions_cancel() -> None:
 
 
 def test_a_library_layout_needs_no_transposes() -> None:
-    assert "hlo.transpose" not in str(compiled("channels_first").at("placed"))
+    assert "hlo.transpose" not in str(compiled("channels_first").compilation.at("placed"))
 
 
 def test_groups_that_do_not_fit_are_an_error() -> None:

@@ -132,7 +132,7 @@ def test_a_seed_decides_the_numbers(kind: str, tmp_path: Path) -> None:
 
 
 def test_random_numbers_are_a_call_of_the_runtime() -> None:
-    assert 'disc_ral.dispatch "ral_rng_normal" on "gpu"' in random("NORMAL").lowering.code("host")
+    assert 'disc_ral.dispatch "ral_rng_normal" on "gpu"' in random("NORMAL").compilation.lowering.code("host")
 
 
 def test_wrong_sizes_are_a_message() -> None:

@@ -128,6 +128,10 @@ class OnDemand(Lowerings):
         return self._written.temporaries if self.stage in ON_KERNELS else ()
 
     @property
+    def constants(self) -> tuple[int, ...]:
+        return self._written.constants if self.stage in ON_KERNELS else ()
+
+    @property
     def steps(self) -> tuple[Step, ...]:
         return self._written.steps if self.stage in ON_KERNELS else ()
 

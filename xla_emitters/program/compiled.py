@@ -78,6 +78,11 @@ class Program:
         return self.compilation.temporaries
 
     @property
+    def constants(self) -> tuple[int, ...]:
+        """The temporaries, by number, with memory before the first step and elements that no step changes. raises like `compilation`"""
+        return self.compilation.constants
+
+    @property
     def steps(self) -> tuple[Step, ...]:
         """In order. raises like `compilation`"""
         return self.compilation.steps
@@ -229,6 +234,7 @@ class Program:
             "parameters": [{**array_json(spec), **name} for spec, name in zip(self.parameters, named, strict=True)],
             "results": list(map(array_json, self.results)),
             "temporaries": list(map(array_json, self.temporaries)),
+            "constants": list(self.constants),
             "symbols": list(self.symbols),
             "guards": list(self.guards),
             "kernels": list(map(kernel_json, self.kernels)),
@@ -248,6 +254,7 @@ class Program:
         ptx = data["code"] if data["stage"] == "ptx" else data.get("ptx", "")
         compilation = Compiled(
             temporaries=tuple(map(array_from_json, data["temporaries"])),
+            constants=tuple(data["constants"]),
             steps=value_from_json(data["steps"]),
             kernels=tuple(kernel_from_json(kernel, ptx) for kernel in data["kernels"]),
             calls=tuple(map(call_from_json, data["calls"])),
@@ -288,6 +295,11 @@ class Compilation(Protocol):
     @property
     def temporaries(self) -> tuple[ArraySpec, ...]:
         """Arrays that one step writes and a later one reads."""
+        ...
+
+    @property
+    def constants(self) -> tuple[int, ...]:
+        """Numbers of temporaries: those with memory before the first step. Of kernels of a module, constants are in their code."""
         ...
 
     @property
@@ -359,6 +371,7 @@ class Compiled:
     """All of a compilation, as values."""
 
     temporaries: tuple[ArraySpec, ...] = ()
+    constants: tuple[int, ...] = field(default=(), kw_only=True)
     steps: tuple[Step, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     calls: tuple[LibraryCall, ...] = ()

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import xla_emitters as xe
-from xla_emitters.host.steps_of_buffers import steps_of_buffers
-from xla_emitters.program import Program
+from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.program.executable import Constants, Executable
 from xla_emitters.program.steps import (
     Allocate,
@@ -38,9 +37,7 @@ def again(made: Executable) -> Executable:
 
 @pytest.fixture(scope="module")
 def programs() -> list[Executable]:
-    compiled = [xe.compile(CORPUS / f"{file}.mlir") for file in FILES]
-    assert all(isinstance(program, Program) for program in compiled)
-    return [steps_of_buffers(program.compilation.lowering.at("kernels")) for program in compiled]  # type: ignore[union-attr]
+    return [lowerings_of(xe.compile(CORPUS / f"{file}.mlir")).lowering.steps for file in FILES]
 
 
 def test_steps_are_the_same_after_json(programs: list[Executable]) -> None:
