@@ -116,9 +116,9 @@ def run(options: argparse.Namespace) -> int:
     if folder is None:
         write(options.output, text, kind)
     elif kind == options.stage and not given.is_program and _has_kernels(options.stage):
-        write_kernel_files(program, folder)
+        write_kernel_files(program, folder, given.source)
     else:
-        write_whole(text, "HLO" if not given.is_program and kind in HLO_STAGES else kind, folder, given.stem)
+        write_whole(text, "HLO" if not given.is_program and kind in HLO_STAGES else kind, folder, given.stem, given.source)
     print_dumps(options, program)
     print_warnings(program)
     return print_left_out(left_out)
