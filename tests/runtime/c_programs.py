@@ -31,11 +31,11 @@ from runtime.programs_table import KnownProgram, programs
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import Unsupported
 from xla_emitters.explore.programs import reference_of
-from xla_emitters.lowering.host_code import HostCode, host_object
+from xla_emitters.lowering.cpu_code import CpuCode, cpu_object
+from xla_emitters.lowering.cpu_steps import ENTRY, step_entries
 from xla_emitters.lowering.host_runtime import host_program_ir
-from xla_emitters.lowering.host_steps import ENTRY, step_entries
 from xla_emitters.pipelines.c_bundle import c_bundle
-from xla_emitters.pipelines.program_host import CpuLowering
+from xla_emitters.pipelines.cpu_lowering import CpuLowering
 from xla_emitters.pipelines.program_llvm import DROP, FREE, MAIN, LlvmHost
 from xla_emitters.program import Extents, Program
 from xla_emitters.runtime.arrays import same_bits
@@ -88,7 +88,7 @@ def built_with_log(program: Program, lowering: CpuLowering, name: str, directory
     kernels = {f"{kernel}{ENTRY}": f"{name}_kernel_{number}" for number, kernel in enumerate(lowering.parameters)}
     seen = {MAIN: f"{name}_main", DROP: f"{name}_drop", FREE: f"{name}_release", **kernels}
     text = host_program_ir(host.host, lowering.module) + step_entries(lowering.parameters)
-    (directory / "logged.o").write_bytes(host_object(text, seen, lowering.cpu))
+    (directory / "logged.o").write_bytes(cpu_object(text, seen, lowering.cpu))
     declared = "".join(f"void {function}(int64_t *);\n" for function in kernels.values())
     rows = [f'{{"{kernel}", {kernels[f"{kernel}{ENTRY}"]}}}' for kernel in lowering.parameters]
     owned = [str(int(number in host.interface.donated)) for number in range(len(host.interface.inputs))]
@@ -149,7 +149,7 @@ class MachineCode(Kernels):
     """The kernels of a program as machine code in this process: the code that a bundle has too."""
 
     def __init__(self, lowering: CpuLowering) -> None:
-        code = HostCode(lowering.ir, lowering.cpu)
+        code = CpuCode(lowering.ir, lowering.cpu)
         kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
         self._steps = {name: kind(code.address(f"{name}{ENTRY}")) for name in lowering.parameters}
 

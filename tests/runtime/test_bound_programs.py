@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from xla_emitters.errors import DataError, ExecutionError
+from xla_emitters.pipelines.cpu_lowering import BACKENDS, CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import BACKENDS, CPU
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.runtime.loaded import MOST_BINDINGS

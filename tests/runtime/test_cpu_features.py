@@ -18,10 +18,10 @@ from runtime.programs_table import programs
 
 from xla_emitters.errors import ToolError
 from xla_emitters.explore.compile import compile as compile_any
-from xla_emitters.lowering.host_cpu import CPU_FEATURES
+from xla_emitters.lowering.cpu_target import CPU_FEATURES
 from xla_emitters.pipelines.c_bundle import c_bundle
+from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo

@@ -11,8 +11,8 @@ from long_lists import but_long
 from runtime.programs_table import programs
 
 from xla_emitters.errors import UsageError
+from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
@@ -246,7 +246,7 @@ def test_numpy_computes_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -
 
 def test_numpy_computes_where_llvmlite_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CPU, "auto")
-    monkeypatch.setattr("xla_emitters.pipelines.program_host.is_installed", lambda: False)
+    monkeypatch.setattr("xla_emitters.pipelines.cpu_lowering.is_installed", lambda: False)
     program = unary("negate")
     with pytest.warns(UserWarning, match=r"llvmlite is not installed: NumPy computes .* pip install"):
         assert program(np.ones(3, np.float32)).tolist() == [-1, -1, -1]

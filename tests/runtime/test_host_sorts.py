@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import IntegerAttr
 from xla_emitters.dialects.context import make_context
 from xla_emitters.loops.disc_fuse_for_cpu import DiscFuseForCpuPass
 from xla_emitters.loops.host_sorts import FIRST as FIRST_MARK
+from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.pipelines.cpu_lowering import CpuLowering
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CpuLowering
 from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.pipelines.program_passes import (
     PROGRAM_FUSED,

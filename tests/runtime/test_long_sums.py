@@ -10,9 +10,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xla_emitters.lowering.host_cpu import host_cpu
+from xla_emitters.lowering.cpu_target import cpu_target
+from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
@@ -150,7 +150,7 @@ def test_complex_numbers_are_added_by_blocks_too() -> None:
 
 def test_a_long_sum_at_a_lower_level() -> None:
     """Fewer partial sums are side by side in a vector of 16 bytes."""
-    if not host_cpu().triple.startswith("x86_64"):
+    if not cpu_target().triple.startswith("x86_64"):
         pytest.skip("levels are of x86-64")
     x = np.random.default_rng(4).random((1, 3_000_000)).astype(np.float32)
     program = summed("f32", "1")

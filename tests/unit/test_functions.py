@@ -50,7 +50,7 @@ NAMED_ELSEWHERE = {
     "runtime/plain_ops.py": {"abs", "divide", "remainder"},
     "sizes/numbers.py": {"abs", "divide", "remainder"},
     # What a CPU has an instruction for, and what is written out for it.
-    "lowering/host_functions.py": set(
+    "lowering/cpu_functions.py": set(
         "ceil copysign exp fabs floor fma log nearbyint pow powi rint round rsqrt sqrt trunc".split()
     ),
     # A machine instruction.

@@ -33,10 +33,10 @@ from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.disc_direct_calls import DiscDirectCallsPass
-from xla_emitters.lowering.host_code import host_object
-from xla_emitters.lowering.host_cpu import HostCpu
+from xla_emitters.lowering.cpu_code import cpu_object
+from xla_emitters.lowering.cpu_target import CpuTarget
+from xla_emitters.pipelines.cpu_lowering import CpuLowering
 from xla_emitters.pipelines.lowerings import lowerings_of
-from xla_emitters.pipelines.program_host import CpuLowering
 from xla_emitters.pipelines.program_llvm import DROP, FREE, MAIN, LlvmHost
 from xla_emitters.program import Program
 from xla_emitters.program.compiled import refuse_left_out
@@ -81,7 +81,7 @@ C_TYPES: Mapping[str, str] = {
 def c_bundle(program: Program, name: str) -> dict[str, bytes]:
     """File name -> contents; `name`, a C identifier, is the stem of all of them.
 
-    raises  Unsupported, naming it, for what the C runtime does not have or the kernels do not check; ToolError like `host_object`
+    raises  Unsupported, naming it, for what the C runtime does not have or the kernels do not check; ToolError like `cpu_object`
     """
     refuse_left_out(program.name, program.left_out)
     lowered = lowerings_of(program)
@@ -104,7 +104,7 @@ def c_bundle(program: Program, name: str) -> dict[str, bytes]:
     seen = {MAIN: f"{name}_main", DROP: f"{name}_drop", FREE: f"{name}_release"}
     data, places = _constants(host)
     made = {
-        f"{name}.o": host_object(host.ir, seen, lowering.cpu),
+        f"{name}.o": cpu_object(host.ir, seen, lowering.cpu),
         f"{name}.h": _header(program, name, lowering.cpu).encode(),
         f"{name}.c": _source(program, name, host, places).encode(),
         **{shared: (files("xla_emitters.runtime.ral") / "c" / shared).read_bytes() for shared in ("ral.h", "ral.c")},
@@ -177,7 +177,7 @@ def _hash(data: bytes) -> int:
 # ---------------------------------------------------------------------------------------------------------------- header
 
 
-def _header(program: Program, name: str, cpu: HostCpu) -> str:
+def _header(program: Program, name: str, cpu: CpuTarget) -> str:
     guards = lowerings_of(program).sizes.guards
     upper = name.upper()
     arguments = [

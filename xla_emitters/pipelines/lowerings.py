@@ -20,9 +20,9 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.library.arguments import element_name
+from xla_emitters.pipelines.cpu_lowering import CpuBackend, choose_backend
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import program_rows
-from xla_emitters.pipelines.program_host import CpuBackend, choose_backend
 from xla_emitters.pipelines.program_passes import ON_KERNELS, RUN_ON_KERNELS
 from xla_emitters.pipelines.program_runs import load
 from xla_emitters.program import Program

@@ -24,7 +24,7 @@ from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError
 from xla_emitters.host.steps_of_buffers import LOOPS, CallableOp
-from xla_emitters.lowering.host_steps import ADDED_TYPES
+from xla_emitters.lowering.cpu_steps import ADDED_TYPES
 from xla_emitters.program.steps import Call, Launch, Place
 from xla_emitters.runtime import blas
 from xla_emitters.runtime.blas import LETTERS, SHARED_WORK, gemm_of, library, pointer

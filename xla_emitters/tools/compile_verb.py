@@ -118,7 +118,9 @@ def run(options: argparse.Namespace) -> int:
     elif kind == options.stage and not given.is_program and _has_kernels(options.stage):
         write_kernel_files(program, folder, given.source)
     else:
-        write_whole(text, "HLO" if not given.is_program and kind in HLO_STAGES else kind, folder, given.stem, given.source)
+        write_whole(
+            text, "HLO" if not given.is_program and kind in HLO_STAGES else kind, folder, given.stem, given.source
+        )
     print_dumps(options, program)
     print_warnings(program)
     return print_left_out(left_out)
