@@ -116,9 +116,13 @@ def results_of(op: BufferOp, inputs: Sequence[Sequence[Extent]], compute: Comput
         name = made.direction.data.lower()
         return [compute(name, row) for row in rows]
     form = ELEMENTWISE.get(opcode)
-    if form is None or (PRED in types and opcode in ("add", "subtract", "multiply", "negate")):
+    if form is None or (PRED in types and opcode not in OF_TRUTH):
         return None
     return [form(compute, types[0], result, row) for row in rows]
+
+
+OF_TRUTH = frozenset(("and", "clamp", "convert", "maximum", "minimum", "not", "or", "select", "xor"))
+"""The rows of ELEMENTWISE that take truth values."""
 
 
 def _moved(made: HloOp, inputs: Sequence[Sequence[Extent]], op: BufferOp) -> list[Extent] | None:
@@ -172,19 +176,32 @@ def _negate(compute: Compute, _: str, result: str, row: Sequence[Extent]) -> Ext
     return compute(f"subtract.{result}", (0, row[0]))
 
 
+def _abs(compute: Compute, _: str, result: str, row: Sequence[Extent]) -> Extent:
+    is_signed = INTEGERS[result][1] < 0
+    return compute("maximum", (row[0], compute(f"subtract.{result}", (0, row[0])))) if is_signed else row[0]
+
+
+def _sign(compute: Compute, _: str, __: str, row: Sequence[Extent]) -> Extent:
+    return compute("subtract", (compute("gt", (row[0], 0)), compute("lt", (row[0], 0))))
+
+
 ELEMENTWISE: Mapping[str, Form] = {
+    "abs": _abs,
     "add": _wrapping("add"),
     "and": _plain("and"),
     "clamp": _clamp,
     "convert": _convert,
+    "divide": _wrapping("quotient"),
     "maximum": _plain("maximum"),
     "minimum": _plain("minimum"),
     "multiply": _wrapping("multiply"),
     "negate": _negate,
     "not": _not,
     "or": _plain("or"),
+    "remainder": _wrapping("rest"),
     "select": _plain("select"),
+    "sign": _sign,
     "subtract": _wrapping("subtract"),
     "xor": _plain("xor"),
 }
-"""Opcode -> its value on integers. Ops that divide or shift have rules of their own for zero and large operands: they stay calls."""
+"""Opcode -> its value on integers. Shifts, and other ops that sizes are not computed by, stay calls."""

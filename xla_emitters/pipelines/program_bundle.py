@@ -4,20 +4,18 @@
     made.ptx, made.constants            PTX with indices of 32 and of 64 bits; the elements of constants by name
     made.rows                           the manifest's entry: steps, ops, constants, kernels, why no GPU can run it
 
-Ops outside of kernels are rows (`runtime/plain_ops`): integer arithmetic, copies, and functions of `library`. A program with another op
+Ops outside of kernels are rows (`runtime/plain_ops`): copies, assertions, and functions of `library`. A program with another op
 there (a scatter, a reduction of windows) can be bundled too; running the bundle refuses it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from xla_emitters.dialects.hlo.base import HloOp, integers, opcode_of
+from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dialects.hlo.dynamic_shape_ops import PrintOp, ShapeAssertionOp
-from xla_emitters.dialects.hlo.elementwise import CompareOp
-from xla_emitters.dialects.hlo.shape_ops import BroadcastOp, ConcatenateOp, SliceOp
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import Array, dtype, dtype_of
 from xla_emitters.errors import UsageError
@@ -30,7 +28,6 @@ from xla_emitters.program.steps_json import value_json
 from xla_emitters.runtime.bundle import BundledProgram
 from xla_emitters.runtime.cupy_steps import CONSTANT, COPIES
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES
-from xla_emitters.runtime.plain_ops import NUMBERS, OPCODES
 
 
 def bundled_program(program: Program) -> BundledProgram:
@@ -95,46 +92,10 @@ def _row(op: BufferOp | FusionOp, kept: Callable[[Array, str], str]) -> dict[str
         return row | {"constant": kept(undense(value), types[0])} if is_dense(value) else None
     if (called := library_function(op)) is not None:
         return row | {"library": list(called)}
-    made = op.as_hlo()
-    if isinstance(made, PrintOp):
-        return row | {"label": made.label.data}
-    if opcode not in OPCODES or not NUMBERS.issuperset(types):
-        return None
-    details = DETAILS.get(type(made))
-    return row | (details(made) if details else {})
-
-
-def _slice(op: HloOp) -> dict[str, Any]:
-    assert isinstance(op, SliceOp)
-    starts, limits, strides = zip(*map(integers, op.ranges), strict=True) if op.ranges.data else ((), (), ())
-    return {"starts": starts, "limits": limits, "strides": strides}
-
-
-def _compare(op: HloOp) -> dict[str, Any]:
-    assert isinstance(op, CompareOp)
-    return {"direction": op.direction.data}
-
-
-def _broadcast(op: HloOp) -> dict[str, Any]:
-    assert isinstance(op, BroadcastOp)
-    return {"dimensions": integers(op.dimensions)}
-
-
-def _concatenate(op: HloOp) -> dict[str, Any]:
-    assert isinstance(op, ConcatenateOp)
-    return {"dimension": op.dimension}
-
-
-def _assertion(op: HloOp) -> dict[str, Any]:
-    assert isinstance(op, ShapeAssertionOp)
-    return {"message": op.message.data}
-
-
-DETAILS: Mapping[type[HloOp], Callable[[HloOp], dict[str, Any]]] = {
-    BroadcastOp: _broadcast,
-    CompareOp: _compare,
-    ConcatenateOp: _concatenate,
-    ShapeAssertionOp: _assertion,
-    SliceOp: _slice,
-}
-"""Op -> the fields of its row besides its types."""
+    match op.as_hlo():
+        case PrintOp(label=label):
+            return row | {"label": label.data}
+        case ShapeAssertionOp(message=message):
+            return row | {"message": message.data}
+        case _:
+            return None

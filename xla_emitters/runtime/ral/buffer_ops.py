@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block
 
 from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, fault
@@ -28,10 +27,10 @@ from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, is_evaluated_by_library, library_evaluator
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, DynamicUpdateSliceOp, TransposeOp
-from xla_emitters.dialects.hlo.types import array_type, as_array, element_of, has_dynamic_dims, is_array, tuple_type
+from xla_emitters.dialects.hlo.types import array_type, element_of, has_dynamic_dims, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.plain_ops import ON_ELEMENTS, plain_function, print_array
+from xla_emitters.runtime.plain_ops import print_array
 from xla_emitters.runtime.products import product_of
 
 
@@ -87,8 +86,6 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     made = op.as_hlo()
     if isinstance(made, DotOp) and (product := product_of(made)) is not None:
         return product
-    if (numbers := _of_integers(made)) is not None:
-        return numbers
     if isinstance(made, ConstantOp):
         held = made.evaluate((), call)  # once: a call only copies it
 
@@ -110,22 +107,6 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     if _needs_no_sizes(made):
         return _writing(made, len(op.inputs), call)
     return _sized(op, call)
-
-
-INTEGERS = frozenset(("pred", "s32", "s64", "u32", "u64"))
-OF_INTEGERS = frozenset((*ON_ELEMENTS, "compare"))
-OF_TRUTH = OF_INTEGERS - {"add", "multiply", "subtract"}
-
-
-def _of_integers(made: HloOp) -> BufferFunction | None:
-    """An op on scalar integers, of which programs have many to compute sizes; None for another op."""
-    values = (*made.operands, made.result) if len(made.results) == 1 else ()
-    if not values or not all(is_array(value.type) and not as_array(value.type).get_num_dims() for value in values):
-        return None
-    types = [element_of(value).name for value in values]
-    if not INTEGERS.issuperset(types) or made.opcode not in (OF_TRUTH if "pred" in types else OF_INTEGERS):
-        return None
-    return plain_function({"opcode": made.opcode, "direction": getattr(made, "direction", StringAttr("")).data})
 
 
 def _needs_no_sizes(made: HloOp) -> bool:
