@@ -65,7 +65,7 @@ def report(program: Program, made: Lowerings, values: Mapping[str, int], deviati
 
 
 def report_json(program: Program, made: Lowerings, values: Mapping[str, int], deviations: Deviations) -> dict[str, Any]:
-    """The same as plain data: see docs/json.md."""
+    """What only such a program has of the same as plain data: see docs/json.md."""
     guards = made.sizes.guards
     memory = precision = None
     if values or not program.symbols:
@@ -75,9 +75,6 @@ def report_json(program: Program, made: Lowerings, values: Mapping[str, int], de
             found = deviations(drawn_inputs(program, values, 0))
             precision = {"to": made.options.mixed_precision, "deviations": list(map(asdict, found))}
     return {
-        "name": program.name,
-        "target": program.target,
-        **outline_of(program, made, values).to_json(),
         "symbols": [
             {
                 "name": solved.symbol,
@@ -87,7 +84,6 @@ def report_json(program: Program, made: Lowerings, values: Mapping[str, int], de
             }
             for solved in guards.plan.solved
         ],
-        "guards": list(program.guards),
         "unresolved": len(made.sizes.unresolved),
         "ops": [asdict(op) for op in _listing(made).ops],
         "fusions": [asdict(fusion) for fusion in _listed_fusions(made)],

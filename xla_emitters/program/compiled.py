@@ -161,6 +161,8 @@ class Program:
         raises  DataError for arguments that do not fit the program, and for arrays beyond that limit; UsageError for a stage whose IR was
                 not recorded; ExecutionError for a fault of a kernel that a GPU would not report; Unsupported where the text left out data
         """
+        if max_memory is None:
+            return self.compilation.run(self, inputs, stage, donate=donate)
         with limited_memory(max_memory):
             return self.compilation.run(self, inputs, stage, donate=donate)
 
@@ -216,7 +218,14 @@ class Program:
 
     def explained(self, **sizes: int) -> dict[str, Any]:
         """The same as plain data: see docs/json.md, "explain --json"."""
-        return self.compilation.explained(self, sizes)
+        return {
+            "name": self.name,
+            "target": self.target,
+            **self.compilation.outline(self, sizes).to_json(),
+            **{"symbols": [], "guards": list(self.guards), "unresolved": 0, "ops": [], "fusions": [], "donated": []},
+            **{"cpu": None, "memory": None, "mixed_precision": None},
+            **self.compilation.explained(self, sizes),
+        }
 
     def __repr__(self) -> str:
         return self.outline.text()
@@ -289,81 +298,37 @@ def _bytes(spec: ArraySpec) -> int:
 class Compilation(Protocol):
     """What a program was compiled to: all of it is there (`Compiled`), or, of a program in StableHLO, made on demand.
 
-    A part that is made on demand raises what its making raises.
+    The properties are those of `Program`; a part that is made on demand raises what its making raises.
+    recorded   those of `traces` that are made already
+    run, memory, dispatches   on the CPU; `on_gpu` the program on a GPU
+    outline, explain, explained   at these sizes of its symbols
     """
 
     @property
-    def temporaries(self) -> tuple[ArraySpec, ...]:
-        """Arrays that one step writes and a later one reads."""
-        ...
-
+    def temporaries(self) -> tuple[ArraySpec, ...]: ...
     @property
-    def constants(self) -> tuple[int, ...]:
-        """Numbers of temporaries: those with memory before the first step. Of kernels of a module, constants are in their code."""
-        ...
-
+    def constants(self) -> tuple[int, ...]: ...
     @property
-    def steps(self) -> tuple[Step, ...]:
-        """In order; for a module of fusions, one launch each. () where compilation stopped before there are kernels."""
-        ...
-
+    def steps(self) -> tuple[Step, ...]: ...
     @property
-    def kernels(self) -> tuple[Kernel, ...]:
-        """By whose names steps launch, in the order of their first launches."""
-        ...
-
+    def kernels(self) -> tuple[Kernel, ...]: ...
     @property
-    def calls(self) -> tuple[LibraryCall, ...]:
-        """Calls of library functions, by the numbers of steps."""
-        ...
-
+    def calls(self) -> tuple[LibraryCall, ...]: ...
     @property
-    def code(self) -> str:
-        """The program at its last stage as one text: HLO, a module of MLIR with all kernels, LLVM IR, PTX or SASS."""
-        ...
-
+    def code(self) -> str: ...
     @property
-    def graph(self) -> Trace:
-        """Record of the passes on HLO before kernels were planned; empty where they are in `traces` with all others."""
-        ...
-
+    def graph(self) -> Trace: ...
     @property
-    def traces(self) -> tuple[Trace, ...]:
-        """Record of each kernel's compilation, or one of all of the program's."""
-        ...
-
+    def traces(self) -> tuple[Trace, ...]: ...
     @property
-    def recorded(self) -> tuple[Trace, ...]:
-        """Those of `traces` that are made already."""
-        ...
-
-    def run(self, program: Program, inputs: Sequence[Any], stage: str | None, *, donate: bool) -> Sequence[Any]:
-        """The results of the IR at a stage, on the CPU."""
-        ...
-
-    def on_gpu(self, program: Program) -> OnPlatform:
-        """The program on a GPU."""
-        ...
-
-    def memory(self, program: Program, inputs: Sequence[Any]) -> Any:
-        """What happens to the buffers during a run on the CPU."""
-        ...
-
-    def dispatches(self, program: Program, inputs: Sequence[Any]) -> Sequence[Any]:
-        """What a run on the CPU launches, calls and copies, in order."""
-        ...
-
-    def outline(self, program: Program, sizes: Mapping[str, int]) -> Outline:
-        """Kernels and calls, dearest first."""
-        ...
-
-    def explain(self, program: Program, sizes: Mapping[str, int]) -> str:
-        """What was decided, as text."""
-        ...
-
-    def explained(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]:
-        """The same as plain data."""
-        ...
+    def recorded(self) -> tuple[Trace, ...]: ...
+    def run(self, program: Program, inputs: Sequence[Any], stage: str | None, *, donate: bool) -> Sequence[Any]: ...
+    def on_gpu(self, program: Program) -> OnPlatform: ...
+    def memory(self, program: Program, inputs: Sequence[Any]) -> Any: ...
+    def dispatches(self, program: Program, inputs: Sequence[Any]) -> Sequence[Any]: ...
+    def outline(self, program: Program, sizes: Mapping[str, int]) -> Outline: ...
+    def explain(self, program: Program, sizes: Mapping[str, int]) -> str: ...
+    def explained(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -417,15 +382,7 @@ class Compiled:
         return "\n".join([*parts, *map(explained, self.traces)])
 
     def explained(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]:
-        return {
-            "name": program.name,
-            "target": program.target,
-            **self.outline(program, sizes).to_json(),
-            **{"symbols": [], "guards": [], "unresolved": 0, "ops": [], "fusions": [], "donated": []},
-            **{"cpu": None, "memory": None, "mixed_precision": None},
-            "remarks": remarks_json(self.graph),
-            "kernels": [explained_json(trace) for trace in self.traces],
-        }
+        return {"remarks": remarks_json(self.graph), "kernels": [explained_json(trace) for trace in self.traces]}
 
 
 def refuse_sizes(sizes: Mapping[str, int]) -> None:

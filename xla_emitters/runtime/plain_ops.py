@@ -89,8 +89,12 @@ def _copy(value: Array, out: Array) -> None:
     out[...] = value
 
 
+def _copied(row: Mapping[str, Any], value: Array, out: Array) -> None:
+    _copy(value, out)
+
+
 OTHERS: Mapping[str, Callable[..., None]] = {
-    "copy": lambda _, *buffers: _copy(*buffers),
+    "copy": _copied,
     "print": _print,
     "shape-assertion": _assert,
 }

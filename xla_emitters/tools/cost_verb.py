@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     targets = tuple(target.strip() for target in options.target.split(","))
     program: Any
     if given.is_program:
-        program = given.compiled_program(replace(how, target=DEFAULT_DEVICE, record="none"))
+        program = given.compiled(replace(how, target=DEFAULT_DEVICE, record="none"))
         sizes = sizes_given(options.sizes)
     else:
         program, sizes = read_module(given.source), None

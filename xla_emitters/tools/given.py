@@ -100,19 +100,12 @@ class Given:
 
         cache  whether a module may be taken from the cache of programs, and is kept there
         """
-        if self.is_program:
-            return self.compiled_program(how)
-        from xla_emitters.explore.compile import compile
+        from xla_emitters.explore.compile import compile, compile_text
 
         with progress(f"compiling {self.name}"):
+            if self.is_program:
+                return compile_text(self.text, self.name, how)
             return compile(self.source, cache=cache, **how.as_keywords())
-
-    def compiled_program(self, how: CompileOptions) -> Program:
-        """The program of StableHLO text."""
-        from xla_emitters.explore.compile import compile_text
-
-        with progress(f"compiling {self.name}"):
-            return compile_text(self.text, self.name, how)
 
 
 def read_given(options: argparse.Namespace, file: str | None = None) -> Given:

@@ -330,7 +330,7 @@ class _OfProgram:
         options, self.before = self.options, COMPILATIONS.made
         record = record_wanted(options, "stages" if options.stage or options.show_stages else "none")
         how = replace(compile_options(options), stage=options.stage or "ptx", record=record)
-        self.program = self.given.compiled_program(how)
+        self.program = self.given.compiled(how)
         return self.program
 
     def show_stages(self) -> None:
