@@ -41,13 +41,13 @@ NAMED_ELSEWHERE = {
     "host/steps_of_buffers.py": {"remainder"},
     "pipelines/program_steps.py": {"remainder"},
     "program/steps.py": {"remainder"},
+    "program/integer_forms.py": {"abs", "divide", "remainder"},
     # Passes and sizes speak of HLO's ops.
     "graph/disc_check_numbers.py": {"divide"},
     "graph/disc_base_gemm.py": {"remainder"},
     "graph/disc_element_type_converter.py": {"rsqrt", "tanh"},
     "graph/disc_loop_invariant.py": {"divide", "remainder"},
     "loops/stitch_graph.py": {"abs"},
-    "runtime/plain_ops.py": {"abs", "divide", "remainder"},
     "sizes/numbers.py": {"abs", "divide", "remainder"},
     # What a CPU has an instruction for, and what is written out for it.
     "lowering/cpu_functions.py": set(

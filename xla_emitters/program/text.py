@@ -75,9 +75,9 @@ class StepsText:
                 case Copy():
                     yield f"{margin}copy {self._named(step.source)} -> {self._named(step.target)}"
                 case Load():
-                    yield f"{margin}{step.result} = {self._named(step.array)}{_index(step.index)}"
+                    yield f"{margin}{step.result} = {self._element(step.array, step.index)}"
                 case Store():
-                    yield f"{margin}{self._named(step.array)}{_index(step.index)} = {step.value}"
+                    yield f"{margin}{self._element(step.array, step.index)} = {step.value}"
                 case Fill():
                     yield f"{margin}fill {self._named(step.array)} with {len(step.data)} bytes"
                 case Dimension():
@@ -108,6 +108,10 @@ class StepsText:
     def _named(self, place: Place) -> str:
         return str(self.arrays.slot(place.slot))
 
+    def _element(self, place: Place, index: Sequence[Extent]) -> str:
+        """An element of an array; of an array of one, the array itself."""
+        return self._named(place) + ("" if place.shape in ((), (1,)) else f"[{', '.join(map(str, index))}]")
+
     def _listed(self, places: Sequence[Place], specs: Sequence[ArraySpec]) -> str:
         return ", ".join(f"{self._named(place)} {spec}" for place, spec in zip(places, specs, strict=True))
 
@@ -122,10 +126,6 @@ class StepsText:
         times = Counter(written)
         read = [slot for slot in slots if times[slot] != 1]
         return f"{_spaced(read)} -> {_spaced(written)}".strip()
-
-
-def _index(index: Sequence[Extent]) -> str:
-    return f"[{', '.join(map(str, index))}]" if index else ""
 
 
 def _spaced(slots: Sequence[object]) -> str:
