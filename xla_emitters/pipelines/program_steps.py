@@ -18,11 +18,12 @@ from functools import cached_property
 from typing import Any, cast
 
 from xla_emitters.dialects.hlo.base import opcode_of
+from xla_emitters.dialects.hlo.dynamic_shape_ops import PrintOp, ShapeAssertionOp
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.pipelines.program_gpu import library_function
 from xla_emitters.pipelines.program_kernels import SizedKernel
 from xla_emitters.program.arrays import UNKNOWN, Argument, ArraySpec, Launch, Size
-from xla_emitters.program.callees import Kernel, LibraryCall, Scalar
+from xla_emitters.program.callees import OF_THE_HOST, Kernel, LibraryCall, Scalar
 from xla_emitters.program.executable import Executable
 from xla_emitters.program.steps import (
     Allocate,
@@ -36,13 +37,11 @@ from xla_emitters.program.steps import (
     Move,
     Number,
     Place,
+    Recurrence,
     Release,
     Step,
     View,
     steps_within,
-)
-from xla_emitters.program.steps import (
-    Counter as CountsIn,
 )
 from xla_emitters.program.steps import (
     Launch as Launched,
@@ -136,7 +135,7 @@ class ProgramSteps:
 
     @cached_property
     def calls(self) -> tuple[LibraryCall, ...]:
-        """What each `Call` computes: a function of a library; an op that none computes has its opcode as name."""
+        """What each `Call` computes: a function of a library, or an op of the host."""
         first = dict[int, Call]()
         for step in steps_within(self.made.steps):
             if isinstance(step, Call):
@@ -144,14 +143,11 @@ class ProgramSteps:
         return tuple(self._call(op, first.get(number)) for number, op in enumerate(self.made.ops))
 
     def _call(self, op: Any, step: Call | None) -> LibraryCall:
-        name, config = opcode_of(op.HLO) if isinstance(op, BufferOp) else "fusion", cast("Mapping[str, Any]", {})
-        if isinstance(op, BufferOp) and (found := library_function(op)) is not None:
-            name, config = found
-        if step is None:
-            return LibraryCall(name, "", (), (), config)
-        return LibraryCall(
-            name, step.name, tuple(map(self.spec, step.reads)), tuple(map(self.spec, step.writes)), config
+        name, config = _called(op)
+        arrays = (
+            [tuple(map(self.spec, places)) for places in (step.reads, step.writes)] if step is not None else [(), ()]
         )
+        return LibraryCall(name, step.name if step is not None else "", *arrays, config)
 
     # ------------------------------------------------------------------------------------------------------- kernels
 
@@ -245,11 +241,10 @@ class ProgramSteps:
                 return replace(value, slot=self.slot(value.slot))
             case Move():
                 return Move(tuple((self.slot(source), self.slot(target)) for source, target in value.pairs))
-            case CountsIn():
-                bound = None if value.bound_slot is None else self.slot(value.bound_slot)
-                return replace(value, slot=self.slot(value.slot), bound_slot=bound)
+            case Recurrence():
+                return replace(value, state=tuple(map(self.slot, value.state)))
             case Loop():
-                inside = {name: self._moved(getattr(value, name)) for name in ("condition", "body", "counter")}
+                inside = {name: self._moved(getattr(value, name)) for name in ("condition", "body", "ends")}
                 return replace(value, **inside, carried=tuple(map(self.slot, value.carried)))
             case Branch():
                 return replace(
@@ -263,6 +258,22 @@ class ProgramSteps:
                 return replace(value, **{part.name: self._moved(getattr(value, part.name)) for part in fields(value)})
             case _:
                 return value
+
+
+def _called(op: Any) -> tuple[str, Mapping[str, Any]]:
+    """The function of `library` that computes an op, else `hlo.` and its opcode; and the configuration."""
+    if not isinstance(op, BufferOp):
+        return f"{OF_THE_HOST}fusion", {}
+    if (found := library_function(op)) is not None:
+        return found
+    name = f"{OF_THE_HOST}{opcode_of(op.HLO)}"
+    match op.as_hlo():
+        case PrintOp(label=label):
+            return name, {"label": label.data}
+        case ShapeAssertionOp(message=message):
+            return name, {"message": message.data}
+        case _:
+            return name, {}
 
 
 def _places_in(step: Step) -> Iterator[Place]:

@@ -39,11 +39,16 @@ class Kernel:
     scalars: tuple[Scalar, ...] = ()
 
 
+OF_THE_HOST = "hlo."
+"""What the name of a call begins with that no function of a library computes."""
+
+
 @dataclass(frozen=True)
 class LibraryCall:
-    """A call of a library's function.
+    """A call of a library's function, or of an op on the host.
 
-    name         of our function, a row of `library.FUNCTIONS` such as "gemm"; not HLO's custom_call_target, "__cublas$gemm"
+    name         of our function, a row of `library.FUNCTIONS` such as "gemm", not HLO's custom_call_target, "__cublas$gemm"; or
+                 OF_THE_HOST and an opcode: "hlo.shape-assertion"
     instruction  the HLO instruction that it computes
     operands     logical arrays that are read
     results      logical arrays that are written

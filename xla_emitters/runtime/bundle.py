@@ -227,7 +227,7 @@ def _write_program(archive: zipfile.ZipFile, case: ProgramCase, name: str) -> di
                 "expected": expected,
             }
         )
-    files = {"source": f"{name}/program.mlir", "ptx": ptx, "constants": constants}
+    files = {"source": f"{name}/program.mlir", "ptx": ptx, "elements_of": constants}
     return {"name": name, **files, **program.rows, "shapes": shapes}
 
 

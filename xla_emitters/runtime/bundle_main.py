@@ -146,7 +146,7 @@ def manifest_problem(manifest: dict[str, Any], names: set[str]) -> str | None:
             if wanted not in names:
                 return f"'{wanted}' of case '{case['name']}' is missing"
     for program in manifest.get("programs", []):
-        constants = [program["constants"]] if program["constants"] else []
+        constants = [program["elements_of"]] if program["constants"] else []
         shapes = [shape["expected"] for shape in program["shapes"]]
         for wanted in [program["source"], *program["ptx"], *constants, *shapes]:
             if wanted not in names:

@@ -1,9 +1,9 @@
-"""Ops outside of kernels as rows of plain data, on NumPy arrays: a bundle computes with them what its kernels do not.
+"""Calls of a program that are none of its kernels, on NumPy arrays: a bundle computes them by what is written in its manifest.
 
-    {"opcode": "dot", "types": ["f32", "f32", "f32"], "outputs": 1, "library": ["gemm", {...}]}        f(x, y, o)
+    plain_function(LibraryCall("gemm", "dot.1", ..., config))        f(x, y, o)
 
-The row of an op that a function of `library` computes has that function's name and configuration, that of a constant the name of its
-elements. Copies, assertions and prints need no more than their text. Other ops have no row (`pipelines/program_bundle`).
+A call is a function of `library`, or an op of the host: a copy, a constant, an assertion, a print. Other ops are not in bundles
+(`pipelines/program_bundle`).
 """
 
 from __future__ import annotations
@@ -13,41 +13,38 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from xla_emitters import library
 from xla_emitters.errors import DataError
-from xla_emitters.library.arguments import Array, numpy_type
+from xla_emitters.library.arguments import Array, element_name
 from xla_emitters.program.bind import STAGE
+from xla_emitters.program.callees import OF_THE_HOST, LibraryCall
 from xla_emitters.runtime.numpy_calls import BufferFunction
 
+CONSTANT = "constant"
 
-def plain_function(
-    row: Mapping[str, Any], constant: Callable[[str, np.dtype[Any]], Array] | None = None
-) -> BufferFunction:
-    """The function that computes a row. raises LookupError for an invalid row
 
-    constant  returns the elements of a constant: (its name, their type); not needed for other rows
+def plain_function(call: LibraryCall, constant: Callable[[], Array] | None = None) -> BufferFunction:
+    """The function that computes a call. raises LookupError for an op that is not in PLAIN
+
+    constant  returns the elements of a constant; not needed for other calls
     """
-    opcode = row["opcode"]
-    if "library" in row:
-        return partial(_by_library, row)
-    if "constant" in row and constant is not None:
-        held = constant(row["constant"], numpy_type(row["types"][0]))
-        return partial(_copy, held)
-    return partial(OTHERS[opcode], row)
+    if not call.name.startswith(OF_THE_HOST):
+        return partial(_by_library, call)
+    if constant is not None:
+        return partial(_copy, call.config, constant())
+    return partial(PLAIN[call.name.removeprefix(OF_THE_HOST)], call.config)
 
 
-def _by_library(row: Mapping[str, Any], *buffers: Array) -> None:
-    (name, config), count = row["library"], len(buffers) - row["outputs"]
+def _by_library(call: LibraryCall, *buffers: Array) -> None:
+    config, count = call.config, len(call.operands)
     inputs, outputs = buffers[:count], buffers[count:]
-    wanted = [(kind, buffer.shape) for kind, buffer in zip(row["types"][count:], outputs, strict=True)]
-    if row["opcode"] == "dynamic-conv":
+    wanted = [(spec.dtype, buffer.shape) for spec, buffer in zip(call.results, outputs, strict=True)]
+    if "window" in config and count > len(config["types"]):
         config = _with_padding(config, inputs[1], inputs[2])
     try:
-        made = library.call(name, config, inputs[: len(config["types"])], wanted)
+        made = library.call(call.name, config, inputs[: len(config["types"])], wanted)
     except ValueError as error:
-        raise DataError(f"%{row['name']}: {error}", stage=STAGE) from error
+        raise DataError(f"%{call.instruction}: {error}", stage=STAGE) from error
     for value, output in zip(made, outputs, strict=True):
         output[...] = value
 
@@ -73,29 +70,25 @@ def print_array(label: str, element: str, array: Array) -> None:
     print(f"{label}: {element}[{','.join(map(str, array.shape))}] {array}", file=sys.stderr, flush=True)
 
 
-def _print(row: Mapping[str, Any], array: Array) -> None:
-    print_array(row["label"], row["types"][0], array)
+def _print(config: Mapping[str, Any], array: Array) -> None:
+    print_array(config["label"], element_name(array.dtype), array)
 
 
-def _assert(row: Mapping[str, Any], holds: Array, *values: Array) -> None:
+def _assert(config: Mapping[str, Any], holds: Array, *values: Array) -> None:
     if not bool(holds):
-        text: str = row["message"]
+        text: str = config["message"]
         for number, value in enumerate(values):
             text = text.replace(f"{{{number}}}", str(int(value)))
         raise DataError(text, stage=STAGE)
 
 
-def _copy(value: Array, out: Array) -> None:
+def _copy(config: Mapping[str, Any], value: Array, out: Array) -> None:
     out[...] = value
 
 
-def _copied(row: Mapping[str, Any], value: Array, out: Array) -> None:
-    _copy(value, out)
-
-
-OTHERS: Mapping[str, Callable[..., None]] = {
-    "copy": _copied,
+PLAIN: Mapping[str, Callable[..., None]] = {
+    **dict.fromkeys(("copy", "d2h", "h2d", CONSTANT), _copy),
     "print": _print,
     "shape-assertion": _assert,
 }
-"""Opcode -> (row, operands ..., results ...)."""
+"""Opcode -> (configuration, operands ..., results ...)."""

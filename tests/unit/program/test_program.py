@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -13,9 +14,8 @@ import xla_emitters as xe
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.program import Program
-from xla_emitters.program.arrays import place_of
-from xla_emitters.program.executable import Constants, Executable
-from xla_emitters.program.steps import steps_within
+from xla_emitters.program.executable import Constants, executable_of_arrays
+from xla_emitters.program.steps import Allocate, Branch, Call, Launch, Load, Loop, Move, Release, steps_within
 from xla_emitters.program.text import StepsText
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
@@ -23,8 +23,6 @@ from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 FILES = ("stablehlo/scan", "stablehlo/branches", "programs/given_trips", "loops/ends_early", "stablehlo/reversed")
-NUMBERS = 10_000
-"""More than any of these programs has."""
 
 
 @cache
@@ -47,24 +45,12 @@ def test_a_program_of_unknown_sizes_is_the_same_after_json(file: str) -> None:
 def test_its_steps_are_those_that_run(file: str) -> None:
     """Read as docs/json.md says, parameters first, then results, then temporaries, they give the numbers of the reference."""
     program, made = compiled(file), lowerings_of(compiled(file))
-    before = len(program.parameters) + len(program.results)
-    own = made.lowering.steps
-    results = tuple(place_of(len(program.parameters) + n, spec) for n, spec in enumerate(program.results))
+    before, own = len(program.parameters) + len(program.results), made.lowering.steps
     constants = [
-        (_at(place, before + number), lambda array=array: array)
+        (replace(place, slot=before + number), lambda array=array: array)
         for number, (place, array) in zip(program.constants, own.constants, strict=True)
     ]
-    again = Executable(
-        own.parameters,
-        tuple(_at(place, target.slot) for place, target in zip(own.results, results, strict=True)),
-        program.steps,
-        before + len(program.temporaries),
-        NUMBERS,
-        Constants(constants),
-        {},
-        own.ops,
-        own.donated,
-    )
+    again = executable_of_arrays(program.arrays, program.steps, own.ops, Constants(constants), sorted(own.donated))
     kernels = SimtKernels(lambda name, _: made.lowering.lowered(name))
     loaded = LoadedProgram(again, NumpyPlatform(own.ops, kernels))
     inputs = drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0)
@@ -73,10 +59,9 @@ def test_its_steps_are_those_that_run(file: str) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def _at(place, slot):
-    from dataclasses import replace
-
-    return replace(place, slot=slot)
+def test_the_programs_have_many_kinds_of_steps() -> None:
+    kinds = {type(step) for file in FILES for step in steps_within(compiled(file).steps)}
+    assert kinds >= {Allocate, Branch, Call, Launch, Load, Loop, Move, Release}
 
 
 @pytest.mark.parametrize("file", FILES)
