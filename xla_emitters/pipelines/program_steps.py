@@ -144,10 +144,10 @@ class ProgramSteps:
 
     def _call(self, op: Any, step: Call | None) -> LibraryCall:
         name, config = _called(op)
-        arrays = (
-            [tuple(map(self.spec, places)) for places in (step.reads, step.writes)] if step is not None else [(), ()]
-        )
-        return LibraryCall(name, step.name if step is not None else "", *arrays, config)
+        if step is None:
+            return LibraryCall(name, "", (), (), config)
+        read, written = (tuple(map(self.spec, places)) for places in (step.reads, step.writes))
+        return LibraryCall(name, step.name, read, written, config)
 
     # ------------------------------------------------------------------------------------------------------- kernels
 
