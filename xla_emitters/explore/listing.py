@@ -48,7 +48,7 @@ from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 
 if TYPE_CHECKING:
-    from xla_emitters.pipelines.program_kernels import SizedKernel
+    from xla_emitters.pipelines.program_kernels import LoweredKernel
     from xla_emitters.pipelines.program_listing import ListedFusion, ListedOp
 
 _NO_STEPS = (ParameterOp, TupleOp, GetTupleElementOp, ConstantOp, BitcastOp, CopyOp, FusionOp)
@@ -181,7 +181,7 @@ def _listed_op(op: ListedOp) -> ListedCall:
     return ListedCall(*where, op.function, op.supported, op.reason, op.place, results)
 
 
-def _listed_fusion(fusion: ListedFusion, kernels: Sequence[SizedKernel]) -> ListedKernel:
+def _listed_fusion(fusion: ListedFusion, kernels: Sequence[LoweredKernel]) -> ListedKernel:
     """The row of a fusion of a program, with the kernels of which the host launches one."""
     launches = tuple(
         {"kernel": kernel.name, "grid": [None, None, None], "block": list(kernel.block)} for kernel in kernels

@@ -31,7 +31,7 @@ from xla_emitters.page.own_code import own_steps
 from xla_emitters.page.threads import touched, touched_at
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
-from xla_emitters.pipelines.program_kernels import SizedKernel
+from xla_emitters.pipelines.program_kernels import LoweredKernel
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
 from xla_emitters.pricing.report import kernel_rows
 from xla_emitters.program import Kernel, Program
@@ -222,7 +222,7 @@ def _kernel_data(kernel: Kernel, trace: Trace, chunks: Chunks) -> dict[str, Any]
     }
 
 
-def _launch_data(kernel: SizedKernel, launches: Sequence[LaunchAt], trace: Trace, chunks: Chunks) -> dict[str, Any]:
+def _launch_data(kernel: LoweredKernel, launches: Sequence[LaunchAt], trace: Trace, chunks: Chunks) -> dict[str, Any]:
     """As `_kernel_data`, of the first of these launches of a program's kernel."""
     at, shared = launches[0], kernel.shared_bytes + launches[0].shared_bytes
     on_buffers, ir = _recorded(trace, "kernels"), _recorded(trace, "llvm-dialect")

@@ -52,7 +52,7 @@ NO_KERNELS = "// no kernels\n"
 
 
 @dataclass(frozen=True)
-class SizedKernel:
+class LoweredKernel:
     """One kernel of a program.
 
     name          of its entry
@@ -132,18 +132,18 @@ class GpuLowering:
         return {function.sym_name.data: function for function in found}
 
     @cached_property
-    def kernels(self) -> tuple[SizedKernel, ...]:
+    def kernels(self) -> tuple[LoweredKernel, ...]:
         """All kernels, in the order of first launches."""
         return tuple(self._kernel(name, function) for name, function in self._functions.items())
 
-    def _kernel(self, name: str, function: gpu.FuncOp) -> SizedKernel:
+    def _kernel(self, name: str, function: gpu.FuncOp) -> LoweredKernel:
         x, y, z = function.known_block_size.get_values() if function.known_block_size else (1, 1, 1)
         parameters = tuple(str(ir_type) for ir_type in function.function_type.inputs)
         shared = shared_bytes(self._on_buffers(name))
         schedule = function.attributes.get(SCHEDULE)
         how = schedule.data if isinstance(schedule, StringAttr) else ""
         written = frozenset(number for number, value in enumerate(function.body.blocks[0].args) if _is_written(value))
-        return SizedKernel(name, how, (x, y, z), parameters, shared, self.options.device.architecture, written)
+        return LoweredKernel(name, how, (x, y, z), parameters, shared, self.options.device.architecture, written)
 
     def _on_buffers(self, name: str) -> ModuleOp:
         holder = self._functions[name].parent_op()
@@ -158,7 +158,7 @@ class GpuLowering:
         """Whether 32 bits may be too few for the indices of a launch."""
         return self._bounds[name].exceed_32_bits(launch, values)
 
-    def safe_up_to(self, kernel: SizedKernel) -> int:
+    def safe_up_to(self, kernel: LoweredKernel) -> int:
         """Largest numbers of a launch, including blocks, for which 32-bit indices are enough: `IndexBounds.safe_up_to`."""
         return self._bounds[kernel.name].safe_up_to(kernel.block)
 

@@ -21,7 +21,7 @@ from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.dynamic_shape_ops import PrintOp, ShapeAssertionOp
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.pipelines.program_gpu import library_function
-from xla_emitters.pipelines.program_kernels import SizedKernel
+from xla_emitters.pipelines.program_kernels import LoweredKernel
 from xla_emitters.program.arrays import UNKNOWN, Argument, ArraySpec, Launch, Size
 from xla_emitters.program.callees import OF_THE_HOST, Kernel, LibraryCall, Scalar
 from xla_emitters.program.executable import Executable
@@ -151,7 +151,7 @@ class ProgramSteps:
 
     # ------------------------------------------------------------------------------------------------------- kernels
 
-    def kernel(self, kernel: SizedKernel, ptx: str) -> Kernel:
+    def kernel(self, kernel: LoweredKernel, ptx: str) -> Kernel:
         """A kernel with its first launch; a launch is missing where a specialization was merged with another kernel's."""
         launch = self._launches.get(kernel.name)
         taken = launch.arguments if launch is not None else ()

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from xdsl.ir import Block
 
+from xla_emitters import library
 from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, fault
 from xla_emitters.dialects.hlo.called import fold
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -24,14 +25,18 @@ from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp, DynamicConvOp, PrintOp, SizeOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
-from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, is_evaluated_by_library, library_evaluator
+from xla_emitters.dialects.hlo.library_calls import (
+    evaluated_by_library,
+    is_evaluated_by_library,
+    library_call_of,
+    library_evaluator,
+)
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, DynamicUpdateSliceOp, TransposeOp
 from xla_emitters.dialects.hlo.types import array_type, element_of, has_dynamic_dims, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.plain_ops import print_array
-from xla_emitters.runtime.products import product_of
 
 
 def value_of(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
@@ -84,8 +89,8 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     call     evaluates the computations that the op applies
     """
     made = op.as_hlo()
-    if isinstance(made, DotOp) and (product := product_of(made)) is not None:
-        return product
+    if isinstance(made, DotOp):
+        return multiplying(made)
     if isinstance(made, ConstantOp):
         held = made.evaluate((), call)  # once: a call only copies it
 
@@ -107,6 +112,22 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     if _needs_no_sizes(made):
         return _writing(made, len(op.inputs), call)
     return _sized(op, call)
+
+
+def multiplying(made: DotOp) -> BufferFunction:
+    """A product by `library`, which takes any sizes: NumPy would repeat a factor's batch of one."""
+    (name, config), pairing, element = library_call_of(made), made.pairing, element_of(made.result).name
+    paired = list(
+        zip((*pairing.lhs_batch, *pairing.lhs_contracting), (*pairing.rhs_batch, *pairing.rhs_contracting), strict=True)
+    )
+
+    def run(left: Array, right: Array, out: Array) -> None:
+        if any(left.shape[one] != right.shape[other] for one, other in paired):
+            sizes = f"{list(left.shape)} and {list(right.shape)} is {list(out.shape)}"
+            raise fault(made, f"the sizes differ: no product of {sizes}")
+        (out[...],) = library.call(name, config, (left, right), [(element, out.shape)])
+
+    return run
 
 
 def _needs_no_sizes(made: HloOp) -> bool:
