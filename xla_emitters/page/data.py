@@ -28,7 +28,7 @@ from xla_emitters.explore.program_cost import LaunchAt
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.page.graph import entry_graph, graphs_of
 from xla_emitters.page.own_code import own_steps
-from xla_emitters.page.threads import touched, touched_at
+from xla_emitters.page.threads import launch_of, touched
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.pipelines.program_kernels import LoweredKernel
@@ -203,7 +203,7 @@ def unit_data(trace: Trace, chunks: Chunks, verdict: Verdict | None, kernel: str
 def _kernel_data(kernel: Kernel, trace: Trace, chunks: Chunks) -> dict[str, Any]:
     launch = {"grid": kernel.launch.grid, "block": kernel.launch.block, "shared": kernel.shared_bytes}
     ir = _recorded(trace, "llvm-dialect")
-    found = _unless_refused(lambda: touched(kernel, ir)) if ir else None
+    found = _unless_refused(lambda: touched(launch_of(kernel), ir)) if ir else None
     arguments = [
         {
             "name": f"argument {number}",
@@ -228,7 +228,7 @@ def _launch_data(kernel: LoweredKernel, launches: Sequence[LaunchAt], trace: Tra
     on_buffers, ir = _recorded(trace, "kernels"), _recorded(trace, "llvm-dialect")
     if on_buffers is None or ir is None:
         return {}
-    found = _unless_refused(lambda: touched_at(at, ir))
+    found = _unless_refused(lambda: touched(at, ir))
     (function,) = (op for op in parse_ir(on_buffers).walk() if isinstance(op, gpu.FuncOp))
     arguments = list[dict[str, Any]]()
     for number, (given, value) in enumerate(zip(function.body.blocks[0].args, at.arguments, strict=False)):
