@@ -72,20 +72,6 @@ class LoweredKernel:
     architecture: str
     written: frozenset[int]
 
-    def __str__(self) -> str:
-        return f"{self.name}: {self.schedule} schedule, blocks of {'x'.join(map(str, self.block))} threads, {self.architecture}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, as docs/json.md says; without code."""
-        return {
-            "name": self.name,
-            "schedule": self.schedule,
-            "block": list(self.block),
-            "parameters": list(self.parameters),
-            "shared_bytes": self.shared_bytes,
-            "architecture": self.architecture,
-        }
-
 
 class GpuLowering:
     """A program's kernels and host program; see the file's head.

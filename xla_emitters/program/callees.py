@@ -38,6 +38,9 @@ class Kernel:
     arguments: tuple[Argument, ...]
     scalars: tuple[Scalar, ...] = ()
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.launch}, {self.architecture}"
+
 
 OF_THE_HOST = "hlo."
 """What the name of a call begins with that no function of a library computes."""

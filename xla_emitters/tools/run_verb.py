@@ -256,7 +256,7 @@ class _OfModule:
         for trace in self.program.traces:
             print(stage_table(trace))
         for kernel in self.program.kernels:
-            print(f"kernel {kernel.name}: {kernel.launch}, {kernel.architecture}")
+            print(f"kernel {kernel}")
 
     def arrays(self, file: str | None) -> Sequence[Array]:
         """The arguments in a file of --inputs, or random ones."""
