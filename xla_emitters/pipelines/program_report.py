@@ -36,7 +36,7 @@ from xla_emitters.pipelines.program_listing import (
     list_fusions,
     list_program,
 )
-from xla_emitters.pipelines.program_outline import not_in_kernels, outline_of
+from xla_emitters.pipelines.program_outline import not_in_kernels
 from xla_emitters.pipelines.program_passes import ON_TENSORS
 from xla_emitters.pipelines.program_steps import ProgramSteps
 from xla_emitters.program import Program
@@ -47,21 +47,19 @@ Deviations = Callable[[Sequence[Any]], Sequence[Any]]
 """Arguments -> how far mixed precision is from the program in its own types."""
 
 
-def report(program: Program, made: Lowerings, values: Mapping[str, int], deviations: Deviations) -> str:
-    """The whole explanation as text.
+def report(program: Program, made: Lowerings, values: Mapping[str, int], deviations: Deviations) -> list[str]:
+    """The lines of an explanation after the outline.
 
     values  symbol -> size, for the memory of a run; without them memory is shown only if all sizes are known
     raises  DataError like `drawn_inputs`, if only some of the values are given
     """
-    found = outline_of(program, made, values)
-    lines = [*found.summary(), *_fusions(made), *_others(made), made.sizes.report()]
+    lines = [*_fusions(made), *_others(made), made.sizes.report()]
     lines += _donations(made)
     lines += ["on the CPU", f"  {made.cpu.name}: {made.cpu.reason}"]
     if values or not program.symbols:
         lines += _memory(program, values)
         lines += _precision(program, made, values, deviations)
-    lines += [str(remark) for remark in _remarks(made)]
-    return "\n".join(lines)
+    return lines + [str(remark) for remark in _remarks(made)]
 
 
 def report_json(program: Program, made: Lowerings, values: Mapping[str, int], deviations: Deviations) -> dict[str, Any]:

@@ -177,7 +177,7 @@ class OnDemand(Lowerings):
 
         return outline_of(program, self, sizes)
 
-    def explain(self, program: Program, sizes: Mapping[str, int]) -> str:
+    def explain(self, program: Program, sizes: Mapping[str, int]) -> list[str]:
         from xla_emitters.pipelines.program_report import report
 
         return report(program, self, sizes, lambda inputs: deviations_of(program, inputs))

@@ -214,7 +214,7 @@ class Program:
         sizes   of symbols; with them also the memory of a run
         raises  UsageError or DataError for names that are not symbols, or sizes that the program refuses
         """
-        return self.compilation.explain(self, sizes)
+        return "\n".join([*self.compilation.outline(self, sizes).summary(), *self.compilation.explain(self, sizes)])
 
     def explained(self, **sizes: int) -> dict[str, Any]:
         """The same as plain data: see docs/json.md, "explain --json"."""
@@ -301,7 +301,7 @@ class Compilation(Protocol):
     The properties are those of `Program`; a part that is made on demand raises what its making raises.
     recorded   those of `traces` that are made already
     run, memory, dispatches   on the CPU; `on_gpu` the program on a GPU
-    outline, explain, explained   at these sizes of its symbols
+    outline, explain, explained   at these sizes of its symbols; without what `outline` says
     """
 
     @property
@@ -327,7 +327,7 @@ class Compilation(Protocol):
     def memory(self, program: Program, inputs: Sequence[Any]) -> Any: ...
     def dispatches(self, program: Program, inputs: Sequence[Any]) -> Sequence[Any]: ...
     def outline(self, program: Program, sizes: Mapping[str, int]) -> Outline: ...
-    def explain(self, program: Program, sizes: Mapping[str, int]) -> str: ...
+    def explain(self, program: Program, sizes: Mapping[str, int]) -> list[str]: ...
     def explained(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]: ...
 
 
@@ -370,16 +370,15 @@ class Compiled:
         refuse_sizes(sizes)
         return outline_of(program)
 
-    def explain(self, program: Program, sizes: Mapping[str, int]) -> str:
+    def explain(self, program: Program, sizes: Mapping[str, int]) -> list[str]:
         from xla_emitters.program.text import StepsText  # imported here, as the outline
 
-        parts = self.outline(program, sizes).summary()
-        parts += [explained(self.graph)] if self.graph.remarks else []
+        parts = [explained(self.graph)] if self.graph.remarks else []
         if not program.is_one_kernel:
             arguments = {kernel.name: kernel.arguments for kernel in self.kernels}
             lines = StepsText(program.arrays, self.calls, arguments).of(self.steps) or "none"
             parts.append(f"steps\n{indent(lines, '  ')}")
-        return "\n".join([*parts, *map(explained, self.traces)])
+        return [*parts, *map(explained, self.traces)]
 
     def explained(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]:
         return {"remarks": remarks_json(self.graph), "kernels": [explained_json(trace) for trace in self.traces]}
