@@ -58,6 +58,7 @@ from xla_emitters.pipelines.program_passes import (
 from xla_emitters.pipelines.program_runs import entries_of, run_module
 from xla_emitters.program import ArraySpec, Kernel, LibraryCall, Program
 from xla_emitters.program.compiled import refuse_left_out
+from xla_emitters.program.executable import NO_STEPS
 from xla_emitters.program.steps import Step
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.rewrite.recorder import Observer, Recorder
@@ -121,7 +122,9 @@ class OnDemand(Lowerings):
     def _written(self) -> ProgramSteps:
         from xla_emitters.pipelines.program_steps import ProgramSteps
 
-        return ProgramSteps(self.lowering.steps, self.sizes)
+        # A host program that the caller's own passes made has no steps: they are made of buffers.
+        has_steps = program_rows(self.options)[1] is None
+        return ProgramSteps(self.lowering.steps if has_steps else NO_STEPS, self.sizes)
 
     @property
     def temporaries(self) -> tuple[ArraySpec, ...]:

@@ -63,6 +63,9 @@ class Executable:
     alignment: int = ALIGNMENT
 
 
+NO_STEPS = Executable((), (), (), 0, 0, Constants(()), {}, (), frozenset())
+
+
 def executable_of(arrays: Arrays, steps: Sequence[Step], calls: Sequence[Any]) -> Executable:
     """The steps of a program whose sizes are all known, with memory for its results before the first one."""
     parameters = arrays.places("parameter", len(arrays.parameters))

@@ -12,6 +12,8 @@ import pytest
 
 import xla_emitters as xe
 from xla_emitters.pipelines.lowerings import lowerings_of
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.program import Program
 from xla_emitters.program.executable import Constants, executable_of_arrays
@@ -86,3 +88,14 @@ ENTRY e { x = f32[1000] parameter(0)
     x = np.ones(1000, np.float32)
     assert [(each.call, each.name) for each in program.dispatches([x])] == [("launch", "first"), ("launch", "second")]
     assert program.memory([x]).peak == 8000
+
+
+def test_a_host_program_of_the_callers_passes_has_kernels_and_no_steps() -> None:
+    options = CompileOptions()
+    lists = ("program", "program-loops", "program-host")
+    own = tuple(row.make(options) for name in lists for row in rows_of(name))
+    data = xe.compile(CORPUS / "stablehlo/reversed.mlir", pipeline=own, stage="llvm-dialect").to_json()
+    assert data["kernels"]
+    assert data["kernels"][0]["grid"] == [None, None, None]
+    assert data["steps"] == data["calls"] == []
+
