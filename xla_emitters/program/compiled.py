@@ -9,7 +9,6 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, Protocol
 
 from xla_emitters.errors import Unsupported, UsageError
-from xla_emitters.memory_limit import limited_memory
 from xla_emitters.program.arrays import Arrays, ArraySpec
 from xla_emitters.program.as_json import (
     array_from_json,
@@ -132,10 +131,14 @@ class Program:
         returns  the result, or a tuple of them when there are several: NumPy arrays from the CPU, CuPy arrays from a GPU
         raises   like `run`, ToolError on a GPU without CuPy
         """
+        if max_memory is not None:
+            from xla_emitters.memory_limit import limited_memory  # imported here, as few calls need it
+
+            with limited_memory(max_memory):
+                return Program.__call__(self, *inputs, donate=donate)
         if platform_of(inputs) == "cpu":
-            return one_or_all(self.run(inputs, donate=donate, max_memory=max_memory))
-        with limited_memory(max_memory):
-            return self.on("gpu")(*inputs)
+            return one_or_all(self.compilation.run(self, inputs, None, donate=donate))
+        return self.on("gpu")(*inputs)
 
     def on(self, platform: str) -> OnPlatform:
         """The program as a function of arrays on a platform, "cpu" or "gpu": NumPy arrays in, NumPy arrays out.
@@ -163,6 +166,8 @@ class Program:
         """
         if max_memory is None:
             return self.compilation.run(self, inputs, stage, donate=donate)
+        from xla_emitters.memory_limit import limited_memory
+
         with limited_memory(max_memory):
             return self.compilation.run(self, inputs, stage, donate=donate)
 

@@ -98,4 +98,3 @@ def test_a_host_program_of_the_callers_passes_has_kernels_and_no_steps() -> None
     assert data["kernels"]
     assert data["kernels"][0]["grid"] == [None, None, None]
     assert data["steps"] == data["calls"] == []
-
