@@ -75,6 +75,7 @@ class XlaGpu:
     """
 
     def __init__(self, chip: Device | None = None, devices: int = 1) -> None:
+        """devices: how many of the chip a module is partitioned for"""
         self.chip, self.devices = chip or device("h200"), devices
         self._parser: Any = _import("jaxlib._hlo")
         self._jax: Any = _import("jaxlib._jax")
@@ -145,7 +146,8 @@ class XlaGpu:
         build: Any = self._jax.CompileOptions()
         build.executable_build_options.num_partitions = self.devices
         build.executable_build_options.use_spmd_partitioning = self.devices > 1
-        build.executable_build_options.use_shardy_partitioner = self.devices > 1
+        # Shardings are in Shardy's dialect or in HLO's attributes; the partitioner of the one does not know the others.
+        build.executable_build_options.use_shardy_partitioner = self.devices > 1 and b"xla.sdy" in proto
         build.executable_build_options.num_replicas = 1
         build.env_option_overrides = list(flags.items())
         options: bytes = build.SerializeAsString()
@@ -306,7 +308,8 @@ def _answer(request: Mapping[str, Any]) -> dict[str, str]:
     # XLA writes PTX for the newest toolkit that it finds, which an older ptxas refuses: it must find the ptxas that will assemble it.
     try:
         os.environ["CUDA_HOME"] = str(Path(find_tool("ptxas").path).resolve().parents[1])
-        xla, text, directory = XlaGpu(device(request["target"])), request["text"], Path(request["directory"])
+        xla = XlaGpu(device(request["target"]), request.get("devices", 1))
+        text, directory = request["text"], Path(request["directory"])
         if request["work"] == "compile":
             xla.compile(text, directory)
         else:

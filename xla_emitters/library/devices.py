@@ -59,6 +59,11 @@ def current_device(instruction: str) -> Device:
     return device
 
 
+def is_one_of_several() -> bool:
+    """Whether this thread stands for a device."""
+    return _CURRENT.get() is not None
+
+
 @contextmanager
 def of_device(device: Device) -> Iterator[None]:
     """What is run inside is that device's."""

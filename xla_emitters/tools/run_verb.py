@@ -374,7 +374,8 @@ class _OfModule:
         with progress("evaluating the reference"):
             references = references_on_devices(self.module, given, most_iterations=self.limit)
             found = [self._of_device(results, device) for device in range(self.devices)]
-            return verdict_of_devices([reference.compare(of) for reference, of in zip(references, found, strict=True)])
+            verdicts = [reference.compare(of) for reference, of in zip(references, found, strict=True)]
+        return verdict_of_devices(verdicts, range(self.devices), self.devices)
 
     def counts(self) -> dict[str, int]:
         return {"compiles": 1, "kernels": len(self.program.kernels), "library_calls": len(self.program.calls)}
