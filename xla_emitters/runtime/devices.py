@@ -2,9 +2,9 @@
 
     run_on_devices(4, lambda device: program(*inputs[device]))          [results of device 0, of device 1, ...]
 
-A thread runs until it waits for others at a collective, or ends; then the next device that can go on does, in order of their numbers. So a
-run has one order, whatever the machine does, and nothing is shared by two threads at a time. Where no device can go on, none ever will: this
-is an error that says where each of them waits, not a wait without end.
+A thread runs until it waits for others at a collective, or ends; then the next device that can go on does, in order of their numbers. So
+a run has one order, whatever the machine does, and nothing is shared by two threads at a time. Where no device can go on, none ever will:
+this is an error that says where each of them waits, not a wait without end.
 """
 
 from __future__ import annotations
