@@ -160,7 +160,7 @@ PROGRAMS: dict[str, MeshProgram] = {
     ),
     "experts": MeshProgram(experts, M4, (S, S, X), ((8, 16), (16, 4), (4, 16, 16)), S),
     "transformer_gradients": MeshProgram(
-        lambda *given: jax.grad(block, argnums=(1, 2, 3, 4))(*given),
+        lambda *given: jax.grad(block, argnums=(1, 2, 3, 4))(*(0.3 * part for part in given)),
         M24,
         BLOCK,
         ((4, 8, 16), (16, 4, 8), (4, 8, 16), (16, 32), (32, 16)),

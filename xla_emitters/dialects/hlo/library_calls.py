@@ -40,8 +40,14 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, NumbersDiffer, Unsupported
 from xla_emitters.library.sort import top_key
 
-_COMMUNICATION = (({"infeed", "outfeed", "send", "recv"}, "it exchanges data with the host or another program"),)
-"""Words in opcodes of ops that no library computes, and the reason."""
+_COMMUNICATION = (
+    (
+        {"all", "ragged", "collective", "partition", "replica", "reduce-scatter"},
+        "it needs the other devices that a program runs on; xla-emitters optimize makes a module that runs on all of them",
+    ),
+    ({"infeed", "outfeed", "send", "recv"}, "it exchanges data with the host or another program"),
+)
+"""Words in opcodes of ops that a program with unknown sizes does not take, and the reason."""
 
 TextOf: TypeAlias = Callable[[ComputationOp], str]
 """Function that returns how a computation is named to its evaluator: by its name, or as HLO text."""
