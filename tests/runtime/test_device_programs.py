@@ -15,6 +15,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import load_named
+from xla_emitters.runtime.cpu_launcher import run_program
 from xla_emitters.runtime.device_arrays import load_for_devices, shards_of
 from xla_emitters.runtime.devices import run_on_devices
 
@@ -25,8 +26,8 @@ SHORT = ("psum_of_integers", "ring_loop", "mlp", "sharded_weights", "all_to_all"
 
 
 def close(found: Array, wanted: Array) -> bool:
-    """Within some roundings of the largest element: JAX adds in another order. bf16 is rounded once more at each step."""
-    bits = 8 if found.dtype.itemsize == 2 else 17
+    """Within some roundings of the largest element: JAX adds in another order; bf16 is rounded at each of up to four steps."""
+    bits = 6 if found.dtype.itemsize == 2 else 17
     largest = float(np.abs(wanted.astype(np.float64)).max(initial=1e-30))
     return bool(np.all(np.abs(found.astype(np.float64) - wanted.astype(np.float64)) <= largest * 2.0**-bits))
 
@@ -40,9 +41,8 @@ def test_every_device_has_what_jax_computes(name: str) -> None:
     assert isinstance(program, Program)
     shards = shards_of(entry_of(module), program.parameters, devices)
     given = load_for_devices(FILES / f"{name}.npz", program.parameters, shards, devices)
-    found = run_on_devices(devices, lambda device: program.run_cpu(*given[device]))
-    for device, results in enumerate(found):
-        listed = results if isinstance(results, tuple) else (results,)
+    found = run_on_devices(devices, lambda device: run_program(program, given[device]))
+    for device, listed in enumerate(found):
         keys = [f"r{number}@{device}" for number in range(len(listed))]
         for key, result, wanted in zip(
             keys, listed, load_named(FILES / f"{name}.npz", keys, program.results), strict=True

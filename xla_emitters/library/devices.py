@@ -9,7 +9,7 @@ Only NumPy and the package's errors are imported: this file runs in unpacked bun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ def is_one_of_several() -> bool:
 
 
 @contextmanager
-def of_device(device: Device) -> Iterator[None]:
+def of_device(device: Device) -> Generator[None]:
     """What is run inside is that device's."""
     token = _CURRENT.set(device)
     try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import element_of
@@ -38,11 +39,12 @@ def bounds_of_collective(
 
 def _is_monotone(reducer: ComputationOp) -> bool:
     """Whether larger operands give no smaller a result; of whole numbers, which are points, any is."""
-    root = reducer.root.owner
     if all(element_of(parameter.result).kind not in (Kind.FLOAT, Kind.COMPLEX) for parameter in reducer.parameters):
         return True
-    direct = all(isinstance(operand.owner, ParameterOp) for operand in root.operands)
-    return direct and getattr(root, "opcode", "") in _MONOTONE
+    root = reducer.root.owner
+    if not isinstance(root, HloOp) or root.opcode not in _MONOTONE:
+        return False
+    return all(isinstance(operand.owner, ParameterOp) for operand in root.operands)
 
 
 def _together(low: Any, high: Any, *, is_known: bool) -> Any:
