@@ -22,9 +22,10 @@ from xla_emitters.explore.compile import compile_text
 from xla_emitters.explore.programs import check_passes, check_program, wanted_stages
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.pipelines.kept_programs import read_text
+from xla_emitters.pipelines.lowerings import Lowerings, lowerings_of
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.program_inputs import drawn_inputs
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import StandardInput, load_given
 from xla_emitters.runtime.devices import devices_wanted
@@ -33,7 +34,7 @@ from xla_emitters.stablehlo_text import is_stablehlo
 
 
 def check(
-    source: str | Path | Program | DynamicProgram,
+    source: str | Path | Program,
     *,
     stages: str = "all",
     sizes: Mapping[str, int] | None = None,
@@ -59,7 +60,7 @@ def check(
     returns     a verdict, with one for each kernel
     raises      what `compile` raises; DataError for sizes that are missing; UsageError for options of the other kind
     """
-    if isinstance(source, DynamicProgram):
+    if isinstance(source, Program) and isinstance(source.compilation, Lowerings):
         return _checked(source, stages, sizes or {}, inputs, seed, atol, rtol, most_iterations, instead, compiling)
     if isinstance(source, str | Path) and is_stablehlo(read_text(source)[0]):
         text, name = read_text(source)
@@ -88,7 +89,7 @@ def check(
 
 
 def _checked(
-    program: DynamicProgram,
+    program: Program,
     stages: str,
     sizes: Mapping[str, int],
     inputs: str | Path | StandardInput | Sequence[Array] | None,
@@ -100,14 +101,15 @@ def _checked(
     compiling: CompileKeywords,
 ) -> Verdict:
     """The verdict on a program's module, compiled again up to its last stage with its IR recorded."""
+    made = lowerings_of(program)
     is_by_pass = stages == "passes"
     wanted = [] if stages in ("all", "passes") else wanted_stages(stages)
-    options = replace(replace(program.options, stage="ptx", verify=True), **compiling)
-    compiled = compile_program(program.source, replace(options, record="passes" if is_by_pass else "stages"))
+    options = replace(replace(made.options, stage="ptx", verify=True), **compiling)
+    compiled = compile_program(made.source, replace(options, record="passes" if is_by_pass else "stages"))
     if inputs is None:
         arrays = drawn_inputs(compiled, sizes, seed, instead=instead)
     elif isinstance(inputs, str | Path | StandardInput):
-        arrays = load_given(inputs, "p", len(compiled.sizes.guards.types))
+        arrays = load_given(inputs, "p", len(compiled.parameters))
     else:
         arrays = list(inputs)
     if is_by_pass:

@@ -205,7 +205,7 @@ def _check_within(options: argparse.Namespace, name: str, row: Row) -> int:
     source: Any = given.source
     if given.is_program:
         refuse_sizes_with_inputs(options)
-        source = given.compiled_program(replace(compile_options(options), stage="stablehlo"))
+        source = given.compiled(replace(compile_options(options), stage="stablehlo"))
         sizes = sizes_of(source, options.sizes, options.files)
     with told_if_drawn(given.is_program and options.inputs is None):
         report = check(

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     from xla_emitters.dtypes import Array
     from xla_emitters.explore.check import Reference, Verdict
-    from xla_emitters.pipelines.programs import DynamicProgram
     from xla_emitters.planning.host_steps import PlannedKernel
     from xla_emitters.program import ArraySpec, Kernel, Program
     from xla_emitters.rewrite.recorder import Observer
@@ -189,6 +188,7 @@ def _run_once(
     stream: IO[bytes],
 ) -> dict[str, Any]:
     """Runs once, writes the results to `target`, and returns the JSON row. raises NumbersDiffer after the results are written."""
+    from xla_emitters.program import array_json
     from xla_emitters.runtime.arrays import save_named
 
     ran = runner.run(given)
@@ -203,7 +203,7 @@ def _run_once(
         except OSError as error:
             raise UsageError(f"cannot write {target}: {error.strerror}", stage="run") from error
         said.append(f"results: {target}")
-    row = {"sizes": ran.sizes, "results": [asdict(spec) for spec in ran.specs], "seconds": ran.seconds, **ran.row}
+    row = {"sizes": ran.sizes, "results": [array_json(spec) for spec in ran.specs], "seconds": ran.seconds, **ran.row}
     verdict = None if options.no_reference else runner.verdict(given, ran.results)
     if verdict is not None:
         row |= {"ok": verdict.ok, "summary": verdict.summary}
@@ -283,7 +283,7 @@ class _OfModule:
         for trace in self.program.traces:
             print(stage_table(trace))
         for kernel in self.program.kernels:
-            print(f"kernel {kernel.name}: {kernel.launch}, {kernel.architecture}")
+            print(f"kernel {kernel}")
 
     def arrays(self, file: str | None) -> Sequence[Array]:
         """The arguments in a file of --inputs, or random ones."""
@@ -407,13 +407,13 @@ class _OfProgram:
             raise ToolError(f"--platform cuda: {reason}", stage="run", help=HELP)
         self.options.target = device_architecture()
 
-    def compile(self) -> DynamicProgram:
+    def compile(self) -> Program:
         from xla_emitters.pipelines.programs import COMPILATIONS
 
         options, self.before = self.options, COMPILATIONS.made
         record = record_wanted(options, "stages" if options.stage or options.show_stages else "none")
         how = replace(compile_options(options), stage=options.stage or "ptx", record=record)
-        self.program = self.given.compiled_program(how)
+        self.program = self.given.compiled(how)
         return self.program
 
     def show_stages(self) -> None:
@@ -423,12 +423,15 @@ class _OfProgram:
         return inputs_of(self.options, self.program, self.sizes, file)
 
     def run(self, arrays: Sequence[Array]) -> _Ran:
+        from xla_emitters.pipelines.lowerings import lowerings_of
         from xla_emitters.pipelines.program_inputs import result_specs
+        from xla_emitters.pipelines.programs import deviations_of
 
         program, options = self.program, self.options
-        arrays, sizes = program.checked_with_sizes(arrays)
+        made = lowerings_of(program)
+        arrays, sizes = made.checked_with_sizes(arrays)
         # Machine code does not notice that a loop never ends; the reference does.
-        has_loop = any(op.name == "hlo.while" for op in program.source.walk())
+        has_loop = any(op.name == "hlo.while" for op in made.source.walk())
         self._first = self._reference(arrays) if not options.no_reference and has_loop else None
         if isinstance(self._first, EndlessLoop):
             raise self._first
@@ -438,15 +441,15 @@ class _OfProgram:
         seconds, row = time.perf_counter() - start, dict[str, Any]()
         on_host = program.on("gpu").log if self.on_gpu else dict[str, str]()
         said = [f"on the host: {name}: {reason}" for name, reason in on_host.items()]
-        if deviations := program.deviations(arrays, results):
-            said += [f"mixed precision ({program.options.mixed_precision}): {deviation}" for deviation in deviations]
+        if deviations := deviations_of(program, arrays, results):
+            said += [f"mixed precision ({made.options.mixed_precision}): {deviation}" for deviation in deviations]
             row["deviations"] = [asdict(deviation) for deviation in deviations]
         where = "the GPU"
         if self.on_gpu:
             row["on_host"] = dict(on_host)
         elif options.stage is None:
             # The fusions run by LLVM or NumPy, not as the code for a GPU.
-            where, row["cpu"] = f"the CPU by {program.cpu.name}", program.cpu.name
+            where, row["cpu"] = f"the CPU by {made.cpu.name}", made.cpu.name
         else:
             where = f"the CPU at stage {program.stage}"
         return _Ran(results, result_specs(program, results), where, seconds, sizes, tuple(said), row)
@@ -462,20 +465,24 @@ class _OfProgram:
                 return error
 
     def verdict(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
-        reference = self._first or self._reference(self.program.checked(arrays))
+        from xla_emitters.pipelines.lowerings import lowerings_of
+
+        reference = self._first or self._reference(lowerings_of(self.program).checked(arrays))
         if isinstance(reference, ExecutionError):
             raise reference
         return reference.compare(results)
 
     def counts(self) -> dict[str, int]:
+        from xla_emitters.pipelines.lowerings import lowerings_of
         from xla_emitters.pipelines.program_listing import list_program
         from xla_emitters.pipelines.programs import COMPILATIONS
 
+        made = lowerings_of(self.program)
         try:
-            kernels = len(self.program.kernels)
+            kernels = len(made.lowering.kernels)
         except Unsupported:  # of an op that no kernel of ours computes
             kernels = 0
-        calls = len(list_program(self.program.source).library_calls)
+        calls = len(list_program(made.source).library_calls)
         return {"compiles": COMPILATIONS.made - self.before, "kernels": kernels, "library_calls": calls}
 
 

@@ -589,3 +589,16 @@ def test_what_needs_no_ptx_asks_for_none(
         assert len(list((tmp_path / "IR").rglob("*.*"))) > 5
     if "--diff" not in words:
         assert run(capsys, file, *words, "-o", "code.ptx")[0] == 4
+
+
+@pytest.mark.parametrize(("name", "stage"), [("softmax.mlir", "fused"), ("gelu.hlo", "hlo")])
+def test_the_file_that_was_read_is_not_overwritten(
+    name: str, stage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / name
+    file.write_text(text := (EXAMPLES / name).read_text())
+    assert main(["compile", str(file), "--stage", stage, "-o", f"{tmp_path}/"]) == 2
+    assert f"{file} is the file that was read" in capsys.readouterr().err
+    assert file.read_text() == text
+    assert main(["compile", str(file), "--stage", stage, "-o", f"{tmp_path}/other/"]) == 0
+    assert (tmp_path / "other" / name).exists()

@@ -1,12 +1,12 @@
-"""Compiles kernels in the LLVM dialect to machine code of a CPU (`host_cpu`), and runs it in this process, with llvmlite.
+"""Compiles kernels in the LLVM dialect to machine code of a CPU (`cpu_target`), and runs it in this process, with llvmlite.
 
-    code = HostCode(text, cpu)                   O3 for this CPU, with all its vector instructions
+    code = CpuCode(text, cpu)                   O3 for this CPU, with all its vector instructions
     code.address("main_kLoop_add_0")             of a function: pointers, numbers, begin, end, scratch
-    host_object(text, {"ral_main": "gelu_main"}, cpu)     the same as an object file, for a linker
+    cpu_object(text, {"ral_main": "gelu_main"}, cpu)     the same as an object file, for a linker
     data = object_code(text, cpu)                the same in two steps: one process compiles ...
     LoadedCode(data).address(...)                ... and another one runs the code
 
-Kernels call functions of `host_functions` or of the C library. LLVM may add calls that are not in its input; code that calls a function
+Kernels call functions of `cpu_functions` or of the C library. LLVM may add calls that are not in its input; code that calls a function
 that the C library does not have is refused as soon as it is made. Code is cached by its LLVM IR and CPU, so a program compiled again reuses
 it.
 Source: llvmlite 0.50, "LLVM binding layer".
@@ -22,13 +22,13 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import ToolError, Unsupported
-from xla_emitters.lowering.host_cpu import NATIVE, STAGE, HostCpu, host_cpu, llvm_binding
-from xla_emitters.lowering.host_functions import definition
+from xla_emitters.lowering.cpu_functions import definition
+from xla_emitters.lowering.cpu_target import NATIVE, STAGE, CpuTarget, cpu_target, llvm_binding
 from xla_emitters.lowering.llvm_ir.printer import print_llvm_ir
 from xla_emitters.lowering.object_symbols import is_object, undefined_symbols
 
 
-def host_ir(module: ModuleOp) -> str:
+def cpu_ir(module: ModuleOp) -> str:
     """The module as LLVM IR, with the functions that it calls. raises Unsupported for a function or op that has no CPU code here"""
     copy = module.clone()
     for op in copy.walk():
@@ -48,7 +48,7 @@ def host_ir(module: ModuleOp) -> str:
     return "\n\n".join((print_llvm_ir(copy), *seen, *bodies)) + "\n"
 
 
-class HostCode:
+class CpuCode:
     """See the file's head.
 
     text    LLVM IR
@@ -56,34 +56,34 @@ class HostCode:
             instructions of `cpu`
     """
 
-    def __init__(self, text: str, cpu: HostCpu) -> None:
+    def __init__(self, text: str, cpu: CpuTarget) -> None:
         self.address = _loaded(text, cpu).address
 
 
-_CODE = dict[tuple[str, HostCpu], "LoadedCode"]()
+_CODE = dict[tuple[str, CpuTarget], "LoadedCode"]()
 _LOCK = Lock()
 
 
-def _loaded(text: str, cpu: HostCpu) -> LoadedCode:
+def _loaded(text: str, cpu: CpuTarget) -> LoadedCode:
     with _LOCK:
         if (text, cpu) not in _CODE:
             _CODE[text, cpu] = LoadedCode(object_code(text, cpu))
         return _CODE[text, cpu]
 
 
-def host_object(text: str, names: Mapping[str, str], cpu: HostCpu) -> bytes:
+def cpu_object(text: str, names: Mapping[str, str], cpu: CpuTarget) -> bytes:
     """An object file of position-independent code for this CPU.
 
     text    LLVM IR
     names   function in `text` -> the name that a linker sees; the other functions are not exported
-    raises  ToolError as `HostCode`
+    raises  ToolError as `CpuCode`
     """
     machine = cpu.machine(reloc="pic", codemodel="default")
     return _resolved(machine.emit_object(_optimized(text, machine, names)))
 
 
-def object_code(text: str, cpu: HostCpu) -> bytes:
-    """Machine code as an object file, for `LoadedCode` in a process of the same machine. raises as `HostCode`"""
+def object_code(text: str, cpu: CpuTarget) -> bytes:
+    """Machine code as an object file, for `LoadedCode` in a process of the same machine. raises as `CpuCode`"""
     cpu.refuse_to_run()
     machine = cpu.machine(jit=True)
     return _resolved(machine.emit_object(_optimized(text, machine)))
@@ -107,7 +107,7 @@ class LoadedCode:
         binding = llvm_binding()
         if not is_object(data):
             raise ToolError("this is not an object file", stage=STAGE)
-        machine = host_cpu(NATIVE).machine(jit=True)
+        machine = cpu_target(NATIVE).machine(jit=True)
         holder = binding.parse_assembly("")
         holder.triple, holder.data_layout = binding.get_process_triple(), str(machine.target_data)
         self._engine = binding.create_mcjit_compiler(holder, machine)
@@ -122,7 +122,7 @@ class LoadedCode:
 
 
 def _optimized(text: str, machine: Any, names: Mapping[str, str] | None = None) -> Any:
-    """The module after O3; `names` as in `host_object`."""
+    """The module after O3; `names` as in `cpu_object`."""
     binding = llvm_binding()
     try:
         module = binding.parse_assembly(text)

@@ -8,7 +8,7 @@
     llvm.func @k(%x: !llvm.ptr, ..., %begin: i64, %end: i64, %scratch: !llvm.ptr {llvm.noalias, llvm.align = 64}) {
 
 Shared memory of a block: memory whose size the launch sets is the last argument, which the caller allocates; a variable is on the stack.
-The functions of libdevice stay declarations: `host_functions` defines them.
+The functions of libdevice stay declarations: `cpu_functions` defines them.
 Source: docs/reference/4 3.7 (arguments).
 """
 
@@ -30,10 +30,10 @@ SCRATCH_ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
-class HostEntryPass(KernelPass):
+class CpuEntryPass(KernelPass):
     """See the file's head."""
 
-    name = "disc-host-entry"
+    name = "disc-cpu-entry"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         variables = {found.sym_name.data: found for found in op.ops if isinstance(found, llvm.GlobalOp)}

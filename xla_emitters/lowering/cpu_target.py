@@ -1,9 +1,9 @@
 """The CPU that machine code is made for.
 
-    host_cpu("")                       the value of XLA_EMITTERS_CPU_FEATURES, which is "native" by default
-    host_cpu("native")                 this machine, with all its vector instructions
-    host_cpu("x86-64-v3")              any CPU that LLVM knows: a level of x86-64, or a name
-    host_cpu("znver4,-avx512bf16")     with or without some instructions; without a name, of this machine
+    cpu_target("")                       the value of XLA_EMITTERS_CPU_FEATURES, which is "native" by default
+    cpu_target("native")                 this machine, with all its vector instructions
+    cpu_target("x86-64-v3")              any CPU that LLVM knows: a level of x86-64, or a name
+    cpu_target("znver4,-avx512bf16")     with or without some instructions; without a name, of this machine
 
 Code for a CPU that has instructions that this machine lacks can be put into a bundle, and is not run here.
 """
@@ -97,7 +97,7 @@ VECTORS = {"avx512f": 64, "avx": 32}
 
 
 @dataclass(frozen=True)
-class HostCpu:
+class CpuTarget:
     """A CPU that machine code is made for.
 
     asked          as in the file's head, not ""
@@ -154,13 +154,13 @@ def is_installed() -> bool:
     return find_spec("llvmlite") is not None
 
 
-def host_cpu(asked: str = "") -> HostCpu:
+def cpu_target(asked: str = "") -> CpuTarget:
     """See the file's head. raises ToolError if llvmlite is not installed; UsageError for a CPU or a feature that LLVM does not know"""
-    return _host_cpu(asked or os.environ.get(CPU_FEATURES) or NATIVE)
+    return _cpu_target(asked or os.environ.get(CPU_FEATURES) or NATIVE)
 
 
 @cache
-def _host_cpu(asked: str) -> HostCpu:
+def _cpu_target(asked: str) -> CpuTarget:
     binding = llvm_binding()
     triple, own = binding.get_process_triple(), binding.get_host_cpu_features()
     if SYNTAX.fullmatch(asked) is None:
@@ -175,7 +175,9 @@ def _host_cpu(asked: str) -> HostCpu:
         absent = sorted(each for each, is_here in own.items() if not is_here and each not in ONLY_BY_NAME)
         has = probed(triple, name, features, (*absent, *(each for each in VECTORS if each in own)))
         lacking = tuple(each for each in absent if each in has)
-    return HostCpu(asked, triple, name, features, lacking, next((VECTORS[each] for each in VECTORS if each in has), 16))
+    return CpuTarget(
+        asked, triple, name, features, lacking, next((VECTORS[each] for each in VECTORS if each in has), 16)
+    )
 
 
 def probed(triple: str, name: str, features: str, instructions: tuple[str, ...]) -> set[str]:

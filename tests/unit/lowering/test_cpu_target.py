@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
 
 from xla_emitters.errors import ToolError, UsageError
-from xla_emitters.lowering.host_code import HostCode, host_object
-from xla_emitters.lowering.host_cpu import CPU_FEATURES, host_cpu, probed
+from xla_emitters.lowering.cpu_code import CpuCode, cpu_object
+from xla_emitters.lowering.cpu_target import CPU_FEATURES, cpu_target, probed
 
 on_x86 = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="levels are of x86-64")
 TRIPLE = "x86_64-unknown-linux-gnu"
@@ -37,24 +37,24 @@ def test_instructions_are_added_and_taken_away_with_those_that_need_them() -> No
 
 @on_x86
 def test_what_follows_from_a_level() -> None:
-    widths = {name: host_cpu(name).vector_bytes for name in ("x86-64-v2", "x86-64-v3", "x86-64-v4")}
+    widths = {name: cpu_target(name).vector_bytes for name in ("x86-64-v2", "x86-64-v3", "x86-64-v4")}
     assert widths == {"x86-64-v2": 16, "x86-64-v3": 32, "x86-64-v4": 64}
-    assert not host_cpu("x86-64-v2").converts_f16
-    assert host_cpu("x86-64-v2,+f16c").converts_f16
-    assert host_cpu("x86-64-v3").converts_f16
+    assert not cpu_target("x86-64-v2").converts_f16
+    assert cpu_target("x86-64-v2,+f16c").converts_f16
+    assert cpu_target("x86-64-v3").converts_f16
 
 
 def test_this_machine_runs_its_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(CPU_FEATURES, raising=False)
-    assert host_cpu() == host_cpu("native")
-    assert not host_cpu().lacking
+    assert cpu_target() == cpu_target("native")
+    assert not cpu_target().lacking
 
 
 @on_x86
 def test_the_variable_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CPU_FEATURES, "x86-64-v2")
-    assert host_cpu().asked == "x86-64-v2"
-    assert host_cpu("native").asked == "native"
+    assert cpu_target().asked == "x86-64-v2"
+    assert cpu_target("native").asked == "native"
 
 
 @on_x86
@@ -72,16 +72,16 @@ def test_the_variable_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_an_unknown_cpu_is_refused(asked: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        host_cpu(asked)
+        cpu_target(asked)
 
 
 @on_x86
 def test_code_that_this_machine_cannot_run_is_made_and_not_run() -> None:
-    cpu = host_cpu("native,+xop" if not host_cpu("native,+xop").lacking == () else "native,+avx10.2")
+    cpu = cpu_target("native,+xop" if not cpu_target("native,+xop").lacking == () else "native,+avx10.2")
     text = "define i32 @one() {\n  ret i32 1\n}\n"
-    assert host_object(text, {"one": "one"}, cpu)
+    assert cpu_object(text, {"one": "one"}, cpu)
     with pytest.raises(UsageError, match=r"this machine has no .*, which code for 'native,"):
-        HostCode(text, cpu)
+        CpuCode(text, cpu)
 
 
 MISSING = """declare float @no_such_function(float)
@@ -102,7 +102,7 @@ def test_a_call_of_a_function_that_does_not_exist_is_refused_when_the_code_is_ma
     """Before, the second one was a signal at the first call, and an object file that no linker takes."""
     with pytest.raises(ToolError, match=f"no function '{name}'"):
         _ = (
-            host_object(text, {"f": "f"}, host_cpu("x86-64-v2"))
+            cpu_object(text, {"f": "f"}, cpu_target("x86-64-v2"))
             if for_linker
-            else HostCode(text, host_cpu("x86-64-v2"))
+            else CpuCode(text, cpu_target("x86-64-v2"))
         )

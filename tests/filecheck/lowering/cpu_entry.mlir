@@ -1,4 +1,4 @@
-// RUN: xla-emitters-opt -p disc-host-entry %s | filecheck %s
+// RUN: xla-emitters-opt -p disc-cpu-entry %s | filecheck %s
 // What a launch adds is an argument, a block's variable is on the stack, and nothing says that it is for a GPU.
 llvm.mlir.global external @launch_shared_0() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
 llvm.mlir.global private @shared_0() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<256 x f32>

@@ -1,21 +1,17 @@
-"""A program as what runs, whatever its sizes: its steps, and what they name; as plain data and back.
-
-What an op computes, and the elements of constants, are stored beside the steps. Only NumPy and files like this one are imported: bundles
-contain it.
-"""
+"""A program as what runs, whatever its sizes: its steps, what they name, and the elements of constants. Bundles contain this file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
-from typing import Any, overload
+from itertools import count
+from typing import Any, cast, overload
 
 from xla_emitters.library.arguments import Array
 from xla_emitters.program.arrays import ALIGN_ALLOCATED, Arrays
 from xla_emitters.program.bind import ALIGNMENT
-from xla_emitters.program.steps import Allocate, Compute, Load, Place, Step, steps_within
-from xla_emitters.program.steps_json import value_from_json, value_json
+from xla_emitters.program.steps import Allocate, Compute, Load, Number, Place, Step, steps_within
 
 
 class Constants(Sequence[tuple[Place, Array]]):
@@ -40,7 +36,7 @@ class Constants(Sequence[tuple[Place, Array]]):
 
 
 @dataclass(frozen=True)
-class SizedSteps:
+class Executable:
     """A program's steps, and what they name.
 
     parameters  in the caller's order; unknown sizes are numbers
@@ -66,39 +62,17 @@ class SizedSteps:
     donated: frozenset[int]
     alignment: int = ALIGNMENT
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, without ops and constants."""
-        return {
-            **{
-                name: value_json(getattr(self, name)) for name in ("parameters", "results", "steps", "slots", "numbers")
-            },
-            "names": {str(slot): name for slot, name in self.names.items()},
-            "donated": sorted(self.donated),
-        }
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any], constants: Constants, ops: Sequence[Any]) -> SizedSteps:
-        """The inverse of `to_json`. raises LookupError, TypeError or ValueError for data of another form"""
-        return cls(
-            value_from_json(data["parameters"]),
-            value_from_json(data["results"]),
-            value_from_json(data["steps"]),
-            int(data["slots"]),
-            int(data["numbers"]),
-            constants,
-            {int(slot): name for slot, name in data["names"].items()},
-            tuple(ops),
-            frozenset(data["donated"]),
-        )
+NO_STEPS = Executable((), (), (), 0, 0, Constants(()), {}, (), frozenset())
 
 
-def without_sizes(arrays: Arrays, steps: Sequence[Step], calls: Sequence[Any]) -> SizedSteps:
+def executable_of(arrays: Arrays, steps: Sequence[Step], calls: Sequence[Any]) -> Executable:
     """The steps of a program whose sizes are all known, with memory for its results before the first one."""
     parameters = arrays.places("parameter", len(arrays.parameters))
     results = arrays.places("result", len(arrays.results))
     slots = len(arrays.parameters) + len(arrays.results) + len(arrays.temporaries)
     assigned = [step.result.index for step in steps_within(steps) if isinstance(step, Compute | Load)]
-    return SizedSteps(
+    return Executable(
         parameters,
         results,
         (*map(Allocate, results), *steps),
@@ -110,3 +84,40 @@ def without_sizes(arrays: Arrays, steps: Sequence[Step], calls: Sequence[Any]) -
         frozenset(),
         ALIGN_ALLOCATED,
     )
+
+
+def executable_of_arrays(
+    arrays: Arrays, steps: Sequence[Step], calls: Sequence[Any], constants: Constants, donated: Sequence[int] = ()
+) -> Executable:
+    """The steps of a program with unknown sizes, whose places are logical arrays: the unknown sizes of its parameters, in order, are the
+    first numbers."""
+    numbers = count()
+    parameters = tuple(
+        Place(slot, spec.dtype, tuple(Number(next(numbers)) if size < 0 else size for size in spec.shape), True)
+        for slot, spec in enumerate(arrays.parameters)
+    )
+    before = len(parameters)
+    return Executable(
+        parameters,
+        tuple(Place(before + number, spec.dtype, (), True) for number, spec in enumerate(arrays.results)),
+        tuple(steps),
+        before + len(arrays.results) + len(arrays.temporaries),
+        max(map(_largest, steps), default=next(numbers)) + 1,
+        constants,
+        {},
+        tuple(calls),
+        frozenset(donated),
+    )
+
+
+def _largest(value: Any) -> int:
+    """The largest index of a number in a step, or in a part of one; -1 if it has none."""
+    if isinstance(value, Number):
+        return value.index
+    if isinstance(value, tuple):
+        return max(map(_largest, cast("tuple[Any, ...]", value)), default=-1)
+    if not is_dataclass(value):
+        return -1
+    own = [getattr(value, part.name) for part in fields(value)]
+    listed = [index for name in ("assigned", "chosen") for index in getattr(value, name, ())]
+    return max([*map(_largest, own), *listed], default=-1)

@@ -4,7 +4,7 @@ import pytest
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import Unsupported
-from xla_emitters.lowering.host_code import host_ir
+from xla_emitters.lowering.cpu_code import cpu_ir
 
 
 @pytest.mark.parametrize(
@@ -14,4 +14,4 @@ def test_an_op_of_a_gpu_is_refused(op: str) -> None:
     """LLVM would end the process."""
     module = parse_ir(f"llvm.func @kernel(%c: i32) {{\n  {op}\n  llvm.return\n}}")
     with pytest.raises(Unsupported, match="has no code on a CPU"):
-        host_ir(module)
+        cpu_ir(module)

@@ -25,9 +25,9 @@ from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.errors import ToolError, Unsupported, UsageError
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
-from xla_emitters.lowering.host_code import HostCode, host_ir
-from xla_emitters.lowering.host_cpu import STAGE, host_cpu, is_installed
-from xla_emitters.lowering.host_steps import ADDED_TYPES, ENTRY, WORDS, step_entries
+from xla_emitters.lowering.cpu_code import CpuCode, cpu_ir
+from xla_emitters.lowering.cpu_steps import ADDED_TYPES, ENTRY, WORDS, step_entries
+from xla_emitters.lowering.cpu_target import STAGE, cpu_target, is_installed
 from xla_emitters.lowering.llvm_ir.values import type_text
 from xla_emitters.lowering.tools import LLVMLITE_HELP
 from xla_emitters.pipelines.options import CompileOptions
@@ -71,7 +71,7 @@ def requested_backend() -> str:
 def choose_backend(name: str, fused: ModuleOp, options: CompileOptions, sizes: Sizes) -> CpuBackend:
     """How the program is computed, decided from its module at the stage `fused`.
 
-    raises  UsageError like `requested_backend`, `host_cpu` and `HostCode`; if `llvm` is set, Unsupported or ToolError with the reason
+    raises  UsageError like `requested_backend`, `cpu_target` and `CpuCode`; if `llvm` is set, Unsupported or ToolError with the reason
             why LLVM cannot compute it
     """
     asked = requested_backend()
@@ -101,13 +101,13 @@ class CpuLowering:
     module     the kernels in the LLVM dialect
     cpu        that the machine code is for
     fused      the module at the stage `fused`, which is not changed
-    raises  Unsupported for what no kernel computes, or no kernel for a CPU; as `host_cpu`
+    raises  Unsupported for what no kernel computes, or no kernel for a CPU; as `cpu_target`
     """
 
     @collector_at_rest()
     def __init__(self, name: str, fused: ModuleOp, options: CompileOptions) -> None:
         self._options = options
-        self.cpu = host_cpu(options.cpu_features)
+        self.cpu = cpu_target(options.cpu_features)
         self._recorder = Recorder(name, "none", options.verify, None)
         context, self.launching = make_context(), fused.clone()
         for row in CPU_LOOPS:
@@ -138,13 +138,13 @@ class CpuLowering:
     @cached_property
     def ir(self) -> str:
         """All kernels as LLVM IR, before LLVM's own passes."""
-        return host_ir(self.module) + step_entries(self.parameters)
+        return cpu_ir(self.module) + step_entries(self.parameters)
 
     @cached_property
     def loaded(self) -> LoadedProgram:
-        """The program's steps, with kernels as machine code. raises as `HostCode`"""
+        """The program's steps, with kernels as machine code. raises as `CpuCode`"""
         made, code = (
             steps_of_buffers(self.launching, constants_in(self._options.constants)),
-            HostCode(self.ir, self.cpu),
+            CpuCode(self.ir, self.cpu),
         )
         return LoadedProgram(made, CpuPlatform(made.ops, lambda name: code.address(f"{name}{ENTRY}")))
