@@ -376,10 +376,10 @@ class Compiled:
         return outline_of(program)
 
     def explain(self, program: Program, sizes: Mapping[str, int]) -> list[str]:
-        from xla_emitters.program.text import StepsText  # imported here, as the outline
-
         parts = [explained(self.graph)] if self.graph.remarks else []
         if not program.is_one_kernel:
+            from xla_emitters.program.text import StepsText  # imported here, as the outline
+
             arguments = {kernel.name: kernel.arguments for kernel in self.kernels}
             lines = StepsText(program.arrays, self.calls, arguments).of(self.steps) or "none"
             parts.append(f"steps\n{indent(lines, '  ')}")
