@@ -76,8 +76,10 @@ from xla_emitters.rewrite.notes import decide, take_notes
 from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 
-MOST_HELD_BYTES, FEW_HELD_BYTES = 192, 64
+MOST_HELD_BYTES = 192
 """Bytes of rows in the registers of a thread, which has 255 of four bytes at most; small enough that many warps fit."""
+FEW_HELD_BYTES, FEW_HELD = 128, 32
+"""Most bytes, and elements of a row, that a thread holds by rule. Longer code without loops is not faster at any price."""
 MOST_THREADS = 1024
 """Shared memory of a block in bytes."""
 LONG_ROW = 8192
@@ -105,6 +107,11 @@ class RowWay:
         kept = "rows read again" if form.kept == NOWHERE else f"rows in {form.kept}"
         weights = ", weights read with each row" if form.weights == "row" else ""
         return f"{form.per_row} threads a row, {block}, {wide}, {kept}{weights}"
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether a row is read once, not again in each loop over it."""
+        return self.form.kept != NOWHERE
 
     def to_attr(self) -> DictionaryAttr:
         return DictionaryAttr({"form": self.form.to_attr(), "vector": IntegerAttr(self.width, i64)})
@@ -234,10 +241,26 @@ def ways_of(fusion: StitchedFusion) -> Sequence[RowWay]:
     return [RowWay(form, width) for form in forms]
 
 
-def rule_of(fusion: StitchedFusion) -> RowWay:
-    """The way without prices: rows in registers, the fewest threads per row that hold at most `FEW_HELD_BYTES` each, if possible."""
+def rule_of(fusion: StitchedFusion) -> RowWay | str:
+    """The way by rule, or a string: why none is better than several kernels (docs/decisions/26).
+
+    Rows in registers, with the fewest threads per row that have at most `FEW_HELD` elements and hold at most `FEW_HELD_BYTES` of them, else
+    the most threads; vectors that all rows read are read once per block if they fit; else rows in shared memory.
+    """
     ways, width = ways_of(fusion), _width(fusion)
-    return next((way for way in ways if _held_bytes(fusion, way.form, width) <= FEW_HELD_BYTES), ways[-1])
+    kept = [way for way in ways if way.keeps_rows]
+    if not kept:
+        return f"rows of {fusion.columns} columns, {fusion.kept_bytes} bytes each, do not fit a block"
+    once = [way for way in kept if way.form.weights == "block"] or kept
+    few = (
+        way
+        for way in once
+        if way.form.kept == REGISTERS
+        and _steps(fusion, way.form, width) * width <= FEW_HELD
+        and _held_bytes(fusion, way.form, width) <= FEW_HELD_BYTES
+    )
+    in_registers = [way for way in once if way.form.kept == REGISTERS]
+    return next(few, (in_registers or once)[-1])
 
 
 def _forms(fusion: StitchedFusion, width: int) -> Iterator[RowForm]:
@@ -264,8 +287,12 @@ def _fits(fusion: StitchedFusion, form: RowForm, width: int) -> bool:
 
 def _held_bytes(fusion: StitchedFusion, form: RowForm, width: int) -> int:
     """Bytes of rows and weights in the registers of a thread."""
-    steps = -(-fusion.columns // (form.per_row * width))
-    return steps * width * (fusion.kept_bytes + (fusion.vector_bytes if form.weights == "block" else 0))
+    return _steps(fusion, form, width) * width * (fusion.kept_bytes + (fusion.vector_bytes if form.weights == "block" else 0))
+
+
+def _steps(fusion: StitchedFusion, form: RowForm, width: int) -> int:
+    """Steps of a thread in a row."""
+    return -(-fusion.columns // (form.per_row * width))
 
 
 def _width(fusion: StitchedFusion) -> int:

@@ -101,7 +101,7 @@ def test_ways_by_the_room_that_a_row_takes() -> None:
         RowForm(256, 512, SHARED_MEMORY),
     ]
     assert {way.width for way in ways_of(found)} == {4}
-    assert rule_of(found) == RowWay(RowForm(128, 128, REGISTERS), 4)
+    assert rule_of(found) == RowWay(RowForm(64, 64, REGISTERS), 4)
 
 
 def test_weights_that_do_not_fit_beside_a_row_are_read_with_each_row() -> None:
