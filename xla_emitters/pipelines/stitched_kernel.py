@@ -80,6 +80,8 @@ MOST_HELD_BYTES = 192
 """Bytes of rows in the registers of a thread, which has 255 of four bytes at most; small enough that many warps fit."""
 FEW_HELD_BYTES, FEW_HELD = 128, 32
 """Most bytes, and elements of a row, that a thread holds by rule. Longer code without loops is not faster at any price."""
+FEW_STEPS, FEW_SINGLE_STEPS, NEAR_BITS = 2, 3, 1024
+"""Threads of a row that read less than a line of 128 bytes together read it in a few steps: with vectors, and element by element."""
 MOST_THREADS = 1024
 """Shared memory of a block in bytes."""
 LONG_ROW = 8192
@@ -244,28 +246,30 @@ def ways_of(fusion: StitchedFusion) -> Sequence[RowWay]:
 def rule_of(fusion: StitchedFusion) -> RowWay | str:
     """The way by rule, or a string: why none is better than several kernels (docs/decisions/26).
 
-    Rows in registers, with the fewest threads per row that have at most `FEW_HELD` elements and hold at most `FEW_HELD_BYTES` of them, else
-    the most threads; vectors that all rows read are read once per block if they fit; else rows in shared memory.
+    Rows in registers, with the fewest threads per row that are enough (`_is_enough`), else the most threads; vectors that all rows read are
+    read once per block if they fit; else rows in shared memory.
     """
     ways, width = ways_of(fusion), _width(fusion)
     kept = [way for way in ways if way.keeps_rows]
     if not kept:
         return f"rows of {fusion.columns} columns, {fusion.kept_bytes} bytes each, do not fit a block"
     once = [way for way in kept if way.form.weights == "block"] or kept
-    few = (
-        way
-        for way in once
-        if way.form.kept == REGISTERS
-        and _steps(fusion, way.form, width) * width <= FEW_HELD
-        and _held_bytes(fusion, way.form, width) <= FEW_HELD_BYTES
-    )
-    in_registers = [way for way in once if way.form.kept == REGISTERS]
-    return next(few, (in_registers or once)[-1])
+    held = [way for way in once if way.form.kept == REGISTERS]
+    return next((way for way in held if _is_enough(fusion, way.form, width)), (held or once)[-1])
+
+
+def _is_enough(fusion: StitchedFusion, form: RowForm, width: int) -> bool:
+    """Whether a thread has few elements of a row, and the accesses of a warp are to few places: each sector is then fetched once or twice."""
+    steps = _steps(fusion, form, width)
+    is_near = form.per_row >= WARP or form.per_row * width * fusion.most_bits >= NEAR_BITS
+    is_short = steps <= (FEW_STEPS if width > 1 else FEW_SINGLE_STEPS)
+    has_few = steps * width <= FEW_HELD and _held_bytes(fusion, form, width) <= FEW_HELD_BYTES
+    return has_few and (is_near or is_short)
 
 
 def _forms(fusion: StitchedFusion, width: int) -> Iterator[RowForm]:
-    for per_row in (8, WARP, 64, 128, 256, 512, MOST_THREADS):
-        if per_row == 8 or per_row * width <= MOST_LANES_LEFT * fusion.columns:
+    for per_row in (1, 2, 4, 8, 16, WARP, 64, 128, 256, 512, MOST_THREADS):
+        if per_row == 1 or per_row * width <= MOST_LANES_LEFT * fusion.columns:
             per_block = max(per_row, 256 if per_row <= WARP else 0)
             yield RowForm(per_row, per_block, REGISTERS)
             if fusion.vector_bytes:
