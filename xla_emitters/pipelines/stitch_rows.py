@@ -30,7 +30,7 @@ from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, is_array
 from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import host_computations, host_fusions, is_one_kernel
+from xla_emitters.fusions.host import host_fusions, is_one_kernel, run_by
 from xla_emitters.fusions.refusals import is_splittable_kind
 from xla_emitters.fusions.view import STITCHED, HloFusion, is_stitched, view_of
 from xla_emitters.graph.fusion_parts import Part, Parting, is_fusible_bitcast, taken_inside
@@ -71,7 +71,7 @@ class StitchRowsPass(KernelPass):
             if every and reads_rows_again(view := view_of(entry)) and (way := self._way(view, op)) is not None:
                 entry.attributes[STITCHED] = way.to_attr()
             return
-        for computation in host_computations(op):
+        for computation in run_by(entry):
             for group in groups_in(computation):
                 self._group(names, group)
         for fusion in host_fusions(entry):

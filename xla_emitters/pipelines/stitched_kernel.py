@@ -291,7 +291,11 @@ def _fits(fusion: StitchedFusion, form: RowForm, width: int) -> bool:
 
 def _held_bytes(fusion: StitchedFusion, form: RowForm, width: int) -> int:
     """Bytes of rows and weights in the registers of a thread."""
-    return _steps(fusion, form, width) * width * (fusion.kept_bytes + (fusion.vector_bytes if form.weights == "block" else 0))
+    return (
+        _steps(fusion, form, width)
+        * width
+        * (fusion.kept_bytes + (fusion.vector_bytes if form.weights == "block" else 0))
+    )
 
 
 def _steps(fusion: StitchedFusion, form: RowForm, width: int) -> int:

@@ -92,9 +92,9 @@ def evaluate_bounds(
     is_plain = not any(isinstance(op, RuleOp) for op in computation.instructions)
     tape = Tape() if is_plain and is_worth_a_tape(computation) else None
     found = leaves_of(
-        _Carrying(
-            computation, tape, most_iterations=most_iterations, any_order=any_order, row_chains=row_chains
-        ).of(computation, known, is_outward=False)
+        _Carrying(computation, tape, most_iterations=most_iterations, any_order=any_order, row_chains=row_chains).of(
+            computation, known, is_outward=False
+        )
     )
     if tape is None:
         return found
