@@ -1,7 +1,7 @@
 """Functions of rows as fusions for Triton, at any shape: text of HLO as XLA writes it, some by name and others drawn from a seed.
 
 softmax(4, 64, "bf16")        max, exp(x - max), sum, quotient
-drawn(7, 4, 100, "f32")       two or three statistics of a row, each of what the one before made of the row; then a result beside the row
+drawn(7, 4, 100, "f32")       two or three statistics of a row, each of what the one before made of the row
 """
 
 from __future__ import annotations
@@ -175,16 +175,21 @@ def drawn(seed: int, rows: int, columns: int, dtype: str) -> str:
         other = draw.choice(others)
         of = draw.choice((now, made.full("multiply", now, other), made.full("abs", now)))
         statistic = made.statistic(of, draw.choice(("max", "min", "add")))
-        now = draw.choice(
-            (
-                lambda: made.full("subtract", now, statistic),
-                lambda: made.full("tanh", made.full("subtract", now, statistic)),
-                lambda: made.full(
-                    "divide", now, made.full("add", made.full("abs", statistic), made.number(draw.choice((0.5, 2))))
-                ),
-                lambda: made.full("multiply", now, made.full("tanh", statistic)),
-            )
-        )()
+        now = _changed(made, draw, now, statistic)
         if draw.random() < 0.25:
             results.append(now)
     return made.text(*dict.fromkeys((*results, now)))
+
+
+def _changed(made: Rows, draw: random.Random, row: str, statistic: str) -> str:
+    """A row changed by a statistic: values stay of the order of one."""
+    match draw.randrange(4):
+        case 0:
+            return made.full("subtract", row, statistic)
+        case 1:
+            return made.full("tanh", made.full("subtract", row, statistic))
+        case 2:
+            by = made.full("add", made.full("abs", statistic), made.number(draw.choice((0.5, 2))))
+            return made.full("divide", row, by)
+        case _:
+            return made.full("multiply", row, made.full("tanh", statistic))

@@ -43,7 +43,7 @@ from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels
 from xla_emitters.pipelines.pass_lists import kernel_rows, refuse_unknown_passes, rows_of
-from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, Row, line_info
+from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, line_info
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.planning.plan import ProgramPlan, plan_program

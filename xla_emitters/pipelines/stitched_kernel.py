@@ -259,7 +259,7 @@ def rule_of(fusion: StitchedFusion) -> RowWay | str:
 
 
 def _is_enough(fusion: StitchedFusion, form: RowForm, width: int) -> bool:
-    """Whether a thread has few elements of a row, and the accesses of a warp are to few places: each sector is then fetched once or twice."""
+    """Whether a thread has few elements of a row, and a warp reads few places at a time."""
     steps = _steps(fusion, form, width)
     is_near = form.per_row >= WARP or form.per_row * width * fusion.most_bits >= NEAR_BITS
     is_short = steps <= (FEW_STEPS if width > 1 else FEW_SINGLE_STEPS)

@@ -70,7 +70,6 @@ from xla_emitters.runtime.reference import Schedule, evaluate, leaves_of, limite
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.tolerance import Bounds, everything, point
 
-
 NO_CHAINS: Mapping[int, int] = {}
 
 
@@ -86,7 +85,7 @@ def evaluate_bounds(
 
     inputs, most_iterations   as for `evaluate`
     any_order                 reductions may combine in any order: they are not in fusions of XLA's
-    row_chains                of kernels that read rows once: elements of a reduction -> additions of its longest chain (`fusions/row_chains`)
+    row_chains                elements of a reduction -> additions of its longest chain in kernels that read rows once (`row_chains`)
     """
     known = [_known(value) for value in inputs]
     is_plain = not any(isinstance(op, RuleOp) for op in computation.instructions)
