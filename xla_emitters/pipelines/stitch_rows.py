@@ -6,9 +6,9 @@
 
 A candidate is a fusion for Triton, or a chain of fusions (`row_groups`), in which the result of a reduction is needed for more elements
 again. By price, also a fusion that one of XLA's emitters would compile, and an ENTRY that is one kernel. The rules of stitched fusions of
-programs decide whether its ops stay in their rows (`stitched_kernel`). `by` decides whether one kernel is faster, and with how many threads
-a row: by rule, from the sizes alone (docs/decisions/26), or by the cost model, which needs the tools (`row_prices`). A candidate that is not
-stitched gets a remark with the reason. The chosen way is an attribute of the kernel's computation; later passes do not split the fusion.
+programs decide whether its ops stay in their rows (`stitched_kernel`). `by` decides whether one kernel is faster, and with how many
+threads per row: by rule, from the sizes alone (docs/decisions/26), or by the cost model, which needs the tools (`row_prices`). A candidate
+that is not stitched gets a remark with the reason. The chosen way is an attribute of the kernel's computation, which is not split later.
 Source: docs/reference/4 3.3; Zheng et al., "AStitch" (ASPLOS 2022).
 """
 
