@@ -5,14 +5,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from long_lists import but_long
 from runtime.row_functions import NAMED, drawn, softmax
+from xdsl.ir import SSAValue
 
 from xla_emitters.dtypes import Array
 from xla_emitters.explore.check import check
 from xla_emitters.loops import row_rounds
+from xla_emitters.loops.combine import Reducer
+from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.pipelines.compiler import compile
 
 SHAPES = (
@@ -90,9 +95,11 @@ def test_one_row_of_one_column_is_one() -> None:
 def test_a_round_that_is_left_out_is_found(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lanes that are not combined: a warp's, and those of a part of a warp."""
     whole = row_rounds.over_lanes
-    monkeypatch.setattr(
-        row_rounds, "over_lanes", lambda code, reducer, own, lanes: whole(code, reducer, own, lanes // 2)
-    )
+
+    def one_less(code: KernelCode, reducer: Reducer, values: Sequence[SSAValue], lanes: int) -> list[SSAValue]:
+        return whole(code, reducer, values, lanes // 2)
+
+    monkeypatch.setattr(row_rounds, "over_lanes", one_less)
     verdict = check(softmax(4, columns, "f32"))
     assert not verdict.ok
     assert "xla_gpu" in verdict.summary
