@@ -85,11 +85,15 @@ def row_of(path: Path) -> Row:
     (by_price,) = cost(module, targets=(TARGET,), tune="price").costs
     made = compile_module(module, CompileOptions(target=TARGET, stage="xla_gpu"))
     ways = [each.text for trace in made.traces for each in trace.decisions if each.topic == "rows"]
-    return Row(path.stem, has, least, plan, by_rule, by_price, "; ".join(way.partition(": ")[2] for way in ways) or "split")
+    return Row(
+        path.stem, has, least, plan, by_rule, by_price, "; ".join(way.partition(": ")[2] for way in ways) or "split"
+    )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Expected times of softmax, norms and gradients: split, and in one kernel.")
+    parser = argparse.ArgumentParser(
+        description="Expected times of softmax, norms and gradients: split, and in one kernel."
+    )
     parser.add_argument("files", nargs="*", help="modules; by default those of benchmarks/row_modules")
     rows = [row_of(path) for path in map(Path, parser.parse_args().files or sorted(MODULES.glob("*.hlo")))]
     print(header(f"Expected by the cost model, not measured: {len(rows)} modules of rows on {TARGET}"))

@@ -12,15 +12,15 @@
 `stitch_graph` decides what each loop computes and keeps. A thread reads only elements that it kept itself, so a barrier is needed only
 where warps exchange reductions. Values with one number per row are computed once in each thread, between the loops.
 
-On a GPU %kept is a private array of each thread, and the loops are unrolled, so that it is in registers (`stitch_forms`). If the length of a
-row is unknown, all loads of a round come first: those of a step that may be skipped would wait for the steps before. On a CPU a thread has
-the whole row, and keeps it in memory. There are several forms, of which the host takes one by the length of a row:
+On a GPU %kept is a private array of each thread, and the loops are unrolled, so that it is in registers (`stitch_forms`). If the length of
+a row is unknown, all loads of a round come first: those of a step that may be skipped would wait for the steps before. On a CPU a thread
+has the whole row, and keeps it in memory. There are several forms, of which the host takes one by the length of a row:
 
     %fits = arith.cmpi sle, %cols, 512
     scf.if %fits { lmhlo.fusion F_warp } else { ... scf.if ... { lmhlo.fusion F_block } else { lmhlo.fusion F } }
 
-Vectors that all rows read, such as the weights of a norm, are read once per block, before its first row; the block then takes up to 32 rows
-in sequence, if enough blocks remain. With `disc.vector = 4` a thread takes four adjacent columns.
+Vectors that all rows read, such as the weights of a norm, are read before a block's first row; the block then takes up to 32 rows in
+sequence, if enough blocks remain. With `disc.vector = 4` a thread takes four adjacent columns.
 
 Attributes of the fusion
     disc.row_schedule   1: always a block per row, 2: always a warp
