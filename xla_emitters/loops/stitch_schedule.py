@@ -49,7 +49,7 @@ from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.loops.combine import Reducer, parts_of, starts_of, with_elements
-from xla_emitters.loops.element_code import Computed
+from xla_emitters.loops.element_code import Computed, Known
 from xla_emitters.loops.kernel_code import KernelCode, Producer
 from xla_emitters.loops.matrix_roots import indices_at
 from xla_emitters.loops.row_loop import for_each_row, held_steps, loop_over_held_row, loop_over_row
@@ -230,7 +230,7 @@ class _Stitch:
         is_result: bool,
     ) -> None:
         """Makes later loads of the buffer, which has one element per row, this value; the row's first thread writes a result."""
-        self.producers[buffer] = _Known(value)
+        self.producers[buffer] = Known(value)
 
         def write(inner: KernelCode) -> Sequence[SSAValue]:
             inner.store(value, buffer, indices)
@@ -328,7 +328,7 @@ class _Stitch:
                 value = code.load(buffer, self._indices(code, (place.row, column), buffer))
                 if array is not None:
                     code.store(value, array, [at])
-            known[buffer] = _Known(value)
+            known[buffer] = Known(value)
 
     def _is_near(self, buffer: SSAValue, number: int) -> bool:
         """Whether an earlier round kept a source."""
@@ -338,16 +338,6 @@ class _Stitch:
 
     def _sources(self, number: int) -> list[SSAValue]:
         return self.graph.read_in(number, keeps=self.form.keeps)
-
-
-@dataclass(frozen=True)
-class _Known:
-    """A producer of an existing value: the buffer has one element per row, or is read at one index only."""
-
-    value: SSAValue
-
-    def __call__(self, code: KernelCode, indices: Sequence[SSAValue]) -> SSAValue:
-        return self.value
 
 
 def _stored(buffer: SSAValue) -> Attribute:
