@@ -8,7 +8,8 @@ In this order, each on all variants made so far:
     variant leaves the broadcast out, for the case that all such sizes of the fusion are equal. Not for results of a fusion, and kStitch.
   * rows: a reduction of rows has three plans: a block per row (`disc.row_schedule = 1`), for fewer columns a warp (2), for few of
     them eight lanes (3).
-  * tiles: a kLoop with a transpose goes through tiles of shared memory (`disc.tiles`) if both dimensions of a tile have 16 elements or more.
+  * tiles: a kLoop with a transpose goes through tiles of shared memory (`disc.tiles`) if both dimensions of a tile have 16
+    elements or more.
   * vectors: a kLoop whose number of elements (for a reduction or kStitch: columns) is a multiple of the number that fit into one
     access computes as many at once (`disc.vector`). Except concatenations: neighbouring elements may be of different operands.
 Conditions decided by `disc.sizes` at compile time (32*b elements are a multiple of 4) need no variant: the fusion gets
