@@ -14,7 +14,8 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError
 from xla_emitters.loops import tile_schedule
 from xla_emitters.loops.kernel_code import KernelCode
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 from xla_emitters.runtime.simt.sanitizer import SanitizerOfLaunches
@@ -39,7 +40,7 @@ def text_of(type: str, order: tuple[int, ...]) -> str:
 
 
 @cache
-def compiled(type: str, order: tuple[int, ...]) -> DynamicProgram:
+def compiled(type: str, order: tuple[int, ...]) -> Program:
     return compile_program(parse_stablehlo(text_of(type, order), "m"))
 
 
@@ -50,14 +51,14 @@ def inputs_of(type: str, order: tuple[int, ...], shape: tuple[int, ...], seed: i
     return [x, draw.integers(-100, 100, there).astype(TYPES[type]), draw.integers(0, 2, there).astype(np.bool_)]
 
 
-def run_watched(program: DynamicProgram, *arrays: Array) -> list[Array]:
+def run_watched(program: Program, *arrays: Array) -> list[Array]:
     """The results of its kernels under the sanitizer."""
 
     def watched(kernels: Kernels) -> Kernels:
         assert isinstance(kernels, SimtKernels)
         return kernels.watched_by(SanitizerOfLaunches())
 
-    return program.lowering.watched("kernels", print, watched).run(program.checked(arrays))
+    return program.compilation.lowering.watched("kernels", print, watched).run(program.compilation.checked(arrays))
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=str)
