@@ -22,7 +22,20 @@ from xla_emitters.pipelines.compiler import compile
 
 SHAPES = (
     # Rows, columns. One to three threads' worth of columns; parts of a warp; not divisible by a vector; a block.
-    *((99, 2), (95, 3), (92, 7), (93, 8), (5, 17), (4, 31), (33, 64), (2, 100), (3, 257), (7, 1000), (2, 1024), (1, 4093)),
+    *(
+        (99, 2),
+        (95, 3),
+        (92, 7),
+        (93, 8),
+        (5, 17),
+        (4, 31),
+        (33, 64),
+        (2, 100),
+        (3, 257),
+        (7, 1000),
+        (2, 1024),
+        (1, 4093),
+    ),
     *((2, 8192), (1, 16000)),
 )
 CASES = [

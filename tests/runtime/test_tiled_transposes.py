@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -58,7 +59,8 @@ def run_watched(program: Program, *arrays: Array) -> list[Array]:
         assert isinstance(kernels, SimtKernels)
         return kernels.watched_by(SanitizerOfLaunches())
 
-    return program.compilation.lowering.watched("kernels", print, watched).run(program.compilation.checked(arrays))
+    compilation: Any = program.compilation
+    return compilation.lowering.watched("kernels", print, watched).run(compilation.checked(arrays))
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=str)

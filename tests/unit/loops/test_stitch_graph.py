@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
+from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
@@ -71,7 +74,7 @@ def graph(*ops: str, wide: tuple[str, ...] = ()) -> StitchGraph:
     return StitchGraph(fusion, found[-1:])
 
 
-def names(values: object) -> list[str]:
+def names(values: Iterable[SSAValue]) -> list[str | None]:
     return [value.name_hint for value in values]
 
 
