@@ -11,7 +11,7 @@ from itertools import combinations
 
 import xla_emitters as xe
 from xla_emitters.buffers import disc_specialize_fusion_with_speculation as speculation
-from xla_emitters.explore.program_cost import price_launches
+from xla_emitters.explore.program_cost import price_work
 
 COLUMNS = (8, 64, 128, 255, 256, 511, 512, 1023, 1024, 2047, 2048, 4095, 4096, 8192)
 SHAPES = [(rows, columns) for rows in (32, 1024, 4096, 16384) for columns in COLUMNS if rows * columns <= 1 << 25]
@@ -33,7 +33,7 @@ def prices(plan: str) -> dict[tuple[int, int], float]:
     speculation.LIMITS = speculation.LIMITS._replace(**limits)
     program = xe.compile(TEXT, record="none")
     return {
-        (rows, columns): sum(cost.time for cost in price_launches(program, {"d0": rows, "d1": columns}))
+        (rows, columns): sum(cost.time for cost in price_work(program, {"d0": rows, "d1": columns})[0])
         for rows, columns in SHAPES
     }
 

@@ -36,7 +36,7 @@ def test_softmax_is_a_kernel_in_a_few_forms_and_the_host_takes_one() -> None:
     made = program("layer")
     names = [kernel.name for kernel in made.kernels]
     assert len(names) == len(set(names))
-    assert {kernel.launch.block for kernel in made.kernels} == {(256, 1, 1), (512, 1, 1)}
+    assert {kernel.launch.block for kernel in made.kernels} == {(128, 1, 1), (256, 1, 1), (512, 1, 1)}
     assert {kernel.schedule for kernel in made.compilation.lowering.kernels} >= {"loop", "stitch"}
 
 
@@ -87,16 +87,19 @@ def test_a_program_without_recorded_stages_says_so_where_it_is_explained() -> No
 
 @needs(*SASS)
 @pytest.mark.parametrize(("columns", "per_element"), [(32, 42.25), (1024, 23.44)])
-def test_a_layer_norm_fills_a_multiprocessor_with_fewer_instructions_than_the_static_kernels(
+def test_a_layer_norm_in_registers_has_40_warps_and_fewer_instructions_than_the_static_kernels(
     columns: int, per_element: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At divisible sizes; the static emitters' three kernels execute `per_element` (`python -m runtime.kernel_instructions`)."""
+    """At divisible sizes; the static emitters' three kernels execute `per_element` (`python -m runtime.kernel_instructions`).
+
+    40 of a multiprocessor's 64 warps, each with loads of 16 bytes a thread in flight, saturate its memory.
+    """
     monkeypatch.setattr(kernel_instructions, "COLUMNS", columns)
     monkeypatch.setattr(kernel_instructions, "ROWS", (1 << 22) // columns)
     found = kernel_instructions.dynamic(kernel_instructions.CASES["layer_norm"], "f32")
-    assert found.occupancy == 1
+    assert found.occupancy >= 40 / 64
     assert found.widest == (16, 16)
-    assert found.per_element <= 1.15 * per_element
+    assert found.per_element <= 0.7 * per_element
 
 
 @needs(*SASS)

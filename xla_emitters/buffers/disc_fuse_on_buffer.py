@@ -22,7 +22,7 @@ Options
     stitch          reductions of rows and their readers are one kernel
     horizontal      independent clusters join
     mix_reductions  reductions of rows and of columns share a kernel
-    transposes      transposes of two and three dimensions join others
+    transposes      transposes that need tiles join any others
     most_buffers    limit of a kernel's arrays
 
 Why two neighbours were not fused is a remark. Source: seed document, "DhloFuseOnBuffer"; docs/reference/4 3.3.
@@ -54,6 +54,7 @@ from xla_emitters.buffers.fusion_rules import (
     Part,
     Verdict,
     base_rules,
+    beside_its_tiles,
     is_splat_source,
     spreads,
     uses_of_elements,
@@ -100,16 +101,14 @@ class DiscFuseOnBufferPass(KernelPass):
         """Whether a group is a fusion; `connected`: whether its ops depend on each other."""
         if (again := group.repeated()) is not None:
             return f"{again.name} would be computed at more than {MOST_PLACES} places by each thread"
+        if not self.transposes and (why := beside_its_tiles(group)) is not None:
+            return why
         verdict = base_rules(group, self.most_buffers, mix_reductions=self.mix_reductions)
         has_rows = any(part.reduces == ROW for part in group.reductions)
         if isinstance(verdict, Fusion) or not (self.stitch and has_rows and connected):
             return verdict
         stitched = stitch_rules(group, self.most_buffers)
         return stitched if isinstance(stitched, Fusion) or group.rereads else verdict
-
-    def stays_alone(self, part: Part) -> bool:
-        """Whether an op is never fused with another."""
-        return part.opcode == "transpose" and not self.transposes and len(part.dimensions) in (2, 3)
 
 
 class _FunctionFusion:
@@ -298,9 +297,6 @@ class _BlockFusion:
 
     def _joined(self, a: int, b: int, *, connected: bool) -> Group | str:
         """The group of two clusters, or why they are not one kernel."""
-        alone = [part for cluster in (a, b) if self.fuse.stays_alone(part := self.parts[cluster])]
-        if alone:
-            return f"the transpose {alone[0].name} is a kernel of its own"
         between = "an op that must run between them reads the one and is read by the other"
         if not connected and not self.graph.can_join(a, b):
             return between

@@ -8,6 +8,8 @@ In this order, each on all variants made so far:
     variant leaves the broadcast out, for the case that all such sizes of the fusion are equal. Not for results of a fusion, and kStitch.
   * rows: a reduction of rows has three plans: a block per row (`disc.row_schedule = 1`), for fewer columns a warp (2), for few of
     them eight lanes (3).
+  * tiles: a kLoop with a transpose goes through tiles of shared memory (`disc.tiles`) if both dimensions of a tile have 16
+    elements or more.
   * vectors: a kLoop whose number of elements (for a reduction or kStitch: columns) is a multiple of the number that fit into one
     access computes as many at once (`disc.vector`). Except concatenations: neighbouring elements may be of different operands.
 Conditions decided by `disc.sizes` at compile time (32*b elements are a multiple of 4) need no variant: the fusion gets
@@ -34,8 +36,10 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
-from xla_emitters.buffers.fusion_rules import ROW, VECTOR, Group, Part
+from xla_emitters.buffers.fusion_rules import LOOP, ROW, VECTOR, Group, Part
 from xla_emitters.buffers.index_code import IndexCode, Number
+from xla_emitters.buffers.tiled_transposes import LEAST_TILED, TILES, tiled_transpose
+from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -73,12 +77,14 @@ class DiscSpecializeFusionWithSpeculationPass(KernelPass):
 
     broadcasts: bool = True
     rows: bool = True
+    tiles: bool = True
     vectors: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         rules: list[tuple[bool, Callable[[_Choice], str | None]]] = [
             (self.broadcasts, _without_broadcasts),
             (self.rows, _by_columns),
+            (self.tiles, _by_tiles),
             (self.vectors, _by_vectors),
         ]
         for rule in (rule for is_wanted, rule in rules if is_wanted):
@@ -189,10 +195,34 @@ def _by_columns(choice: _Choice) -> str | None:
     return None
 
 
+def _by_tiles(choice: _Choice) -> str | None:
+    """Tiles for a transpose, where both of their dimensions are long enough."""
+    if choice.kind != LOOP:
+        return "it is not a loop"
+    transpose = tiled_transpose([part.op for part in choice.parts], [part.op for part in choice.group.results])
+    if isinstance(transpose, str):
+        return transpose
+    (source,), order = transpose.inputs, integers(transpose.properties["dimensions"])
+    dims = (order[-1], len(order) - 1)
+    known = [choice.sizes.of(source)[dim].value for dim in dims]
+    if any(size is not None and size < LEAST_TILED for size in known):
+        return f"tiles need {LEAST_TILED} elements in both dimensions"
+    unknown = [dim for dim, size in zip(dims, known, strict=True) if size is None]
+    if not unknown:
+        choice.say(TILES, 1)
+        return None
+    long = [choice.compare("sge", choice.size(source, dim), LEAST_TILED) for dim in unknown]
+    fits = reduce(lambda a, b: choice.code.insert(arith.AndIOp(a, b)), long)
+    choice.variants(fits, choice.variant("tiles", TILES, 1), choice.variant(""))
+    return None
+
+
 def _by_vectors(choice: _Choice) -> str | None:
     """Several elements at once."""
     if ROW_FORM in choice.fusion.attributes:
         return "its form was chosen"
+    if TILES in choice.fusion.attributes:
+        return "tiles are read and written by single elements"
     if any(part.opcode == "concatenate" for part in choice.parts):
         return "it concatenates: neighbours may be of different operands"
     results = [buffer for part in choice.group.results for buffer in part.writes]

@@ -17,7 +17,8 @@ A set of ops is a fusion if
 
 An op whose value is one number everywhere (`is_splat`: a constant of equal elements, a single element from the host, and values computed
 from these alone) is copied into each fusion that reads it, and is never a result of a fusion with other ops. Transposes of matrices, and
-of three dimensions, are kernels of their own (option `transposes`): they need tiles. Ops on the host are in no fusion.
+of three dimensions, that move the last one need tiles: only elementwise ops that depend on them share their kernel (`tiled_transposes`;
+option `transposes`: any). Ops on the host are in no fusion.
 Source: seed document, "DhloFuseOnBuffer"; docs/reference/4 3.3.
 """
 
@@ -35,6 +36,7 @@ from xdsl.ir import Operation, SSAValue, Use
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes, product
 from xla_emitters.buffers.buffer_uses import asks_size, frees, updated_in_place
+from xla_emitters.buffers.tiled_transposes import moves_last, tiled_transpose
 from xla_emitters.dialects.hlo.base import integers, opcode_of
 from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp, is_elementwise
@@ -125,6 +127,11 @@ class Part:
         """The `dimensions` of a broadcast or a transpose."""
         return integers(self.op.properties["dimensions"])
 
+    @cached_property
+    def needs_tiles(self) -> bool:
+        """Whether it is a transpose of a matrix, or of three dimensions, that moves the last one."""
+        return self.opcode == "transpose" and len(self.dimensions) in (2, 3) and moves_last(self.op)
+
     @property
     def lead(self) -> SSAValue:
         """The array whose elements are distributed over threads: the operand of a reduction or an update in place, else the result."""
@@ -206,6 +213,7 @@ class Group:
     results     the parts with an array that is used outside
     reductions  the parts that reduce; `rereads` those whose results a part reads
     updates     the parts that update in place
+    transposes  the parts that move the last dimension of two or three
     work        of all parts
 
     A group of two (`of_two`), as is judged for each pair of neighbours, costs as much as its halves have outside, not as their ops. If the
@@ -223,6 +231,7 @@ class Group:
         read = {buffer for part in parts for buffer in part.reads}
         self.rereads = [part for part in self.reductions if not read.isdisjoint(part.writes)]
         self.updates = [part for part in parts if part.updated]
+        self.transposes = [part for part in parts if part.needs_tiles]
         self.work = sum(part.work for part in parts)
         self._halves: tuple[Group, Group] | None = None
 
@@ -243,6 +252,7 @@ class Group:
             [*a.rereads, *b.rereads], [part for part in again if part not in (*a.rereads, *b.rereads)]
         )
         made.updates = _in_order(a.updates, b.updates)
+        made.transposes = _in_order(a.transposes, b.transposes)
         made.work = a.work + b.work
         return made
 
@@ -333,6 +343,18 @@ def base_rules(group: Group, most_buffers: int, *, mix_reductions: bool) -> Verd
         if group.count(part) != group.count(other):
             return f"the results {other.name} and {part.name} are not known to have as many elements"
     return Fusion(ROW if rows else COLUMN if columns else LOOP)
+
+
+def beside_its_tiles(group: Group) -> str | None:
+    """Why a transpose that needs tiles is not in this kernel: another op is not computed where the tiles are written."""
+    if not group.transposes or len(group.part_of) == 1:
+        return None
+    if group.reductions or group.updates:
+        return f"the transpose {group.transposes[0].name} is a kernel of its own"
+    found = tiled_transpose([part.op for part in group.parts], [part.op for part in group.results])
+    return (
+        f"the transpose {group.transposes[0].name} is a kernel of its own: {found}" if isinstance(found, str) else None
+    )
 
 
 def updated_beside_others(group: Group) -> str | None:

@@ -34,6 +34,7 @@ from xla_emitters.errors import ExecutionError, NumbersDiffer, UsageError
 from xla_emitters.explore.listing import LeftOut, compilable
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import drawn_for
+from xla_emitters.fusions.row_chains import row_chains
 from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
@@ -43,6 +44,7 @@ from xla_emitters.pipelines.options import TUNE, CompileKeywords, CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.host_steps import PlannedKernel
+from xla_emitters.planning.plan import ProgramPlan
 from xla_emitters.program import ArraySpec, Program, Slot
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing, load_arrays
@@ -129,6 +131,7 @@ class Reference:
     """What the HLO computes on some inputs: exact values, and on demand the bounds of what a kernel may return.
 
     any_order  sums may be in any order, not only in the order of XLA's kernel: used if kernels are chosen by price
+    row_chains as for `evaluate_bounds`
     bounds_of_ops  makes the bounds from the tolerances of the ops; by default from the computation
     """
 
@@ -140,6 +143,7 @@ class Reference:
     _bounds: list[Bounds] | None = None
     most_iterations: int = MOST_ITERATIONS
     any_order: bool = False
+    row_chains: Mapping[int, int] = field(default_factory=dict[int, int])
     bounds_of_ops: Callable[[], list[Bounds]] | None = None
 
     def __post_init__(self) -> None:
@@ -158,8 +162,13 @@ class Reference:
     def _of_ops(self) -> list[Bounds]:
         if self.bounds_of_ops is not None:
             return self.bounds_of_ops()
-        most = self.most_iterations
-        return evaluate_bounds(self.computation, self.inputs, most_iterations=most, any_order=self.any_order)
+        return evaluate_bounds(
+            self.computation,
+            self.inputs,
+            most_iterations=self.most_iterations,
+            any_order=self.any_order,
+            row_chains=self.row_chains,
+        )
 
     def _around(self, value: Array) -> Bounds:
         if value.dtype.kind in "biu" or "int" in value.dtype.name:
@@ -226,15 +235,25 @@ def reference_for(
     atol: float | None = None,
     rtol: float | None = None,
     most_iterations: int = MOST_ITERATIONS,
-    tune: str = TUNE[0],
     values: Sequence[Array] = (),
+    options: CompileOptions | None = None,
+    plan: ProgramPlan | None = None,
 ) -> Reference:
-    """The reference of ENTRY, or of the computation that the fusion instruction `fusion` calls, for kernels chosen as `tune` says.
+    """The reference of ENTRY, or of the computation that the fusion instruction `fusion` calls.
 
-    values  the results where they are known
+    values   the results where they are known
+    options  of the compilation, and `plan` its kernels: the bounds are for the order of their sums. None: for that of XLA's kernels
     """
-    computation, by_price = drawn_for(module, fusion), tune != TUNE[0]
-    return Reference(computation, inputs, atol, rtol, list(values), most_iterations=most_iterations, any_order=by_price)
+    return Reference(
+        drawn_for(module, fusion),
+        inputs,
+        atol,
+        rtol,
+        list(values),
+        most_iterations=most_iterations,
+        any_order=options is not None and options.tune != TUNE[0],
+        row_chains=row_chains(kernel.view for kernel in plan.kernels) if plan is not None else {},
+    )
 
 
 @dataclass(frozen=True)
@@ -378,7 +397,7 @@ class StageComparison:
             arrays = draw_inputs(drawn, shapes.parameters, seed) if inputs is None else list(inputs)
         limit, calls = how.most_iterations, FirstCalls(drawn_for(module, options.fusion))
         values = calls.evaluate(arrays, limit)
-        reference = reference_for(module, arrays, options.fusion, atol, rtol, limit, options.tune, values)
+        reference = reference_for(module, arrays, options.fusion, atol, rtol, limit, values, options, plan)
         if is_one_of_several():  # the others need its arrays to make theirs, whether it needs bounds or not
             _ = reference.bounds
         given = reaching(plan, arrays, most_iterations=limit, calls=calls)
@@ -543,7 +562,15 @@ class KernelComparison:
             self._reached = ""
         values = evaluate(computation, inputs) if given is None else list(given.results)
         wanted = whole.reference
-        self.reference = Reference(computation, inputs, wanted.atol, wanted.rtol, values, any_order=wanted.any_order)
+        self.reference = Reference(
+            computation,
+            inputs,
+            wanted.atol,
+            wanted.rtol,
+            values,
+            any_order=wanted.any_order,
+            row_chains=row_chains([planned.view]),
+        )
         self._given: Slots = {(a.kind, a.index): buffer for a, buffer in zip(self.arguments, buffers, strict=True)}
         self._before: Slots | None = None
         # Determined at the first stage: after lowering to pointers, elements that share a byte or a word are written together.
@@ -642,5 +669,5 @@ def bundle_case(module: ModuleOp, options: CompileOptions, *, name: str, seed: i
     program.refuse_left_out()
     computation = drawn_for(module, options.fusion)
     inputs = draw_inputs(computation, program.parameters, seed)
-    bounds = Reference(computation, inputs, any_order=options.tune != TUNE[0]).bounds
+    bounds = reference_for(module, inputs, options.fusion, options=options, plan=plan_module(module, options)).bounds
     return Case(name, program, program.hlo, seed, inputs, bounds, places=allowed_starts(computation))

@@ -23,7 +23,7 @@ from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.kernel_candidates import LEAST_GAIN
-from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.options import TRITON, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.pricing.calls import CallCost, price_call
@@ -145,7 +145,7 @@ def cost(
     targets: Sequence[str] = (DEFAULT_DEVICE,),
     fusion: str | None = None,
     hero_rules: str = "current",
-    triton: str = "split",
+    triton: str = TRITON[0],
     pipeline: tuple[ModulePass, ...] | None = None,
     sizes: Mapping[str, int] | None = None,
     tune: str = "xla",

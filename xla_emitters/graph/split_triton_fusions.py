@@ -62,7 +62,7 @@ AddRemark = Callable[[Operation, str], None]
 class SplitTritonFusionsPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect.
 
-    triton  as in `CompileOptions`: "split", or "refuse", which leaves all fusions as they are
+    triton  as in `CompileOptions`: "rows" and "split" split, "refuse" leaves all fusions as they are
     """
 
     name = "xla-split-triton-fusions"
@@ -70,9 +70,9 @@ class SplitTritonFusionsPass(KernelPass):
     triton: str = "split"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.triton not in ("split", "refuse"):
-            raise UsageError(f"{self.name}: triton={self.triton}", help="split or refuse")
-        if self.triton == "split":
+        if self.triton not in ("rows", "split", "refuse"):
+            raise UsageError(f"{self.name}: triton={self.triton}", help="rows, split or refuse")
+        if self.triton != "refuse":
             split_triton_fusions(op, self.skip, self.remark)
 
 

@@ -13,7 +13,7 @@
     row reductions   column reductions   others   schedule
     some             any                 any      "row1", a block per row, "row2", a warp, or "row3", eight lanes, by `disc.row_schedule`
     none             some                any      "column"
-    none             none                some     "loop"
+    none             none                some     "loop"; "tiles" where `disc.tiles` asks for it
     kind "kStitch", whatever its roots: "stitch"; "kMiddleReduction", for a CPU: "middle"
 
 For a CPU (`target=cpu`) a block is one thread: a row of a row reduction ("row") or of a stitched fusion, a strip of columns. Ops that are
@@ -36,6 +36,7 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.buffers.buffer_uses import reads
 from xla_emitters.buffers.middle_reductions import MIDDLE
+from xla_emitters.buffers.tiled_transposes import TILES
 from xla_emitters.dialects.hlo.placement import is_on_host
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.errors import UsageError
@@ -51,6 +52,7 @@ from xla_emitters.loops.row_reduction_schedule2 import emit_row_reduction_schedu
 from xla_emitters.loops.row_reduction_schedule3 import emit_row_reduction_schedule3
 from xla_emitters.loops.schedule import THREADS_HINT, FusionLoops, Schedule
 from xla_emitters.loops.stitch_schedule import emit_stitch_schedule
+from xla_emitters.loops.tile_schedule import emit_tile_schedule
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 ROW_SCHEDULE = "disc.row_schedule"
@@ -67,6 +69,7 @@ SCHEDULES: Mapping[str, Schedule] = {
     "row2": emit_row_reduction_schedule2,
     "row3": emit_row_reduction_schedule3,
     "stitch": emit_stitch_schedule,
+    "tiles": emit_tile_schedule,
 }
 
 
@@ -124,6 +127,8 @@ def schedule_of(fusion: FusionOp, roots: Sequence[BufferOp], *, is_cpu: bool = F
         return "stitch"
     if fusion.kind is not None and fusion.kind.data == MIDDLE:
         return "middle"
+    if TILES in fusion.attributes and not is_cpu:
+        return "tiles"
     if any(map(is_row_reduction, roots)):
         if is_cpu:
             return "row"

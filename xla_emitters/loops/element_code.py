@@ -74,6 +74,16 @@ def element(code: KernelCode, op: BufferOp, indices: Sequence[SSAValue]) -> SSAV
 
 
 @dataclass(frozen=True)
+class Known:
+    """A `Producer` of an existing value: the buffer has one element per row, or is read at one index only."""
+
+    value: SSAValue
+
+    def __call__(self, code: KernelCode, indices: Sequence[SSAValue]) -> SSAValue:
+        return self.value
+
+
+@dataclass(frozen=True)
 class Computed:
     """A `Producer` that computes an element of the buffer that `op` writes.
 

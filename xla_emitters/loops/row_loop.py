@@ -159,31 +159,33 @@ def loop_over_held_row(
     code: KernelCode,
     place: RowPlace,
     threads: RowThreads,
-    cols: int,
+    cols: Number,
     width: int,
+    steps: int,
     starts: Sequence[SSAValue],
     body: HeldBody,
 ) -> Sequence[SSAValue]:
     """As `loop_over_row`, unrolled: `body` gets the number of each element among the thread's own as a constant."""
 
-    def steps(inner: KernelCode) -> Sequence[SSAValue]:
-        return held_steps(inner, place.lane, threads.per_row, cols, width, starts, body)
+    def unrolled(inner: KernelCode) -> Sequence[SSAValue]:
+        return held_steps(inner, place.lane, threads.per_row, cols, width, steps, starts, body)
 
-    return place.where_row(code, starts, steps)
+    return place.where_row(code, starts, unrolled)
 
 
 def held_steps(
     code: KernelCode,
     lane: SSAValue,
     per_row: int,
-    cols: int,
+    cols: Number,
     width: int,
+    steps: int,
     starts: Sequence[SSAValue],
     body: HeldBody,
 ) -> Sequence[SSAValue]:
-    """The carried values after a thread's elements of a row of `cols`; only threads that have them take the last steps."""
+    """The carried values after a thread's elements of a row of `cols`, at most `steps` times `width`; threads without them skip a step."""
     first, stride, carried = code.index.multiply(lane, width), per_row * width, starts
-    for number in range(-(-cols // stride)):
+    for number in range(steps):
         start = code.index.value(code.index.add(first, number * stride))
 
         def step(
@@ -198,7 +200,7 @@ def held_steps(
 
             return inner.neighbours(width, carried, element)
 
-        if (number + 1) * stride <= cols:
+        if isinstance(cols, int) and (number + 1) * stride <= cols:
             carried = step(code)
         else:
             is_column = code.index.compare("ult", start, cols)
@@ -214,13 +216,10 @@ def for_each_row(
     rows: Number,
     visit: Visit,
     begin: Callable[[KernelCode, SSAValue], None] | None = None,
-    *,
-    meets: bool = False,
 ) -> None:
     """A parallel loop in which threads visit all rows, and all threads of a row visit it together.
 
     begin  (code, thread): what a block computes once, before its first row; it then takes several rows
-    meets  whether `visit` has barriers for all threads of a block
     """
     host, per_block = fusion.numbers.code, threads.rows_per_block
     groups = host.divide(host.add(rows, per_block - 1), per_block)
@@ -231,8 +230,8 @@ def for_each_row(
         blocks = host.maximum(host.minimum(groups, few), host.divide(host.add(groups, at_most - 1), at_most))
 
     def at(code: KernelCode, group: SSAValue, thread: SSAValue) -> None:
-        place = threads.place(code, group, thread, rows, meets=meets)
-        if place.is_row is None or not threads.is_apart(meets=meets):
+        place = threads.place(code, group, thread, rows)
+        if place.is_row is None or not threads.is_apart:
             return visit(code, place)
 
         def inside(inner: KernelCode) -> Sequence[SSAValue]:
@@ -252,7 +251,7 @@ def for_each_row(
 
         def step(inner: KernelCode, group: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             at(inner, group, thread)
-            if meets or threads.warps_per_row > 1:
+            if threads.warps_per_row > 1:
                 # All threads must have read the values exchanged for these rows before any writes those of the next.
                 inner.insert(gpu.BarrierOp())
             return ()

@@ -60,16 +60,12 @@ class RowThreads:
         """Warps that share a row; 0 if a row has a part of a warp."""
         return self.per_row // WARP
 
-    def is_apart(self, *, meets: bool) -> bool:
-        """Whether threads without a row may skip the work: whole warps, if nothing is exchanged between warps.
+    @property
+    def is_apart(self) -> bool:
+        """Whether threads without a row may skip the work: whole warps, between which nothing is exchanged."""
+        return self.per_row == WARP
 
-        meets  whether all threads of a block meet at barriers
-        """
-        return self.per_row == WARP and not meets
-
-    def place(
-        self, code: KernelCode, group: SSAValue, thread: SSAValue, rows: Number, *, meets: bool = False
-    ) -> RowPlace:
+    def place(self, code: KernelCode, group: SSAValue, thread: SSAValue, rows: Number) -> RowPlace:
         """The position of a thread when its block processes a group of `rows_per_block` rows of the matrix."""
         if self.rows_per_block == 1:
             return RowPlace(group, 0, thread, thread, group)
@@ -79,7 +75,7 @@ class RowThreads:
         if isinstance(rows, int) and rows % self.rows_per_block == 0:
             return RowPlace(row, slot, lane, thread, first)
         is_row = code.insert(arith.CmpiOp(row, code.index.value(rows), "ult")).result
-        if self.is_apart(meets=meets):
+        if self.is_apart:
             return RowPlace(row, slot, lane, thread, first, is_row)
         # Threads beyond the last row take part in the exchange, but read and write no element.
         last = code.index.value(code.index.subtract(rows, 1))

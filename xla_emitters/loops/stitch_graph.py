@@ -114,6 +114,14 @@ class StitchGraph:
         is_reduced = buffer in self.writer and self.writer[buffer] in self.reductions
         return not is_reduced and self._sizes.elements(buffer) == product(self.matrix)
 
+    @cached_property
+    def most_bits(self) -> int:
+        """The largest element width in bits of the arrays of the matrix's size that are read from memory or written to it."""
+        read = {buffer for op in self.ops for buffer in op.inputs if buffer not in self.writer}
+        arrays = [*read, *(buffer for root in self.roots for buffer in root.outputs)]
+        full = [dtype_of(tensor_of(buffer.type).element_type).bits for buffer in arrays if self.is_full(buffer)]
+        return max(full, default=32)
+
     def why_not(self, op: BufferOp) -> str | None:
         """Why an op is in no round; None for one with a value per row, or per element of the matrix, or that depends on no reduction."""
         (buffer,) = op.outputs

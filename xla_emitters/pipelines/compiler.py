@@ -30,7 +30,6 @@ from xla_emitters.emitters.ways import Emitter
 from xla_emitters.errors import InternalError, UsageError, VerifyError, XlaEmittersError
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import is_stitched
-from xla_emitters.graph.split_triton_fusions import SplitTritonFusionsPass
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.kernels.kernel_entry import launch_of
@@ -44,7 +43,7 @@ from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels
 from xla_emitters.pipelines.pass_lists import kernel_rows, refuse_unknown_passes, rows_of
-from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, Row, line_info
+from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES, line_info
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.planning.plan import ProgramPlan, plan_program
@@ -125,7 +124,7 @@ def compile_module(
         raise UsageError("a seed of random numbers is for programs (StableHLO)", stage="compile")
     if options.entry:
         raise UsageError("an entry is chosen in StableHLO; HLO text has ENTRY", stage="compile", help="fusion=NAME")
-    refuse_unknown_passes(options, graph_rows(options), rows_of("kernel"), FOR_TOOLS)
+    refuse_unknown_passes(options, rows_of("graph"), rows_of("kernel"), FOR_TOOLS)
     chip, wanted, context = options.device, STAGES.index(options.stage), context_of_thread()
     named = module.sym_name.data if module.sym_name else None
     graph = Recorder(named or "module", options.record, options.verify, graph_observer, hlo_listing)
@@ -189,24 +188,9 @@ def _left_out(plan: ProgramPlan) -> tuple[str, ...]:
 def run_graph(module: ModuleOp, options: CompileOptions, recorder: Recorder, context: Context) -> ModuleOp:
     """A copy of `module` after all passes of the list "graph": one kernel for each fusion of its ENTRY."""
     copy = module.clone()
-    for row in graph_rows(options):
+    for row in rows_of("graph"):
         recorder.run(row.make(options), row.stage, context, copy)
     return copy
-
-
-def graph_rows(options: CompileOptions) -> Sequence[Row]:
-    """The list "graph"; where kernels are chosen by price, also the pass that merges what would be split into one kernel."""
-    rows = rows_of("graph")
-    if options.tune != "price":
-        return rows
-    # Imported here, so that other compilations load neither the cost model nor the loops of programs.
-    from xla_emitters.pipelines.stitch_rows import StitchRowsPass
-
-    number = [row.make(options).name for row in rows].index(SplitTritonFusionsPass.name)
-    stitch = Row(
-        lambda o: StitchRowsPass(o.target), "calls are inlined, and nothing is split yet that one kernel reads once"
-    )
-    return (*rows[:number], stitch, *rows[number:])
 
 
 def plan_module(module: ModuleOp, options: CompileOptions) -> ProgramPlan:

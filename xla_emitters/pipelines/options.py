@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
 RECORDS = ("none", "stages", "passes")
-TRITON = ("split", "refuse")
+TRITON = ("rows", "split", "refuse")
 PRECISIONS = ("f16", "bf16")
 TUNE = ("xla", "price")
 TOOL_STAGES = ("llvm", "ptx", "sass")
@@ -53,7 +53,9 @@ class CompileOptions:
     stage       where to stop; before "ptx" the kernels' PTX is ""; "sass" is one further
     record      the IR that traces record: "none", "stages" (the boundaries), or "passes" (all)
     verify      run the IR verifier after every pass
-    triton      fusions that XLA gives to Triton or cuDNN: "split" them into fusions that are compiled here and dots, or "refuse" them
+    triton      fusions that XLA gives to Triton or cuDNN: "rows" makes one kernel of those that need a row again after it was reduced, and
+                of chains of fusions that do (docs/decisions/26), and splits the others into fusions that are compiled here and dots;
+                "split" splits all of them; "refuse" refuses them
     pipeline    passes to run from "xla_gpu" on instead of the list KERNEL; they should end in the LLVM dialect, which makes PTX. For a
                 program with unknown sizes: from "stablehlo" on, instead of the lists up to "fused", or up to "host" (`program_rows`)
     pass_options   (pass, option, value): an option of a pass of the lists, wherever it is in them

@@ -61,6 +61,12 @@ GRAPH: tuple[Row, ...] = (
         "xla-remove-no-ops", "barriers, markers and tuples separate instructions that the rows below must see together"
     ),
     Row(
+        lambda o: made(
+            "xla-stitch-rows", o.target, "no" if o.triton != "rows" else "price" if o.tune == "price" else "rule"
+        ),
+        "calls are inlined, and nothing is split yet that one kernel reads once",
+    ),
+    Row(
         lambda o: made("xla-split-triton-fusions", o.triton),
         "fusions for Triton become ordinary fusions, which the rows below may split further",
     ),

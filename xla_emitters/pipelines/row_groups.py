@@ -117,7 +117,7 @@ def groups_in(around: ComputationOp) -> list[RowGroup]:
 
 def _members(last: FusionOp, places: dict[Operation | Block, int]) -> set[FusionOp]:
     """A fusion and those before it that it can be merged with."""
-    if not _can_join(last):
+    if not any(map(_producer, last.operands)) or not _can_join(last):
         return set()
     found, size, grows = {last}, max(map(_size, leaf_types(last.result.type))), True
     while grows:

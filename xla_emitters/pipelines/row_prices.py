@@ -171,7 +171,7 @@ def _chosen(view: FusionView, found: StitchedFusion, plan: ModuleOp, options: Co
 
 def _of_plan(plan: ModuleOp, options: CompileOptions) -> Sequence[Option]:
     """The kernels that the passes of `--tune xla` make of the fusion; none if these would recompute too much or are refused."""
-    options, module = replace(options, tune="xla"), plan.clone()
+    options, module = replace(options, tune="xla", triton="split"), plan.clone()
     try:
         _run(rows_of("graph"), options, module)
         kernels = plan_program(module).kernels

@@ -1,13 +1,14 @@
-"""Turns fusions that read row reductions again into one kernel that reads each row once, where that is cheaper. On HLO.
+"""Turns fusions that read row reductions again into one kernel that reads each row once. On HLO.
 
     f = f32[512,2048] fusion(x), kind=kCustom              f = f32[512,2048] fusion(x), kind=kInput, calls=c.rows
         backend_config: "kind":"__triton"           ->         c.rows: the same instructions {xla.stitched = {form = [256, ...]}}
         max, exp(x - max), sum, divide                                      instead of three fusions that read x three times
 
-A candidate is a fusion of any kind, or an ENTRY that is one kernel, in which the result of a reduction is needed for more elements again.
-The rules of stitched fusions of programs decide whether its ops stay in their rows (`stitched_kernel`); the cost model decides whether one
-kernel is cheaper than XLA's plan, and with how many threads per row (`row_prices`). A candidate that is not stitched gets a remark with the
-reason. The chosen way is an attribute of the kernel's computation; later passes do not split the fusion.
+A candidate is a fusion for Triton, or a chain of fusions (`row_groups`), in which the result of a reduction is needed for more elements
+again. By price, also a fusion that one of XLA's emitters would compile, and an ENTRY that is one kernel. The rules of stitched fusions of
+programs decide whether its ops stay in their rows (`stitched_kernel`). `by` decides whether one kernel is faster, and with how many
+threads per row: by rule, from the sizes alone (docs/decisions/26), or by the cost model, which needs the tools (`row_prices`). A candidate
+that is not stitched gets a remark with the reason. The chosen way is an attribute of the kernel's computation, which is not split later.
 Source: docs/reference/4 3.3; Zheng et al., "AStitch" (ASPLOS 2022).
 """
 
@@ -15,10 +16,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.device import DEFAULT_DEVICE
@@ -28,20 +30,20 @@ from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, is_array
 from xla_emitters.errors import UsageError
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.fusions.host import host_computations, host_fusions, is_one_kernel
+from xla_emitters.fusions.host import host_fusions, is_one_kernel, run_by
 from xla_emitters.fusions.refusals import is_splittable_kind
 from xla_emitters.fusions.view import STITCHED, HloFusion, is_stitched, view_of
 from xla_emitters.graph.fusion_parts import Part, Parting, is_fusible_bitcast, taken_inside
 from xla_emitters.graph.names import Names
-from xla_emitters.loops.stitch_schedule import NOWHERE
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.row_groups import RowGroup, groups_in
-from xla_emitters.pipelines.row_prices import choose_way
-from xla_emitters.pipelines.stitched_kernel import RowWay, rule_of, stitched
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.notes import decide
 
-BY = ("price", "rule")
+if TYPE_CHECKING:
+    from xla_emitters.pipelines.stitched_kernel import RowWay, StitchedFusion
+
+BY = ("rule", "price", "no")
 
 
 @dataclass(frozen=True)
@@ -49,29 +51,34 @@ class StitchRowsPass(KernelPass):
     """The pass of this file, on a module of the `hlo` dialect.
 
     target  the device that prices are for
-    by      "price", or "rule": stitches every fusion that can be, by `rule_of`, and needs no tool
+    by      "rule", "price", or "no": makes no kernel of rows
+    every   whether by rule, too, what one of XLA's emitters would compile is a candidate
     """
 
     name = "xla-stitch-rows"
 
     target: str = DEFAULT_DEVICE
     by: str = BY[0]
+    every: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.by not in BY:
             raise UsageError(f"{self.name}: no choice by '{self.by}'", help=f"one of: {', '.join(BY)}")
-        entry, names = entry_of(op), Names(op)
+        if self.by == "no":
+            return
+        entry, names, every = entry_of(op), Names(op), self.every or self.by == "price"
         if is_one_kernel(entry):
-            if reads_rows_again(view := view_of(entry)) and (way := self._way(view, op)) is not None:
+            if every and reads_rows_again(view := view_of(entry)) and (way := self._way(view, op)) is not None:
                 entry.attributes[STITCHED] = way.to_attr()
             return
-        for computation in host_computations(op):
+        for computation in run_by(entry):
             for group in groups_in(computation):
                 self._group(names, group)
         for fusion in host_fusions(entry):
-            if is_stitched(view_of(fusion)):
+            view = view_of(fusion)
+            if is_stitched(view) or not (every or is_splittable_kind(view.other_compiler)):
                 continue
-            if reads_rows_again(view_of(fusion)):
+            if reads_rows_again(view):
                 self._fusion(names, fusion)
 
     def _fusion(self, names: Names, fusion: FusionOp) -> None:
@@ -121,24 +128,36 @@ class StitchRowsPass(KernelPass):
         op = fusion or view.computation
         if fusion is not None and name is None:
             name = fusion.instruction_name.data
+        # Imported here, so that compilations without candidates load neither the loops of programs nor the cost model.
+        from xla_emitters.pipelines.stitched_kernel import rule_of, stitched
+
         found = stitched(view)
         if isinstance(found, str):
             self.skip(op, f"its rows are not read once: {found}")
             return None
-        if self.by == "rule":
-            return rule_of(found)
+        if self.by == "price":
+            return self._cheapest(op, view, found, module, name)
+        if isinstance(way := rule_of(found), str):
+            self.skip(op, f"its rows are not read once: {way}")
+            return None
+        self.remark(op, f"%{view.name}: rows are read once, by one kernel: {way}")
+        return way
+
+    def _cheapest(
+        self, op: Operation, view: HloFusion, found: StitchedFusion, module: ModuleOp, name: str | None
+    ) -> RowWay | None:
+        """The cheapest way; None if XLA's plan is expected to be as fast."""
+        from xla_emitters.pipelines.row_prices import choose_way
+
         choice = choose_way(view, found, module, CompileOptions(target=self.target, fusion=name or None, record="none"))
         decide("tune", f"%{view.name}: {choice}", chosen=str(choice.way or ""), candidates=choice.figures)
         if choice.way is None:
             self.skip(op, f"its rows are not read once: XLA's plan is expected to be as fast ({choice})")
-        else:
-            fits = choice.way.form.kept != NOWHERE
-            once = (
-                "rows are read once, by one kernel"
-                if fits
-                else "one kernel; rows do not fit a block, and are read again"
-            )
-            self.remark(op, f"%{view.name}: {once}; {choice.summary}")
+            return None
+        once = "rows are read once, by one kernel"
+        if not choice.way.keeps_rows:
+            once = "one kernel; rows do not fit a block, and are read again"
+        self.remark(op, f"%{view.name}: {once}; {choice.summary}")
         return choice.way
 
 

@@ -16,7 +16,7 @@ Source: docs/reference/4 3.3; Zheng et al., "AStitch" (ASPLOS 2022).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -35,7 +35,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, BlockArgument
+from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
@@ -46,10 +46,10 @@ from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, ReturnOp, TupleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp
 from xla_emitters.dialects.hlo.types import default_order, dims_of, element_of, is_array, minor_to_major, tuple_type
-from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, buffer_type, tensor_of
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, buffer_type
 from xla_emitters.dialects.mlir import gpu as gpu_functions
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
-from xla_emitters.dtypes import Kind, dtype_of
+from xla_emitters.dtypes import Kind
 from xla_emitters.emitters.entry import argument_attributes, data_layout
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import InternalError, XlaEmittersError
@@ -57,12 +57,12 @@ from xla_emitters.fusions.buffers import aliases_of, kernel_arguments
 from xla_emitters.fusions.view import STITCHED, FusionView, once_per_view
 from xla_emitters.graph.fusion_parts import Part
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
-from xla_emitters.kernels.captures import captured_by
 from xla_emitters.kernels.kernel_entry import DIMENSIONS, GRID
+from xla_emitters.loops import stitch_forms
 from xla_emitters.loops.roots import roots_of
-from xla_emitters.loops.row_rounds import WARP
+from xla_emitters.loops.stitch_forms import NOWHERE, HeldRow, RowForm
 from xla_emitters.loops.stitch_graph import StitchGraph
-from xla_emitters.loops.stitch_schedule import MOST_KEPT_BYTES, NOWHERE, REGISTERS, SHARED_MEMORY, RowForm, threads_of
+from xla_emitters.loops.stitch_schedule import row_of
 from xla_emitters.lowering.lower_memrefs import NO_ALIAS, LowerMemrefsPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
@@ -75,15 +75,6 @@ from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import decide, take_notes
 from xla_emitters.rewrite.recorder import Recorder
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
-
-MOST_HELD_BYTES, FEW_HELD_BYTES = 192, 64
-"""Bytes of rows in the registers of a thread, which has 255 of four bytes at most; small enough that many warps fit."""
-MOST_THREADS = 1024
-"""Shared memory of a block in bytes."""
-LONG_ROW = 8192
-"""Columns of a row from which a block gets the maximal number of threads."""
-MOST_LANES_LEFT = 2
-"""A row has at least half as many columns as its threads take in one step, except with the fewest threads per row."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +93,14 @@ class RowWay:
         wide = f"{self.width} columns at once" if self.width > 1 else "single columns"
         rows = form.per_block // form.per_row
         block = f"{rows} rows a block" if rows > 1 else "a row a block"
-        kept = "rows read again" if form.kept == NOWHERE else f"rows in {form.kept}"
+        kept = f"rows in {form.kept}" if self.keeps_rows else "rows read again"
         weights = ", weights read with each row" if form.weights == "row" else ""
         return f"{form.per_row} threads a row, {block}, {wide}, {kept}{weights}"
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether a row is read once, not again in each loop over it."""
+        return self.form.kept != NOWHERE
 
     def to_attr(self) -> DictionaryAttr:
         return DictionaryAttr({"form": self.form.to_attr(), "vector": IntegerAttr(self.width, i64)})
@@ -125,17 +121,13 @@ class StitchedFusion:
 
     module          the IR that the passes of programs made of it: one fusion on buffers
     rows, columns   of the matrix that its reductions read
-    kept_bytes      bytes per column of the arrays that several loops over a row need
-    vector_bytes    bytes per column of the arrays that all rows read
-    most_bits       largest element width in bits of the arrays of the matrix's size
+    row             what a thread may hold of a row, with accesses as wide as divide the columns
     """
 
     module: ModuleOp
     rows: int
     columns: int
-    kept_bytes: int
-    vector_bytes: int
-    most_bits: int
+    row: HeldRow
 
 
 @once_per_view
@@ -165,17 +157,13 @@ def stitched(view: FusionView) -> StitchedFusion | str:
     assert columns is not None
     if not graph.kept:
         return "nothing of a row is read again"
-    written = {buffer for root in graph.roots for buffer in root.outputs}
-    arrays = [value for value in captured_by(ops[0]) if isinstance(value, BlockArgument) or value in written]
-    full = [buffer for buffer in arrays if graph.is_full(buffer)]
-    return StitchedFusion(
-        module,
-        rows,
-        columns,
-        graph.kept_bytes(graph.kept),
-        graph.kept_bytes(graph.shared),
-        max((dtype_of(tensor_of(buffer.type).element_type).bits for buffer in full), default=32),
-    )
+    return StitchedFusion(module, rows, columns, row_of(graph, _width(columns, graph.most_bits)))
+
+
+def _width(columns: int, most_bits: int) -> int:
+    """Adjacent columns per access, for every array: the largest width that divides the columns."""
+    most = LIMITS.vector_bits // max(LIMITS.element_bits, most_bits)
+    return next(width for width in (8, 4, 2, 1) if width <= max(most, 1) and columns % width == 0)
 
 
 def _why_not(view: FusionView) -> str | None:
@@ -225,53 +213,16 @@ def program_of(view: FusionView) -> ModuleOp:
 
 
 def ways_of(fusion: StitchedFusion) -> Sequence[RowWay]:
-    """The ways to compute a fusion that fit a block: rows in registers with few to many threads each, in shared memory, or read again."""
-    width = _width(fusion)
-    forms = [form for form in _forms(fusion, width) if _fits(fusion, form, width)]
-    if not forms:
-        long = 256 if fusion.columns <= LONG_ROW else MOST_THREADS
-        forms = [RowForm(long, long, NOWHERE)]
-    return [RowWay(form, width) for form in forms]
+    """The ways to compute a fusion: rows in registers with few to many threads each, or read again."""
+    return [RowWay(form, fusion.row.width) for form in stitch_forms.ways_of(fusion.row, fusion.columns)]
 
 
-def rule_of(fusion: StitchedFusion) -> RowWay:
-    """The way without prices: rows in registers, the fewest threads per row that hold at most `FEW_HELD_BYTES` each, if possible."""
-    ways, width = ways_of(fusion), _width(fusion)
-    return next((way for way in ways if _held_bytes(fusion, way.form, width) <= FEW_HELD_BYTES), ways[-1])
-
-
-def _forms(fusion: StitchedFusion, width: int) -> Iterator[RowForm]:
-    for per_row in (8, WARP, 64, 128, 256, 512, MOST_THREADS):
-        if per_row == 8 or per_row * width <= MOST_LANES_LEFT * fusion.columns:
-            per_block = max(per_row, 256 if per_row <= WARP else 0)
-            yield RowForm(per_row, per_block, REGISTERS)
-            if fusion.vector_bytes:
-                yield RowForm(per_row, per_block, REGISTERS, "row")
-    # Else like the schedule of programs: rows with weights, or if these do not fit, without them.
-    threads = threads_of(fusion.columns)
-    in_shared = [RowForm(threads.per_row, threads.per_block, SHARED_MEMORY, weights) for weights in ("block", "row")]
-    yield from [form for form in in_shared if _fits(fusion, form, width)][:1]
-
-
-def _fits(fusion: StitchedFusion, form: RowForm, width: int) -> bool:
-    """Whether rows fit into their memory, and a thread has few enough steps to unroll."""
-    if form.kept == REGISTERS:
-        return _held_bytes(fusion, form, width) <= MOST_HELD_BYTES
-    rows = form.per_block // form.per_row
-    vectors = fusion.vector_bytes if form.weights == "block" else 0
-    return fusion.columns * (rows * fusion.kept_bytes + vectors) <= MOST_KEPT_BYTES
-
-
-def _held_bytes(fusion: StitchedFusion, form: RowForm, width: int) -> int:
-    """Bytes of rows and weights in the registers of a thread."""
-    steps = -(-fusion.columns // (form.per_row * width))
-    return steps * width * (fusion.kept_bytes + (fusion.vector_bytes if form.weights == "block" else 0))
-
-
-def _width(fusion: StitchedFusion) -> int:
-    """Adjacent columns per access, for every array: the largest width that divides the columns."""
-    most = LIMITS.vector_bits // max(LIMITS.element_bits, fusion.most_bits)
-    return next(width for width in (8, 4, 2, 1) if width <= max(most, 1) and fusion.columns % width == 0)
+def rule_of(fusion: StitchedFusion) -> RowWay | str:
+    """The way by rule, or a string: why none is better than several kernels (docs/decisions/26)."""
+    way = RowWay(stitch_forms.rule_of(fusion.row, fusion.columns), fusion.row.width)
+    if not way.keeps_rows:
+        return f"rows of {fusion.columns} columns, {fusion.row.kept_bytes} bytes each, do not fit a block"
+    return way
 
 
 # ----------------------------------------------------------------------------------------------------------- kernel
@@ -310,7 +261,7 @@ def emit_stitched(view: FusionView, device: Device, way: RowWay | None = None) -
     entry.arg_attrs = ArrayAttr(argument_attributes(argument) for argument in kernel_arguments(view))
     entry.attributes[GRID] = DenseArrayBase.from_list(i32, launch.grid)
     how = "rows are read once"
-    if way.form.kept == NOWHERE:
+    if not way.keeps_rows:
         how = f"rows of {found.columns} columns do not fit a block, and are read again in each loop"
     decide("emitter", f"stitch schedule: {how}", name="stitch", declined=[])
     decide("launch", str(launch), grid=list(launch.grid), block=list(launch.block))

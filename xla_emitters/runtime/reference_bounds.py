@@ -71,6 +71,8 @@ from xla_emitters.runtime.reference import Schedule, evaluate, leaves_of, limite
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.tolerance import Bounds, everything, point
 
+NO_CHAINS: Mapping[int, int] = {}
+
 
 def evaluate_bounds(
     computation: ComputationOp,
@@ -78,17 +80,19 @@ def evaluate_bounds(
     *,
     most_iterations: int = MOST_ITERATIONS,
     any_order: bool = False,
+    row_chains: Mapping[int, int] = NO_CHAINS,
 ) -> list[Bounds]:
     """The bounds of each leaf of the root, given exact inputs: by intervals, and for small chains by derivatives (`Tape`) too.
 
     inputs, most_iterations   as for `evaluate`
     any_order                 reductions may combine in any order: they are not in fusions of XLA's
+    row_chains                elements of a reduction -> additions of its longest chain in kernels that read rows once (`row_chains`)
     """
     known = [_known(value) for value in inputs]
     is_plain = not any(isinstance(op, RuleOp) for op in computation.instructions)
     tape = Tape() if is_plain and is_worth_a_tape(computation) else None
     found = leaves_of(
-        _Carrying(computation, tape, most_iterations=most_iterations, any_order=any_order).of(
+        _Carrying(computation, tape, most_iterations=most_iterations, any_order=any_order, row_chains=row_chains).of(
             computation, known, is_outward=False
         )
     )
@@ -118,6 +122,7 @@ class _Carrying:
     tape             records the steps and narrows their bounds; None: no derivatives
     most_iterations  the limit of every single loop
     any_order        reductions may combine in any order
+    row_chains       as for `evaluate_bounds`
     """
 
     def __init__(
@@ -127,8 +132,10 @@ class _Carrying:
         *,
         most_iterations: int = MOST_ITERATIONS,
         any_order: bool = False,
+        row_chains: Mapping[int, int] = NO_CHAINS,
     ) -> None:
         self.around = around
+        self.row_chains = row_chains
         self.any_order = any_order
         self.tape = tape
         self.most_iterations = most_iterations
@@ -275,14 +282,16 @@ class _Carrying:
 
     def _chain_of(self, op: ReduceOp) -> int | None:
         """Most combinations in a row, if threads share the reduction; None: it combines in the reference's order."""
+        count = math.prod(dims_of(op.arrays[0])[dim] for dim in integers(op.dimensions))
         if self.any_order:
-            return math.prod(dims_of(op.arrays[0])[dim] for dim in integers(op.dimensions))
+            return count
         inside = op.parent_op()
         assert isinstance(inside, ComputationOp)
         if inside not in self._chains:
             is_cut = inside in self._cut_bodies
             self._chains[inside] = chains_of_cuts(inside) if is_cut else chains_of_heroes(inside)
-        return self._chains[inside].get(op)
+        own, by_row = self._chains[inside].get(op), self.row_chains.get(count)
+        return own if by_row is None else max(own or 0, by_row)
 
 
 class _Undecided(Exception):

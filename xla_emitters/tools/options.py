@@ -47,8 +47,9 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--triton",
-        choices=("split", "refuse"),
-        help="fusions that XLA gives to Triton or cuDNN: split into fusions and dots (default), or refused",
+        choices=("rows", "split", "refuse"),
+        help="fusions that XLA gives to Triton or cuDNN: one kernel where rows are read again, else split into fusions and dots (rows, "
+        "default); always split; or refused",
     )
     parser.add_argument(
         "--tune",

@@ -358,12 +358,16 @@ class _OfModule:
     def verdict(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
         """The comparison with the NumPy reference."""
         from xla_emitters.explore.check import reference_for
+        from xla_emitters.pipelines.compiler import plan_module
 
         how = compile_options(self.options)
         if self.devices > 1:
             return self._verdict_of_devices(arrays, results)
         with progress("evaluating the reference"):
-            reference = reference_for(self.module, arrays, how.fusion, most_iterations=self.limit, tune=how.tune)
+            plan = plan_module(self.module, how)
+            reference = reference_for(
+                self.module, arrays, how.fusion, most_iterations=self.limit, options=how, plan=plan
+            )
             return reference.compare(results)
 
     def _verdict_of_devices(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:

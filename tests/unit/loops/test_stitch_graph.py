@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
+from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.loops.row_reduction_schedule1 import BLOCK_A_ROW
 from xla_emitters.loops.row_reduction_schedule2 import WARP_A_ROW
-from xla_emitters.loops.stitch_graph import StitchGraph
-from xla_emitters.loops.stitch_schedule import (
+from xla_emitters.loops.stitch_forms import (
     LANES_A_ROW,
     LARGE_BLOCK_A_ROW,
-    SHORT_ROW,
     SHORT_ROW_NOT_KEPT,
     WARPS_A_ROW,
+    HeldRow,
     forms_of,
+    rule_of,
 )
+from xla_emitters.loops.stitch_graph import StitchGraph
 
 MATRIX, ROW, WIDE = 'memref<?x?xf32, "gpu">', 'memref<?xf32, "gpu">', 'memref<?x?xf64, "gpu">'
 COLUMNS = 'memref<?xf32, "gpu" >'
@@ -70,7 +74,7 @@ def graph(*ops: str, wide: tuple[str, ...] = ()) -> StitchGraph:
     return StitchGraph(fusion, found[-1:])
 
 
-def names(values: object) -> list[str]:
+def names(values: Iterable[SSAValue]) -> list[str | None]:
     return [value.name_hint for value in values]
 
 
@@ -127,10 +131,10 @@ def test_one_number_a_row_is_computed_between_rounds() -> None:
             4,
             None,
             [
-                (LANES_A_ROW, True, 32),
-                (WARP_A_ROW, True, SHORT_ROW),
-                (WARPS_A_ROW, True, 2560),
-                (LARGE_BLOCK_A_ROW, True, 10240),
+                (LANES_A_ROW, True, 24),
+                (WARP_A_ROW, True, 512),
+                (WARPS_A_ROW, True, 2048),
+                (LARGE_BLOCK_A_ROW, True, 8192),
                 (BLOCK_A_ROW, False, None),
             ],
         ),
@@ -138,47 +142,49 @@ def test_one_number_a_row_is_computed_between_rounds() -> None:
             16,
             None,
             [
-                (LANES_A_ROW, True, 32),
-                (WARP_A_ROW, True, 320),
-                (WARPS_A_ROW, True, 640),
-                (LARGE_BLOCK_A_ROW, True, 2560),
+                (LANES_A_ROW, True, 24),
+                (WARP_A_ROW, True, 256),
+                (WARPS_A_ROW, True, 1024),
+                (LARGE_BLOCK_A_ROW, True, 4096),
                 (BLOCK_A_ROW, False, None),
             ],
         ),
-        (4, 1, [(BLOCK_A_ROW, True, 10240), (BLOCK_A_ROW, False, None)]),
-        (4, 2, [(WARP_A_ROW, True, 1280), (WARP_A_ROW, False, None)]),
+        (4, 1, [(BLOCK_A_ROW, True, 4096), (BLOCK_A_ROW, False, None)]),
+        (4, 2, [(WARP_A_ROW, True, 512), (WARP_A_ROW, False, None)]),
         (0, None, [(WARP_A_ROW, False, SHORT_ROW_NOT_KEPT), (BLOCK_A_ROW, False, None)]),
         (0, 2, [(WARP_A_ROW, False, None)]),
     ],
 )
 def test_the_forms_of_a_fusion(bytes_a_column: int, hint: int | None, wanted: object) -> None:
-    """40 KiB hold 10240 columns of f32, four rows of 2560 or eight of 1280."""
-    forms = forms_of(bytes_a_column, 40 * 1024, hint)
+    """A thread holds 16 steps of four bytes, or eight of 16; eight lanes hold three."""
+    forms = forms_of(HeldRow(bytes_a_column, 0, 1, 32), hint)
     assert [(form.threads, form.keeps, form.most) for form in forms] == wanted
 
 
-def test_vectors_make_eight_lanes_enough_for_longer_rows_and_weights_take_room() -> None:
-    """Four columns a step, four steps of eight lanes; 40960 / (4 * 4 + 8) = 1706, / (4 + 8) = 3413; above, weights are not kept."""
-    forms = forms_of(4, 40 * 1024, width=4, shared_bytes=8)
+def test_vectors_hold_longer_rows_and_weights_take_room() -> None:
+    """128 bytes hold ten columns of 4 and 8 bytes, two steps of four; without weights 32, eight steps."""
+    forms = forms_of(HeldRow(4, 8, 4, 32))
     assert [(form.most, form.shares) for form in forms] == [
-        (128, True),
-        (SHORT_ROW, True),
-        (1706, True),
-        (3413, True),
-        (10240, False),
+        (64, True),
+        (256, True),
+        (1024, True),
+        (4096, True),
+        (16384, False),
         (None, False),
     ]
-    assert forms_of(40, 40 * 1024, width=4, shared_bytes=8)[0].most == 40960 // (32 * 40 + 8)
 
 
 @pytest.mark.parametrize(
-    ("columns", "threads"), [(1, 2), (32, 4), (33, 4), (127, 8), (128, 16), (1000, 64), (1024, 128), (9000, 512)]
+    ("columns", "threads"), [(1, 1), (3, 1), (32, 16), (33, 16), (127, 32), (1000, 32), (1025, 64), (9000, 512)]
 )
-def test_rows_of_known_length_have_threads_with_eight_elements_or_more(columns: int, threads: int) -> None:
-    forms = forms_of(4, 40 * 1024, columns=columns)
-    assert [form.threads.per_row for form in forms] == [threads, BLOCK_A_ROW.per_row]
-    assert forms[0].most is not None
-    assert forms[0].most >= columns
+def test_rows_of_known_length_have_few_threads_with_few_elements(columns: int, threads: int) -> None:
+    """Single elements: up to three steps of less than a warp, up to 32 of a warp or more."""
+    assert rule_of(HeldRow(4, 0, 1, 32), columns).per_row == threads
+
+
+@pytest.mark.parametrize(("columns", "threads"), [(8, 1), (16, 2), (64, 8), (256, 8), (1024, 32), (8192, 256)])
+def test_vectors_of_less_than_a_warp_read_whole_lines_or_two_steps(columns: int, threads: int) -> None:
+    assert rule_of(HeldRow(4, 0, 4, 32), columns).per_row == threads
 
 
 def test_what_later_rounds_need_of_a_source_takes_its_place() -> None:

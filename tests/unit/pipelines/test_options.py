@@ -19,10 +19,10 @@ def test_the_keywords_of_compile_are_the_fields() -> None:
 
 
 def test_ways_with_triton() -> None:
-    assert [CompileOptions(triton=way).triton for way in TRITON] == ["split", "refuse"]
+    assert [CompileOptions(triton=way).triton for way in TRITON] == ["rows", "split", "refuse"]
     with pytest.raises(UsageError, match="unknown way with Triton's fusions 'keep'") as raised:
         CompileOptions(triton="keep")
-    assert raised.value.help == "one of: split, refuse"
+    assert raised.value.help == "one of: rows, split, refuse"
 
 
 def test_records() -> None:

@@ -70,7 +70,7 @@ def module(text: str) -> ModuleOp:
 
 def after(text: str) -> ModuleOp:
     found = module(text)
-    StitchRowsPass(by="rule").apply(Context(), found)
+    StitchRowsPass(by="rule", every=True).apply(Context(), found)
     verify_ir(found)
     return found
 

@@ -30,7 +30,7 @@ def after(text: str, by: str = "rule") -> tuple[ModuleOp, str]:
     """The module after the pass, and its remarks."""
     module = parse_hlo(text, "m")
     with take_notes() as notes:
-        StitchRowsPass(by=by).apply(Context(), module)
+        StitchRowsPass(by=by, every=True).apply(Context(), module)
     return module, "\n".join(map(str, notes.remarks))
 
 
@@ -103,8 +103,8 @@ def test_a_choice_that_there_is_not_is_refused() -> None:
 
 @needs(*SASS)
 def test_by_price_three_kernels_become_one() -> None:
-    by_rule, by_price = (compile(SOFTMAX, tune=tune, cache=False) for tune in ("xla", "price"))
-    assert [kernel.name for kernel in by_rule.kernels] == [
+    split, by_price = (compile(SOFTMAX, cache=False, **how) for how in ({"triton": "split"}, {"tune": "price"}))
+    assert [kernel.name for kernel in split.kernels] == [
         *("triton_softmax_2_reduce_0", "triton_softmax_2_reduce_1", "triton_softmax_2_epilogue")
     ]
     assert [kernel.name for kernel in by_price.kernels] == ["triton_softmax_2"]

@@ -13,7 +13,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.view import HloFusion, view_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
-from xla_emitters.loops.stitch_schedule import NOWHERE, REGISTERS, SHARED_MEMORY, RowForm
+from xla_emitters.loops.stitch_forms import NOWHERE, REGISTERS, RowForm
 from xla_emitters.pipelines.stitched_kernel import (
     RowWay,
     StitchedFusion,
@@ -48,9 +48,9 @@ def test_a_row_is_kept_in_its_own_type() -> None:
     found = stitched(fusion_of(module_of("layer_norm", 16, 512)))
     assert isinstance(found, StitchedFusion)
     assert (found.rows, found.columns) == (16, 512)
-    assert found.kept_bytes == 2  # of x, bf16
-    assert found.vector_bytes == 8  # scale and bias, f32
-    assert found.most_bits == 16
+    assert found.row.kept_bytes == 2  # of x, bf16
+    assert found.row.vector_bytes == 8  # scale and bias, f32
+    assert found.row.most_bits == 16
 
 
 @pytest.mark.parametrize(
@@ -93,24 +93,25 @@ def test_what_is_not_computed_row_by_row_has_a_reason(of: HloFusion, why: str) -
 
 
 def test_ways_by_the_room_that_a_row_takes() -> None:
-    """2048 columns of f32: 64 threads hold 32 elements each, 128 bytes; two rows of 8 KB, of 256 threads each, fit into 40 KB."""
+    """2048 columns of f32: 64 threads hold 32 elements each, 128 bytes; 32 would hold 256."""
     found = stitched(scaled(16, 2048))
     assert isinstance(found, StitchedFusion)
     assert [way.form for way in ways_of(found)] == [
-        *(RowForm(threads, threads, REGISTERS) for threads in (64, 128, 256, 512, 1024)),
-        RowForm(256, 512, SHARED_MEMORY),
+        RowForm(threads, threads, REGISTERS) for threads in (64, 128, 256, 512, 1024)
     ]
     assert {way.width for way in ways_of(found)} == {4}
-    assert rule_of(found) == RowWay(RowForm(128, 128, REGISTERS), 4)
+    assert rule_of(found) == RowWay(RowForm(64, 64, REGISTERS), 4)
 
 
-def test_weights_that_do_not_fit_beside_a_row_are_read_with_each_row() -> None:
-    """Scale and bias of 4096 columns are 32 KiB: beside a row of bf16, 8 KiB, they fit into 40 KiB; of 8192 columns they do not."""
-    for columns, weights in ((4096, "block"), (8192, "row")):
+def test_weights_are_read_once_a_block_where_a_thread_can_hold_them() -> None:
+    """Scale and bias of f32 beside a row of bf16, 10 bytes a column: 12 columns are 120 bytes, a step of eight 80."""
+    for columns, threads in ((4096, 512), (8192, 1024), (16384, 1024)):
         found = stitched(fusion_of(module_of("layer_norm", 8, columns)))
         assert isinstance(found, StitchedFusion)
-        in_shared = [way.form for way in ways_of(found) if way.form.kept == SHARED_MEMORY]
-        assert in_shared == [RowForm(512, 512, SHARED_MEMORY, weights)]
+        assert rule_of(found) == RowWay(RowForm(threads, threads, REGISTERS), 8)
+    found = stitched(fusion_of(module_of("layer_norm", 8, 32768)))
+    assert isinstance(found, StitchedFusion)
+    assert rule_of(found) == RowWay(RowForm(1024, 1024, REGISTERS, "row"), 8)
 
 
 def test_a_row_that_fits_nowhere_is_read_again() -> None:
