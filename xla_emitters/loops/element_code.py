@@ -19,11 +19,12 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
+from xla_emitters.dialects.hlo.called import MapOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.loops.element_context import BufferElement
-from xla_emitters.loops.host_elements import HOST_ELEMENTS
+from xla_emitters.loops.host_elements import HOST_ELEMENTS, emit_map
 from xla_emitters.loops.index_rules import ELEMENTS, MOVES, read
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.rewrite.kernel_pass import refusal
@@ -45,7 +46,7 @@ ELSEWHERE = {
 def has_element_code(op: BufferOp) -> bool:
     """Whether one element of the op's result can be computed on its own, in a loop."""
     return len(op.outputs) == 1 and (
-        issubclass(op.HLO, ElementwiseOp) or op.HLO.name in MOVES or op.HLO.name in ELEMENTS
+        issubclass(op.HLO, ElementwiseOp | MapOp) or op.HLO.name in MOVES or op.HLO.name in ELEMENTS
     )
 
 
@@ -62,6 +63,8 @@ def element(code: KernelCode, op: BufferOp, indices: Sequence[SSAValue]) -> SSAV
             return emit(e)
         if isinstance(e.hlo, ElementwiseOp):
             return e.hlo.emit_element(e)[0]
+        if isinstance(e.hlo, MapOp):
+            return emit_map(e)
         if (emit := HOST_ELEMENTS.get(op.HLO.name)) is not None:
             return emit(e)
         by = ELSEWHERE.get(e.hlo.opcode, "the runtime")
@@ -112,7 +115,7 @@ def _reads(code: KernelCode, op: BufferOp, indices: tuple[SSAValue, ...]) -> lis
     """Elements that an element of `op` always reads, if their indices depend on no other element."""
     with code.located(op.location):
         e = BufferElement(code, op, indices)
-        if is_elementwise(e.hlo):
+        if is_elementwise(e.hlo) or isinstance(e.hlo, MapOp):
             return [
                 (buffer, indices if dims_of(operand) else ())
                 for buffer, operand in zip(op.inputs, e.hlo.operands, strict=True)

@@ -18,19 +18,18 @@ from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import SSAValue
 
+from xla_emitters.buffers.fusion_rules import computation_of
 from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.called import MapOp
-from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
+from xla_emitters.dialects.hlo.called import has_scalar_code
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicReduceWindowOp
 from xla_emitters.dialects.hlo.placement import HOST
-from xla_emitters.dialects.hlo.reductions import ReduceWindowOp
 from xla_emitters.dialects.hlo.windows import WindowAttr
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
 from xla_emitters.loops.buffer_numbers import BufferNumbers
 from xla_emitters.loops.element_context import BufferElement
 from xla_emitters.loops.kernel_code import KernelCode
-from xla_emitters.loops.scalar_code import emit_scalars, has_scalar_code
+from xla_emitters.loops.scalar_code import emit_scalars
 
 
 def has_host_element(op: BufferOp) -> bool:
@@ -38,14 +37,7 @@ def has_host_element(op: BufferOp) -> bool:
     return op.HLO.name in HOST_ELEMENTS and len(op.outputs) == 1 and has_scalar_code(computation_of(op))
 
 
-def computation_of(op: BufferOp) -> ComputationOp:
-    """The computation that an op calls for elements."""
-    made = op.as_hlo()
-    assert isinstance(made, MapOp | ReduceWindowOp | DynamicReduceWindowOp)
-    return find_computation(op, made.to_apply)
-
-
-def _map(e: BufferElement) -> SSAValue:
+def emit_map(e: BufferElement) -> SSAValue:
     arguments = [e.operand(i) for i in range(len(e.op.inputs))]
     (value,) = emit_scalars(e.code, computation_of(e.op), arguments)
     return value
@@ -171,6 +163,5 @@ def _reduce_window(e: BufferElement) -> SSAValue:
 
 HOST_ELEMENTS: Mapping[str, Callable[[BufferElement], SSAValue]] = {
     "hlo.dynamic_reduce_window": _reduce_window,
-    "hlo.map": _map,
     "hlo.reduce_window": _reduce_window,
 }

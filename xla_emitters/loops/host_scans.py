@@ -27,11 +27,12 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
+from xla_emitters.buffers.fusion_rules import computation_of
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
 from xla_emitters.dialects.lmhlo import BufferOp
-from xla_emitters.loops.host_elements import Along, computation_of, over_window, window_on_host
+from xla_emitters.loops.host_elements import Along, over_window, window_on_host
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.scalar_code import emit_scalars
 from xla_emitters.loops.schedule import FusionLoops

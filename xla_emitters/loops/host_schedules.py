@@ -26,6 +26,7 @@ from xdsl.ir import SSAValue
 from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.index_code import INDEX, Number
 from xla_emitters.dialects.hlo.base import integers
+from xla_emitters.dialects.hlo.called import has_scalar_code
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
 from xla_emitters.dialects.hlo.convert import constant
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
@@ -39,7 +40,7 @@ from xla_emitters.loops.host_scans import emit_windows
 from xla_emitters.loops.host_sorts import emit_sort, has_sort_schedule
 from xla_emitters.loops.host_top_k import emit_top_k, has_top_k_schedule
 from xla_emitters.loops.kernel_code import KernelCode
-from xla_emitters.loops.scalar_code import emit_scalars, has_scalar_code
+from xla_emitters.loops.scalar_code import emit_scalars
 from xla_emitters.loops.schedule import FusionLoops, Schedule
 
 NAME = "loop"

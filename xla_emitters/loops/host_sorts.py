@@ -42,6 +42,7 @@ from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.buffer_uses import asks_size, frees, uses_of
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.base import integers
+from xla_emitters.dialects.hlo.called import has_scalar_code
 from xla_emitters.dialects.hlo.comparators import keys_of
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -53,7 +54,7 @@ from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dtypes import Kind
 from xla_emitters.loops.kernel_code import KernelCode
-from xla_emitters.loops.scalar_code import emit_scalars, has_scalar_code
+from xla_emitters.loops.scalar_code import emit_scalars
 from xla_emitters.loops.schedule import FusionLoops
 
 NAME = "loop"
