@@ -17,7 +17,7 @@
     kind "kStitch", whatever its roots: "stitch"; "kMiddleReduction", for a CPU: "middle"
 
 For a CPU (`target=cpu`) a block is one thread: a row of a row reduction ("row") or of a stitched fusion, a strip of columns. Ops that are
-fused only for a CPU may have a schedule of their own (`host_schedules`; sorts, random bits and windows in files of their own).
+alone in their fusion may have a schedule of their own (`single_op_schedules`).
 
 Loops run one after the other, before the fusion's terminator. A root with readers in the fusion stays until
 these have been replaced by code (`disc-input-inline-fusion`); all other roots are erased. Fusions on the host are not changed.
@@ -41,7 +41,6 @@ from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.errors import UsageError
 from xla_emitters.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
 from xla_emitters.loops.element_code import has_element_code
-from xla_emitters.loops.host_schedules import HOST_SCHEDULES
 from xla_emitters.loops.loop_schedule import emit_loop_schedule
 from xla_emitters.loops.middle_reduction_schedule import emit_middle_reduction_schedule
 from xla_emitters.loops.roots import is_column_reduction, is_row_reduction, roots_of
@@ -50,6 +49,7 @@ from xla_emitters.loops.row_reduction_schedule1 import emit_row_reduction_schedu
 from xla_emitters.loops.row_reduction_schedule2 import emit_row_reduction_schedule2
 from xla_emitters.loops.row_reduction_schedule3 import emit_row_reduction_schedule3
 from xla_emitters.loops.schedule import THREADS_HINT, FusionLoops, Schedule
+from xla_emitters.loops.single_op_schedules import SINGLE_OP_SCHEDULES
 from xla_emitters.loops.stitch_schedule import emit_stitch_schedule
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -102,8 +102,8 @@ class DiscLhloLegalizeToLoopPass(KernelPass):
         is_cpu = self.target == "cpu"
         name = schedule_of(fusion, roots, is_cpu=is_cpu)
         emit = SCHEDULES.get(name)
-        if is_cpu and roots[0].HLO.name in HOST_SCHEDULES:
-            emit = HOST_SCHEDULES[roots[0].HLO.name]
+        if roots[0].HLO.name in SINGLE_OP_SCHEDULES:
+            emit = SINGLE_OP_SCHEDULES[roots[0].HLO.name]
         if emit is None:
             raise self.refuse(fusion, f"no schedule '{name}'", f"schedules: {', '.join(SCHEDULES)}")
         if self.atomics:

@@ -6,7 +6,7 @@
         %2 = arith.addf %0, %1 : f32
 
 An elementwise op emits itself (`emit_element` of its class in `hlo`); an op that moves elements has a rule in `index_rules`, because its
-indices depend on sizes that are known only at run time. Ops of `host_elements` are in fusions for a CPU only. Operands are read by
+indices depend on sizes that are known only at run time. Ops of `window_elements` are alone in their fusions. Operands are read by
 `KernelCode.load`, which loads them, or computes them if it knows their producer.
 Source: docs/reference/4 1.3 and 3.5.
 """
@@ -19,14 +19,16 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
+from xla_emitters.buffers.fusion_rules import computation_of
 from xla_emitters.dialects.hlo.called import MapOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.loops.element_context import BufferElement
-from xla_emitters.loops.host_elements import HOST_ELEMENTS, emit_map
 from xla_emitters.loops.index_rules import ELEMENTS, MOVES, read
 from xla_emitters.loops.kernel_code import KernelCode
+from xla_emitters.loops.scalar_code import emit_scalars
+from xla_emitters.loops.window_elements import WINDOW_ELEMENTS
 from xla_emitters.rewrite.kernel_pass import refusal
 
 Read: TypeAlias = tuple[SSAValue, tuple[SSAValue, ...]]
@@ -64,8 +66,9 @@ def element(code: KernelCode, op: BufferOp, indices: Sequence[SSAValue]) -> SSAV
         if isinstance(e.hlo, ElementwiseOp):
             return e.hlo.emit_element(e)[0]
         if isinstance(e.hlo, MapOp):
-            return emit_map(e)
-        if (emit := HOST_ELEMENTS.get(op.HLO.name)) is not None:
+            arguments = [e.operand(i) for i in range(len(op.inputs))]
+            return emit_scalars(code, computation_of(op), arguments)[0]
+        if (emit := WINDOW_ELEMENTS.get(op.HLO.name)) is not None:
             return emit(e)
         by = ELSEWHERE.get(e.hlo.opcode, "the runtime")
         raise refusal(

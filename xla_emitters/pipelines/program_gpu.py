@@ -18,13 +18,15 @@ import numpy as np
 
 from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicRngOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicRngOp, DynamicTopKOp
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
+from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.library.arguments import element_name, numpy_type, pattern_type
+from xla_emitters.library.sort import top_key
 from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.program.platforms import OnPlatform
 from xla_emitters.program.sized_steps import SizedSteps
@@ -154,6 +156,8 @@ def library_function(op: BufferOp) -> tuple[str, Mapping[str, Any]] | None:
         made = ConvolutionOp.create(
             operands=made.operands[:2], result_types=[made.result.type], properties=made.properties
         )
+    if isinstance(made, DynamicTopKOp):  # its number is an operand
+        return "top_k", {"types": [element_of(made.operands[0]).name], "keys": [top_key(largest=True)]}
     if isinstance(made, DynamicRngOp):
         made = made.as_rng(made.result.type)
     if not is_library_call(made):

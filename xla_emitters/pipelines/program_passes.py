@@ -79,6 +79,7 @@ PROGRAM_LOOPS: tuple[Row, ...] = (
         "disc-specialize-fusion-with-speculation",
         "fusions are final, and are not loops yet",
     ),
+    _row("disc-fuse-single-ops", "fusions of several ops are final, and ops that have loops of their own are in none"),
     _row(
         "disc-unify-sizes",
         "loops are written over sizes; the buffers that show which sizes are equal are removed below",
@@ -158,7 +159,10 @@ CPU_LOOPS: tuple[Row, ...] = (
         "transposes that a product reads are gone; those before reductions get no loops",
     ),
     _row("disc-widen-half-products", "products and convolutions are final; the new conversions get loops"),
-    _row("disc-fuse-for-cpu", "the ops for the runtime are final; some of them are fast as loops on a CPU"),
+    Row(
+        lambda _: made("disc-fuse-single-ops", target="cpu"),
+        "the ops for the runtime are final; some of them are fast as loops on a CPU",
+    ),
     _row(
         "disc-unify-sizes",
         "loops are written over sizes; the buffers that show which sizes are equal are removed below",

@@ -1,4 +1,4 @@
-"""The schedule of windows on a CPU: a cumulative op is computed in one pass over its array, other windows row by row.
+"""The schedules of windows: a cumulative op is computed in one pass over its array, other windows on a CPU row by row.
 
     lmhlo.reduce_window %x, %init -> %y                  parallel for each row along d, if the window is a prefix or a suffix of rows:
                                              ->            a = init;  for i in 0 .. n:  a = body(a, x[i]);  y[i] = a
@@ -15,16 +15,24 @@
 JAX exports cumsum, cummax ... as such windows, with sizes known at run time. So the host decides which of the loops has
 blocks. A window that cannot be as large as the array has one loop only.
 
-Row by row, each element is combined in the order that the op defines, and LLVM vectorizes over the row: channels, in NHWC. Where the array
-itself is dilated along its rows, or the window is in the device's memory, each element is a loop of its own (`host_elements`).
-Source: StableHLO specification, "reduce_window"; G. Blelloch, "Prefix sums and their applications" (1990).
+Row by row, each element is combined in the order that the op defines, and LLVM vectorizes over the row: channels, in NHWC. On a GPU, where
+the array itself is dilated along its rows, or the window is in the device's memory, each element is a loop of its own (`window_elements`).
+
+On a GPU a row along the last dimension is a block's, other rows are a thread's each, beside each other in memory. A block takes 1024
+elements at a time, and combines them in pairs:
+
+    each thread:   x[0 .. 4] = its elements;  x[k] = body(x[k - 1], x[k])         %shared[thread] = x[3]
+    for offset = 1, 2 ... 128:   x = body(%shared[thread - offset], %shared[thread]);  barrier;  %shared[thread] = x;  barrier
+    y[k] = body(body(%carried, %shared[thread - 1]), x[k]);   %carried = body(%carried, %shared[255])
+Source: StableHLO specification, "reduce_window"; G. Blelloch, "Prefix sums and their applications" (1990); D. Hillis, G. Steele,
+"Data parallel algorithms" (1986).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, gpu
 from xdsl.ir import SSAValue
 
 from xla_emitters.buffers.fusion_rules import computation_of
@@ -32,12 +40,15 @@ from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
 from xla_emitters.dialects.lmhlo import BufferOp
-from xla_emitters.loops.host_elements import Along, over_window, window_on_host
 from xla_emitters.loops.kernel_code import KernelCode
+from xla_emitters.loops.row_rounds import shared_array
 from xla_emitters.loops.scalar_code import emit_scalars
 from xla_emitters.loops.schedule import FusionLoops
+from xla_emitters.loops.window_elements import Along, over_window, window_on_host
 
 NAME = "loop"
+THREADS, EACH = 256, 4
+"""Threads of a block that has a row, and elements of each at a time."""
 COMMUTING = frozenset(f"hlo.{name}" for name in ("add", "and", "maximum", "minimum", "multiply", "or", "xor"))
 """Bodies that may combine their elements in any order."""
 
@@ -60,7 +71,7 @@ def emit_windows(fusion: FusionLoops) -> None:
         first = host.insert(arith.SelectOp(holds, host.value(0), host.value(first)))
     # Not its bound alone: `disc-nest-loops` takes the bounds of loops over rows from the coordinates.
     left = [first, *sizes[1:]] if sizes else []
-    if window and window[-1].base_dilation == 1:
+    if fusion.is_cpu and window and window[-1].base_dilation == 1:
         _rows(fusion, root, window, left)
         return
 
@@ -182,6 +193,8 @@ def _scan(fusion: FusionLoops, root: BufferOp, dim: int, holds: SSAValue, *, is_
     host, (array, init), buffer = fusion.numbers.code, root.inputs[:2], root.outputs[0]
     sizes, combine = fusion.numbers.sizes(array), computation_of(root)
     first, *others = [size for at, size in enumerate(sizes) if at != dim] or [1]
+    if not fusion.is_cpu and dim == len(sizes) - 1:
+        return _scan_by_blocks(fusion, root, holds, is_reversed=is_reversed)
     # Not the loop's bound alone: `disc-nest-loops` takes the bounds of loops over rows from the coordinates.
     rows = [host.insert(arith.SelectOp(holds, host.value(first), host.value(0))), *others]
 
@@ -199,3 +212,64 @@ def _scan(fusion: FusionLoops, root: BufferOp, dim: int, holds: SSAValue, *, is_
         code.loop(0, sizes[dim], 1, [code.load(init, ())], step)
 
     fusion.parallel(NAME, [host.product(rows)], [1], body)
+    return None
+
+
+def _scan_by_blocks(fusion: FusionLoops, root: BufferOp, holds: SSAValue, *, is_reversed: bool) -> None:
+    """A block for each row along the last dimension; no blocks if `holds` is false."""
+    host, (array, init), buffer = fusion.numbers.code, root.inputs[:2], root.outputs[0]
+    *rows, size = fusion.numbers.sizes(array)
+    combine = computation_of(root)
+
+    def combined(code: KernelCode, one: SSAValue, other: SSAValue) -> SSAValue:
+        return emit_scalars(code, combine, [one, other])[0]
+
+    def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
+        row, thread = variables
+        above, start = code.index.delinearize(row, rows), code.load(init, ())
+        shared = shared_array(code, THREADS, start.type)
+
+        def indices(inner: KernelCode, number: Number) -> list[SSAValue]:
+            place = inner.index.subtract(inner.index.subtract(size, 1), number) if is_reversed else number
+            return [*above, inner.index.value(place)]
+
+        def tile(inner: KernelCode, first: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            index, (so_far,) = inner.index, carried
+            mine = index.add(first, index.multiply(thread, EACH))
+            last = index.subtract(size, 1)
+            own = list[SSAValue]()
+            for number in range(EACH):
+                # What is beyond the row is read by nothing that is in it.
+                value = inner.load(array, indices(inner, index.minimum(index.add(mine, number), last)))
+                own.append(combined(inner, own[-1], value) if own else value)
+            inner.store(own[-1], shared, [thread])
+            inner.insert(gpu.BarrierOp())
+            total, offset = own[-1], 1
+            while offset < THREADS:
+                below = index.compare("sge", thread, offset)
+                other = inner.load(shared, [index.select(below, index.subtract(thread, offset), 0)])
+                total = inner.insert(arith.SelectOp(below, combined(inner, other, total), total)).result
+                inner.insert(gpu.BarrierOp())
+                inner.store(total, shared, [thread])
+                inner.insert(gpu.BarrierOp())
+                offset *= 2
+            is_first = index.compare("eq", thread, 0)
+            other = inner.load(shared, [index.select(is_first, 0, index.subtract(thread, 1))])
+            before = inner.insert(arith.SelectOp(is_first, so_far, combined(inner, so_far, other))).result
+            for number, value in enumerate(own):
+                place = index.add(mine, number)
+
+                def write(innermost: KernelCode, place: Number = place, value: SSAValue = value) -> Sequence[SSAValue]:
+                    found = combined(innermost, before, value)
+                    innermost.store(found, buffer, indices(innermost, place))
+                    return ()
+
+                inner.branch(index.compare("slt", place, size), (), write)
+            whole = inner.load(shared, [index.value(THREADS - 1)])
+            inner.insert(gpu.BarrierOp())
+            return (combined(inner, so_far, whole),)
+
+        code.loop(0, size, THREADS * EACH, [start], tile)
+
+    blocks = host.insert(arith.SelectOp(holds, host.value(host.product(rows)), host.value(0)))
+    fusion.parallel(NAME, [blocks, THREADS], [1, 1], body)

@@ -1,14 +1,13 @@
-"""Element code of ops that only a CPU's kernels compute: each element is a loop of its own.
+"""Element code of windows: each element of the result is a loop of its own.
 
-    map              the computation of the operands' elements
     reduce_window    a = init; for each position of the window that is inside the array: a = body(a, x[position])
                      without gaps (no base dilation, window dilation 1) the loop visits only the positions inside:
                        for %w = max(0, low - %i * stride) to min(size, n + low - %i * stride)
 
-Most windows are computed row by row (`host_scans`). Elements of a window are combined in row-major order, in the array's own type, as the
-op defines. `dynamic_reduce_window` has its window in operands: a dilation that is not positive there counts as 1.
-On a GPU the runtime's library computes these: one thread per element would read far too much.
-Source: StableHLO specification, "map", "reduce_window".
+A CPU computes most windows row by row, and both compute sums of prefixes otherwise (`window_schedule`). Elements of a window are combined
+in row-major order, in the array's own type, as the op defines. `dynamic_reduce_window` has its window in operands: a dilation that is not
+positive there counts as 1.
+Source: StableHLO specification, "reduce_window".
 """
 
 from __future__ import annotations
@@ -32,15 +31,9 @@ from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.scalar_code import emit_scalars
 
 
-def has_host_element(op: BufferOp) -> bool:
+def has_window_element(op: BufferOp) -> bool:
     """Whether one element of the op's result has code here."""
-    return op.HLO.name in HOST_ELEMENTS and len(op.outputs) == 1 and has_scalar_code(computation_of(op))
-
-
-def emit_map(e: BufferElement) -> SSAValue:
-    arguments = [e.operand(i) for i in range(len(e.op.inputs))]
-    (value,) = emit_scalars(e.code, computation_of(e.op), arguments)
-    return value
+    return op.HLO.name in WINDOW_ELEMENTS and len(op.outputs) == 1 and has_scalar_code(computation_of(op))
 
 
 class Along(NamedTuple):
@@ -161,7 +154,7 @@ def _reduce_window(e: BufferElement) -> SSAValue:
     return over_window(e.code, window_of(e), e.sizes(0), e.indices, (e.operand(1, ()),), combined)[0]
 
 
-HOST_ELEMENTS: Mapping[str, Callable[[BufferElement], SSAValue]] = {
+WINDOW_ELEMENTS: Mapping[str, Callable[[BufferElement], SSAValue]] = {
     "hlo.dynamic_reduce_window": _reduce_window,
     "hlo.reduce_window": _reduce_window,
 }
