@@ -5,8 +5,8 @@
                                                           lmhlo.terminator }) {disc.device = "gpu"}
 
 Those of `single_op_schedules`. For a CPU (`target=cpu`) a sort of which only the first elements are read is marked with their number
-(`disc.first`). What is not taken: windows with several results, computations that are not of scalars alone, results that are neither
-allocated here nor an array that the op updates in place.
+(`disc.first`). What is not taken: computations that are not of scalars alone, results that are neither allocated here nor an array that
+the op updates in place.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
         %2 = arith.addf %0, %1 : f32
 
 An elementwise op emits itself (`emit_element` of its class in `hlo`); an op that moves elements has a rule in `index_rules`, because its
-indices depend on sizes that are known only at run time. Ops of `window_elements` are alone in their fusions. Operands are read by
-`KernelCode.load`, which loads them, or computes them if it knows their producer.
+indices depend on sizes that are known only at run time. Operands are read by `KernelCode.load`, which loads them, or computes them if it
+knows their producer.
 Source: docs/reference/4 1.3 and 3.5.
 """
 
@@ -28,7 +28,6 @@ from xla_emitters.loops.element_context import BufferElement
 from xla_emitters.loops.index_rules import ELEMENTS, MOVES, read
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.scalar_code import emit_scalars
-from xla_emitters.loops.window_elements import WINDOW_ELEMENTS
 from xla_emitters.rewrite.kernel_pass import refusal
 
 Read: TypeAlias = tuple[SSAValue, tuple[SSAValue, ...]]
@@ -68,8 +67,6 @@ def element(code: KernelCode, op: BufferOp, indices: Sequence[SSAValue]) -> SSAV
         if isinstance(e.hlo, MapOp):
             arguments = [e.operand(i) for i in range(len(op.inputs))]
             return emit_scalars(code, computation_of(op), arguments)[0]
-        if (emit := WINDOW_ELEMENTS.get(op.HLO.name)) is not None:
-            return emit(e)
         by = ELSEWHERE.get(e.hlo.opcode, "the runtime")
         raise refusal(
             "loops",

@@ -21,17 +21,20 @@ from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, i1
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, i1, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.index_code import Number
+from xla_emitters.dialects.hlo.convert import constant
+from xla_emitters.dtypes import dtype
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.schedule import FusionLoops
 
 NAME = "loop"
 TILE = 64
+S64 = dtype("s64")
 MOST_ELEMENTS = 1 << 31
 """Along the sorted dimension."""
 Before: TypeAlias = Callable[[KernelCode, Sequence[SSAValue]], SSAValue]
@@ -119,14 +122,16 @@ class MergePasses:
 
         def step(inner: KernelCode, other: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             index, (rank,) = inner.index, carried
+            more = inner.insert(arith.AddiOp(rank, constant(inner, 1, i64))).result
             theirs = [inner.load(array, self._at(indices, other, inner)) for array in arrays]
             is_left = index.compare("slt", other, place)
             is_before = self._is_before(inner, is_left, mine, theirs)
             counts = inner.insert(arith.XOrIOp(is_before, is_left)).result
             counts = index.every([counts, index.compare("ne", other, place)])
-            return (index.select(counts, index.add(rank, 1), rank),)
+            return (inner.insert(arith.SelectOp(counts, more, rank)).result,)
 
-        (rank,) = code.loop(first, last, 1, [index.value(0)], step)
+        (found,) = code.loop(first, last, 1, [constant(code, 0, i64)], step)
+        rank = index.clamp(found, S64, TILE - 1)
         self._write(code, mine, runs, self._at(indices, index.add(first, rank), code))
 
     def _rank_in_pair(
@@ -145,27 +150,18 @@ class MergePasses:
         is_right = index.compare("ne", index.remainder(run, 2), 0)
         is_left = code.insert(arith.XOrIOp(is_right, _true(code))).result
         other = index.select(is_right, index.subtract(start, width), index.add(start, width))
-        first = index.value(index.minimum(other, self._size))
-        end = index.value(index.minimum(index.add(other, width), self._size))
+        first = index.minimum(other, self._size)
+        end = index.minimum(index.add(other, width), self._size)
         mine = [code.load(array, indices) for array in sources]
-        last = index.subtract(self._size, 1)
 
-        def step(inner: KernelCode, _: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            index, (low, high) = inner.index, carried
-            is_open = index.compare("slt", low, high)
-            middle = index.value(index.quotient(index.add(low, high), 2))
-            inside = index.value(index.minimum(middle, last))
-            theirs = [inner.load(array, self._at(indices, inside, inner)) for array in sources]
-            is_before = self._is_before(inner, is_right, mine, theirs)
+        def goes_up(inner: KernelCode, place: SSAValue) -> SSAValue:
+            theirs = [inner.load(array, self._at(indices, place, inner)) for array in sources]
             # A left element follows those of the right run that are before it, a right one those that it is not before.
-            goes_up = inner.insert(arith.XOrIOp(is_before, is_right)).result
-            up = index.every([is_open, goes_up])
-            down = index.every([is_open, inner.insert(arith.XOrIOp(goes_up, _true(inner))).result])
-            return index.select(up, index.add(middle, 1), low), index.select(down, middle, high)
+            return inner.insert(arith.XOrIOp(self._is_before(inner, is_right, mine, theirs), is_right)).result
 
-        rank, _ = code.loop(0, steps, 1, [first, end], step)
+        rank = index.subtract(bisected(code, first, end, self._size, steps, goes_up), first)
         pair = index.select(is_left, start, other)
-        target = index.add(index.add(pair, index.subtract(place, start)), index.subtract(rank, first))
+        target = index.add(index.add(pair, index.subtract(place, start)), rank)
         self._write(code, mine, targets, self._at(indices, target, code))
 
     def _write(
@@ -173,6 +169,43 @@ class MergePasses:
     ) -> None:
         for value, target in zip(values, targets, strict=True):
             code.store(value, target, at)
+
+
+def bisected(
+    code: KernelCode,
+    first: Number,
+    end: Number,
+    size: Number,
+    steps: Number,
+    goes_up: Callable[[KernelCode, SSAValue], SSAValue],
+) -> Number:
+    """The first place from `first` to `end` for which `goes_up` does not hold, if it holds for none behind that.
+
+    size   of the array, which is not empty
+    steps  at least the bits of the distance, plus one
+    """
+
+    def long(number: Number) -> SSAValue:
+        return code.insert(arith.IndexCastOp(code.index.value(number), i64)).result
+
+    one = constant(code, 1, i64)
+
+    # In 64 bits: of an index that a loop carries no bound is known (`kernels/index_bounds`).
+    def step(inner: KernelCode, _: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        low, high = carried
+        is_open = inner.insert(arith.CmpiOp(low, high, "slt")).result
+        middle = inner.insert(arith.ShRUIOp(inner.insert(arith.AddiOp(low, high)).result, one)).result
+        up = goes_up(inner, inner.index.value(inner.index.clamp(middle, S64, inner.index.subtract(size, 1))))
+        above = inner.insert(arith.AddiOp(middle, one)).result
+        goes = inner.insert(arith.AndIOp(is_open, up)).result
+        stays = inner.insert(arith.OrIOp(inner.insert(arith.XOrIOp(is_open, _true(inner))).result, up)).result
+        return (
+            inner.insert(arith.SelectOp(goes, above, low)).result,
+            inner.insert(arith.SelectOp(stays, high, middle)).result,
+        )
+
+    low, _ = code.loop(0, steps, 1, [long(first), long(end)], step)
+    return code.index.clamp(low, S64, size)
 
 
 def _true(code: KernelCode) -> SSAValue:

@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
-from xla_emitters.buffers.index_code import INDEX, Number
+from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.called import has_scalar_code
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
@@ -43,7 +43,7 @@ from xla_emitters.fusions.reduction_starts import combining_opcodes
 from xla_emitters.loops.column_reduction_schedule import ATOMICS, atomic_kind_of
 from xla_emitters.loops.element_context import BufferElement
 from xla_emitters.loops.kernel_code import KernelCode
-from xla_emitters.loops.merge_passes import MergePasses, scratch_buffer
+from xla_emitters.loops.merge_passes import S64, MergePasses, bisected, scratch_buffer
 from xla_emitters.loops.scalar_code import emit_scalars
 from xla_emitters.loops.schedule import FusionLoops
 
@@ -244,13 +244,14 @@ class _Scatter:
             if dim in mapped:
                 number = e.index.value(mapped.index(dim))
                 row = [number if i == along else at[row_of[i]] for i in range(rank)]
-                start = e.index.of(e.operand(rows, row), element_of(self.hlo.operands[rows]))
-                # As unsigned numbers: a negative start is large; an array without elements has no last start.
-                last = e.index.subtract(size, extent)
-                checks.append(e.index.compare("ule", start, last))
+                start, last = e.operand(rows, row), e.index.subtract(size, extent)
+                clamped = e.index.clamp(start, element_of(self.hlo.operands[rows]), e.index.maximum(last, 0))
+                # A start that is inside is what clamping leaves; an array without elements has no last start.
+                back = code.insert(arith.IndexCastOp(e.index.value(clamped), start.type)).result
+                checks.append(code.insert(arith.CmpiOp(back, start, "eq")).result)
                 if not isinstance(last, int) or last < 0:
                     checks.append(e.index.compare("sge", last, 0))
-                index = e.index.add(index, start)
+                index = e.index.add(index, clamped)
             place.append(index)
         return checks, place
 
@@ -300,8 +301,10 @@ class _Scatter:
             is_inside = code.insert(arith.CmpiOp(own, constant(code, 0, i64), "sge")).result
             code.branch(code.index.every([is_first, is_inside]), (), lambda inner: update(inner, number, own, place))
 
+        last = host.subtract(host.product(self.sizes), 1)
+
         def update(code: KernelCode, first: SSAValue, own: SSAValue, place: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            begin = code.index.delinearize(code.insert(arith.IndexCastOp(own, INDEX)).result, self.sizes)
+            begin = code.index.delinearize(code.index.value(code.index.clamp(own, S64, last)), self.sizes)
             inner_dims = iter(place if is_apart else ())
             at = [
                 code.index.value(code.index.add(index, next(inner_dims)))
@@ -310,31 +313,16 @@ class _Scatter:
                 for dim, index in enumerate(begin)
             ]
 
-            def combine(inner: KernelCode, number: SSAValue, old: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                row = inner.insert(arith.IndexCastOp(inner.load(order, [number]), INDEX)).result
-                return self._combined(inner, old, indices(inner, row, place))
+            def has_key(inner: KernelCode, number: SSAValue) -> SSAValue:
+                return inner.insert(arith.CmpiOp(inner.load(keys, [number]), own, "eq")).result
 
-            end = self._end(code, keys, own, first, count)
+            def combine(inner: KernelCode, number: SSAValue, old: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                row = inner.index.clamp(inner.load(order, [number]), S64, inner.index.subtract(count, 1))
+                return self._combined(inner, old, indices(inner, inner.index.value(row), place))
+
+            end = bisected(code, code.index.add(first, 1), count, count, BITS_OF_PLACES, has_key)
             found = code.loop(first, end, 1, [code.load(buffer, at) for buffer in self.arrays], combine)
             self._store(code, found, at)
             return ()
 
         fusion.parallel(NAME, [host.product([count, *places])], [1], visit)
-
-    def _end(self, code: KernelCode, keys: SSAValue, own: SSAValue, first: SSAValue, count: Number) -> SSAValue:
-        """The first place after `first` with another key."""
-        last = code.index.subtract(count, 1)
-
-        def step(inner: KernelCode, _: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            index, (low, high) = inner.index, carried
-            is_open = index.compare("slt", low, high)
-            # Half of the distance, not of the sum, which may be beyond 32 bits.
-            middle = index.value(index.add(low, index.quotient(index.subtract(high, low), 2)))
-            key = inner.load(keys, [index.value(index.minimum(middle, last))])
-            is_same = inner.insert(arith.CmpiOp(key, own, "eq")).result
-            differs = inner.insert(arith.CmpiOp(key, own, "ne")).result
-            up, down = index.every([is_open, is_same]), index.every([is_open, differs])
-            return index.select(up, index.add(middle, 1), low), index.select(down, middle, high)
-
-        low = code.index.value(code.index.add(first, 1))
-        return code.loop(0, BITS_OF_PLACES, 1, [low, code.index.value(count)], step)[0]

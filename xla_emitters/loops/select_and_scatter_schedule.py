@@ -18,21 +18,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from xla_emitters.buffers.index_code import INDEX, Number
+from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.called import has_scalar_code
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
 from xla_emitters.dialects.hlo.convert import constant
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dtypes import dtype
 from xla_emitters.loops.element_context import BufferElement
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.scalar_code import emit_scalars
 from xla_emitters.loops.scatter_schedule import NAME, fill, one_after_the_other
 from xla_emitters.loops.schedule import FusionLoops
 from xla_emitters.loops.window_elements import Along, over_window, window_of
+
+S64 = dtype("s64")
 
 
 def has_select_and_scatter_schedule(op: BufferOp) -> bool:
@@ -61,13 +65,14 @@ def emit_select_and_scatter(fusion: FusionLoops) -> None:
         number = _selected(e, at)
 
         def update(inner: KernelCode) -> Sequence[SSAValue]:
-            indices = inner.index.delinearize(number, e.sizes(0))
+            indices = inner.index.delinearize(inner.index.of(number, S64), e.sizes(0))
             old = inner.load(buffer, indices)
             (value,) = emit_scalars(inner, combine, [old, inner.load(sources, at)])
             inner.store(value, buffer, indices)
             return ()
 
-        code.branch(code.index.compare("sge", number, 0), (), update)
+        is_any = code.insert(arith.CmpiOp(number, constant(code, 0, i64), "sge")).result
+        code.branch(is_any, (), update)
 
     return one_after_the_other(fusion, sources, visit)
 
@@ -86,7 +91,8 @@ def _by_elements(fusion: FusionLoops) -> None:
             dim = len(place)
             if dim == len(window):
                 e = BufferElement(code, root, place)
-                is_here = code.index.compare("eq", _selected(e, place), code.index.linearize(at, sizes))
+                here = code.insert(arith.IndexCastOp(code.index.linearize(at, sizes), i64)).result
+                is_here = code.insert(arith.CmpiOp(_selected(e, place), here, "eq")).result
                 return code.branch(
                     is_here,
                     [value.type for value in so_far],
@@ -113,7 +119,7 @@ def _windows_with(code: KernelCode, along: Along, at: SSAValue, count: Number) -
 
 
 def _selected(e: BufferElement, at: Sequence[SSAValue]) -> SSAValue:
-    """The number, in row-major order, of the element that the window of the source at these indices selects; -1 if it has none."""
+    """The number (i64), in row-major order, of the element that the window of the source at these indices selects; -1 if it has none."""
     select, _ = _computations(e.op)
     array, sizes, code = e.op.inputs[0], e.sizes(0), e.code
 
@@ -123,14 +129,14 @@ def _selected(e: BufferElement, at: Sequence[SSAValue]) -> SSAValue:
         value = inner.load(array, indices)
         (keeps,) = emit_scalars(inner, select, [chosen, value])
         is_kept = inner.insert(arith.CmpiOp(keeps, constant(inner, 0, keeps.type), "ne")).result
-        is_chosen = inner.index.compare("sge", number, 0)
+        is_chosen = inner.insert(arith.CmpiOp(number, constant(inner, 0, i64), "sge")).result
         stays = inner.insert(arith.AndIOp(is_kept, is_chosen)).result
-        here = inner.index.linearize(indices, sizes)
+        here = inner.insert(arith.IndexCastOp(inner.index.linearize(indices, sizes), i64)).result
         return (
             inner.insert(arith.SelectOp(stays, chosen, value)).result,
-            inner.index.select(stays, number, here),
+            inner.insert(arith.SelectOp(stays, number, here)).result,
         )
 
     nothing = constant(code, 0, element_of(e.hlo.operands[0]).storage_type)
-    none = code.insert(arith.ConstantOp.from_int_and_width(-1, INDEX)).result
+    none = constant(code, -1, i64)
     return over_window(code, window_of(e), sizes, at, (nothing, none), choose)[1]

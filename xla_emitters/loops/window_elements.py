@@ -1,4 +1,4 @@
-"""Element code of windows: each element of the result is a loop of its own.
+"""Code of one element of an op on windows: a loop of its own.
 
     reduce_window    a = init; for each position of the window that is inside the array: a = body(a, x[position])
                      without gaps (no base dilation, window dilation 1) the loop visits only the positions inside:
@@ -6,17 +6,18 @@
 
 A CPU computes most windows row by row, and both compute sums of prefixes otherwise (`window_schedule`). Elements of a window are combined
 in row-major order, in the array's own type, as the op defines. `dynamic_reduce_window` has its window in operands: a dilation that is not
-positive there counts as 1.
+positive there counts as 1. Several arrays are reduced together.
 Source: StableHLO specification, "reduce_window".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import SSAValue
 
+from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.fusion_rules import computation_of
 from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.dialects.hlo.base import HloOp
@@ -31,9 +32,11 @@ from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.scalar_code import emit_scalars
 
 
-def has_window_element(op: BufferOp) -> bool:
-    """Whether one element of the op's result has code here."""
-    return op.HLO.name in WINDOW_ELEMENTS and len(op.outputs) == 1 and has_scalar_code(computation_of(op))
+def has_window_code(op: BufferOp) -> bool:
+    """Whether the op's computation has code, and its arrays are known to have one shape: loops do not check this, the runtime does."""
+    sizes = BufferSizes()
+    first, *others = (sizes.of(array) for array in op.inputs[: len(op.outputs)])
+    return has_scalar_code(computation_of(op)) and all(other == first for other in others)
 
 
 class Along(NamedTuple):
@@ -144,17 +147,13 @@ def over_window(
     return nest(code, [], inits)
 
 
-def _reduce_window(e: BufferElement) -> SSAValue:
-    body, array = computation_of(e.op), e.op.inputs[0]
+def emit_window(e: BufferElement) -> Sequence[SSAValue]:
+    """One element of each result of an op on windows."""
+    body, count = computation_of(e.op), len(e.op.outputs)
 
     def combined(code: KernelCode, place: Sequence[Number], so_far: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        value = code.load(array, [code.index.value(index) for index in place])
-        return emit_scalars(code, body, [*so_far, value])
+        indices = [code.index.value(index) for index in place]
+        return emit_scalars(code, body, [*so_far, *(code.load(array, indices) for array in e.op.inputs[:count])])
 
-    return over_window(e.code, window_of(e), e.sizes(0), e.indices, (e.operand(1, ()),), combined)[0]
-
-
-WINDOW_ELEMENTS: Mapping[str, Callable[[BufferElement], SSAValue]] = {
-    "hlo.dynamic_reduce_window": _reduce_window,
-    "hlo.reduce_window": _reduce_window,
-}
+    inits = [e.operand(count + number, ()) for number in range(count)]
+    return over_window(e.code, window_of(e), e.sizes(0), e.indices, inits, combined)

@@ -15,8 +15,9 @@
 JAX exports cumsum, cummax ... as such windows, with sizes known at run time. So the host decides which of the loops has
 blocks. A window that cannot be as large as the array has one loop only.
 
-Row by row, each element is combined in the order that the op defines, and LLVM vectorizes over the row: channels, in NHWC. On a GPU, where
-the array itself is dilated along its rows, or the window is in the device's memory, each element is a loop of its own (`window_elements`).
+Row by row, each element is combined in the order that the op defines, and LLVM vectorizes over the row: channels, in NHWC. Each element is
+a loop of its own (`window_elements`) on a GPU, where the array itself is dilated along its rows, where several arrays are reduced together,
+and if the window is in the device's memory.
 
 On a GPU a row along the last dimension is a block's, other rows are a thread's each, beside each other in memory. A block takes 1024
 elements at a time, and combines them in pairs:
@@ -40,11 +41,12 @@ from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
 from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.loops.element_context import BufferElement
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.row_rounds import shared_array
 from xla_emitters.loops.scalar_code import emit_scalars
 from xla_emitters.loops.schedule import FusionLoops
-from xla_emitters.loops.window_elements import Along, over_window, window_on_host
+from xla_emitters.loops.window_elements import Along, emit_window, over_window, window_on_host
 
 NAME = "loop"
 THREADS, EACH = 256, 4
@@ -56,11 +58,11 @@ COMMUTING = frozenset(f"hlo.{name}" for name in ("add", "and", "maximum", "minim
 def emit_windows(fusion: FusionLoops) -> None:
     """The loops of a fusion that is one op on windows."""
     (root,) = fusion.roots
-    buffer, array = root.outputs[0], root.inputs[0]
+    buffer, array, is_one = root.outputs[0], root.inputs[0], len(root.outputs) == 1
     sizes, of_array = fusion.numbers.sizes(buffer), fusion.numbers.sizes(array)
     window = window_on_host(fusion.numbers, root)
     is_scan: list[SSAValue] = []
-    if all(along.stride == along.base_dilation == along.window_dilation == 1 for along in window):
+    if is_one and all(along.stride == along.base_dilation == along.window_dilation == 1 for along in window):
         for dim, along in enumerate(window):
             if _may_be_whole(along.size, of_array[dim]) and all(
                 _may_be_one(other.size) for at, other in enumerate(window) if at != dim
@@ -71,13 +73,14 @@ def emit_windows(fusion: FusionLoops) -> None:
         first = host.insert(arith.SelectOp(holds, host.value(0), host.value(first)))
     # Not its bound alone: `disc-nest-loops` takes the bounds of loops over rows from the coordinates.
     left = [first, *sizes[1:]] if sizes else []
-    if fusion.is_cpu and window and window[-1].base_dilation == 1:
+    if is_one and fusion.is_cpu and window and window[-1].base_dilation == 1:
         _rows(fusion, root, window, left)
         return
 
     def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
         indices = code.index.delinearize(variables[0], left)
-        code.store(fusion.element(code, root, indices), buffer, indices)
+        for value, result in zip(emit_window(BufferElement(code, root, indices)), root.outputs, strict=True):
+            code.store(value, result, indices)
 
     fusion.parallel(NAME, [host.product(left)], [1], body)
 

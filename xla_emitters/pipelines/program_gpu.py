@@ -153,9 +153,11 @@ def library_function(op: BufferOp) -> tuple[str, Mapping[str, Any]] | None:
     """The function of `library` that computes an op at any sizes, and its configuration; None if it has none."""
     made = op.as_hlo()
     if isinstance(made, DynamicConvOp):  # the padding is an operand
-        made = ConvolutionOp.create(
+        plain = ConvolutionOp.create(
             operands=made.operands[:2], result_types=[made.result.type], properties=made.properties
         )
+        name, config = library_call_of(plain)
+        return name, {**config, "operands": [*config["operands"], "padding"]}
     if isinstance(made, DynamicTopKOp):  # its number is an operand
         return "top_k", {"types": [element_of(made.operands[0]).name], "keys": [top_key(largest=True)]}
     if isinstance(made, DynamicRngOp):

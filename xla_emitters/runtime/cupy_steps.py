@@ -174,11 +174,19 @@ class CupyPlatform(NumpyCalls):
         if op.library is not None and not lacks:
             name, config = op.library
             taken = len(config["types"])
+            is_read = "padding" in config.get("operands", ())
 
             def run() -> None:
                 arrays = operands()
-                on_device = [to_cupy(cupy, array) if is_numpy(array) else array for array in arrays[:taken]]
-                compute(cupy, arrays[count:], name, config, on_device, names[count:])
+                given = [to_cupy(cupy, array) if is_numpy(array) else array for array in arrays[:taken]]
+                compute(
+                    cupy,
+                    arrays[count:],
+                    name,
+                    config,
+                    [*given, *arrays[taken:count]] if is_read else given,
+                    names[count:],
+                )
 
             return run
         function = self.function(step.op)

@@ -30,7 +30,7 @@ def fake_cupy() -> Iterator[ModuleType]:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     cupy_platform.load_module.cache_clear()
-    with mock.patch.dict(sys.modules, {"cupy": module}):
+    with mock.patch.dict(sys.modules, {"cupy": module, **module.neighbours}):
         yield module
     cupy_platform.load_module.cache_clear()
 
