@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 from long_lists import but_long
-from unit.runtime.fake_gpu import fake_cupy, program_for_fake
+from unit.runtime.fake_gpu import NO_SCALARS, fake_cupy, program_for_fake
 
 import xla_emitters as xe
 from xla_emitters.errors import DataError, ToolError, UsageError
@@ -56,21 +56,6 @@ def test_one_compilation_has_the_reference_s_numbers_at_several_sizes(name: str,
             np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
     assert len(cupy.loads) <= 1  # one module, whatever the sizes
     assert cupy.launches or name == "sort"
-
-
-NO_SCALARS = """
-func.func public @main(%x: tensor<?xf32>) -> tensor<?xf32> {
-  %zero = stablehlo.constant dense<0.0> : tensor<f32>
-  %0 = "stablehlo.reduce_window"(%x, %zero) <{window_dimensions = array<i64: 3>, padding = dense<[[1, 1]]> : tensor<1x2xi64>}> ({
-    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-      %is_less = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
-      %r = "stablehlo.if"(%is_less) ({ stablehlo.return %b : tensor<f32> }, { stablehlo.return %a : tensor<f32> })
-        : (tensor<i1>) -> tensor<f32>
-      stablehlo.return %r : tensor<f32>
-  }) : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
-  return %0 : tensor<?xf32>
-}
-"""
 
 
 def test_what_no_kernel_and_no_library_computes_is_done_on_the_host_and_said(cupy: ModuleType) -> None:

@@ -216,7 +216,7 @@ def test_a_loop_that_does_not_end(modules: Path, tmp_path: Path, run: Any, cupy:
             step["body"], step["trips"] = [], None
     path = with_manifest(modules, tmp_path / "endless.zip", manifest)
     _, out, _ = run(path, "--repeat", "1", "--max-iterations", "20")
-    first, second, _ = out.splitlines()[2:]
+    first, second, *_ = out.splitlines()[2:]
     assert "differs" in first
     assert "loop %while.16 does not end within 20 iterations" in first
     assert second.split()[2] == "ok"
