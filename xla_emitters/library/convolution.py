@@ -64,10 +64,11 @@ def _window(arguments: LibraryArguments, kernel: Sequence[int]) -> Window:
     """The window, as large as the kernel; with padding from an operand of the host, the numbers before and behind each dimension."""
     config = arguments.config
     dims = [{**dim, "size": size} for dim, size in zip(config["window"], kernel[:-2], strict=True)]
-    if "padding" in config["operands"]:
-        padding = arguments.operands[config["operands"].index("padding")]
-        pairs = (padding if isinstance(padding, np.ndarray) else arguments.xp.asnumpy(padding)).reshape(-1, 2).tolist()
-        dims = [{**dim, "pad": pair} for dim, pair in zip(dims, pairs, strict=True)]
+    roles: list[str] = config["operands"]
+    if "padding" in roles:
+        padding = arguments.operands[roles.index("padding")]
+        numbers = list(map(int, padding.reshape(-1)))
+        dims = [{**dim, "pad": numbers[2 * number :][:2]} for number, dim in enumerate(dims)]
     return Window(dims)
 
 
