@@ -94,6 +94,8 @@ class CUDADriverError(RuntimeError):
 class ndarray:
     """Device memory. `data.ptr` is its address; allocations are aligned to 256 bytes, as a pool's are."""
 
+    __array_ufunc__ = None  # a NumPy scalar leaves arithmetic to the array
+
     def __init__(self, host: np.ndarray[Any, Any]):
         self.host = host
 
