@@ -34,7 +34,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
-from xla_emitters.buffers.fusion_rules import ROW, VECTOR, Group, Part
+from xla_emitters.buffers.fusion_rules import ROW, SINGLE, VECTOR, Group, Part
 from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
@@ -83,7 +83,9 @@ class DiscSpecializeFusionWithSpeculationPass(KernelPass):
         ]
         for rule in (rule for is_wanted, rule in rules if is_wanted):
             for fusion in [inner for inner in op.walk() if isinstance(inner, FusionOp)]:
-                if (reason := rule(_Choice(fusion))) is not None:
+                is_single = fusion.kind is not None and fusion.kind.data == SINGLE
+                reason = "its op has loops of its own" if is_single else rule(_Choice(fusion))
+                if reason is not None:
                     self.skip(fusion, reason)
 
 

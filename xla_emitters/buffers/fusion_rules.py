@@ -52,6 +52,8 @@ from xla_emitters.graph.places import SHAPE_OPERANDS
 from xla_emitters.shapes import Size
 
 LOOP, ROW, COLUMN, STITCH = "kLoop", "kRowReduction", "kColReduction", "kStitch"
+SINGLE = "kSingleOp"
+"""The kind of a fusion of one op that has loops of its own (`disc-fuse-single-ops`)."""
 MOST_BUFFERS = 64
 MOST_PLACES = 15
 """Places at which one thread may compute an op: the limit of XLA's fusion_node_indexing_evaluation.cc for the code of an instruction."""
@@ -178,7 +180,7 @@ def why_not_fusible(op: BufferOp) -> str | None:
     if isinstance(made, BitcastConvertOp):
         kinds = {element_of(made.operands[0]).kind, element_of(made.result).kind}
         return None if kinds <= {Kind.FLOAT, Kind.SIGNED, Kind.UNSIGNED} else "no kernel has the bits of its elements"
-    return "no kernel of ours computes it"
+    return "it is not computed element by element"
 
 
 def is_splat_source(op: BufferOp) -> bool:

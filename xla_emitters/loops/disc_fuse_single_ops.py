@@ -1,6 +1,6 @@
 """Puts ops that the runtime would execute into fusions of one op, if loops of their own compute them.
 
-    lmhlo.scatter %x, %i, %u -> %y          ->          "lmhlo.fusion"() <{fusion_name = "main_kLoop_scatter_alone_0", kind = "kLoop"}> ({
+    lmhlo.scatter %x, %i, %u -> %y          ->          "lmhlo.fusion"() <{fusion_name = "main_kSingleOp_scatter_0", kind = "kSingleOp"}> ({
                                                           lmhlo.scatter %x, %i, %u -> %y
                                                           lmhlo.terminator }) {disc.device = "gpu"}
 
@@ -20,7 +20,7 @@ from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.buffer_uses import updated_in_place
-from xla_emitters.buffers.fusion_rules import LOOP
+from xla_emitters.buffers.fusion_rules import SINGLE
 from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of
@@ -51,9 +51,9 @@ class DiscFuseSingleOpsPass(KernelPass):
             ]
             for number, inner in enumerate(found):
                 opcode = opcode_of(inner.HLO).replace("-", "_")
-                name = f"{function.sym_name.data}_{LOOP}_{opcode}_alone_{number}"
+                name = f"{function.sym_name.data}_{SINGLE}_{opcode}_{number}"
                 made = FusionOp(
-                    properties={"fusion_name": StringAttr(name), "kind": StringAttr(LOOP)},
+                    properties={"fusion_name": StringAttr(name), "kind": StringAttr(SINGLE)},
                     regions=[Region(Block())],
                 )
                 made.attributes[DEVICE] = StringAttr(GPU)

@@ -14,10 +14,10 @@
     some             any                 any      "row1", a block per row, "row2", a warp, or "row3", eight lanes, by `disc.row_schedule`
     none             some                any      "column"
     none             none                some     "loop"
-    kind "kStitch", whatever its roots: "stitch"; "kMiddleReduction", for a CPU: "middle"
+    kind "kStitch", whatever its roots: "stitch"; "kMiddleReduction", for a CPU: "middle"; "kSingleOp": the op's own
 
-For a CPU (`target=cpu`) a block is one thread: a row of a row reduction ("row") or of a stitched fusion, a strip of columns. Ops that are
-alone in their fusion may have a schedule of their own (`single_op_schedules`).
+For a CPU (`target=cpu`) a block is one thread: a row of a row reduction ("row") or of a stitched fusion, a strip of columns. The
+schedules of single ops are in `single_op_schedules`.
 
 Loops run one after the other, before the fusion's terminator. A root with readers in the fusion stays until
 these have been replaced by code (`disc-input-inline-fusion`); all other roots are erased. Fusions on the host are not changed.
@@ -35,6 +35,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.buffers.buffer_uses import reads
+from xla_emitters.buffers.fusion_rules import SINGLE
 from xla_emitters.buffers.middle_reductions import MIDDLE
 from xla_emitters.dialects.hlo.placement import is_on_host
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
@@ -102,8 +103,8 @@ class DiscLhloLegalizeToLoopPass(KernelPass):
         is_cpu = self.target == "cpu"
         name = schedule_of(fusion, roots, is_cpu=is_cpu)
         emit = SCHEDULES.get(name)
-        if roots[0].HLO.name in SINGLE_OP_SCHEDULES:
-            emit = SINGLE_OP_SCHEDULES[roots[0].HLO.name]
+        if name == SINGLE:
+            emit = SINGLE_OP_SCHEDULES.get(roots[0].HLO.name)
         if emit is None:
             raise self.refuse(fusion, f"no schedule '{name}'", f"schedules: {', '.join(SCHEDULES)}")
         if self.atomics:
@@ -124,6 +125,8 @@ def schedule_of(fusion: FusionOp, roots: Sequence[BufferOp], *, is_cpu: bool = F
         return "stitch"
     if fusion.kind is not None and fusion.kind.data == MIDDLE:
         return "middle"
+    if fusion.kind is not None and fusion.kind.data == SINGLE:
+        return SINGLE
     if any(map(is_row_reduction, roots)):
         if is_cpu:
             return "row"

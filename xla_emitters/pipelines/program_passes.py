@@ -66,6 +66,9 @@ PROGRAM_FUSED: tuple[Row, ...] = (
         "a branch may own the buffer that it updates by now; an update in place is fused as a loop over its window",
     ),
     _row("disc-fuse-on-buffer", "each op has its device and its buffers; later passes see a kernel as one op"),
+    _row(
+        "disc-fuse-single-ops", "fusions of several ops are final; ops that have loops of their own are in none of them"
+    ),
     _row("disc-lower-to-buffer-alias", "copies and reshapes that were not fused need no buffer of their own"),
     _row("disc-localize-small-cpu-buffer", "the remaining lists of sizes move to the stack; aliases are final"),
     _row("disc-buffer-optimization", "uses and aliases are final: each buffer lives as short as possible"),
@@ -79,7 +82,6 @@ PROGRAM_LOOPS: tuple[Row, ...] = (
         "disc-specialize-fusion-with-speculation",
         "fusions are final, and are not loops yet",
     ),
-    _row("disc-fuse-single-ops", "fusions of several ops are final, and ops that have loops of their own are in none"),
     _row(
         "disc-unify-sizes",
         "loops are written over sizes; the buffers that show which sizes are equal are removed below",
