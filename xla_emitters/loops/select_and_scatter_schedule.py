@@ -34,7 +34,7 @@ from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.scalar_code import emit_scalars
 from xla_emitters.loops.scatter_schedule import NAME, fill, one_after_the_other
 from xla_emitters.loops.schedule import FusionLoops
-from xla_emitters.loops.window_elements import Along, over_window, window_of
+from xla_emitters.loops.window_schedule import Along, over_window, window_of
 
 S64 = dtype("s64")
 

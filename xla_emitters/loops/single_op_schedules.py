@@ -19,8 +19,7 @@ from xla_emitters.loops.schedule import Schedule
 from xla_emitters.loops.select_and_scatter_schedule import emit_select_and_scatter, has_select_and_scatter_schedule
 from xla_emitters.loops.sort_schedule import emit_sort, has_library_sort, has_sort_schedule
 from xla_emitters.loops.top_k_schedule import emit_top_k, has_top_k_schedule
-from xla_emitters.loops.window_elements import has_window_code
-from xla_emitters.loops.window_schedule import emit_windows
+from xla_emitters.loops.window_schedule import emit_windows, has_window_code
 
 
 def has_single_op_schedule(op: BufferOp, *, is_cpu: bool) -> bool:
