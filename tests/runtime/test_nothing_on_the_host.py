@@ -43,8 +43,8 @@ def test_a_program(name: str) -> None:
     case = programs()[name]
     with fake_cupy(), warnings.catch_warnings(record=True) as said:
         program = program_for_fake(case.folder / f"{name}.mlir")
-        assert left_to_the_host(program.lowering.at("kernels").walk()) == []
-        on_gpu, worst = GpuProgram(program, lambda: program.lowering), 0.0
+        assert left_to_the_host(program.compilation.lowering.at("kernels").walk()) == []
+        on_gpu, worst = GpuProgram(program.compilation), 0.0
         with np.load(case.folder / f"{name}.npz") as expected:
             for number, sizes in enumerate(case.case.sizes):
                 for i, found in enumerate(on_gpu.run(case.inputs(sizes))):

@@ -10,7 +10,8 @@ import pytest
 
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 Array = np.ndarray[Any, Any]
@@ -20,9 +21,9 @@ SIZES = (0, 1, 63, 64, 65, 130, 257, 700)
 
 
 @cache
-def compiled(text: str) -> DynamicProgram:
+def compiled(text: str) -> Program:
     program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
-    names = {op.name for op in program.lowering.at("kernels").walk() if isinstance(op, BufferOp)}
+    names = {op.name for op in program.compilation.lowering.at("kernels").walk() if isinstance(op, BufferOp)}
     assert not names & {"lmhlo.sort", "lmhlo.scatter", "lmhlo.reduce_window", "lmhlo.select_and_scatter"}
     return program
 
@@ -166,7 +167,7 @@ def test_counts_in_any_order(element: str) -> None:
     array, updates = np.zeros(8, kind), np.ones(300, kind)
     wanted = one_by_one(array, starts, updates, "add", is_rows=False)
     has_values(scatter(POINTS, "8", "", element, "add"), [array, starts, updates], [wanted])
-    names = [kernel.name for kernel in compiled(scatter(POINTS, "8", "", element, "add")).lowering.kernels]
+    names = [kernel.name for kernel in compiled(scatter(POINTS, "8", "", element, "add")).compilation.lowering.kernels]
     assert (len(names) > 2) == (element == "i8")
 
 
@@ -176,7 +177,7 @@ def test_indices_that_are_said_to_be_unique_need_no_order() -> None:
     array, updates = (rng.normal(size=8).astype(np.float32) for _ in range(2))
     text = scatter(POINTS, "8", "", "f32", "halve", unique=True)
     has_values(text, [array, starts, updates], [one_by_one(array, starts, updates, "halve", is_rows=False)])
-    assert len(compiled(text).lowering.kernels) == 2
+    assert len(compiled(text).compilation.lowering.kernels) == 2
 
 
 def test_several_arrays_are_updated_together() -> None:

@@ -14,7 +14,6 @@ import xla_emitters as xe
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.program_kernels import GpuLowering
-from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.program import Program
 from xla_emitters.runtime import cupy_platform
 
@@ -56,12 +55,14 @@ class _FakeLowering(GpuLowering):
         return print_ir(self._together(is_wide=is_wide))
 
 
-def program_for_fake(source: Path | str) -> DynamicProgram:
+def program_for_fake(source: Path | str) -> Program:
     """A program with unknown sizes whose "PTX" the fake takes."""
     program = xe.compile(source)
-    assert isinstance(program, DynamicProgram)
-    assert program.fused is not None
-    program.__dict__["lowering"] = _FakeLowering(program.name, program.fused, program.options)
+    assert isinstance(program, Program)
+    assert program.compilation.fused is not None
+    program.compilation.__dict__["lowering"] = _FakeLowering(
+        program.name, program.compilation.fused, program.compilation.options
+    )
     return program
 
 
