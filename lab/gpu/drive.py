@@ -132,6 +132,8 @@ def main() -> None:
         on_host = sum(bool(r.get("log")) for r in programs)
         errors = sum("error" in r for r in programs)
         print(f"{len(programs)} programs, {on_host} with work on the host, {errors} errors")
+        if REHEARSAL and (on_host or errors):
+            sys.exit(1)
 
 
 main()

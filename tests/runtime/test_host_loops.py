@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.loops.host_scans import commutes
+from xla_emitters.loops.window_schedule import commutes
 from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program

@@ -36,7 +36,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
-from xla_emitters.buffers.fusion_rules import LOOP, ROW, VECTOR, Group, Part
+from xla_emitters.buffers.fusion_rules import LOOP, ROW, SINGLE, VECTOR, Group, Part
 from xla_emitters.buffers.index_code import IndexCode, Number
 from xla_emitters.buffers.tiled_transposes import LEAST_TILED, TILES, tiled_transpose
 from xla_emitters.dialects.hlo.base import integers
@@ -89,7 +89,9 @@ class DiscSpecializeFusionWithSpeculationPass(KernelPass):
         ]
         for rule in (rule for is_wanted, rule in rules if is_wanted):
             for fusion in [inner for inner in op.walk() if isinstance(inner, FusionOp)]:
-                if (reason := rule(_Choice(fusion))) is not None:
+                is_single = fusion.kind is not None and fusion.kind.data == SINGLE
+                reason = "its op has loops of its own" if is_single else rule(_Choice(fusion))
+                if reason is not None:
                     self.skip(fusion, reason)
 
 

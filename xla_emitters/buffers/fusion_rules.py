@@ -1,6 +1,6 @@
 """Rules for which ops on buffers can be fused into one kernel.
 
-    kLoop             elementwise ops, moves of elements and bitcasts between widths, one element of each result a thread
+    kLoop             elementwise ops, `map`, moves of elements and bitcasts between widths, one element of each result a thread
     kRowReduction     some result is a reduction of the rows of a matrix, and each element is read once
     kColReduction     the same for columns
     kStitch           as kRowReduction, and a row's results are read again in its block: `stitch_rules`
@@ -37,10 +37,14 @@ from xdsl.ir import Operation, SSAValue, Use
 from xla_emitters.buffers.buffer_sizes import BufferSizes, product
 from xla_emitters.buffers.buffer_uses import asks_size, frees, updated_in_place
 from xla_emitters.buffers.tiled_transposes import moves_last, tiled_transpose
-from xla_emitters.dialects.hlo.base import integers, opcode_of
+from xla_emitters.dialects.hlo.base import HloOp, integers, opcode_of
+from xla_emitters.dialects.hlo.called import MapOp, has_scalar_code, needed_by
+from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
 from xla_emitters.dialects.hlo.constant import is_dense, undense
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicReduceWindowOp
 from xla_emitters.dialects.hlo.elementwise import BitcastConvertOp, is_elementwise
 from xla_emitters.dialects.hlo.placement import GPU, HOST
+from xla_emitters.dialects.hlo.reductions import ReduceWindowOp
 from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
 from xla_emitters.dtypes import Kind
@@ -50,6 +54,8 @@ from xla_emitters.graph.places import SHAPE_OPERANDS
 from xla_emitters.shapes import Size
 
 LOOP, ROW, COLUMN, STITCH = "kLoop", "kRowReduction", "kColReduction", "kStitch"
+SINGLE = "kSingleOp"
+"""The kind of a fusion of one op that has loops of its own (`disc-fuse-single-ops`)."""
 MOST_BUFFERS = 64
 MOST_PLACES = 15
 """Places at which one thread may compute an op: the limit of XLA's fusion_node_indexing_evaluation.cc for the code of an instruction."""
@@ -107,13 +113,14 @@ class Part:
 
     @cached_property
     def is_elementwise(self) -> bool:
-        return self.opcode not in RESHAPES and is_elementwise(self.op.as_hlo())
+        return self.opcode == "map" or (self.opcode not in RESHAPES and is_elementwise(self.op.as_hlo()))
 
     @property
     def work(self) -> int:
         """What it counts of MOST_WORK."""
-        row = BY_OPCODE.get(self.opcode)
-        return 1 if row is None or row.size is CodeSize.SMALL else WORK
+        if self.opcode == "map":
+            return sum(_work_of(op.opcode) for op in needed_by(computation_of(self.op)) if isinstance(op, HloOp))
+        return _work_of(self.opcode)
 
     @cached_property
     def reduces(self) -> str | None:
@@ -136,6 +143,18 @@ class Part:
     def lead(self) -> SSAValue:
         """The array whose elements are distributed over threads: the operand of a reduction or an update in place, else the result."""
         return self.reads[0] if self.reduces or self.updated else self.writes[0]
+
+
+def _work_of(opcode: str) -> int:
+    row = BY_OPCODE.get(opcode)
+    return 1 if row is None or row.size is CodeSize.SMALL else WORK
+
+
+def computation_of(op: BufferOp) -> ComputationOp:
+    """The computation that an op calls for elements."""
+    made = op.as_hlo()
+    assert isinstance(made, MapOp | ReduceWindowOp | DynamicReduceWindowOp)
+    return find_computation(op, made.to_apply)
 
 
 def uses_of_elements(buffer: SSAValue) -> list[Use]:
@@ -163,10 +182,12 @@ def why_not_fusible(op: BufferOp) -> str | None:
     made = op.as_hlo()
     if opcode in MOVES or is_elementwise(made):
         return None
+    if isinstance(made, MapOp):
+        return None if has_scalar_code(computation_of(op)) else "its computation is not of scalars alone"
     if isinstance(made, BitcastConvertOp):
         kinds = {element_of(made.operands[0]).kind, element_of(made.result).kind}
         return None if kinds <= {Kind.FLOAT, Kind.SIGNED, Kind.UNSIGNED} else "no kernel has the bits of its elements"
-    return "no kernel of ours computes it"
+    return "it is not computed element by element"
 
 
 def is_splat_source(op: BufferOp) -> bool:

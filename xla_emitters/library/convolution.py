@@ -8,6 +8,9 @@ For each point k of the kernel and each position p of the window, with at(p, k) 
 
     y = activation(scale * result + side_scale * side + bias)                          rounded once
 
+Each of image, kernel and result is [groups, ...]: groups of features, or of batches, are a batch of products. On a GPU cuBLAS multiplies
+them, through CuPy, which has no cuDNN.
+
 Base dilation puts zeros between the image's elements first; a reversed dimension flips the kernel. Groups of features read their own
 features only; groups of batches compute their own features of the result. Labels are those of the forward convolution.
 A dimension's label in the configuration: b, f of image and result, i, o of the kernel, digits for spatial ones.
@@ -17,7 +20,8 @@ Source: docs/reference/1 3.6, 6.8 "convolution"; NVIDIA's cuDNN documentation, c
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -27,15 +31,18 @@ from xla_emitters.library.arguments import Array, LibraryArguments, element_name
 from xla_emitters.library.gemm import held_type
 from xla_emitters.memory_limit import refuse_beyond_limit
 
-PATCHES = 1 << 22
+PATCHES, PATCHES_ON_GPU = 1 << 22, 1 << 27
 """Most elements of a copy of all windows, for which one matrix product is used instead of one per point of the kernel."""
+NO_CUDNN = "CuPy has no cuDNN: convolutions are products of patches by cuBLAS, which are slower"
 Points: TypeAlias = Sequence[tuple[tuple[int, ...], tuple[slice, ...]]]
 """(index of a point of the kernel, slices of the image's elements that it is multiplied with) for all points."""
 
 
 def convolution(arguments: LibraryArguments) -> list[Array]:
     """One result per role in `outputs`: image, kernel or result; and a workspace."""
-    config = arguments.config
+    config, xp = arguments.config, arguments.xp
+    if arguments.on_gpu:
+        warnings.warn(NO_CUDNN, stacklevel=1)  # Python shows it once
     output = config["outputs"][0]
     held = held_type(arguments.results[0][0])
     orders = dict(zip(("image", "kernel", "result"), map(dims_in_order, config["labels"]), strict=True))
@@ -45,13 +52,24 @@ def convolution(arguments: LibraryArguments) -> list[Array]:
         if name in orders
     }
     shape = arguments.results[0][1]
-    window = Window(config["window"])
     sizes = {name: array.shape for name, array in given.items()} | {output: tuple(shape[dim] for dim in orders[output])}
-    value = _grouped(config, window, given, sizes, held)
+    value = _computed(config, _window(arguments, sizes["kernel"]), given, sizes[output], xp)
     if output == "result":
         value = _after(arguments, value, held, orders["result"])
-    value = value.transpose(np.argsort(orders[output]))
+    value = value.transpose([orders[output].index(dim) for dim in range(len(shape))])
     return [arguments.result(0, value), *(arguments.zeros(i) for i in range(1, len(config["outputs"])))]
+
+
+def _window(arguments: LibraryArguments, kernel: Sequence[int]) -> Window:
+    """The window, as large as the kernel; with padding from an operand of the host, the numbers before and behind each dimension."""
+    config = arguments.config
+    dims = [{**dim, "size": size} for dim, size in zip(config["window"], kernel[:-2], strict=True)]
+    roles: list[str] = config["operands"]
+    if "padding" in roles:
+        padding = arguments.operands[roles.index("padding")]
+        numbers = list(map(int, padding.reshape(-1)))
+        dims = [{**dim, "pad": numbers[2 * number :][:2]} for number, dim in enumerate(dims)]
+    return Window(dims)
 
 
 def dims_in_order(label: str) -> list[int]:
@@ -75,11 +93,13 @@ class Window:
             for dim, size in zip(self.dims, sizes, strict=True)
         ]
 
-    def padding(self, batch: int, sizes: Sequence[int], features: int, kind: np.dtype[Any]) -> Array:
+    def padding(
+        self, batches: Sequence[int], sizes: Sequence[int], features: int, kind: np.dtype[Any], xp: Any = np
+    ) -> Array:
         """Zeros for images with dilation and padding. raises DataError beyond the limit of a run's memory"""
-        shape = batch, *self.padded_sizes(sizes), features
+        shape = *batches, *self.padded_sizes(sizes), features
         refuse_beyond_limit(shape, kind.itemsize, element_name(kind), "the image of a convolution with its padding")
-        return np.zeros(shape, kind)
+        return xp.zeros(shape, kind)
 
     def inside(self, sizes: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
         """The slices of the padded image that hold the image's elements, and which elements these are: negative padding omits some."""
@@ -112,96 +132,99 @@ class Window:
         return found
 
 
-def _grouped(
-    config: Mapping[str, Any],
-    window: Window,
-    given: Mapping[str, Array],
-    sizes: Mapping[str, tuple[int, ...]],
-    held: np.dtype[Any],
+def _computed(
+    config: Mapping[str, Any], window: Window, given: Mapping[str, Array], shape: Sequence[int], xp: Any
 ) -> Array:
     """The missing one of image, kernel and result, in the order of `dims_in_order`."""
-    groups, batches = config["feature_groups"], config["batch_groups"]
-    count = max(groups, batches)
-    of = {
-        "image": _part(-1, groups) if batches == 1 else _part(0, batches),
-        "kernel": _part(-1, count),
-        "result": _part(-1, count),
-    }
-    output = config["outputs"][0]
-    found = np.zeros(sizes[output], held)
-    for group in range(count):
-        parts = {name: array[of[name](group, array.shape)] for name, array in given.items()}
-        at = of[output](group, found.shape)
-        found[at] = _COMPUTED[config["kind"]](window, parts, found[at].shape)
-    return found
+    batches = config["batch_groups"]
+    groups = max(config["feature_groups"], batches)
+    parts = {name: _by_group(array, groups, by_batch=name == "image" and batches > 1) for name, array in given.items()}
+    by_batch = config["outputs"][0] == "image" and batches > 1
+    of_group = (shape[0] // groups, *shape[1:]) if by_batch else (*shape[:-1], shape[-1] // groups)
+    found = _COMPUTED[config["kind"]](window, parts, (groups, *of_group), xp)
+    return found.reshape(shape) if by_batch else xp.moveaxis(found, 0, -2).reshape(shape)
 
 
-def _part(axis: int, count: int) -> Any:
-    """(group, shape) -> the index of one of `count` groups along one dimension."""
-
-    def part(group: int, shape: Sequence[int]) -> tuple[slice, ...]:
-        size = shape[axis] // count
-        along = slice(group * size, (group + 1) * size)
-        return (along, *(slice(None),) * (len(shape) - 1)) if axis == 0 else (*(slice(None),) * (len(shape) - 1), along)
-
-    return part
+def _by_group(array: Array, groups: int, *, by_batch: bool) -> Array:
+    """The groups of one of its dimensions, the first or the last, as a dimension before the others."""
+    shape = array.shape
+    if by_batch:
+        return array.reshape((groups, shape[0] // groups, *shape[1:]))
+    count = len(shape)
+    return array.reshape((*shape[:-1], groups, shape[-1] // groups)).transpose([count - 1, *range(count - 1), count])
 
 
-def _forward(window: Window, parts: Mapping[str, Array], shape: Sequence[int]) -> Array:
+def _forward(window: Window, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
     image, kernel = parts["image"], parts["kernel"]
-    padded, found, points = _padded(window, image), np.zeros(shape, image.dtype), window.points(shape[1:-1])
-    if found.size and points and len(points) * math.prod(shape[:-1]) * image.shape[-1] <= PATCHES:
+    padded, points = _padded(window, image, xp), window.points(shape[2:-1])
+    found = xp.zeros(shape, image.dtype)
+    groups, places, features = shape[0], math.prod(shape[1:-1]), image.shape[-1]
+    most = PATCHES if xp is np else PATCHES_ON_GPU
+    if found.size and points and len(points) * groups * places * features <= most:
         # All elements of a window, one point after the other, as the terms of one sum.
-        seen = np.concatenate([padded[:, *at] for _, at in points], axis=-1)
-        weights = np.concatenate([kernel[point] for point, _ in points])
-        return _times(seen.reshape(math.prod(shape[:-1]), seen.shape[-1]), weights).reshape(shape)
+        seen = xp.concatenate([padded[_at(at)] for _, at in points], axis=-1)
+        weights = xp.concatenate([kernel[(slice(None), *point)] for point, _ in points], axis=1)
+        return _times(seen.reshape(groups, places, seen.shape[-1]), weights, xp).reshape(shape)
     if found.size:
         for point, at in points:
-            found += _times(padded[:, *at], kernel[point])
+            seen = padded[_at(at)].reshape(groups, places, features)
+            found += _times(seen, kernel[(slice(None), *point)], xp).reshape(shape)
     return found
 
 
-def _backward_filter(window: Window, parts: Mapping[str, Array], shape: Sequence[int]) -> Array:
+def _backward_filter(window: Window, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
     image, result = parts["image"], parts["result"]
-    padded, found = _padded(window, image), np.zeros(shape, image.dtype)
+    padded, found = _padded(window, image, xp), xp.zeros(shape, image.dtype)
     if result.size and found.size:
-        for point, at in window.points(result.shape[1:-1]):
-            left = padded[:, *at].reshape(-1, image.shape[-1])
-            found[point] = _times(left.T, result.reshape(-1, result.shape[-1]))
+        right = result.reshape(shape[0], -1, result.shape[-1])
+        for point, at in window.points(result.shape[2:-1]):
+            left = padded[_at(at)].reshape(shape[0], -1, image.shape[-1])
+            found[(slice(None), *point)] = _times(xp.swapaxes(left, -1, -2), right, xp)
     return found
 
 
-def _backward_input(window: Window, parts: Mapping[str, Array], shape: Sequence[int]) -> Array:
+def _backward_input(window: Window, parts: Mapping[str, Array], shape: Sequence[int], xp: Any) -> Array:
     result, kernel = parts["result"], parts["kernel"]
-    spatial = shape[1:-1]
-    padded = window.padding(shape[0], spatial, shape[-1], result.dtype)
+    spatial = shape[2:-1]
+    padded = window.padding(shape[:2], spatial, shape[-1], result.dtype, xp)
     if result.size:
-        for point, at in window.points(result.shape[1:-1]):
-            padded[:, *at] += _times(result, kernel[point].T)
-    found, (there, here) = np.zeros(shape, result.dtype), window.inside(spatial)
-    found[:, *here] = padded[:, *there]
+        left = result.reshape(shape[0], -1, result.shape[-1])
+        for point, at in window.points(result.shape[2:-1]):
+            made = _times(left, xp.swapaxes(kernel[(slice(None), *point)], -1, -2), xp)
+            padded[_at(at)] = padded[_at(at)] + made.reshape((*result.shape[:-1], shape[-1]))
+    found, (there, here) = xp.zeros(shape, result.dtype), window.inside(spatial)
+    found[_at(here)] = padded[_at(there)]
     return found
 
 
-_COMPUTED = {"forward": _forward, "backward_filter": _backward_filter, "backward_input": _backward_input}
+_COMPUTED: Mapping[str, Callable[[Window, Mapping[str, Array], Sequence[int], Any], Array]] = {
+    "forward": _forward,
+    "backward_filter": _backward_filter,
+    "backward_input": _backward_input,
+}
 
 
-def _times(left: Array, right: Array) -> Array:
+def _at(places: Sequence[slice]) -> tuple[slice, ...]:
+    """These places of all groups and batches."""
+    return slice(None), slice(None), *places
+
+
+def _times(left: Array, right: Array, xp: Any) -> Array:
     if left.dtype.kind == "b":
-        return left.astype(np.float32) @ right.astype(np.float32) > 0
-    return left @ right
+        return xp.matmul(left.astype(np.float32), right.astype(np.float32)) > 0
+    return xp.matmul(left, right)
 
 
-def _padded(window: Window, image: Array) -> Array:
-    spatial = image.shape[1:-1]
-    found = window.padding(image.shape[0], spatial, image.shape[-1], image.dtype)
+def _padded(window: Window, image: Array, xp: Any) -> Array:
+    spatial = image.shape[2:-1]
+    found = window.padding(image.shape[:2], spatial, image.shape[-1], image.dtype, xp)
     there, here = window.inside(spatial)
-    found[:, *there] = image[:, *here]
+    found[_at(there)] = image[_at(here)]
     return found
 
 
 def _after(arguments: LibraryArguments, value: Array, held: np.dtype[Any], order: Sequence[int]) -> Array:
-    config = arguments.config
+    config, xp = arguments.config, arguments.xp
     role = {name: i for i, name in enumerate(config["operands"])}
     if config["scale"] != 1:
         value = (value * held.type(config["scale"])).astype(held)
@@ -212,12 +235,12 @@ def _after(arguments: LibraryArguments, value: Array, held: np.dtype[Any], order
     zero, one = held.type(0), held.type(1)
     match config["activation"]:
         case "relu":
-            return np.maximum(value, zero)
+            return xp.maximum(value, zero)
         case "relu6":
-            return np.clip(value, zero, held.type(6))
+            return xp.clip(value, zero, held.type(6))
         case "elu":
-            return np.where(value > 0, value, np.exp(np.minimum(value, zero)) - one)
+            return xp.where(value > 0, value, xp.exp(xp.minimum(value, zero)) - one)
         case "leaky_relu":
-            return np.where(value > 0, value, value * held.type(config["slope"]))
+            return xp.where(value > 0, value, value * held.type(config["slope"]))
         case _:
             return value

@@ -16,6 +16,7 @@ Source: LAPACK users' guide, potrf trsm getrf geqrf orgqr syevd gesvd; docs/refe
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -89,6 +90,8 @@ def _solved_on_gpu(matrices: Array, right: Array, *, lower: bool, unit: bool, xp
 def lu(arguments: LibraryArguments) -> list[Array]:
     """`factors`, `pivots`, `info`."""
     matrices, xp = _matrices(arguments, 0), arguments.xp
+    if arguments.on_gpu:
+        return _lu_on_gpu(arguments, matrices)
     found = matrices.copy()
     batch, (rows, columns) = found.shape[:-2], found.shape[-2:]
     pivots = xp.zeros((*batch, min(rows, columns)), np.int32)
@@ -96,6 +99,21 @@ def lu(arguments: LibraryArguments) -> list[Array]:
     for index in np.ndindex(*batch):
         info[index] = _eliminated(found[index], pivots[index])
     return _outputs(arguments, {"factors": found, "pivots": pivots, "info": info})
+
+
+def _lu_on_gpu(arguments: LibraryArguments, matrices: Array) -> list[Array]:
+    linalg: Any = import_module("cupyx.scipy.linalg")
+    xp, batch, count = arguments.xp, matrices.shape[:-2], min(matrices.shape[-2:])
+    factors, pivots = xp.empty_like(matrices), xp.zeros((*batch, count), np.int32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of a zero pivot, which `info` says
+        for index in np.ndindex(*batch if count else (0,)):
+            factors[index], places = linalg.lu_factor(matrices[index], check_finite=False)
+            pivots[index] = places + 1
+    is_zero = xp.diagonal(factors, axis1=-2, axis2=-1) == 0
+    first = xp.argmax(is_zero, axis=-1) + 1 if count else xp.zeros(batch, np.int32)
+    info = xp.where(is_zero.any(axis=-1), first, 0).astype(np.int32)
+    return _outputs(arguments, {"factors": factors, "pivots": pivots, "info": info})
 
 
 def _eliminated(matrix: Array, pivots: Array) -> int:
@@ -116,16 +134,17 @@ def _eliminated(matrix: Array, pivots: Array) -> int:
 
 def permutation_of_pivots(arguments: LibraryArguments) -> list[Array]:
     """The permutation of rows after all exchanges. A pivot that is not a row exchanges nothing."""
-    pivots, xp = arguments.operands[0], arguments.xp
-    batch, count = pivots.shape[:-1], arguments.results[0][1][-1]
-    host = pivots if xp is np else xp.asnumpy(pivots)
-    found = np.broadcast_to(np.arange(count, dtype=np.int32), (*batch, count)).copy()
-    for index in np.ndindex(*batch):
-        row = found[index]
-        for k, p in enumerate(host[index]):
-            if 0 <= p < count:
-                row[k], row[p] = row[p], row[k]
-    return [xp.asarray(found)]
+    xp, count = arguments.xp, arguments.results[0][1][-1]
+    pivots = arguments.operands[0].reshape(-1, arguments.operands[0].shape[-1])
+    rows = xp.arange(len(pivots))
+    found = xp.broadcast_to(xp.arange(count, dtype=np.int32), (len(pivots), count)).copy()
+    for k in range(min(pivots.shape[-1], count)):
+        p = pivots[:, k]
+        p = xp.where((p >= 0) & (p < count), p, k)
+        own, other = found[rows, k], found[rows, p]
+        found[rows, k] = other
+        found[rows, p] = own
+    return [found.reshape(arguments.results[0][1])]
 
 
 def qr(arguments: LibraryArguments) -> list[Array]:

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from xla_emitters.errors import Unsupported
+from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.library.arguments import Array, LibraryArguments, is_float, widened
 
 IsBefore = Callable[[Array, Array], Array]
@@ -49,6 +49,8 @@ def top_k(arguments: LibraryArguments) -> list[Array]:
     """The first k of each row and their positions; of equal ones the earlier first. The key is the configuration's."""
     xp, (operand,) = arguments.xp, arguments.operands
     k = arguments.results[0][1][-1]
+    if k > operand.shape[-1]:
+        raise DataError(f"no {k} largest of {list(operand.shape)}", stage="library")
     order = _by_keys(arguments.config["keys"], [operand], arguments.types, xp)[..., :k]
     return [xp.take_along_axis(operand, order, axis=-1), arguments.result(1, order)]
 

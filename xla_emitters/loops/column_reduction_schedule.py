@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from xdsl.builder import Builder
 from xdsl.dialects import arith, gpu, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, Float32Type, Float64Type, IntegerAttr, IntegerType, Signedness, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.buffers.index_code import Number
@@ -525,7 +525,12 @@ def atomic_kind(reducer: Reducer) -> str | None:
     if len(reducer.op.outputs) != 1:
         return None
     (opcode,) = reducer.opcodes
-    match tensor_of(reducer.op.outputs[0].type).element_type:
+    return atomic_kind_of(opcode, tensor_of(reducer.op.outputs[0].type).element_type)
+
+
+def atomic_kind_of(opcode: str | None, element: Attribute) -> str | None:
+    """The kind of the atomic update by this op of elements of that type; None if no instruction has its meaning."""
+    match element:
         case Float32Type() | Float64Type():
             return FLOAT_KINDS.get(opcode or "")
         case IntegerType(width=width, signedness=sign) if width.data in (32, 64):

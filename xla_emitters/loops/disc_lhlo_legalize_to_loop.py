@@ -14,10 +14,10 @@
     some             any                 any      "row1", a block per row, "row2", a warp, or "row3", eight lanes, by `disc.row_schedule`
     none             some                any      "column"
     none             none                some     "loop"; "tiles" where `disc.tiles` asks for it
-    kind "kStitch", whatever its roots: "stitch"; "kMiddleReduction", for a CPU: "middle"
+    kind "kStitch", whatever its roots: "stitch"; "kMiddleReduction", for a CPU: "middle"; "kSingleOp": the op's own
 
-For a CPU (`target=cpu`) a block is one thread: a row of a row reduction ("row") or of a stitched fusion, a strip of columns. Ops that are
-fused only for a CPU may have a schedule of their own (`host_schedules`; sorts, random bits and windows in files of their own).
+For a CPU (`target=cpu`) a block is one thread: a row of a row reduction ("row") or of a stitched fusion, a strip of columns. The
+schedules of single ops are in `single_op_schedules`.
 
 Loops run one after the other, before the fusion's terminator. A root with readers in the fusion stays until
 these have been replaced by code (`disc-input-inline-fusion`); all other roots are erased. Fusions on the host are not changed.
@@ -35,6 +35,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.buffers.buffer_uses import reads
+from xla_emitters.buffers.fusion_rules import SINGLE
 from xla_emitters.buffers.middle_reductions import MIDDLE
 from xla_emitters.buffers.tiled_transposes import TILES
 from xla_emitters.dialects.hlo.placement import is_on_host
@@ -42,7 +43,6 @@ from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.errors import UsageError
 from xla_emitters.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
 from xla_emitters.loops.element_code import has_element_code
-from xla_emitters.loops.host_schedules import HOST_SCHEDULES
 from xla_emitters.loops.loop_schedule import emit_loop_schedule
 from xla_emitters.loops.middle_reduction_schedule import emit_middle_reduction_schedule
 from xla_emitters.loops.roots import is_column_reduction, is_row_reduction, roots_of
@@ -51,6 +51,7 @@ from xla_emitters.loops.row_reduction_schedule1 import emit_row_reduction_schedu
 from xla_emitters.loops.row_reduction_schedule2 import emit_row_reduction_schedule2
 from xla_emitters.loops.row_reduction_schedule3 import emit_row_reduction_schedule3
 from xla_emitters.loops.schedule import THREADS_HINT, FusionLoops, Schedule
+from xla_emitters.loops.single_op_schedules import SINGLE_OP_SCHEDULES
 from xla_emitters.loops.stitch_schedule import emit_stitch_schedule
 from xla_emitters.loops.tile_schedule import emit_tile_schedule
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -105,8 +106,8 @@ class DiscLhloLegalizeToLoopPass(KernelPass):
         is_cpu = self.target == "cpu"
         name = schedule_of(fusion, roots, is_cpu=is_cpu)
         emit = SCHEDULES.get(name)
-        if is_cpu and roots[0].HLO.name in HOST_SCHEDULES:
-            emit = HOST_SCHEDULES[roots[0].HLO.name]
+        if name == SINGLE:
+            emit = SINGLE_OP_SCHEDULES.get(roots[0].HLO.name)
         if emit is None:
             raise self.refuse(fusion, f"no schedule '{name}'", f"schedules: {', '.join(SCHEDULES)}")
         if self.atomics:
@@ -127,6 +128,8 @@ def schedule_of(fusion: FusionOp, roots: Sequence[BufferOp], *, is_cpu: bool = F
         return "stitch"
     if fusion.kind is not None and fusion.kind.data == MIDDLE:
         return "middle"
+    if fusion.kind is not None and fusion.kind.data == SINGLE:
+        return SINGLE
     if TILES in fusion.attributes and not is_cpu:
         return "tiles"
     if any(map(is_row_reduction, roots)):

@@ -6,8 +6,8 @@
         %2 = arith.addf %0, %1 : f32
 
 An elementwise op emits itself (`emit_element` of its class in `hlo`); an op that moves elements has a rule in `index_rules`, because its
-indices depend on sizes that are known only at run time. Ops of `host_elements` are in fusions for a CPU only. Operands are read by
-`KernelCode.load`, which loads them, or computes them if it knows their producer.
+indices depend on sizes that are known only at run time. Operands are read by `KernelCode.load`, which loads them, or computes them if it
+knows their producer.
 Source: docs/reference/4 1.3 and 3.5.
 """
 
@@ -19,13 +19,15 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
+from xla_emitters.buffers.fusion_rules import computation_of
+from xla_emitters.dialects.hlo.called import MapOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.loops.element_context import BufferElement
-from xla_emitters.loops.host_elements import HOST_ELEMENTS
 from xla_emitters.loops.index_rules import ELEMENTS, MOVES, read
 from xla_emitters.loops.kernel_code import KernelCode
+from xla_emitters.loops.scalar_code import emit_scalars
 from xla_emitters.rewrite.kernel_pass import refusal
 
 Read: TypeAlias = tuple[SSAValue, tuple[SSAValue, ...]]
@@ -45,7 +47,7 @@ ELSEWHERE = {
 def has_element_code(op: BufferOp) -> bool:
     """Whether one element of the op's result can be computed on its own, in a loop."""
     return len(op.outputs) == 1 and (
-        issubclass(op.HLO, ElementwiseOp) or op.HLO.name in MOVES or op.HLO.name in ELEMENTS
+        issubclass(op.HLO, ElementwiseOp | MapOp) or op.HLO.name in MOVES or op.HLO.name in ELEMENTS
     )
 
 
@@ -62,8 +64,9 @@ def element(code: KernelCode, op: BufferOp, indices: Sequence[SSAValue]) -> SSAV
             return emit(e)
         if isinstance(e.hlo, ElementwiseOp):
             return e.hlo.emit_element(e)[0]
-        if (emit := HOST_ELEMENTS.get(op.HLO.name)) is not None:
-            return emit(e)
+        if isinstance(e.hlo, MapOp):
+            arguments = [e.operand(i) for i in range(len(op.inputs))]
+            return emit_scalars(code, computation_of(op), arguments)[0]
         by = ELSEWHERE.get(e.hlo.opcode, "the runtime")
         raise refusal(
             "loops",
@@ -122,7 +125,7 @@ def _reads(code: KernelCode, op: BufferOp, indices: tuple[SSAValue, ...]) -> lis
     """Elements that an element of `op` always reads, if their indices depend on no other element."""
     with code.located(op.location):
         e = BufferElement(code, op, indices)
-        if is_elementwise(e.hlo):
+        if is_elementwise(e.hlo) or isinstance(e.hlo, MapOp):
             return [
                 (buffer, indices if dims_of(operand) else ())
                 for buffer, operand in zip(op.inputs, e.hlo.operands, strict=True)

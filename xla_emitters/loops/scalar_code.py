@@ -17,12 +17,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.builder import Builder
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT
+from xla_emitters.dialects.hlo.called import needed_by
 from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, ParameterOp, TupleOp, find_computation
-from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.loops.kernel_code import KernelCode
@@ -39,7 +38,7 @@ def emit_scalars(code: KernelCode, computation: ComputationOp, arguments: Sequen
     raises      Unsupported, with its place, for an instruction that is not on scalars
     """
     values: Values = {}
-    needed = _needed(computation)
+    needed = needed_by(computation)
     for op in computation.instructions:
         if op not in needed:
             continue
@@ -53,28 +52,6 @@ def emit_scalars(code: KernelCode, computation: ComputationOp, arguments: Sequen
         else:
             values[op.result] = op.emit_element(ScalarContext(code, op, values))
     return list(values[computation.root])
-
-
-def has_scalar_code(computation: ComputationOp) -> bool:
-    """Whether `emit_scalars` supports all instructions that the results need."""
-    for op in _needed(computation):
-        if isinstance(op, CallOp):
-            if not has_scalar_code(find_computation(op, op.to_apply)):
-                return False
-        elif not isinstance(op, ParameterOp | TupleOp | ConstantOp | ElementwiseOp):
-            return False
-    return True
-
-
-def _needed(computation: ComputationOp) -> set[Operation]:
-    """The instructions that the root depends on."""
-    found, waiting = set[Operation](), [computation.root]
-    while waiting:
-        owner = waiting.pop().owner
-        if isinstance(owner, Operation) and owner not in found:
-            found.add(owner)
-            waiting += owner.operands
-    return found
 
 
 @dataclass(frozen=True, eq=False)

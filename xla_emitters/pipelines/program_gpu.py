@@ -18,11 +18,13 @@ import numpy as np
 
 from xla_emitters.dialects.hlo.base import opcode_of
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp
-from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicRngOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicRngOp, DynamicTopKOp
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
+from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.library.arguments import element_name, numpy_type, pattern_type
+from xla_emitters.library.sort import top_key
 from xla_emitters.pipelines.lowerings import Lowerings
 from xla_emitters.program.platforms import OnPlatform
 from xla_emitters.runtime.cupy_arrays import is_numpy, refuse_packed, to_numpy
@@ -128,9 +130,13 @@ def library_function(op: BufferOp) -> tuple[str, Mapping[str, Any]] | None:
     """The function of `library` that computes an op at any sizes, and its configuration; None if it has none."""
     made = op.as_hlo()
     if isinstance(made, DynamicConvOp):  # the padding is an operand
-        made = ConvolutionOp.create(
+        plain = ConvolutionOp.create(
             operands=made.operands[:2], result_types=[made.result.type], properties=made.properties
         )
+        name, config = library_call_of(plain)
+        return name, {**config, "operands": [*config["operands"], "padding"]}
+    if isinstance(made, DynamicTopKOp):  # its number is an operand
+        return "top_k", {"types": [element_of(made.operands[0]).name], "keys": [top_key(largest=True)]}
     if isinstance(made, DynamicRngOp):
         made = made.as_rng(made.result.type)
     if not is_library_call(made):

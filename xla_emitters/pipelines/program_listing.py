@@ -144,7 +144,7 @@ class ListedFusion:
     """One fusion.
 
     name     the kernel's name
-    kind     "kLoop", "kRowReduction", "kColReduction" or "kStitch"
+    kind     "kLoop", "kRowReduction", "kColReduction", "kStitch" or "kSingleOp"
     ops      names of its instructions
     results  types of its result arrays, with the program's symbols
     shared   names of the reductions whose results a block keeps in shared memory

@@ -66,6 +66,9 @@ PROGRAM_FUSED: tuple[Row, ...] = (
         "a branch may own the buffer that it updates by now; an update in place is fused as a loop over its window",
     ),
     _row("disc-fuse-on-buffer", "each op has its device and its buffers; later passes see a kernel as one op"),
+    _row(
+        "disc-fuse-single-ops", "fusions of several ops are final; ops that have loops of their own are in none of them"
+    ),
     _row("disc-lower-to-buffer-alias", "copies and reshapes that were not fused need no buffer of their own"),
     _row("disc-localize-small-cpu-buffer", "the remaining lists of sizes move to the stack; aliases are final"),
     _row("disc-buffer-optimization", "uses and aliases are final: each buffer lives as short as possible"),
@@ -158,7 +161,10 @@ CPU_LOOPS: tuple[Row, ...] = (
         "transposes that a product reads are gone; those before reductions get no loops",
     ),
     _row("disc-widen-half-products", "products and convolutions are final; the new conversions get loops"),
-    _row("disc-fuse-for-cpu", "the ops for the runtime are final; some of them are fast as loops on a CPU"),
+    Row(
+        lambda _: made("disc-fuse-single-ops", target="cpu"),
+        "the ops for the runtime are final; some of them are fast as loops on a CPU",
+    ),
     _row(
         "disc-unify-sizes",
         "loops are written over sizes; the buffers that show which sizes are equal are removed below",

@@ -28,7 +28,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-dissolve-fusion": ("buffers", "disc_dissolve_fusion"),
     "disc-element-type-converter": ("graph", "disc_element_type_converter"),
     "disc-flatten-memref": ("loops", "disc_flatten_memref"),
-    "disc-fuse-for-cpu": ("loops", "disc_fuse_for_cpu"),
+    "disc-fuse-single-ops": ("loops", "disc_fuse_single_ops"),
     "disc-fold-transposes": ("buffers", "disc_fold_transposes"),
     "disc-free-in-branches": ("buffers", "disc_free_in_branches"),
     "disc-fuse-middle-reductions": ("buffers", "disc_fuse_middle_reductions"),

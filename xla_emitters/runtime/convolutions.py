@@ -91,7 +91,7 @@ class _Convolution:
         is_moved = any(any(dim["pad"]) or dim["base_dilation"] != 1 for dim in dims)
         self._is_padded = is_moved or self.orders[0] != list(range(len(image)))
         self._padded = (
-            window.padding(self.batch, sizes[1:-1], sizes[-1], self._kind)
+            window.padding([self.batch], sizes[1:-1], sizes[-1], self._kind)
             if self._is_padded
             else np.empty(0, self._kind)
         )

@@ -174,11 +174,13 @@ class CupyPlatform(NumpyCalls):
         if op.library is not None and not lacks:
             name, config = op.library
             taken = len(config["types"])
+            beyond = list(enumerate(names))[taken : count if "padding" in config.get("operands", ()) else taken]
 
             def run() -> None:
                 arrays = operands()
-                on_device = [to_cupy(cupy, array) if is_numpy(array) else array for array in arrays[:taken]]
-                compute(cupy, arrays[count:], name, config, on_device, names[count:])
+                given = [to_cupy(cupy, array) if is_numpy(array) else array for array in arrays[:taken]]
+                given += [to_numpy(cupy, arrays[number], kind) for number, kind in beyond]
+                compute(cupy, arrays[count:], name, config, given, names[count:])
 
             return run
         function = self.function(step.op)

@@ -43,7 +43,7 @@ from xla_emitters.dialects.hlo.dynamic_shape_ops import (
 from xla_emitters.dialects.hlo.elementwise import CopyOp, ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
 from xla_emitters.dialects.hlo.library_calls import is_collective, is_library_call
-from xla_emitters.dialects.hlo.reductions import ReduceOp, ReducingOp
+from xla_emitters.dialects.hlo.reductions import ReduceOp, ReduceWindowOp, ReducingOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import (
     BitcastOp,
@@ -181,7 +181,7 @@ class _Carrying:
                 (found,) = self._on_elements(op.to_apply)(operands, is_outward=is_outward)
                 return found
             case ReducingOp():
-                chain = self._chain_of(op) if isinstance(op, ReduceOp) else None
+                chain = self._chain_of(op)
                 with np.errstate(all="ignore"):
                     return bounds_of_reduction(op, operands, chain, evaluate, self._on_elements(op.to_apply))
             case ScatterOp():
@@ -280,8 +280,11 @@ class _Carrying:
 
         return run
 
-    def _chain_of(self, op: ReduceOp) -> int | None:
+    def _chain_of(self, op: ReducingOp) -> int | None:
         """Most combinations in a row, if threads share the reduction; None: it combines in the reference's order."""
+        if isinstance(op, ReduceWindowOp):
+            return math.prod(dim.size for dim in op.window.data.dims) if self.any_order else None
+        assert isinstance(op, ReduceOp)
         count = math.prod(dims_of(op.arrays[0])[dim] for dim in integers(op.dimensions))
         if self.any_order:
             return count

@@ -244,7 +244,7 @@ func.func @main(%x: memref<4x4xf32, "gpu">, %y: memref<2x2x2x2xf32, "gpu">) -> (
 // CHECK-NEXT:      lmhlo.transpose %a -> %t
 // CHECK-NEXT:      lmhlo.terminator
 // CHECK:         lmhlo.cholesky
-// REMARK: skipped lmhlo.cholesky: no kernel of ours computes it
+// REMARK: skipped lmhlo.cholesky: it is not computed element by element
 // REMARK: skipped lmhlo.transpose: not fused with a, which it reads: the transpose t is a kernel of its own
 
 // -----

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,12 @@ def test_every_function_has_a_row_and_every_file_a_function() -> None:
     assert files - rows == {"__init__", "arguments", "cublas", "devices", "functions"}
 
 
-def test_what_a_gpu_lacks_is_refused_by_name() -> None:
-    with pytest.raises(Unsupported, match="no library function 'convolution' on a GPU: CuPy has no cuDNN"):
-        call("convolution", {}, [], [], OTHER)
+def test_what_a_gpu_lacks_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plugin's function, say: CuPy has all of ours."""
+    assert all(row.runs_on_gpu for row in FUNCTIONS.values())
+    monkeypatch.setitem(FUNCTIONS, "lu", replace(FUNCTIONS["lu"], lacks="it is slow"))
+    with pytest.raises(Unsupported, match="no library function 'lu' on a GPU: it is slow"):
+        call("lu", {}, [], [], OTHER)
 
 
 def test_what_a_function_returns_is_checked() -> None:

@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 from long_lists import but_long
-from unit.runtime.fake_gpu import fake_cupy, program_for_fake
+from unit.runtime.fake_gpu import NO_SCALARS, fake_cupy, program_for_fake
 
 import xla_emitters as xe
 from xla_emitters.errors import DataError, ToolError, UsageError
@@ -59,9 +59,10 @@ def test_one_compilation_has_the_reference_s_numbers_at_several_sizes(name: str,
 
 
 def test_what_no_kernel_and_no_library_computes_is_done_on_the_host_and_said(cupy: ModuleType) -> None:
-    program = compiled("scatter")
-    on_gpu = loaded(program)
-    on_gpu.run(drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0))
+    """A computation of more than ops on scalars."""
+    on_gpu = loaded(program_for_fake(NO_SCALARS))
+    (found,) = on_gpu.run([np.array([1, 3, 2, -5], np.float32)])
+    np.testing.assert_array_equal(found, [3, 3, 3, 2])
     assert on_gpu.log
     assert all("no kernel computes it" in reason for reason in on_gpu.log.values())
 

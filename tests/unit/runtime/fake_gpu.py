@@ -18,6 +18,20 @@ from xla_emitters.program import Program
 from xla_emitters.runtime import cupy_platform
 
 FOLDER = Path(__file__).parent / "fake_cupy"
+NO_SCALARS = """
+func.func public @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%x, %zero) <{window_dimensions = array<i64: 3>, padding = dense<[[1, 1]]> : tensor<1x2xi64>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %is_less = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %r = "stablehlo.if"(%is_less) ({ stablehlo.return %b : tensor<f32> }, { stablehlo.return %a : tensor<f32> })
+        : (tensor<i1>) -> tensor<f32>
+      stablehlo.return %r : tensor<f32>
+  }) : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+"""
+"""What neither a kernel nor a library computes: a window whose computation is more than ops on scalars."""
 
 
 @contextmanager
@@ -29,7 +43,7 @@ def fake_cupy() -> Iterator[ModuleType]:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     cupy_platform.load_module.cache_clear()
-    with mock.patch.dict(sys.modules, {"cupy": module}):
+    with mock.patch.dict(sys.modules, {"cupy": module, **module.neighbours}):
         yield module
     cupy_platform.load_module.cache_clear()
 

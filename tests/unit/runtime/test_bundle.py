@@ -22,6 +22,7 @@ from unit.runtime.fake_gpu import FOLDER, fake_cupy, for_fake
 from xla_emitters.errors import UsageError
 from xla_emitters.explore.check import Reference, reference_for
 from xla_emitters.fusions.entry import entry_of
+from xla_emitters.library.convolution import NO_CUDNN
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.program import ArraySpec, Kernel
 from xla_emitters.runtime import bundle_main
@@ -123,36 +124,56 @@ def test_on_a_gpu_everything_is_checked_and_timed(bundle: Path, tmp_path: Path) 
 
 # ---- whole modules ----------------------------------------------------------------------------------------------------------------------
 
-WHOLE = {"search_sorted": "a sort, then a loop", "fori_power_iteration": "a product of matrices in a loop"}
+WHOLE = {
+    "search_sorted": "a sort, then a loop",
+    "fori_power_iteration": "a product of matrices in a loop",
+    "conv_depthwise": "products of patches",
+}
+SORT_S4 = """HloModule sort_s4
+less {
+  a = s4[] parameter(0)
+  b = s4[] parameter(1)
+  ROOT l = pred[] compare(a, b), direction=LT
+}
+ENTRY e {
+  p = s4[8] parameter(0)
+  ROOT s = s4[8] sort(p), dimensions={0}, to_apply=less
+}
+"""
+"""What no GPU runs: a library has no elements below eight bits."""
 
 
-def module_case(name: str, rivals: tuple[tuple[str, tuple[Kernel, ...]], ...] = ()) -> Case:
+def module_case(path: Path, rivals: tuple[tuple[str, tuple[Kernel, ...]], ...] = ()) -> Case:
     """A module of the corpus, compiled for the fake GPU."""
-    path = MODULES / f"{name}.hlo"
     entry, program = entry_of(read_module(path)), for_fake(path, "h200")
     inputs = draw_inputs(entry, program.parameters, 0)
-    return Case(name, program, program.hlo, 0, inputs, Reference(entry, inputs).bounds, rivals, allowed_starts(entry))
+    return Case(
+        path.stem, program, program.hlo, 0, inputs, Reference(entry, inputs).bounds, rivals, allowed_starts(entry)
+    )
 
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("bundle") / "modules.zip"
-    write_bundle(path, list(map(module_case, (*WHOLE, "conv_depthwise"))))
-    return path
+    folder = tmp_path_factory.mktemp("bundle")
+    refused = folder / "sort_s4.hlo"
+    refused.write_text(SORT_S4)
+    files = [*(MODULES / f"{name}.hlo" for name in WHOLE), refused]
+    write_bundle(folder / "modules.zip", [module_case(file) for file in files])
+    return folder / "modules.zip"
 
 
 def test_loops_and_library_calls_run_in_the_script(modules: Path, tmp_path: Path) -> None:
     """In a process of its own, with the files in the zip; their bounds are those of HLO's reference."""
     report = tmp_path / "report.json"
     done = plain_python(modules, "--json", str(report), "--repeat", "1", cupy="fake")
-    assert (done.returncode, done.stderr) == (4, "")
+    assert done.returncode == 4
+    assert done.stderr.count(NO_CUDNN) == 1
     *whole, refused = json.loads(report.read_text())["rows"]
     assert [(row["case"], row["verdict"], row["wrong"]) for row in whole] == [(name, "ok", 0) for name in WHOLE]
     # HLO says how many trips the loops have, so the host reads no predicate.
     assert [row["timed"] for row in whole] == ["events"] * len(whole)
-    assert (refused["case"], refused["verdict"]) == ("conv_depthwise", "refused")
-    assert refused["reason"].startswith("no library function 'convolution' on a GPU")
-    assert refused["reason"].endswith("CuPy has no cuDNN")
+    assert (refused["case"], refused["verdict"]) == ("sort_s4", "refused")
+    assert refused["reason"].startswith("no library function for s4 on a GPU")
 
 
 def test_modules_without_a_gpu(modules: Path) -> None:
@@ -160,8 +181,8 @@ def test_modules_without_a_gpu(modules: Path) -> None:
     done = plain_python(modules)
     assert (done.returncode, done.stderr) == (4, "")
     rows = done.stdout.splitlines()[2:]
-    assert [row.split()[:4] for row in rows] == [[name, "ours", "not", "run"] for name in (*WHOLE, "conv_depthwise")]
-    assert "refused on a GPU: no library function 'convolution'" in rows[-1]
+    assert [row.split()[:4] for row in rows] == [[name, "ours", "not", "run"] for name in (*WHOLE, "sort_s4")]
+    assert "refused on a GPU: no library function for s4" in rows[-1]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +216,7 @@ def test_a_loop_that_does_not_end(modules: Path, tmp_path: Path, run: Any, cupy:
             step["body"], step["trips"] = [], None
     path = with_manifest(modules, tmp_path / "endless.zip", manifest)
     _, out, _ = run(path, "--repeat", "1", "--max-iterations", "20")
-    first, second, _ = out.splitlines()[2:]
+    first, second, *_ = out.splitlines()[2:]
     assert "differs" in first
     assert "loop %while.16 does not end within 20 iterations" in first
     assert second.split()[2] == "ok"
@@ -230,7 +251,7 @@ def test_what_the_machine_cannot_hold_or_stops_with(
 def test_timed_runs_allocate_nothing(tmp_path: Path, run: Any, cupy: ModuleType) -> None:
     """A temporary keeps the memory that it got when a set of buffers was first used."""
     path, counts = tmp_path / "loop.zip", []
-    write_bundle(path, [module_case("fori_power_iteration")])
+    write_bundle(path, [module_case(MODULES / "fori_power_iteration.hlo")])
     for repeat in ("1", "4"):
         cupy.allocations.clear()
         assert run(path, "--repeat", repeat)[0] == 0
@@ -268,7 +289,7 @@ def test_timed_updates_in_place_copy_nothing(tmp_path: Path, run: Any, cupy: Mod
 
 
 def test_rivals_are_of_kernels_alone(tmp_path: Path) -> None:
-    ours = module_case("search_sorted")
+    ours = module_case(MODULES / "search_sorted.hlo")
     with pytest.raises(UsageError, match="search_sorted is more than kernels: it has no rivals"):
         write_bundle(tmp_path / "rivals.zip", [replace(ours, rivals=(("xla", ours.program.kernels),))])
 

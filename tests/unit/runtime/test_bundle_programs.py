@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from unit.runtime.fake_gpu import fake_cupy, program_for_fake
+from unit.runtime.fake_gpu import NO_SCALARS, fake_cupy, program_for_fake
 from unit.runtime.test_bundle import manifest_of, plain_python, rewritten, with_manifest
 
 from xla_emitters.explore.programs import bundle_program
@@ -18,18 +18,17 @@ from xla_emitters.runtime.bundle import write_bundle
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 RUN = {"softmax": "fusions/softmax", "loop": "programs/given_trips", "ends early": "loops/ends_early"}
-REFUSED = "stablehlo/scatter_add"
 
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bundle") / "programs.zip"
     made = []
-    for name, file in (*RUN.items(), ("scatter", REFUSED)):
-        source = CORPUS / f"{file}.mlir"
-        program = program_for_fake(source)
+    texts = {name: (CORPUS / f"{file}.mlir").read_text() for name, file in RUN.items()}
+    for name, text in (texts | {"window": NO_SCALARS}).items():
+        program = program_for_fake(text)
         sizes = [{symbol: first + i for i, symbol in enumerate(program.symbols)} for first in (1, 4)]
-        made.append(bundle_program(program, source.read_text(), sizes, name=name))
+        made.append(bundle_program(program, text, sizes, name=name))
     write_bundle(path, [], made)
     return path
 
@@ -39,14 +38,14 @@ def test_every_shape_is_run_and_compared(bundle: Path, tmp_path: Path) -> None:
     done = plain_python(bundle, "--json", str(report), "--repeat", "1", cupy="fake")
     assert done.stderr == ""
     rows = json.loads(report.read_text())["rows"]
-    assert done.returncode == 4  # the scatter
+    assert done.returncode == 4  # the window
     assert [(row["case"], row["verdict"]) for row in rows] == [
         *((name, "ok") for name in RUN for _ in range(2)),
-        ("scatter", "refused"),
-        ("scatter", "refused"),
+        ("window", "refused"),
+        ("window", "refused"),
     ]
     assert {row["code"] for row in rows if row["case"] == "loop"} == {"b=1 s=2", "b=4 s=5"}
-    assert "scatter" in rows[-1]["reason"]
+    assert "reduce_window" in rows[-1]["reason"]
 
 
 def test_without_a_gpu_nothing_runs_and_the_reason_is_said(bundle: Path) -> None:

@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from tools_here import PTX, needs
+from unit.runtime.test_bundle import SORT_S4
 
 from xla_emitters.tools.main import main
 
@@ -56,25 +57,25 @@ def test_bundle_and_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
 
 @needs(*PTX)
 def test_a_whole_module_and_one_that_no_gpu_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A loop with a library call in it; a convolution: the note names the instruction and the reason, and the bundle is written."""
+    """A loop with a library call in it; a sort of narrow numbers: the note has the instruction and the reason, the bundle is written."""
     path = tmp_path / "modules.zip"
-    files = [str(MODULES / f"{name}.hlo") for name in ("fori_power_iteration", "conv_depthwise")]
+    (tmp_path / "sort_s4.hlo").write_text(SORT_S4)
+    files = [str(MODULES / "fori_power_iteration.hlo"), str(tmp_path / "sort_s4.hlo")]
     assert main(["bundle", *files, "-o", str(path)]) == 0
     out, err = capsys.readouterr()
     assert out.startswith(f"{path}: 2 programs, ")
-    assert err.startswith(
-        "note: conv_depthwise will be refused where it is run: no library function 'convolution' on a GPU"
+    assert err == (
+        "note: sort_s4 will be refused where it is run: no library function for s4 on a GPU: 's' calls 'sort' with it\n"
     )
-    assert err.endswith("CuPy has no cuDNN\n")
     with zipfile.ZipFile(path) as archive:
-        loop, convolution = json.loads(archive.read("manifest.json"))["cases"]
+        loop, sort = json.loads(archive.read("manifest.json"))["cases"]
         names = {name for name in archive.namelist() if name.endswith(".ptx")}
         ptx = archive.read("fori_power_iteration/ours-0.ptx").decode()
-    assert names == {"fori_power_iteration/ours-0.ptx"} | {k["ptx"] for k in convolution["codes"][0]["kernels"]}
+    assert names == {"fori_power_iteration/ours-0.ptx"} | {k["ptx"] for k in sort["codes"][0]["kernels"]}
     assert ptx.count(".visible .entry") == len(loop["codes"][0]["kernels"]) > 1
     (repeated,) = (step for step in loop["codes"][0]["steps"] if step["step"] == "Loop")
     assert repeated["trips"] == 12
-    assert (loop["refused"], convolution["refused"]) == ("", err.partition("run: ")[2].strip())
+    assert (loop["refused"], sort["refused"]) == ("", err.partition("run: ")[2].strip())
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (4, "")
     assert done.stdout.count("not run") == 3

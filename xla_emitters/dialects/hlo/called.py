@@ -28,7 +28,7 @@ from xla_emitters.dialects.hlo.computation import (
     scalar_of,
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.elementwise import ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import as_array, dims_of, element_of, leaf_types
 from xla_emitters.dtypes import Array, Kind
@@ -68,6 +68,28 @@ def goes_by_element(computation: ComputationOp) -> bool:
         or (isinstance(op, CallOp) and goes_by_element(find_computation(op, op.to_apply)))
         for op in computation.instructions
     )
+
+
+def has_scalar_code(computation: ComputationOp) -> bool:
+    """Whether `emit_scalars` (`loops/scalar_code`) supports all instructions that the results need."""
+    for op in needed_by(computation):
+        if isinstance(op, CallOp):
+            if not has_scalar_code(find_computation(op, op.to_apply)):
+                return False
+        elif not isinstance(op, ParameterOp | TupleOp | ConstantOp | ElementwiseOp):
+            return False
+    return True
+
+
+def needed_by(computation: ComputationOp) -> set[Operation]:
+    """The instructions that the root of a computation depends on."""
+    found, waiting = set[Operation](), [computation.root]
+    while waiting:
+        owner = waiting.pop().owner
+        if isinstance(owner, Operation) and owner not in found:
+            found.add(owner)
+            waiting += owner.operands
+    return found
 
 
 FOLDS: dict[str, np.ufunc] = {

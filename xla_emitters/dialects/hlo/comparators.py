@@ -152,6 +152,7 @@ def _key(tree: Tree, order: str) -> tuple[int, dict[str, Any]] | None:
     if bits is not None:
         tree, order = bits, "total"
     if dtype(tree[1]).kind is Kind.FLOAT:
+        tree = _without_widening(tree)
         while True:
             if (inner := _with_equal_nans(tree)) is not None:
                 tree, nans = inner, True

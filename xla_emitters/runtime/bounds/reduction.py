@@ -52,6 +52,8 @@ from xla_emitters.runtime.tolerance import (
     wide,
 )
 
+MOST_POINTS = 64
+"""Points of a window whose elements are laid out beside each other, to be summed in twice the precision."""
 Evaluate = Callable[[Sequence[Array]], Any]
 
 Run = Callable[..., Sequence[Bounds]]
@@ -63,7 +65,7 @@ def bounds_of_reduction(
 ) -> Any:
     """Bounds of the result, or a tuple of them.
 
-    chain     most combinations in a row that an element goes through, if threads share the reduction; else None
+    chain     most combinations in a row that an element goes through, if threads share the reduction; else None. Of a window: its elements
     evaluate  the reference: the op's value on arrays
     run       evaluates the reduction's computation on bounds
     """
@@ -78,6 +80,10 @@ def bounds_of_reduction(
         array, init, kind = operands[number], operands[count + number], element_of(op.operands[count + number]).kind
         rounds = chain is not None and kind in (Kind.FLOAT, Kind.COMPLEX)
         if rounds and chain is not None and opcode == "add":
+            if isinstance(op, ReduceWindowOp) and chain > MOST_POINTS and _can_reorder(op):
+                (ordered,) = _in_order(op, operands, body, evaluate, run)
+                found.append(_reordered(ordered, operands, unit_of_body(body), evaluate))
+                continue
             parts = zip(array.parts, init.parts, strict=True)
             sums = [_sum(op, part, start, chain, unit_of_body(body)) for part, start in parts]
             found.append(sums[0] if kind is Kind.FLOAT else joined(*sums))
@@ -91,6 +97,25 @@ def bounds_of_reduction(
             in_order = in_order or _in_order(op, operands, body, evaluate, run)
             found.append(in_order[number])
     return found[0] if count == 1 else tuple(found)
+
+
+def _can_reorder(op: ReduceWindowOp) -> bool:
+    """Whether `_reordered` has the bounds of its sums: counts and sums of magnitudes are nearly exact in its type."""
+    element = element_of(op.operands[0])
+    return len(op.arrays) == 1 and element.kind is Kind.FLOAT and element.bits >= 32
+
+
+def _reordered(ordered: Bounds, operands: Sequence[Bounds], unit: float, evaluate: Evaluate) -> Bounds:
+    """Sums in any order from those in the reference's: both are as far from the exact ones as the additions of a window round."""
+    array, init = operands
+    kind = ordered.low.dtype
+    largest = [np.maximum(np.abs(bounds.low), np.abs(bounds.high)).astype(kind) for bounds in operands]
+    (sizes,) = _values(evaluate(largest))
+    (counts,) = _values(evaluate([np.ones_like(array.low), np.ones_like(init.low)]))
+    low, high = (wide(end) for end in ordered.ends)
+    reach = 2 * math.expm1(math.log1p(unit)) * wide(counts) * wide(sizes) * (1 + unit) ** 2
+    # The sizes are rounded sums too.
+    return around(kind, low, high, reach * (1 + unit * wide(counts)), ordered.is_unknown)
 
 
 def unit_of_body(body: ComputationOp) -> float:

@@ -80,21 +80,24 @@ def test_a_tie_of_something_else_is_no_tie() -> None:
     assert keys(*SIDES, *NEXT, *both, *ties) is None
 
 
-def total(side: str, name: str, nans: bool, zeros: bool) -> list[str]:
-    """The integer that JAX's comparators compare, of a parameter `side` of type f32."""
+def total(side: str, name: str, nans: bool, zeros: bool, element: str = "f32") -> list[str]:
+    """The integer that JAX's comparators compare, of a parameter `side` of type f32, or of one that is converted to f32."""
     lines, value = list[str](), side
     if zeros:
         lines += [
             f"{name}z = pred[] compare({side}, zero), direction=EQ",
-            f"{name}s = f32[] select({name}z, zero, {side})",
+            f"{name}s = {element}[] select({name}z, zero, {side})",
         ]
         value = f"{name}s"
     if nans:
         lines += [
             f"{name}n = pred[] compare({side}, {side}), direction=NE",
-            f"{name}t = f32[] select({name}n, odd, {value})",
+            f"{name}t = {element}[] select({name}n, odd, {value})",
         ]
         value = f"{name}t"
+    if element != "f32":
+        lines.append(f"{name}w = f32[] convert({value})")
+        value = f"{name}w"
     return [
         *lines,
         f"{name}b = s32[] bitcast({value})",
@@ -119,6 +122,13 @@ def test_jax_sorts_floats_by_integers(nans: bool, zeros: bool, wanted: list[str]
     """As XLA:GPU prints `jnp.sort` of f32; with NaNs alone made equal it is an order that no key has."""
     lines = [*SIDES, *CONSTANTS, *total("a", "x", nans, zeros), *total("b", "y", nans, zeros)]
     assert keys(*lines, "ROOT r = pred[] compare(x, y), direction=LT") == wanted
+
+
+def test_jax_sorts_narrow_floats_by_the_integers_of_wider_ones() -> None:
+    """NaNs and zeros are made equal in bf16."""
+    given = [line.replace("f32", "bf16") for line in (*SIDES, *CONSTANTS)]
+    lines = [*given, *total("a", "x", True, True, "bf16"), *total("b", "y", True, True, "bf16")]
+    assert keys(*lines, "ROOT r = pred[] compare(x, y), direction=LT") == ["0 canonical up"]
 
 
 def test_a_wrong_constant_is_no_total_order() -> None:

@@ -2,7 +2,7 @@
 
 Put this folder on the path, or this module into `sys.modules["cupy"]`. What launchers use is written out here, with CuPy's own signatures
 and manners: its arrays are no NumPy arrays, and a kernel gets untyped pointers. Library functions use more: any other name
-is NumPy's function, on the arrays' host memory.
+is NumPy's function, on the arrays' host memory. `neighbours` are the modules beside `cupy` that library functions import.
 """
 
 from __future__ import annotations
@@ -94,6 +94,8 @@ class CUDADriverError(RuntimeError):
 class ndarray:
     """Device memory. `data.ptr` is its address; allocations are aligned to 256 bytes, as a pool's are."""
 
+    __array_ufunc__ = None  # a NumPy scalar leaves arithmetic to the array
+
     def __init__(self, host: np.ndarray[Any, Any]):
         self.host = host
 
@@ -143,15 +145,22 @@ class ndarray:
             raise TypeError("axes must be integers")
         return ndarray(self.host.transpose(*axes))
 
+    @property
+    def T(self) -> ndarray:
+        return ndarray(self.host.T)
+
+    def __len__(self) -> int:
+        return len(self.host)
+
     def copy(self) -> ndarray:
         return ndarray(_aligned(self.host))
 
     def __getitem__(self, key: Any) -> ndarray:
-        return ndarray(self.host[key])
+        return ndarray(np.asarray(self.host[_host(key)]))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        copies.append(self.host[key].nbytes)
-        self.host[key] = _host(value)
+        copies.append(self.host[_host(key)].nbytes)
+        self.host[_host(key)] = _host(value)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -277,8 +286,19 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> ndarray:
     return ndarray(_aligned(np.full(shape, fill_value, dtype)))
 
 
+def zeros(shape: Any, dtype: Any = float) -> ndarray:
+    return ndarray(_aligned(np.zeros(shape, dtype)))
+
+
 def ascontiguousarray(array: ndarray) -> ndarray:
-    return array if array.host.flags.c_contiguous else array.copy()
+    return array if array.host.flags.c_contiguous and _is_allocated(array.data.ptr) else array.copy()
+
+
+def _is_allocated(address: int) -> bool:
+    """Whether it is of memory of the device. What NumPy's functions return is not."""
+    with _ALLOCATING:
+        allocated = list(_MEMORY.items())
+    return any(start <= address < memory.ctypes.data + memory.nbytes for start, memory in allocated)
 
 
 def from_dlpack(array: Any) -> ndarray:
@@ -396,8 +416,53 @@ class _Event:
         pass
 
 
+def _solve_triangular(a: ndarray, b: ndarray, *, lower: bool, unit_diagonal: bool) -> ndarray:
+    """By substitution, which has no error for a zero on the diagonal."""
+    matrix, found = a.host, b.host.copy()
+    count = len(matrix)
+    with np.errstate(all="ignore"):
+        for row in range(count) if lower else reversed(range(count)):
+            known = slice(0, row) if lower else slice(row + 1, count)
+            found[row] -= matrix[row, known] @ found[known]
+            found[row] /= 1 if unit_diagonal else matrix[row, row]
+    return ndarray(found)
+
+
+def _lu_factor(a: ndarray, overwrite_a: bool = False, check_finite: bool = True) -> tuple[ndarray, ndarray]:
+    """LAPACK's factors and pivots, which count from 0."""
+    from scipy.linalg import lapack  # of JAX's own dependencies
+
+    (factorize,) = lapack.get_lapack_funcs(("getrf",), (a.host,))
+    factors, pivots, _ = factorize(a.host)
+    return ndarray(np.ascontiguousarray(factors)), ndarray(pivots.astype(np.int32))
+
+
+_CUBLAS_TYPES: dict[int, str] = {2: "f2", 14: "u2"}
+
+
+def _matrices_at(address: int, kind: int, shape: tuple[int, int, int]) -> np.ndarray[Any, Any]:
+    """A batch of float16, or bfloat16 as bit patterns, in float32."""
+    count = shape[0] * shape[1] * shape[2]
+    held = _memory_at(address)[: 2 * count].view(_CUBLAS_TYPES[kind]).reshape(shape)
+    return held.astype(np.float32) if kind == 2 else (held.astype(np.uint32) << 16).view(np.float32)
+
+
+def _gemm(handle: int, of_a: int, of_b: int, m: int, n: int, k: int, alpha: int, *rest: int) -> None:
+    """`gemmStridedBatchedEx` of plain column-major matrices: C is A B, [m, k] and [k, n], so in rows C^T is B^T A^T."""
+    a, a_type, _, _, b, b_type, _, _, _, c, _, _, _, batch, *_ = rest
+    left, right = _matrices_at(b, b_type, (batch, n, k)), _matrices_at(a, a_type, (batch, k, m))
+    _memory_at(c)[: 4 * batch * n * m].view(np.float32)[...] = (left @ right).reshape(-1)
+
+
+neighbours: dict[str, Any] = {
+    "cupyx.scipy.linalg": SimpleNamespace(solve_triangular=_solve_triangular, lu_factor=_lu_factor),
+    "cupy_backends.cuda.libs.cublas": SimpleNamespace(gemmStridedBatchedEx=_gemm),
+}
+"""Module beside `cupy` -> what is in it."""
+
 cuda = SimpleNamespace(
     Device=_Device,
+    device=SimpleNamespace(get_cublas_handle=lambda: 0),
     Event=_Event,
     get_elapsed_time=lambda start, end: 0.25,
     driver=SimpleNamespace(CUDADriverError=CUDADriverError, launchKernel=_launch_kernel),

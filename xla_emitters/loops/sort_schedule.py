@@ -1,4 +1,4 @@
-"""The schedule of a sort on a CPU: a stable merge sort by the op's own comparator.
+"""The schedules of a sort: a stable merge sort by the op's own comparator, row by row on a CPU, pass by pass on a GPU (`merge_passes`).
 
     lmhlo.sort %x, %i -> %y, %j {dimensions = 1, to_apply = @before}
 
@@ -28,20 +28,17 @@ Source: D. E. Knuth, "The Art of Computer Programming" vol. 3, 5.2.4 (merge sort
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
-from xdsl.builder import Builder
-from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.rewriter import InsertPoint
-from xdsl.utils.hints import isa
 
 from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.buffer_uses import asks_size, frees, uses_of
 from xla_emitters.buffers.index_code import Number
 from xla_emitters.dialects.hlo.base import integers
+from xla_emitters.dialects.hlo.called import has_scalar_code
 from xla_emitters.dialects.hlo.comparators import keys_of
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -50,10 +47,11 @@ from xla_emitters.dialects.hlo.dynamic_shape_ops import RealDynamicSliceOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import SliceOp, rows
 from xla_emitters.dialects.hlo.types import dims_of, element_of
-from xla_emitters.dialects.lmhlo import BufferOp
+from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Kind
 from xla_emitters.loops.kernel_code import KernelCode
-from xla_emitters.loops.scalar_code import emit_scalars, has_scalar_code
+from xla_emitters.loops.merge_passes import Before, MergePasses, scratch_buffer
+from xla_emitters.loops.scalar_code import emit_scalars
 from xla_emitters.loops.schedule import FusionLoops
 
 NAME = "loop"
@@ -70,6 +68,11 @@ def has_sort_schedule(op: BufferOp) -> bool:
     sizes = BufferSizes()
     first, *others = map(sizes.of, (*op.inputs, *op.outputs))
     return has_scalar_code(_comparator(op)) and all(other == first for other in others)
+
+
+def has_library_sort(op: BufferOp) -> bool:
+    """Whether a library sorts by the comparator: operands compared one after the other."""
+    return keys_of(_comparator(op)) is not None
 
 
 def first_read(op: BufferOp) -> int | None:
@@ -138,6 +141,9 @@ def emit_sort(fusion: FusionLoops) -> None:
         (holds,) = emit_scalars(code, comparator, arguments)
         return code.insert(arith.CmpiOp(holds, constant(code, 0, holds.type), "ne")).result
 
+    if not fusion.is_cpu:
+        copies = [buffer_like(fusion, buffer) for buffer in root.outputs]
+        return MergePasses(fusion, sizes, along, before).sort(root.inputs, root.outputs, copies)
     row = Row(sizes[along], along, before)
     first = root.attributes.get(FIRST)
     if isinstance(first, IntegerAttr):
@@ -157,6 +163,7 @@ def emit_sort(fusion: FusionLoops) -> None:
         row.sort(code, root.outputs, copies)
 
     fusion.parallel(NAME, [fusion.numbers.code.product(others)], [1], body)
+    return None
 
 
 def _emit_first(fusion: FusionLoops, row: Row, count: int, others: Sequence[Number]) -> None:
@@ -208,20 +215,7 @@ def _emit_first(fusion: FusionLoops, row: Row, count: int, others: Sequence[Numb
 
 def buffer_like(fusion: FusionLoops, buffer: SSAValue, element: Attribute | None = None) -> SSAValue:
     """A buffer of the same sizes, of another element type if one is given: allocated before the fusion, freed after it."""
-    assert isa(buffer.type, MemRefType[Attribute])
-    held, sizes, host = buffer.type, fusion.numbers.sizes(buffer), fusion.numbers.code
-    unknown = [host.value(size) for size, dim in zip(sizes, held.get_shape(), strict=True) if dim == DYNAMIC_INDEX]
-    wanted = MemRefType(element or held.element_type, held.shape, held.layout, held.memory_space)
-    made = host.insert(memref.AllocOp(unknown, [], wanted))
-    made.name_hint = "runs"
-    free = memref.DeallocOp.get(made)
-    free.location = fusion.op.location
-    Builder(InsertPoint.after(fusion.op)).insert(free)
-    return made
-
-
-Before: TypeAlias = Callable[[KernelCode, Sequence[SSAValue]], SSAValue]
-"""(code, of each array the element in question and the other one) -> i1: whether the first is before."""
+    return scratch_buffer(fusion, fusion.numbers.sizes(buffer), element or tensor_of(buffer.type).element_type)
 
 
 class Row:

@@ -9,8 +9,8 @@ import pytest
 from xdsl.dialects.builtin import IntegerAttr
 
 from xla_emitters.dialects.context import make_context
-from xla_emitters.loops.disc_fuse_for_cpu import DiscFuseForCpuPass
-from xla_emitters.loops.host_sorts import FIRST as FIRST_MARK
+from xla_emitters.loops.disc_fuse_single_ops import DiscFuseSingleOpsPass
+from xla_emitters.loops.sort_schedule import FIRST as FIRST_MARK
 from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
@@ -130,7 +130,7 @@ def first_of(body: str, t: str, k: int, start: int, monkeypatch: pytest.MonkeyPa
     text = FIRST.format(body=body, t=t, k=k, start=start, limit=start + k)
     program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
     fused = program.compilation.fused.clone()
-    DiscFuseForCpuPass().apply(make_context(), fused)
+    DiscFuseSingleOpsPass(target="cpu").apply(make_context(), fused)
     marks = [op.attributes.get(FIRST_MARK) for op in fused.walk() if op.name == "lmhlo.sort"]
     (mark,) = marks
     return program, mark.value.data if isinstance(mark, IntegerAttr) else None

@@ -8,7 +8,7 @@ hlo.computation @before {
 }
 func.func @main(%x: memref<3x50xf32, "gpu">) -> memref<3x50xf32, "gpu"> {
   %y = memref.alloc() : memref<3x50xf32, "gpu">
-  "lmhlo.fusion"() <{kind = "kLoop", fusion_name = "f"}> ({
+  "lmhlo.fusion"() <{kind = "kSingleOp", fusion_name = "f"}> ({
     lmhlo.sort %x -> %y {name = "y", dimensions = array<i64: 1>, is_stable = true, to_apply = @before} : (memref<3x50xf32, "gpu">) -> memref<3x50xf32, "gpu">
     lmhlo.terminator
   }) : () -> ()

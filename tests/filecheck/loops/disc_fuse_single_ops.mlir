@@ -1,6 +1,7 @@
-// RUN: xla-emitters-opt -p disc-fuse-for-cpu %s | filecheck %s
-// What a CPU's loops do well is a fusion of one op, also one that updates an array in place. Others stay: a scatter whose updates are not known to fit, what is in a fusion already, bits
-// of a state in words of 32 bits.
+// RUN: xla-emitters-opt -p disc-fuse-single-ops{target=cpu} %s | filecheck %s
+// RUN: xla-emitters-opt -p disc-fuse-single-ops %s | filecheck %s --check-prefix GPU
+// What has loops of its own is a fusion of one op, also one that updates an array in place. Others stay: a scatter whose updates are not known to fit, what is in a fusion already, bits
+// of a state in words of 32 bits. A GPU leaves a sort to the library, if that sorts by its comparator.
 hlo.computation @add {
   %a = hlo.parameter 0 {name = "a"} : tensor<f32>
   %b = hlo.parameter 1 {name = "b"} : tensor<f32>
@@ -47,18 +48,18 @@ func.func @into_an_argument(%x: memref<5xf32, "gpu">, %i: memref<3x1xi32, "gpu">
   return
 }
 // CHECK-LABEL: func.func @more
-// CHECK:         "lmhlo.fusion"() <{fusion_name = "more_kLoop_sort_cpu_0", kind = "kLoop"}> ({
+// CHECK:         "lmhlo.fusion"() <{fusion_name = "more_kSingleOp_sort_0", kind = "kSingleOp"}> ({
 // CHECK-NEXT:      lmhlo.sort %x -> %s
-// CHECK:         "lmhlo.fusion"() <{fusion_name = "more_kLoop_rng_bit_generator_cpu_1", kind = "kLoop"}> ({
+// CHECK:         "lmhlo.fusion"() <{fusion_name = "more_kSingleOp_rng_bit_generator_1", kind = "kSingleOp"}> ({
 // CHECK-NEXT:      lmhlo.rng_bit_generator %long -> %l, %b
 // CHECK:         %c = memref.alloc()
 // CHECK-NEXT:    lmhlo.rng_bit_generator %short -> %m, %c
 // CHECK-LABEL: func.func @main
-// CHECK:         "lmhlo.fusion"() <{fusion_name = "main_kLoop_reduce_window_cpu_0", kind = "kLoop"}> ({
+// CHECK:         "lmhlo.fusion"() <{fusion_name = "main_kSingleOp_reduce_window_0", kind = "kSingleOp"}> ({
 // CHECK-NEXT:      lmhlo.reduce_window %x, %zero -> %w
 // CHECK-NEXT:      lmhlo.terminator
 // CHECK-NEXT:    }) {disc.device = "gpu"} : () -> ()
-// CHECK:         "lmhlo.fusion"() <{fusion_name = "main_kLoop_scatter_cpu_1", kind = "kLoop"}> ({
+// CHECK:         "lmhlo.fusion"() <{fusion_name = "main_kSingleOp_scatter_1", kind = "kSingleOp"}> ({
 // CHECK-NEXT:      lmhlo.scatter %x, %i, %u -> %y
 // CHECK-NEXT:      lmhlo.terminator
 // CHECK:         %z = memref.alloc()
@@ -66,7 +67,14 @@ func.func @into_an_argument(%x: memref<5xf32, "gpu">, %i: memref<3x1xi32, "gpu">
 // CHECK:         "lmhlo.fusion"() <{fusion_name = "k", kind = "kLoop"}> ({
 // CHECK-NEXT:      lmhlo.negate
 // CHECK-LABEL: func.func @in_place
-// CHECK:         "lmhlo.fusion"() <{fusion_name = "in_place_kLoop_scatter_cpu_0", kind = "kLoop"}> ({
+// CHECK:         "lmhlo.fusion"() <{fusion_name = "in_place_kSingleOp_scatter_0", kind = "kSingleOp"}> ({
 // CHECK-NEXT:      lmhlo.scatter %x, %i, %u -> %x
 // CHECK-LABEL: func.func @into_an_argument
 // CHECK-NEXT:    lmhlo.scatter %x, %i, %u -> %y
+// GPU-LABEL: func.func @more
+// GPU:         %s = memref.alloc()
+// GPU-NEXT:    lmhlo.sort %x -> %s
+// GPU:         "lmhlo.fusion"() <{fusion_name = "more_kSingleOp_rng_bit_generator_0", kind = "kSingleOp"}> ({
+// GPU-LABEL: func.func @main
+// GPU:         "lmhlo.fusion"() <{fusion_name = "main_kSingleOp_reduce_window_0", kind = "kSingleOp"}> ({
+// GPU:         "lmhlo.fusion"() <{fusion_name = "main_kSingleOp_scatter_1", kind = "kSingleOp"}> ({

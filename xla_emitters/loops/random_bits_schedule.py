@@ -1,9 +1,11 @@
-"""The schedule of random bits on a CPU: counters of Philox or ThreeFry in sequence, so that LLVM can vectorize over them.
+"""The schedule of random bits: counters of Philox or ThreeFry, in sequence on a CPU, so that LLVM can vectorize over them.
 
     lmhlo.rng_bit_generator %state -> %new, %bits
       parallel of one:                    %new = the state, its counter advanced
       parallel for each CHUNK counters:   for each counter: its words, which are the next elements of %bits
       parallel of one:                    the last elements, fewer than the words of a counter
+
+On a GPU each counter is a thread's.
 
 `library/random_bits` defines the words and their order, and computes the same bits. A state is two u64, for Philox also
 three; other states are left to the runtime, as are elements that are not integers.
@@ -56,23 +58,32 @@ def emit_random_bits(fusion: FusionLoops) -> None:
     generator = _Generator(fusion, root)
     fusion.parallel(NAME, [1], [1], lambda code, _: generator.advance(code))
     if generator.is_split:
-        fusion.parallel(NAME, [1], [1], lambda code, _: generator.write_split(code))
+        if fusion.is_cpu:
+            fusion.parallel(NAME, [1], [1], lambda code, _: generator.write_split(code))
+        else:
+            # At least as many as there are counters.
+            fusion.parallel(NAME, [generator.count], [1], lambda code, ids: generator.write_counter(code, ids[0]))
         return
     host, per = fusion.numbers.code, generator.elements_of_counter
     whole = host.divide(generator.count, per)
-    chunks = host.divide(host.add(whole, CHUNK - 1), CHUNK)
 
-    def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
+    def write(code: KernelCode, state: _State, number: SSAValue) -> None:
+        for place, value in enumerate(generator.values(code, state, number)):
+            generator.store(code, value, code.index.add(code.index.multiply(number, per), place))
+
+    def chunk(code: KernelCode, variables: Sequence[SSAValue]) -> None:
         first = code.index.multiply(variables[0], CHUNK)
         last = code.index.minimum(code.index.add(first, CHUNK), whole)
         state = generator.state(code)
 
         def step(inner: KernelCode, number: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            for place, value in enumerate(generator.values(inner, state, number)):
-                generator.store(inner, value, inner.index.add(inner.index.multiply(number, per), place))
+            write(inner, state, number)
             return ()
 
         code.loop(first, last, 1, (), step)
+
+    def counter(code: KernelCode, variables: Sequence[SSAValue]) -> None:
+        write(code, generator.state(code), variables[0])
 
     def rest(code: KernelCode, _: Sequence[SSAValue]) -> None:
         values = generator.values(code, generator.state(code), code.index.value(whole))
@@ -85,7 +96,10 @@ def emit_random_bits(fusion: FusionLoops) -> None:
 
             code.branch(code.index.compare("slt", at, generator.count), (), write)
 
-    fusion.parallel(NAME, [chunks], [1], body)
+    if fusion.is_cpu:
+        fusion.parallel(NAME, [host.divide(host.add(whole, CHUNK - 1), CHUNK)], [1], chunk)
+    else:
+        fusion.parallel(NAME, [whole], [1], counter)
     if per > 1:
         fusion.parallel(NAME, [1], [1], rest)
 
@@ -211,6 +225,16 @@ class _Generator:
         before, size, behind = self._split(code)
         state, half = self.state(code), code.index.quotient(code.index.add(size, 1), 2)
 
+        def row(code: KernelCode, number: Number, place: Number, *, is_second: bool) -> Sequence[SSAValue]:
+            def step(code: KernelCode, offset: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                words = self._words(code, state, code.index.value(code.index.add(number, offset)))
+                at = code.index.add(code.index.multiply(place, behind), offset)
+                self._write_words(code, words, at, behind, is_second=is_second)
+                return ()
+
+            code.loop(0, behind, 1, (), step)
+            return ()
+
         def outer(code: KernelCode, first: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             def along(code: KernelCode, second: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 index = code.index
@@ -227,20 +251,40 @@ class _Generator:
             code.loop(0, half, 1, (), along)
             return ()
 
-        def row(code: KernelCode, number: Number, place: Number, *, is_second: bool) -> Sequence[SSAValue]:
-            def step(code: KernelCode, offset: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                index = code.index
-                words = self._words(code, state, index.value(index.add(number, offset)))
-                at = index.add(index.multiply(place, behind), offset)
-                self.store(code, words[0], at)
-                if is_second:
-                    self.store(code, words[1], index.add(at, behind))
+        code.loop(0, before, 1, (), outer)
+
+    def write_counter(self, code: KernelCode, number: SSAValue) -> None:
+        """Writes the elements of one counter, the first and the second word apart; nothing for a number beyond the last counter."""
+        before, size, behind = self._split(code)
+        index = code.index
+        half = index.quotient(index.add(size, 1), 2)
+        used = index.multiply(index.multiply(before, half), behind)
+
+        def write(inner: KernelCode) -> Sequence[SSAValue]:
+            index = inner.index
+            pair, offset = index.quotient(number, behind), index.remainder(number, behind)
+            first, second = index.quotient(pair, half), index.remainder(pair, half)
+            place = index.add(index.multiply(first, size), index.multiply(second, 2))
+            words = self._words(inner, self.state(inner), number)
+            at = index.add(index.multiply(place, behind), offset)
+            has_second = index.compare("slt", index.add(index.multiply(second, 2), 1), size)
+            self.store(inner, words[0], at)
+
+            def write_second(innermost: KernelCode) -> Sequence[SSAValue]:
+                self.store(innermost, words[1], innermost.index.add(at, behind))
                 return ()
 
-            code.loop(0, behind, 1, (), step)
+            inner.branch(has_second, (), write_second)
             return ()
 
-        code.loop(0, before, 1, (), outer)
+        code.branch(index.compare("slt", number, used), (), write)
+
+    def _write_words(
+        self, code: KernelCode, words: Sequence[SSAValue], at: Number, behind: Number, *, is_second: bool
+    ) -> None:
+        self.store(code, words[0], at)
+        if is_second:
+            self.store(code, words[1], code.index.add(at, behind))
 
 
 # ---------------------------------------------------------------------------------------------------------------- words

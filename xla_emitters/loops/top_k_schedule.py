@@ -1,4 +1,4 @@
-"""The schedule of the k largest of each row on a CPU: the sort of `host_sorts` on copies, of which the first k are taken.
+"""The schedule of the k largest of each row on a CPU: the sort of `sort_schedule` on copies, of which the first k are taken.
 
     lmhlo.dynamic_top_k %x, %k -> %values, %places
 
@@ -26,9 +26,9 @@ from xla_emitters.dialects.hlo.convert import at_least_f16
 from xla_emitters.dialects.hlo.elementwise_code import compare_floats, compare_integers
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Kind, dtype_of
-from xla_emitters.loops.host_sorts import NAME, Row, buffer_like
 from xla_emitters.loops.kernel_code import KernelCode
 from xla_emitters.loops.schedule import FusionLoops
+from xla_emitters.loops.sort_schedule import NAME, Row, buffer_like
 
 
 def has_top_k_schedule(op: BufferOp) -> bool:
