@@ -299,6 +299,23 @@ class Memory:
         return array.shape if active is None else np.broadcast_shapes(array.shape, active.shape)
 
 
+SHORT_BITS = 24
+"""Bits of an offset in an address of 32 bits; the others are the buffer's window."""
+
+
+def short_address(addresses: Array) -> Array:
+    """Addresses as 32 bits, for buffers of less than 8 MiB, among the first 127: adding to one moves it in its buffer, as with a long one."""
+    windows = (addresses + HALF_WINDOW) >> WINDOW_BITS
+    return ((windows << SHORT_BITS) + (addresses - (windows << WINDOW_BITS))).astype(np.int32)
+
+
+def long_address(short: Array) -> Array:
+    """The inverse of `short_address`."""
+    wide = short.astype(np.int64)
+    windows = (wide + (1 << (SHORT_BITS - 1))) >> SHORT_BITS
+    return (windows << WINDOW_BITS) + (wide - (windows << SHORT_BITS))
+
+
 def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """Elements between neighbours along each dimension when the last dimension varies fastest.
 
