@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.nvvm_async import (
@@ -83,13 +84,16 @@ def ld(e: Emitter, i: Instruction) -> None:
     naturals = {e.type_for(target, ir_type) for target in targets}
     if len(naturals) == 1:
         (ir_type,) = naturals
-    loaded = ir_type if width == 1 else VectorType(ir_type, [width])
+    # LLVM widens a load where alignment allows it; bytes that are not used may be beyond the array.
+    each = bits_of(ir_type) // 8
+    count = width if i.used is None else max(1, min(width, -(-i.used.bit_length() // each)))
+    loaded = ir_type if width == 1 else VectorType(ir_type, [count])
     pointer = e.pointer(address, space)
     value = e.add(
         llvm.LoadOp(
             pointer,
             loaded,
-            bits_of(loaded) // 8,
+            each * width,
             ordering=ordering_of(i, _ACQUIRE) if width == 1 else 0,
             invariant="nc" in i.parts or space == "const",
             volatile="volatile" in i.parts,
@@ -97,7 +101,12 @@ def ld(e: Emitter, i: Instruction) -> None:
     )
     for number, target in enumerate(targets):
         if target is not None:
-            part = value if width == 1 else e.add(llvm.ExtractElementOp(value, e.constant(i32, number)))
+            if width == 1:
+                part = value
+            elif number < count:
+                part = e.add(llvm.ExtractElementOp(value, e.constant(i32, number)))
+            else:
+                part = e.add(llvm.PoisonOp(ir_type))
             e.write(target, part, word in SIGNED)
 
 
@@ -126,7 +135,7 @@ def st(e: Emitter, i: Instruction) -> None:
         e.write(slot, e.read(sources[0], ir_type))
         return
     held = {type_held(e, source, ir_type) for source in sources}
-    if len(held) == 1:
+    if len(held) == 1 and (width == 1 or not any(isa(each, VectorType) for each in held)):
         (ir_type,) = held
     parts = [e.read(source, ir_type) for source in sources]
     value = parts[0]

@@ -55,6 +55,7 @@ _SPECIAL = re.compile(
     r"|%(?:laneid|n?warpid|smid|nsmid|gridid|lanemask_(?:eq|le|lt|ge|gt)|clock|clock_hi|clock64|globaltimer(?:_lo|_hi)?"
     r"|pm\d+(?:_64)?|envreg\d+|cluster_n?ctarank|is_explicit_cluster|(?:total|aggr|dynamic|reserved)_smem_\w+)$"
 )
+_USED_BYTES = re.compile(r'"used_bytes_mask (0x[0-9a-fA-F]{1,16})"')
 _RANGE = re.compile(r"(.*?)(0|[1-9]\d*)$")
 
 
@@ -107,6 +108,7 @@ class Parser:
         self.function: Function | None = None
         self.locals = 0
         self.loc: tuple[int, int, int] | None = None
+        self.used: int | None = None
 
     # ------------------------------------------------------------------------------------------ the module
 
@@ -424,6 +426,8 @@ class Parser:
             case ".loc":
                 self.location()
             case ".pragma":
+                if (match := _USED_BYTES.match(cursor.peek().text)) is not None:
+                    self.used = int(match[1], 16)
                 self.skip_to_semicolon()
             case ".branchtargets" | ".callprototype" | ".calltargets":
                 raise cursor.error(f"'{word.text}' needs a label before it", word)
@@ -501,7 +505,8 @@ class Parser:
                 cursor.expect(",", "or ';' after the operand")
             operands.append(self.operand())
         cursor.advance()
-        body.append(Instruction(parts, tuple(operands), guard, token.start, token.end, self.loc))
+        body.append(Instruction(parts, tuple(operands), guard, token.start, token.end, self.loc, self.used))
+        self.used = None
 
     def label(self, token: Token, body: list[Instruction | Label]) -> None:
         cursor, function = self.cursor, self.function

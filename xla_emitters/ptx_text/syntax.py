@@ -89,6 +89,7 @@ class Instruction:
     guard     predicate, and the value of it for which the instruction runs
     start     offset of the mnemonic; `end`: of its end
     loc       (file, line, column) of the `.loc` before it
+    used      of a load: a bit for each byte whose value is used, of the pragma `used_bytes_mask` before it; None: all are
     """
 
     parts: tuple[str, ...]
@@ -97,6 +98,7 @@ class Instruction:
     start: int
     end: int
     loc: tuple[int, int, int] | None = None
+    used: int | None = None
 
     @property
     def name(self) -> str:
