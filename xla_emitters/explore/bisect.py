@@ -31,7 +31,14 @@ from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import InternalError
 from xla_emitters.explore.blame import Blame, Computed, blamed, blamed_emission, diff_of_texts
-from xla_emitters.explore.check import Comparison, KernelComparison, StageComparison, Verdict, may_change_bits
+from xla_emitters.explore.check import (
+    Comparison,
+    KernelComparison,
+    StageComparison,
+    Verdict,
+    may_change_bits,
+    rounds_otherwise,
+)
 from xla_emitters.explore.overwriting import declares_overwrites, evaluate_overwriting
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import print_hlo
@@ -40,11 +47,12 @@ from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, rea
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, GRAPH, KERNEL
 from xla_emitters.planning.host_steps import PlannedKernel
-from xla_emitters.program import Launch, Slot
+from xla_emitters.program import Kernel, Launch, Slot
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing
 from xla_emitters.runtime.cpu_launcher import Slots
 from xla_emitters.runtime.layouts import from_buffer
+from xla_emitters.runtime.ptx_kernels import module_of_ptx
 from xla_emitters.runtime.reference import evaluate, own_value
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.simt.follow import LaneValues, Writer
@@ -92,7 +100,7 @@ class Culprit:
     kind       "numbers"; "execution" if running the kernel fails (a race, an access out of bounds); "crash" if the pass itself fails
     kernel     name; "" for passes on HLO, which see all kernels
     stage      the stage that the pass is part of
-    name       of the pass; "emit" for emission; "print and parse" if HLO text does not read back
+    name       of the pass; "emit" for emission; "print and parse" if HLO text does not read back; "LLVM" behind the last pass, in the stage `ptx`
     number     of the pass in its list, from 1; emission is 0
     passes     number of passes in the list
     summary    what is wrong, in one line, and `details` in several
@@ -166,7 +174,9 @@ def bisect(
             search = _Bisection.of(module, options, how, inputs, seed, atol, rtol)
             search.every_pass, search.executed = every_pass, executed
             search.compare_text()
-            compile_module(module, options, observers=search.observer, graph_observer=search.graph_observer)
+            made = replace(options, stage="ptx") if how.wants_ptx(search.is_alone) else options
+            program = compile_module(module, made, observers=search.observer, graph_observer=search.graph_observer)
+            search.compare_ptx(program)
         except _Found as found:
             return Search(found.culprit, found.culprit.executed, search.kernels if search else 0)
         except InternalError as error:
@@ -285,7 +295,7 @@ class _Boundary:
 
     @cached_property
     def stage(self) -> str:
-        return _stage_of(self.number)
+        return "ptx" if self.name == "LLVM" else _stage_of(self.number)
 
 
 class _KernelBisection(KernelComparison):
@@ -298,10 +308,17 @@ class _KernelBisection(KernelComparison):
         self._right: _Boundary | None = None
         self._right_results: Slots | None = None
         self._since: list[_Boundary] = []
+        self._free_in_llvm = True
 
     @property
     def is_done(self) -> bool:
         return self.count > len(KERNEL) + len(FOR_TOOLS)
+
+    def compare_ptx(self, kernel: Kernel) -> None:
+        """Executes the PTX. All passes were right: what is wrong then came from LLVM, or from how the code was given to it."""
+        boundary = _Boundary(self.count, "LLVM", module_of_ptx(kernel), self._free_in_llvm)
+        self._since.append(boundary)
+        self._probe()
 
     def observe(self, name: str, stage: str | None, module: ModuleOp) -> None:
         changes_bits = may_change_bits(name, module)
@@ -312,6 +329,7 @@ class _KernelBisection(KernelComparison):
         if stage is not None or changes_bits or self.bisection.every_pass:
             self._probe()
         if stage == EXECUTABLE_STAGES[-1]:
+            self._free_in_llvm = rounds_otherwise(module)
             lower_for_tools(module.clone(), CompileOptions(target=self.bisection.program.target), self._after_tool_pass)
 
     def _after_tool_pass(self, name: str, stage: str | None, module: ModuleOp) -> None:
@@ -382,7 +400,9 @@ class _KernelBisection(KernelComparison):
         if before is None:
             reference, number = self.reference, self.planned.results.index(slot)
             return blamed_emission(reference.computation, reference.inputs, number, element.index, computed(after))
-        return blamed(before.module, after.module, computed(before), computed(after))
+        found = blamed(before.module, after.module, computed(before), computed(after))
+        # LLVM changes every line.
+        return replace(found, diff=()) if after.stage == "ptx" else found
 
     def _first_wrong(self, made: Slots, right: Slots | None) -> tuple[Element, int, Slot]:
         """The first element that is neither unchanged nor admissible, its index in memory, and its buffer."""

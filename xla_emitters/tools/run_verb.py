@@ -413,12 +413,12 @@ def _runs_on_gpu(options: argparse.Namespace) -> bool:
 
 def _executed_stage(options: argparse.Namespace) -> str:
     """The stage that the CPU executes. raises UsageError for one that it cannot execute, or not as the options say"""
-    from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+    from xla_emitters.pipelines.passes import RUNNABLE_STAGES
 
     stage = options.stage or "llvm-dialect"
-    if stage not in EXECUTABLE_STAGES:
+    if stage not in RUNNABLE_STAGES:
         raise UsageError(
-            f"stage '{stage}' cannot be executed", stage="run", help=f"one of: {', '.join(EXECUTABLE_STAGES)}"
+            f"stage '{stage}' cannot be executed", stage="run", help=f"one of: {', '.join(RUNNABLE_STAGES)}"
         )
     if (watched := _watched_by(options)) and stage in ("hlo", "graph"):
         raise UsageError(
