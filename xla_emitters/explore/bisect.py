@@ -24,10 +24,12 @@ from pathlib import Path
 from typing import Any, Unpack, cast
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import AnyFloat, ModuleOp, TensorType
+from xdsl.ir import Operation
 
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.hlo.base import HloOp, written_at
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import InternalError
 from xla_emitters.explore.blame import Blame, Computed, blamed, blamed_emission, diff_of_texts
@@ -379,7 +381,7 @@ class _KernelBisection(KernelComparison):
         )
         made = self.run(after.name, after.module)
         if isinstance(made, Verdict):
-            blame = blamed(before.module, after.module, (), ()) if before else Blame()
+            blame = blamed(before.module, after.module, (), ()) if before and after.stage != "ptx" else Blame()
             return replace(culprit, blame=blame)
         element, flat, slot = self._first_wrong(made, right)
         lane = self._writer(after, slot, flat) or (self._writer(before, slot, flat) if before else None)
@@ -395,7 +397,10 @@ class _KernelBisection(KernelComparison):
                 return ()
             values = LaneValues(*lane)
             self.run("", boundary.module, [values], [lane[0]])
-            return values.computed
+            if after.stage != "ptx":
+                return values.computed
+            # Addresses are computed otherwise in PTX: only floats are compared.
+            return [(op, numbers) for op, numbers in values.computed if _is_computed_float(op)]
 
         if before is None:
             reference, number = self.reference, self.planned.results.index(slot)
@@ -436,6 +441,10 @@ class _KernelBisection(KernelComparison):
         watcher = Writer(frozenset(numbers), flat, each)
         self.run("", boundary.module, [watcher])
         return watcher.found
+
+
+def _is_computed_float(op: Operation) -> bool:
+    return not isinstance(op, llvm.ConstantOp) and any(isinstance(result.type, AnyFloat) for result in op.results)
 
 
 def _coordinates(number: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -96,10 +96,19 @@ def differing(one: Array, two: Array) -> Array:
     return different
 
 
-def save_arrays(path: str | Path | IO[bytes], prefix: str, arrays: Sequence[Array], specs: Sequence[ArraySpec]) -> None:
-    """Writes `prefix`0, `prefix`1, ... to an uncompressed `.npz`, a file or a stream. raises OSError where the file cannot be written."""
+def save_arrays(
+    path: str | Path | IO[bytes],
+    prefix: str,
+    arrays: Sequence[Array],
+    specs: Sequence[ArraySpec],
+    numbers: Sequence[int] | None = None,
+) -> None:
+    """Writes `prefix`0, `prefix`1, ..., or those with `numbers`, to an uncompressed `.npz`, a file or a stream.
+
+    raises OSError where the file cannot be written
+    """
     entries: dict[str, Array] = {}
-    for number, (array, spec) in enumerate(zip(arrays, specs, strict=True)):
+    for number, array, spec in zip(numbers or range(len(arrays)), arrays, specs, strict=True):
         native = dtype(spec.dtype).numpy.kind in "biufc" and dtype(spec.dtype).numpy.isbuiltin == 1
         entries[f"{prefix}{number}"] = array if native else bit_pattern(array)
         if not native:

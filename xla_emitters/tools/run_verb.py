@@ -37,6 +37,7 @@ from xla_emitters.tools.options import (
     max_iterations,
     record_wanted,
 )
+from xla_emitters.tools.ptx_files import add_launch, is_ptx, run_ptx
 from xla_emitters.tools.terminal import progress
 from xla_emitters.trace.text import stage_table
 
@@ -67,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stage", help="run the IR of this stage on the CPU; default llvm-dialect")
     add_arrays(parser, several=True)
     add_sizes(parser)
+    add_launch(parser)
     add_mixed_precision(parser)
     parser.add_argument(
         "--outputs",
@@ -111,7 +113,7 @@ def add_flags_of_run_hlo_module(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with limited_memory(options.max_memory):
-        return _run(options)
+        return run_ptx(options) if is_ptx(options.file) else _run(options)
 
 
 def _run(options: argparse.Namespace) -> int:
