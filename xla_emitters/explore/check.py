@@ -453,6 +453,11 @@ class StageComparison:
         limit = self.how.most_iterations
         self._hlo.compare_text(run_program(self.program, reference.inputs, "hlo", most_iterations=limit))
 
+    @property
+    def kernels(self) -> Sequence[KernelComparison]:
+        """Those that were observed so far."""
+        return self._kernels
+
     def compare_ptx(self, program: Program) -> None:
         """Executes the PTX of each kernel, if it was made."""
         for own, kernel in zip(self._kernels, program.kernels, strict=False):
@@ -629,6 +634,10 @@ class KernelComparison:
             return Verdict(False, f"{label}: {error.message}", tuple(error.render().splitlines()))
         self._sampled = self._sampled or written
         return {(slot.kind, slot.index): slots[slot.kind, slot.index] for slot in self.planned.results}
+
+    def run_all(self) -> None:
+        """From here on all blocks are run and compared."""
+        self._blocks, self._sampled = 0, None
 
     def judged(self, label: str, made: Slots, before: Slots | None) -> Verdict | None:
         """What is wrong with the arrays that the kernel wrote; None if nothing is.

@@ -34,6 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PAGE.html",
         help="write the page of `show` with XLA's states, numbers and PTX beside ours",
     )
+    parser.add_argument(
+        "--run",
+        action="store_true",
+        help="execute both PTX texts of each kernel on the same arrays, on the CPU, and print where their results differ",
+    )
     parser.add_argument("--json", action="store_true", help="as JSON, with both PTX texts: see docs/json.md")
 
 
@@ -54,7 +59,9 @@ def run(options: argparse.Namespace) -> int:
         )
     with progress(f"comparing {options.file}"):
         found = compare(given.source, how)
-    if options.output is not None:
+    if options.run:
+        print(_run_both(given.source, how, found))
+    elif options.output is not None:
         _page(options, how, given.source, found)
     elif options.json:
         print(json.dumps(found.to_json(), indent=2))
@@ -67,8 +74,30 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _run_both(source: str | Path, how: CompileOptions, found: Comparison) -> str:
+    from xla_emitters.explore.run_beside import OtherCode, beside_text, run_beside
+    from xla_emitters.program import Launch
+
+    others = {
+        kernel.name: OtherCode(kernel.xla.ptx, Launch(extents(kernel.xla.grid), extents(kernel.xla.block)), kernel.name)
+        for kernel in found.kernels
+    }
+    with progress("running both"):
+        return beside_text(run_beside(source, others, how))
+
+
+def extents(given: tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*given, 1, 1)[:3]
+    return x, y, z
+
+
 def _refuse_two_outputs(options: argparse.Namespace) -> None:
-    asked = {"-o": options.output is not None, "--diff": options.diff is not None, "--json": options.json}
+    asked = {
+        "--run": options.run,
+        "-o": options.output is not None,
+        "--diff": options.diff is not None,
+        "--json": options.json,
+    }
     given = [name for name, is_given in asked.items() if is_given]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} are different outputs", stage="compare", help="one at a time")

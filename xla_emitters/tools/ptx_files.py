@@ -95,7 +95,8 @@ def run_ptx(options: argparse.Namespace) -> int:
         print(access_table(counter.counts()), file=stream)
     if target is not None:
         try:
-            save_arrays(sys.stdout.buffer if target == "-" else target, "r", [*after.values()], specs, [*after])
+            stream_or_file = sys.stdout.buffer if target == "-" else target
+            save_arrays(stream_or_file, "r", [*after.values()], specs, [*after])
         except OSError as error:
             raise UsageError(f"cannot write {target}: {error.strerror}", stage="run") from error
     return 0
