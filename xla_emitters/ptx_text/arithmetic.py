@@ -338,6 +338,8 @@ def extremum(e: Emitter, i: Instruction) -> None:
         raise e.error(f"'{i.name}' takes 3 operands, not {len(i.operands)}")
     if word in INTEGERS:
         found = saturating(e, i, f"{'s' if word in SIGNED else 'u'}{i.parts[0]}", values)
+        if "relu" in i.parts:
+            found = saturating(e, i, "smax", (found, e.constant(found.type, 0)))
     else:
         name = ".".join([i.parts[0], *(part for part in i.parts[1:] if part in ("NaN", "xorsign", "abs"))])
         found = values[0]
