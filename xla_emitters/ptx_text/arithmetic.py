@@ -79,6 +79,12 @@ def _rounding(i: Instruction) -> str:
     return next((part for part in i.parts if part in ("rz", "rm", "rp", "rna")), "")
 
 
+def float_function(e: Emitter, name: str, *values: SSAValue) -> SSAValue:
+    """`llvm.intr.<name>` of floats of one type."""
+    flags = {"fastmathFlags": llvm.FastMathAttr(None)}
+    return e.add(INTR[name].create(operands=list(values), result_types=[values[0].type], properties=flags))
+
+
 def saturating(e: Emitter, i: Instruction, name: str, values: Sequence[SSAValue]) -> SSAValue:
     return e.add(INTR[name].create(operands=list(values), result_types=[values[0].type]))
 
@@ -194,7 +200,7 @@ def fma(e: Emitter, i: Instruction) -> None:
     if rounding := _rounding(i):
         result(e, i, e.intrinsic(f"fma.{rounding}.{word}", values, values[0].type))
     else:
-        result(e, i, e.add(INTR["fma"](*values)))
+        result(e, i, float_function(e, "fma", *values))
 
 
 @row("mul24.lo", "mul24.hi", "mad24.lo", "mad24.hi", "sad", types=INTEGERS, modifiers="sat")
@@ -311,7 +317,7 @@ def sign(e: Emitter, i: Instruction) -> None:
     word = one_type(e, i)
     (a,) = inputs(e, i, word, 1)
     if word in FLOATS:
-        result(e, i, e.add(llvm.FNegOp(a)) if i.parts[0] == "neg" else e.add(INTR["fabs"](a, a.type)))
+        result(e, i, e.add(llvm.FNegOp(a)) if i.parts[0] == "neg" else float_function(e, "fabs", a))
     elif i.parts[0] == "neg":
         result(e, i, e.add(llvm.SubOp(e.constant(a.type, 0), a)))
     else:
@@ -323,7 +329,7 @@ def sign(e: Emitter, i: Instruction) -> None:
 def copysign(e: Emitter, i: Instruction) -> None:
     """PTX's first operand has the sign, LLVM's second."""
     sign_, magnitude = inputs(e, i, one_type(e, i), 2)
-    result(e, i, e.add(INTR["copysign"](magnitude, sign_)))
+    result(e, i, float_function(e, "copysign", magnitude, sign_))
 
 
 @row("min", "max", types=INTEGERS | FLOATS | PACKED.keys(), modifiers="ftz NaN xorsign abs relu")
@@ -358,7 +364,7 @@ def function(e: Emitter, i: Instruction) -> None:
     (a,) = inputs(e, i, word, 1)
     if "approx" not in i.parts and not _rounding(i):
         if name == "sqrt":
-            result(e, i, e.add(INTR["sqrt"](a, a.type)))
+            result(e, i, float_function(e, "sqrt", a))
         else:
             one = e.constant(a.type, {"f32": 0x3F800000, "f64": 0x3FF0 << 48}[word])
             result(e, i, e.add(llvm.FDivOp(one, a)))
@@ -581,16 +587,9 @@ def cvt(e: Emitter, i: Instruction) -> None:
     elif mode in _WHOLE:
         if to != of:
             raise e.error(".rni, .rzi, .rmi and .rpi keep the type")
-        ir_name = "roundeven" if mode == "rni" else _WHOLE[mode]
-        result(
-            e, i, e.add(INTR[ir_name].create(operands=[value], result_types=[value.type], properties=_flags(ir_name)))
-        )
+        result(e, i, float_function(e, _WHOLE[mode], value))
     else:
         result(e, i, float_of_float(e, value, to, of, mode))
-
-
-def _flags(name: str) -> dict[str, Attribute]:
-    return {"fastmathFlags": llvm.FastMathAttr(None)}
 
 
 def float_of_float(e: Emitter, value: SSAValue, to: str, of: str, mode: str) -> SSAValue:
