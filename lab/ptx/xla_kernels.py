@@ -2,8 +2,8 @@
 
     python lab/ptx/xla_kernels.py XLA.json.gz CORPUS [BLOCKS [EVERY [FIRST]]]
 
-XLA.json.gz holds, for each file of the corpus, XLA's PTX and the launches of its kernels. BLOCKS: how many blocks of each kernel (default 4; 0:
-all). EVERY: only each n-th file. Prints a row for each result that differs or is wrong, then counts.
+XLA.json.gz holds, for each file of the corpus, XLA's PTX and the launches of its kernels. BLOCKS: how many blocks of each kernel (default
+4; 0: all). EVERY: only each n-th file. Prints a row for each result that differs or is wrong, then counts.
 """
 
 from __future__ import annotations

@@ -23,6 +23,8 @@ NARROW = "reduction/red_row_bfloat16.aec05601.hlo"
 TRANSPOSE = "transpose/attn_float32.2063fe71.hlo"
 SCATTER = "scatter/scatter_add_float32.2b0cc0af.hlo"
 
+SUMS = r"add\.rn\.f32\s+%r13, %r10, %r11;\s*add\.rn\.f32\s+%r14, %r12, %r13"
+UPDATE = r"(?:atom|red)(?:\.\w+)*\.global(?:\.\w+)*\.add\.f32\s+(?:%r\d+, )?(\[[^\]]*\]), (%r\d+);"
 # (file, what is wrong, pattern, replacement)
 FAULTS = (
     (GELU, "predicate", r"setp\.le", "setp.ge"),
@@ -33,7 +35,12 @@ FAULTS = (
     (GELU, "rounding of a product", r"mul\.rn\.f32", "mul.rz.f32"),
     (GELU, "rounding of a sum", r"add\.rn\.f32", "add.rp.f32"),
     (GELU, "rounding of a fused product", r"fma\.rn\.f32(\s+%r23)", r"fma.rm.f32\1"),
-    (GELU, "product and sum not fused", r"fma\.rn\.f32\s+(%r23), (%r\d+), (\S+), (\S+);", r"mul.rn.f32 \1, \2, \3; add.rn.f32 \1, \1, \4;"),
+    (
+        GELU,
+        "product and sum not fused",
+        r"fma\.rn\.f32\s+(%r23), (%r\d+), (\S+), (\S+);",
+        r"mul.rn.f32 \1, \2, \3; add.rn.f32 \1, \1, \4;",
+    ),
     (GELU, "quotient upside down", r"(div\.full\.f32\s+%r\d+), (%r\d+), (%r\d+);", r"\1, \3, \2;"),
     (GELU, "no magnitude", r"abs\.f32\s+(%r\d+), (%r\d+);", r"mov.b32 \1, \2;"),
     (GELU, "lanes of the load", r"\{%r6, %r7, %r8, %r9\}", "{%r7, %r6, %r8, %r9}"),
@@ -46,7 +53,12 @@ FAULTS = (
     (GELU, "address scaled by 8", r"mul\.wide\.u32\s+%rd5, %r5, 4", "mul.wide.u32 %rd5, %r5, 8"),
     (GELU, "parameters exchanged", r"\[fusion_param_1\]", "[fusion_param_0]"),
     (GELU, "wrong id", r"%tid\.x", "%ctaid.x"),
-    (GELU, "denormals flushed on the way", r"add\.rn\.f32\s+(%r\d+), (%r\d+), 0f3F800000", r"add.rn.sat.f32 \1, \2, 0f3F800000"),
+    (
+        GELU,
+        "denormals flushed on the way",
+        r"add\.rn\.f32\s+(%r\d+), (%r\d+), 0f3F800000",
+        r"add.rn.sat.f32 \1, \2, 0f3F800000",
+    ),
     (GELU, "early end", r"add\.s64\s+%rd7", "@!%p3 ret; add.s64 %rd7"),
     (SILU, "type of a sum", r"add\.rn\.bf16", "add.rn.f16"),
     (NARROW, "rounding of a conversion", r"cvt\.rn\.bf16\.f32", "cvt.rz.bf16.f32"),
@@ -62,15 +74,30 @@ FAULTS = (
     (ROWS, "guard of a shared store", r"@%p1 bra", "@!%p1 bra"),
     (ROWS, "all warps read", r"setp\.gt\.u32\s+%p2, %r1, 7", "setp.gt.u32 %p2, %r1, 15"),
     (ROWS, "too little shared memory", r"shared_0\[32\]", "shared_0[28]"),
-    (ROWS, "order of a sum", r"add\.rn\.f32\s+%r13, %r10, %r11;\s*add\.rn\.f32\s+%r14, %r12, %r13", "add.rn.f32 %r13, %r11, %r12; add.rn.f32 %r14, %r10, %r13"),
+    (
+        ROWS,
+        "order of a sum",
+        r"add\.rn\.f32\s+%r13, %r10, %r11;\s*add\.rn\.f32\s+%r14, %r12, %r13",
+        "add.rn.f32 %r13, %r11, %r12; add.rn.f32 %r14, %r10, %r13",
+    ),
     (TRANSPOSE, "no barrier", r"bar\.sync\s+0;", ""),
     (TRANSPOSE, "row of the tile", r"%r11, 33, %r5", "%r11, 32, %r5"),
     (TRANSPOSE, "offset in the tile", r"\[%rd11\+528\]", "[%rd11+532]"),
     (TRANSPOSE, "an element is not written to the tile", r"st\.shared\.b32\s+\[%rd9\+48\], %r17;", ""),
     (TRANSPOSE, "offset in the result", r"\[%rd13\+8192\]", "[%rd13+8196]"),
     (TRANSPOSE, "width of a load", r"ld\.global\.nc\.b32\s+(%r\d+)", r"ld.global.nc.u16 \1"),
-    (SCATTER, "not atomic", r"(?:atom|red)(?:\.\w+)*\.global(?:\.\w+)*\.add\.f32\s+(?:%r\d+, )?(\[[^\]]*\]), (%r\d+);", r"st.global.b32 \1, \2;"),
-    (SCATTER, "other update", r"((?:atom|red)(?:\.\w+)*\.global(?:\.\w+)*)\.add\.f32\s+(?:%r\d+, )?(\[[^\]]*\]), (%r\d+);", r"red.global.max.s32 \2, \3;"),
+    (
+        SCATTER,
+        "not atomic",
+        r"(?:atom|red)(?:\.\w+)*\.global(?:\.\w+)*\.add\.f32\s+(?:%r\d+, )?(\[[^\]]*\]), (%r\d+);",
+        r"st.global.b32 \1, \2;",
+    ),
+    (
+        SCATTER,
+        "other update",
+        r"((?:atom|red)(?:\.\w+)*\.global(?:\.\w+)*)\.add\.f32\s+(?:%r\d+, )?(\[[^\]]*\]), (%r\d+);",
+        r"red.global.max.s32 \2, \3;",
+    ),
 )
 
 
@@ -95,7 +122,9 @@ def checked(file: str) -> Verdict:
     return check(CORPUS / file, stages="llvm-dialect,ptx", blocks=4, target="h100")
 
 
-@pytest.mark.parametrize(("file", "what", "pattern", "replacement"), FAULTS, ids=[f"{row[0].split('/')[0]}: {row[1]}" for row in FAULTS])
+@pytest.mark.parametrize(
+    ("file", "what", "pattern", "replacement"), FAULTS, ids=[f"{row[0].split('/')[0]}: {row[1]}" for row in FAULTS]
+)
 def test_a_planted_fault_is_found(
     file: str, what: str, pattern: str, replacement: str, planted: Callable[[str, str], None]
 ) -> None:

@@ -93,7 +93,9 @@ class PtxKernel:
         """The kernel's IR for these arguments. raises DataError for arrays and launches that do not fit, and what `raise_kernel` raises"""
         if len(arrays) != len(self.parameters):
             names = ", ".join(f".{p.type} {p.name}" for p in self.parameters)
-            raise DataError(f"{self.entry.name} takes {len(self.parameters)} arguments ({names}), not {len(arrays)}", stage=STAGE)
+            raise DataError(
+                f"{self.entry.name} takes {len(self.parameters)} arguments ({names}), not {len(arrays)}", stage=STAGE
+            )
         numbers = [number for number, array in enumerate(arrays) if not self.is_pointer(number, array)]
         for word, message in (("reqntid", "must have"), ("maxntid", "has at most")):
             if (bound := self.entry.bounds.get(word)) is not None:
@@ -177,4 +179,6 @@ class PtxKernel:
         if expected is not None and (wrong := expected(after)):
             return Verdict(False, wrong)
         ran = f"{len(chosen)} of {launch.blocks}" if chosen is not None else str(launch.blocks)
-        return Verdict(True, f"ok  {ran} blocks of {launch.threads} threads without a fault; there is no reference for numbers")
+        return Verdict(
+            True, f"ok  {ran} blocks of {launch.threads} threads without a fault; there is no reference for numbers"
+        )

@@ -102,7 +102,7 @@ class Culprit:
     kind       "numbers"; "execution" if running the kernel fails (a race, an access out of bounds); "crash" if the pass itself fails
     kernel     name; "" for passes on HLO, which see all kernels
     stage      the stage that the pass is part of
-    name       of the pass; "emit" for emission; "print and parse" if HLO text does not read back; "LLVM" behind the last pass, in the stage `ptx`
+    name       of the pass; "emit" for emission; "print and parse" if HLO text does not read back; "LLVM" behind the last pass
     number     of the pass in its list, from 1; emission is 0
     passes     number of passes in the list
     summary    what is wrong, in one line, and `details` in several

@@ -675,7 +675,8 @@ def rounds_otherwise(module: ModuleOp) -> bool:
 
 
 _ROUNDED_OTHERWISE = frozenset(
-    f"llvm.intr.{name}" for name in ("sin", "cos", "exp", "exp2", "exp10", "log", "log2", "log10", "pow", "powi", "tanh")
+    f"llvm.intr.{name}"
+    for name in ("sin", "cos", "exp", "exp2", "exp10", "log", "log2", "log10", "pow", "powi", "tanh")
 ) | {"llvm.call_intrinsic"}
 
 

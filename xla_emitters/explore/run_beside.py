@@ -57,7 +57,12 @@ class ResultRow:
 
 
 def run_beside(
-    source: str | Path, others: Mapping[str, OtherCode], options: CompileOptions | None = None, *, blocks: int = 0, seed: int = 0
+    source: str | Path,
+    others: Mapping[str, OtherCode],
+    options: CompileOptions | None = None,
+    *,
+    blocks: int = 0,
+    seed: int = 0,
 ) -> list[ResultRow]:
     """Runs each kernel of a module, and the other code for it, on drawn arrays.
 
@@ -128,4 +133,6 @@ def beside_text(rows: list[ResultRow]) -> str:
         most = "" if row.ulps is None else f"{row.ulps} ulp"
         cells.append((row.kernel, row.result, row.ours, row.other, f"{row.differ} of {row.total}", most))
     widths = [max(len(line[column]) for line in cells) for column in range(6)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells
+    )

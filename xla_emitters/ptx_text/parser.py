@@ -11,7 +11,6 @@ import re
 import struct
 from collections.abc import Iterator
 
-from xla_emitters.errors import ParseError
 from xla_emitters.ptx_text.lexer import STAGE, Token, TokenKind, read_token
 from xla_emitters.ptx_text.syntax import (
     SIZES,
@@ -55,6 +54,7 @@ _SPECIAL = re.compile(
     r"|%(?:laneid|n?warpid|smid|nsmid|gridid|lanemask_(?:eq|le|lt|ge|gt)|clock|clock_hi|clock64|globaltimer(?:_lo|_hi)?"
     r"|pm\d+(?:_64)?|envreg\d+|cluster_n?ctarank|is_explicit_cluster|(?:total|aggr|dynamic|reserved)_smem_\w+)$"
 )
+_MOST_DIGITS = 80
 _USED_BYTES = re.compile(r'"used_bytes_mask (0x[0-9a-fA-F]{1,16})"')
 _RANGE = re.compile(r"(.*?)(0|[1-9]\d*)$")
 
@@ -292,11 +292,15 @@ class Parser:
     def integer(self, what: str) -> int:
         cursor = self.cursor
         is_negative = cursor.accept("-")
-        token = cursor.expect_kind(TokenKind.NUMBER, what)
-        value = number_of(token.text)
+        value = self.number(token := cursor.expect_kind(TokenKind.NUMBER, what))
         if value.kind != "int":
             raise cursor.error(f"{what} must be an integer", token)
         return -value.value if is_negative else value.value
+
+    def number(self, token: Token) -> Number:
+        if len(token.text) > _MOST_DIGITS:
+            raise self.cursor.error("the number has too many digits", token)
+        return number_of(token.text)
 
     def constant(self) -> Number | Symbol:
         """A number with its sign, `(cast) number`, or an address `symbol+4`, `generic(symbol)`."""
@@ -309,7 +313,8 @@ class Parser:
             return self.constant()
         if token.text in ("-", "+", "~", "!"):
             cursor.advance()
-            value = self.constant()
+            with cursor.nested():
+                value = self.constant()
             if not isinstance(value, Number):
                 raise cursor.error("expected a number", cursor.previous)
             if value.kind != "int":
@@ -320,7 +325,7 @@ class Parser:
                 {"-": -value.value, "+": value.value, "~": ~value.value, "!": int(not value.value)}[token.text]
             )
         if token.kind is TokenKind.NUMBER:
-            return number_of(cursor.advance().text)
+            return self.number(cursor.advance())
         if token.kind is TokenKind.NAME:
             name = cursor.advance().text
             if name == "generic" and cursor.accept("("):
@@ -369,6 +374,8 @@ class Parser:
                 numbers = [self.integer(word.text)]
                 while cursor.accept(","):
                     numbers.append(self.integer(word.text))
+                if min(numbers) < 1:
+                    raise cursor.error(f"{word.text} is at least 1", cursor.previous)
                 function.bounds[word.text[1:]] = tuple(numbers)
             elif word.text == ".pragma":
                 self.skip_to_semicolon()
@@ -634,6 +641,4 @@ def number_of(text: str) -> Number:
             return Number(int(digits[2:], base))
     if len(digits) > 1 and digits.startswith("0") and all(digit in "01234567" for digit in digits):
         return Number(int(digits, 8))
-    if len(digits) > 40:
-        raise ParseError(f"the number {digits[:40]}... has too many digits", stage=STAGE)
     return Number(int(digits))

@@ -3,8 +3,8 @@
     .visible .entry scale(.param .u64 .ptr .align 16 x)      llvm.func @scale(%0: !llvm.ptr {llvm.align = 16}) attributes {nvvm.kernel}
     mul.rn.f32 %r2, %r1, 0f40000000;                          %r2 = llvm.fmul %r1, %c : f32              loc("scale.ptx":9:2)
 
-Registers become SSA values (`flow`), instructions the ops of their rows (`rows`). A kernel's functions are raised with it; variables that it
-uses become globals.
+Registers become SSA values (`flow`), instructions the ops of their rows (`rows`). A kernel's functions are raised with it; variables
+that it uses become globals.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ from xla_emitters.ptx_text.syntax import (
     Variable,
 )
 
-assert arithmetic and memory and threads, "they fill the table of rows"
+TABLES = (arithmetic, memory, threads)
+"""The modules that fill the table of rows when they are imported."""
 MOST_SHARED = 1 << 20
 """Limit of a block's shared memory, in bytes: beyond any GPU's."""
 

@@ -3,8 +3,8 @@
     @row("add", types=INTEGERS | FLOATS, modifiers="rn rz rm rp ftz sat cc")
     def add(e: Emitter, i: Instruction) -> None: ...
 
-`arithmetic.py`, `memory.py` and `threads.py` fill the table when they are imported. A mnemonic without a row, and a modifier or type that its
-row does not name, is refused by name with its place.
+`arithmetic.py`, `memory.py` and `threads.py` fill the table when they are imported. A mnemonic without a row, and a modifier or type
+that its row does not name, is refused by name with its place.
 """
 
 from __future__ import annotations

@@ -84,7 +84,8 @@ def run_ptx(options: argparse.Namespace) -> int:
         after = kernel.run(arrays, launch, shared_bytes=shared, watchers=watchers, most_iterations=limit)
     seconds = time.perf_counter() - start
     specs = [
-        ArraySpec(element_name(array.dtype), array.shape, tuple(reversed(range(array.ndim)))) for array in after.values()
+        ArraySpec(element_name(array.dtype), array.shape, tuple(reversed(range(array.ndim))))
+        for array in after.values()
     ]
     target = outputs[0] if outputs else None
     stream = sys.stderr if target == "-" else sys.stdout

@@ -16,7 +16,10 @@ _WIDTHS = {1: "b16", 2: "b16", 4: "b32", 8: "b64"}
 def kernel_text(body: str, operands: Sequence[np.dtype], result: np.dtype, more: str = "") -> str:
     """`body` reads %a0, %a1 ... and writes %d; all are untyped registers of the operands' sizes (of 16 bits for bytes)."""
     parameters = ",".join(f".param .u64 p{n}" for n in range(len(operands) + 1))
-    lines = [f".visible .entry k({parameters}) {{", ".reg .b64 %at<9>; .reg .b32 %i, %t<9>; .reg .pred %p<9>; .reg .b64 %w<9>;"]
+    lines = [
+        f".visible .entry k({parameters}) {{",
+        ".reg .b64 %at<9>; .reg .b32 %i, %t<9>; .reg .pred %p<9>; .reg .b64 %w<9>;",
+    ]
     lines += [f".reg .{_WIDTHS[of.itemsize]} %a{n};" for n, of in enumerate(operands)]
     lines += [f".reg .{_WIDTHS[result.itemsize]} %d;", more, "mov.u32 %i, %tid.x;"]
     for n, of in enumerate((*operands, result)):

@@ -8,7 +8,6 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-
 from unit.ptx_text.one_instruction import executed
 
 RANDOM = np.random.default_rng(5)
@@ -69,7 +68,9 @@ def rounded(value: Fraction, dtype: type, mode: str) -> float:
 # ---------------------------------------------------------------------------------------------- integers
 
 
-@pytest.mark.parametrize(("word", "dtype"), [("s16", I16), ("u16", U16), ("s32", I32), ("u32", U32), ("s64", I64), ("u64", U64)])
+@pytest.mark.parametrize(
+    ("word", "dtype"), [("s16", I16), ("u16", U16), ("s32", I32), ("u32", U32), ("s64", I64), ("u64", U64)]
+)
 def test_integer_arithmetic_wraps(word: str, dtype: type) -> None:
     a, b = integers(dtype), integers(dtype)
     with np.errstate(over="ignore"):
@@ -87,7 +88,9 @@ def test_integer_arithmetic_wraps(word: str, dtype: type) -> None:
         same(executed(text, a, b, result=dtype), function(a, b).astype(dtype))
 
 
-@pytest.mark.parametrize(("word", "dtype", "wide"), [("s32", I32, I64), ("u32", U32, U64), ("s16", I16, I32), ("u16", U16, U32)])
+@pytest.mark.parametrize(
+    ("word", "dtype", "wide"), [("s32", I32, I64), ("u32", U32, U64), ("s16", I16, I32), ("u16", U16, U32)]
+)
 def test_wide_products(word: str, dtype: type, wide: type) -> None:
     a, b = integers(dtype), integers(dtype)
     same(executed(f"mul.wide.{word} %d, %a0, %a1;", a, b, result=wide), a.astype(wide) * b.astype(wide))
@@ -137,7 +140,9 @@ def test_shifts_beyond_the_width_shift_everything_out(bits: int) -> None:
     values = [int(x) for x in a]
     left = [(x << int(n)) % (1 << bits) if n < bits else 0 for x, n in zip(values, amount, strict=True)]
     right = [x >> int(n) if n < bits else 0 for x, n in zip(values, amount, strict=True)]
-    signed = [(x - (1 << bits) if x >> bits - 1 else x) >> min(int(n), bits) for x, n in zip(values, amount, strict=True)]
+    signed = [
+        (x - (1 << bits) if x >> bits - 1 else x) >> min(int(n), bits) for x, n in zip(values, amount, strict=True)
+    ]
     same(executed(f"shl.b{bits} %d, %a0, %a1;", a, amount, result=a.dtype), np.array(left, object))
     same(executed(f"shr.u{bits} %d, %a0, %a1;", a, amount, result=a.dtype), np.array(right, object))
     want = np.array([x % (1 << bits) for x in signed], object)
@@ -376,7 +381,9 @@ def test_pairs_of_halves() -> None:
 # ---------------------------------------------------------------------------------------------- conversions
 
 
-@pytest.mark.parametrize(("mode", "function"), [("rni", np.rint), ("rzi", np.trunc), ("rmi", np.floor), ("rpi", np.ceil)])
+@pytest.mark.parametrize(
+    ("mode", "function"), [("rni", np.rint), ("rzi", np.trunc), ("rmi", np.floor), ("rpi", np.ceil)]
+)
 @pytest.mark.parametrize(("word", "dtype"), [("s32", I32), ("u32", U32), ("s64", I64), ("u64", U64), ("s16", I16)])
 def test_floats_to_integers_saturate(mode: str, function: Callable[..., np.ndarray], word: str, dtype: type) -> None:
     info = np.iinfo(dtype)
@@ -390,7 +397,11 @@ def test_floats_to_integers_saturate(mode: str, function: Callable[..., np.ndarr
                 top = -(1 << info.bits - 1) if info.min else 1 << (info.bits - 1)
                 want.append(top if of == "f64" or info.bits == 64 else 0)
             else:
-                want.append(int(min(max(value, info.min), info.max)) if np.isfinite(value) else (info.max if value > 0 else info.min))
+                want.append(
+                    int(min(max(value, info.min), info.max))
+                    if np.isfinite(value)
+                    else (info.max if value > 0 else info.min)
+                )
         want = [min(max(number, info.min), info.max) for number in want]
         same(executed(f"cvt.{mode}.{word}.{of} %d, %a0;", a, result=dtype), np.array(want, object))
 

@@ -28,7 +28,7 @@ from xdsl.ir import Attribute
 
 from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.dtypes import DTYPES, Array, Kind
-from xla_emitters.errors import DataError, ExecutionError, Unsupported
+from xla_emitters.errors import DataError, ExecutionError
 from xla_emitters.kernels.kernel_entry import INVARIANT, is_entry, launch_of
 from xla_emitters.program import Launch
 from xla_emitters.runtime.packing import packed_bytes, unpacked_elements

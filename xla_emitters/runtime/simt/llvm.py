@@ -151,6 +151,8 @@ def ptrtoint(op: llvm.PtrToIntOp) -> Unary:
 @RULES.elementwise(llvm.IntToPtrOp)
 def inttoptr(op: llvm.IntToPtrOp) -> Unary:
     return long_address if form_of(op.input.type).bits == 32 else integer_conversion(op, unsigned)
+
+
 RULES.elementwise(llvm.SIToFPOp)(partial(integer_to_float, reading=signed))
 RULES.elementwise(llvm.UIToFPOp)(partial(integer_to_float, reading=unsigned))
 RULES.elementwise(llvm.FPToSIOp)(partial(float_to_integer, is_signed=True))

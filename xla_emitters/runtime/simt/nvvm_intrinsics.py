@@ -3,7 +3,8 @@
     llvm.call_intrinsic "llvm.nvvm.ff.to.e4m3x2.rn"(%a, %b) : (f32, f32) -> i16           %a in the upper byte, %b in the lower
     llvm.call_intrinsic "llvm.nvvm.e5m2x2.to.f16x2.rn"(%c) : (i16) -> vector<2xf16>       the lower byte is element 0
 
-Those of single PTX instructions are rows of `nvvm_values.py`. Rounds to nearest even; values beyond the largest finite value, infinities too, saturate to it; NaN is 0x7F.
+Those of single PTX instructions are rows of `nvvm_values.py`.
+Rounds to nearest even; values beyond the largest finite value, infinities too, saturate to it; NaN is 0x7F.
 Source: PTX ISA, "cvt" with .satfinite; LLVM's IntrinsicsNVVM.td.
 """
 

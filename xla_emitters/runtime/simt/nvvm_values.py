@@ -562,7 +562,9 @@ def bfe(rest: Sequence[str]) -> Kernel:
             found = shifted << spare >> spare
         else:
             one = value.dtype.type(1)
-            mask = np.where(kept >= of.bits, ~value.dtype.type(0), (one << np.minimum(kept, of.bits - 1).astype(value.dtype)) - one)
+            mask = np.where(
+                kept >= of.bits, ~value.dtype.type(0), (one << np.minimum(kept, of.bits - 1).astype(value.dtype)) - one
+            )
             found = shifted & mask
         return wrap(of, np.where(count == 0, value.dtype.type(0), found))
 
