@@ -323,6 +323,9 @@ class _KernelBisection(KernelComparison):
         self._probe()
 
     def observe(self, name: str, stage: str | None, module: ModuleOp) -> None:
+        if self._is_lowered:
+            return
+        self._is_lowered = stage == EXECUTABLE_STAGES[-1]
         changes_bits = may_change_bits(name, module)
         if changes_bits and self._since:
             self._probe()

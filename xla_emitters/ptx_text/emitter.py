@@ -39,7 +39,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.ptx_text.rows import STAGE, registers_in, row_of, types_of
 from xla_emitters.ptx_text.syntax import (
@@ -70,7 +70,11 @@ TYPES: dict[str, Attribute] = {
 SPACES = {"generic": 0, "global": 1, "shared": 3, "const": 4, "local": 5}
 """Space -> LLVM's number of it."""
 WINDOWED = ("shared", "local", "const")
-_FLOATS = {16: f16, 32: f32, 64: f64}
+_FAMILIES = {"tid": nvvm.THREAD_ID, "ntid": nvvm.BLOCK_DIM, "ctaid": nvvm.BLOCK_ID, "nctaid": nvvm.GRID_DIM}
+_ALONE = {"laneid": nvvm.LaneIdOp, "warpid": nvvm.WarpIdOp}
+_CLOCKS = {"clock": ("clock", i32), "clock_hi": ("clock", i32), "clock64": ("clock64", i64)}
+_CLOCKS |= {"globaltimer": ("globaltimer", i64), "globaltimer_lo": ("globaltimer.lo", i32)}
+_ONE_BLOCK = {"cluster_nctarank": 1, "cluster_ctarank": 0, "is_explicit_cluster": 0, "smid": 0, "nsmid": 1}
 POINTER = llvm.LLVMPointerType()
 
 
@@ -243,15 +247,38 @@ class Emitter:
             case Number():
                 return self.constant(ir_type, self.number(operand, ir_type))
             case Special():
-                from xla_emitters.ptx_text.threads import special
-
-                return self.resize_to(special(self, operand.name), ir_type)
+                return self.resize_to(self.special(operand.name), ir_type)
             case Symbol():
                 return self.resize_to(self.address_of(operand), ir_type)
             case Negated():
                 return self.add(llvm.XOrOp(self.read(operand.register, i1), self.constant(i1, 1)))
             case _:
                 raise self.error("an operand is a register, a number or the address of a variable")
+
+    def special(self, name: str) -> SSAValue:
+        """A special register's value. A kernel runs as if each block were a cluster, and had a multiprocessor to itself."""
+        family, _, dimension = name.partition(".")
+        dimension = dimension or "x"
+        if family in _FAMILIES and dimension in "xyz":
+            return self.add(_FAMILIES[family][dimension]())
+        if name in _ALONE:
+            return self.add(_ALONE[name]())
+        if name.startswith("lanemask_"):
+            return self.add(nvvm.LANE_MASKS[name.removeprefix("lanemask_")]())
+        if name in _CLOCKS:
+            word, ir_type = _CLOCKS[name]
+            return self.intrinsic(f"read.{word}", [], ir_type)
+        if name in _ONE_BLOCK:
+            return self.constant(i32, _ONE_BLOCK[name])
+        if family in ("cluster_ctaid", "cluster_nctaid"):
+            return self.constant(i32, int(family == "cluster_nctaid"))
+        if family in ("clusterid", "nclusterid"):
+            return self.add(_FAMILIES["ctaid" if family == "clusterid" else "nctaid"][dimension]())
+        if name == "nwarpid":
+            counts = [self.add(nvvm.BLOCK_DIM[axis]()) for axis in "xyz"]
+            threads = self.add(llvm.MulOp(self.add(llvm.MulOp(counts[0], counts[1])), counts[2]))
+            return self.add(llvm.LShrOp(self.add(llvm.AddOp(threads, self.constant(i32, 31))), self.constant(i32, 5)))
+        raise self.unsupported(f"special register '%{name}'")
 
     def resize_to(self, value: SSAValue, ir_type: Attribute) -> SSAValue:
         return self.cast(self.resize(value, bits_of(ir_type)), ir_type)

@@ -12,18 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
 from xla_emitters.errors import Unsupported
 from xla_emitters.ptx_text.syntax import SIZES, Address, Group, Instruction, Negated, Operand, Pair, Register
 from xla_emitters.texts.cursor import nearest
 from xla_emitters.texts.source import Source
 
-if TYPE_CHECKING:
-    from xla_emitters.ptx_text.emitter import Emitter
-
 STAGE = "ptx"
-Emit: TypeAlias = "Callable[[Emitter, Instruction], None]"
+Emit: TypeAlias = Callable[[Any, Instruction], None]
+"""(emitter, instruction): adds the ops."""
 
 SIGNED = frozenset({"s8", "s16", "s32", "s64"})
 UNSIGNED = frozenset({"u8", "u16", "u32", "u64"})

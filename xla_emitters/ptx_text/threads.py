@@ -15,39 +15,6 @@ from xla_emitters.ptx_text.emitter import TYPES, Emitter, bits_of
 from xla_emitters.ptx_text.rows import row
 from xla_emitters.ptx_text.syntax import Group, Instruction, Number, Operand, Pair, Register, Symbol, Variable
 
-_FAMILIES = {"tid": nvvm.THREAD_ID, "ntid": nvvm.BLOCK_DIM, "ctaid": nvvm.BLOCK_ID, "nctaid": nvvm.GRID_DIM}
-_ALONE = {"laneid": nvvm.LaneIdOp, "warpid": nvvm.WarpIdOp}
-_CLOCKS = {"clock": ("clock", i32), "clock_hi": ("clock", i32), "clock64": ("clock64", i64)}
-_CLOCKS |= {"globaltimer": ("globaltimer", i64), "globaltimer_lo": ("globaltimer.lo", i32)}
-_ONE_BLOCK = {"cluster_nctarank": 1, "cluster_ctarank": 0, "is_explicit_cluster": 0, "smid": 0, "nsmid": 1}
-
-
-def special(e: Emitter, name: str) -> SSAValue:
-    """A special register's value. A kernel runs as if each block were a cluster, and had a multiprocessor to itself."""
-    family, _, dimension = name.partition(".")
-    dimension = dimension or "x"
-    if family in _FAMILIES and dimension in "xyz":
-        return e.add(_FAMILIES[family][dimension]())
-    if name in _ALONE:
-        return e.add(_ALONE[name]())
-    if name.startswith("lanemask_"):
-        return e.add(nvvm.LANE_MASKS[name.removeprefix("lanemask_")]())
-    if name in _CLOCKS:
-        word, ir_type = _CLOCKS[name]
-        return e.intrinsic(f"read.{word}", [], ir_type)
-    if name in _ONE_BLOCK:
-        return e.constant(i32, _ONE_BLOCK[name])
-    if family in ("cluster_ctaid", "cluster_nctaid"):
-        return e.constant(i32, int(family == "cluster_nctaid"))
-    if family in ("clusterid", "nclusterid"):
-        return e.add(_FAMILIES["ctaid" if family == "clusterid" else "nctaid"][dimension]())
-    if name == "nwarpid":
-        counts = [e.add(nvvm.BLOCK_DIM[axis]()) for axis in "xyz"]
-        threads = e.add(llvm.MulOp(e.add(llvm.MulOp(counts[0], counts[1])), counts[2]))
-        return e.add(llvm.LShrOp(e.add(llvm.AddOp(threads, e.constant(i32, 31))), e.constant(i32, 5)))
-    raise e.unsupported(f"special register '%{name}'")
-
-
 # ---------------------------------------------------------------------------------------------- barriers
 
 

@@ -295,6 +295,8 @@ class RawModule:
         loads.append(tuple(entry.name for entry in self.module.entries))
 
     def get_function(self, name: str) -> Any:
+        if name not in self.module.functions:
+            raise CUDADriverError("CUDA_ERROR_NOT_FOUND: named symbol not found")
         alone: list[Any] = []
         sized: list[SizedKernel] = []
 
