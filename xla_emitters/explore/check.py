@@ -454,7 +454,7 @@ class StageComparison:
         self._hlo.compare_text(run_program(self.program, reference.inputs, "hlo", most_iterations=limit))
 
     @property
-    def kernels(self) -> Sequence[KernelComparison]:
+    def observed(self) -> Sequence[KernelComparison]:
         """Those that were observed so far."""
         return self._kernels
 

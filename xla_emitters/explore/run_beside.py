@@ -75,10 +75,10 @@ def run_beside(
     options, _ = with_splits(module, options)
     how = Comparison("llvm-dialect", blocks)
     comparison = StageComparison.of(module, options, how, seed=seed)
-    observed = replace(options, stage="ptx")
-    program = compile_module(module, observed, observers=comparison.observer, graph_observer=comparison.graph_observer)
+    options = replace(options, stage="ptx")
+    program = compile_module(module, options, observers=comparison.observer, graph_observer=comparison.graph_observer)
     rows = list[ResultRow]()
-    for own, kernel in zip(comparison.kernels, program.kernels, strict=True):
+    for own, kernel in zip(comparison.observed, program.kernels, strict=True):
         if (other := others.get(own.planned.name)) is not None:
             if other.launch != kernel.launch:
                 own.run_all()

@@ -9,6 +9,7 @@ Source: PTX ISA 8.8, 9.7.1 to 9.7.8.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import AnyFloat, BoolAttr, IntegerAttr, IntegerType, VectorType, f16, f32, i1, i16, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -136,7 +137,7 @@ def add_carry(e: Emitter, i: Instruction) -> None:
     if "cc" in i.parts:
         parts = ((first, a), (total, first)) if is_sum else ((a, b), (first, carry))
         flags = [e.add(llvm.ICmpOp(low, high, "ult")) for low, high in parts]
-        e.write(CARRY, e.add(llvm.OrOp(*flags)))
+        e.write(CARRY, e.add(llvm.OrOp(flags[0], flags[1])))
     result(e, i, total)
 
 
@@ -188,7 +189,7 @@ def mad_carry(e: Emitter, i: Instruction) -> None:
     total = e.add(llvm.AddOp(first, e.extend(e.read(CARRY, i1), bits_of(a.type))))
     if "cc" in i.parts:
         flags = [e.add(llvm.ICmpOp(low, high, "ult")) for low, high in ((first, found), (total, first))]
-        e.write(CARRY, e.add(llvm.OrOp(*flags)))
+        e.write(CARRY, e.add(llvm.OrOp(flags[0], flags[1])))
     result(e, i, total)
 
 
@@ -259,7 +260,7 @@ def is_zero(e: Emitter, i: Instruction) -> None:
     result(e, i, e.extend(e.add(llvm.ICmpOp(a, e.constant(a.type, 0), "eq")), bits_of(a.type)))
 
 
-_SHIFTS: dict[str, type[Operation]] = {
+_SHIFTS: dict[str, Any] = {
     "shl": llvm.ShlOp,
     "shr.u": llvm.LShrOp,
     "shr.b": llvm.LShrOp,

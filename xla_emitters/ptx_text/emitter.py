@@ -72,8 +72,10 @@ SPACES = {"generic": 0, "global": 1, "shared": 3, "const": 4, "local": 5}
 WINDOWED = ("shared", "local", "const")
 _FAMILIES = {"tid": nvvm.THREAD_ID, "ntid": nvvm.BLOCK_DIM, "ctaid": nvvm.BLOCK_ID, "nctaid": nvvm.GRID_DIM}
 _ALONE = {"laneid": nvvm.LaneIdOp, "warpid": nvvm.WarpIdOp}
-_CLOCKS = {"clock": ("clock", i32), "clock_hi": ("clock", i32), "clock64": ("clock64", i64)}
-_CLOCKS |= {"globaltimer": ("globaltimer", i64), "globaltimer_lo": ("globaltimer.lo", i32)}
+_CLOCKS = {
+    **{"clock": ("clock", i32), "clock_hi": ("clock", i32), "clock64": ("clock64", i64)},
+    **{"globaltimer": ("globaltimer", i64), "globaltimer_lo": ("globaltimer.lo", i32)},
+}
 _ONE_BLOCK = {"cluster_nctarank": 1, "cluster_ctarank": 0, "is_explicit_cluster": 0, "smid": 0, "nsmid": 1}
 POINTER = llvm.LLVMPointerType()
 
@@ -185,7 +187,7 @@ class Emitter:
             return found
         if isinstance(ir_type, IntegerType):
             number = value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
-            made = self.at_entry(llvm.ConstantOp(IntegerAttr(number, ir_type), ir_type))
+            made = self.at_entry(llvm.ConstantOp(IntegerAttr(number, IntegerType(bits)), IntegerType(bits)))
         elif isinstance(ir_type, AnyFloat) and not isnan(number := _float_of(ir_type, value)):
             made = self.at_entry(llvm.ConstantOp(FloatAttr(number, ir_type), ir_type))
         else:

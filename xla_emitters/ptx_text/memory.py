@@ -231,10 +231,10 @@ def additions(
 @row("cp.async.ca", "cp.async.cg", modifiers=f"{_HINTS} {_SPACES}", results=0, pure=False)
 def cp_async(e: Emitter, i: Instruction) -> None:
     """The copy is done at once: a kernel that waits for it too late is not found."""
-    size = i.operands[2] if len(i.operands) > 2 else None
-    if not isinstance(size, Number):
+    given: list[Operand | None] = [*i.operands, None, None, None]
+    if not isinstance(size := given[2], Number):
         raise e.error("'cp.async' needs a number of bytes")
-    to, of = e.pointer(i.operands[0], "shared"), e.pointer(i.operands[1], "global")
+    to, of = e.pointer(given[0], "shared"), e.pointer(given[1], "global")
     count = e.read(i.operands[3], i32) if len(i.operands) > 3 and not _is_predicate(i.operands[3]) else None
     if len(i.operands) > 3 and _is_predicate(i.operands[3]):
         count = e.add(llvm.SelectOp(e.read(i.operands[3], i1), e.constant(i32, 0), e.constant(i32, size.value)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 
 from xla_emitters.ptx_text.lexer import STAGE, Token, TokenKind, read_token
 from xla_emitters.ptx_text.syntax import (
@@ -40,14 +41,16 @@ MOST_BYTES = 1 << 30
 _SPACES = ("global", "const", "shared", "local", "param", "tex")
 _LINKING = (".visible", ".extern", ".weak", ".common")
 _NUMBERS = {
-    ".maxntid": 3,
-    ".reqntid": 3,
-    ".minnctapersm": 1,
-    ".maxnctapersm": 1,
-    ".maxnreg": 1,
-    ".reqnctapercluster": 3,
+    **{
+        ".maxntid": 3,
+        ".reqntid": 3,
+        ".minnctapersm": 1,
+        ".maxnctapersm": 1,
+        ".maxnreg": 1,
+        ".reqnctapercluster": 3,
+    },
+    **{".maxclusterrank": 1, ".abi_preserve": 1, ".abi_preserve_control": 1},
 }
-_NUMBERS |= {".maxclusterrank": 1, ".abi_preserve": 1, ".abi_preserve_control": 1}
 _FLAGS = (".noreturn", ".explicitcluster", ".blocksareclusters")
 _SPECIAL = re.compile(
     r"%(?:n?tid|n?ctaid|clusterid|nclusterid|cluster_n?ctaid)(?:\.[xyzw])?$"
@@ -149,7 +152,7 @@ class Parser:
             case ".section":
                 self.section()
             case ".pragma" | ".alias":
-                self.skip_to_semicolon()
+                self.skip_to(";")
             case _:
                 self.linked()
 
@@ -166,15 +169,13 @@ class Parser:
         cursor.advance()
         cursor.advance()
         cursor.expect("{", "after the section's name")
-        while not cursor.accept("}"):
-            if cursor.token.kind is TokenKind.END:
-                raise cursor.unexpected("'}' at the end of the section")
-            cursor.advance()
+        self.skip_to("}")
 
-    def skip_to_semicolon(self) -> None:
-        while not self.cursor.accept(";"):
+    def skip_to(self, end: str) -> None:
+        """Consumes all tokens up to `end`."""
+        while not self.cursor.accept(end):
             if self.cursor.token.kind is TokenKind.END:
-                raise self.cursor.unexpected("';'")
+                raise self.cursor.unexpected(f"'{end}'")
             self.cursor.advance()
 
     def linked(self) -> None:
@@ -222,11 +223,7 @@ class Parser:
                 case ".global" | ".const" | ".shared" | ".local" if is_pointer:
                     pass
                 case ".attribute":
-                    cursor.expect("(", "after .attribute")
-                    while not cursor.accept(")"):
-                        if cursor.token.kind is TokenKind.END:
-                            raise cursor.unexpected("')'")
-                        cursor.advance()
+                    self.skip_to(")")
                 case _ if word.text[1:] in SIZES and word.text != ".pred":
                     element = word.text[1:]
                 case _:
@@ -360,10 +357,7 @@ class Parser:
     def function_after(self, is_entry: bool) -> None:
         cursor = self.cursor
         if cursor.accept(".attribute"):
-            while not cursor.accept(")"):
-                if cursor.token.kind is TokenKind.END:
-                    raise cursor.unexpected("')'")
-                cursor.advance()
+            self.skip_to(")")
         results = self.parameter_list() if not is_entry and cursor.at("(") else ()
         name = cursor.expect_kind(TokenKind.NAME, "the function's name")
         parameters = self.parameter_list() if cursor.at("(") else ()
@@ -378,7 +372,7 @@ class Parser:
                     raise cursor.error(f"{word.text} is at least 1", cursor.previous)
                 function.bounds[word.text[1:]] = tuple(numbers)
             elif word.text == ".pragma":
-                self.skip_to_semicolon()
+                self.skip_to(";")
             elif word.text not in _FLAGS:
                 raise cursor.error(f"'{word.text}' is no directive of a function", word)
         known = self.found.functions.get(name.text)
@@ -435,7 +429,7 @@ class Parser:
             case ".pragma":
                 if (match := _USED_BYTES.match(cursor.peek().text)) is not None:
                     self.used = int(match[1], 16)
-                self.skip_to_semicolon()
+                self.skip_to(";")
             case ".branchtargets" | ".callprototype" | ".calltargets":
                 raise cursor.error(f"'{word.text}' needs a label before it", word)
             case ".file":
@@ -526,7 +520,7 @@ class Parser:
             cursor.expect(";", "after the labels")
             function.tables[token.text] = tuple(names)
         elif cursor.at(".callprototype", ".calltargets"):
-            self.skip_to_semicolon()
+            self.skip_to(";")
         else:
             body.append(Label(token.text, token.start))
 
@@ -621,7 +615,7 @@ class Parser:
 
 
 def _renamed(variable: Variable, name: str) -> Variable:
-    return variable if variable.name == name else Variable(**{**vars(variable), "name": name})
+    return variable if variable.name == name else replace(variable, name=name)
 
 
 def number_of(text: str) -> Number:

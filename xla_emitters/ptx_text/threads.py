@@ -5,6 +5,8 @@ Source: PTX ISA 8.8, 9.7.12 to 9.7.14, 9.7.19 and chapter 10.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, f32, i1, i32, i64
 from xdsl.ir import SSAValue
 
@@ -179,13 +181,22 @@ def trap(e: Emitter, i: Instruction) -> None:
         e.do(llvm.INTRINSICS["trap"].create())
 
 
-def call_parts(i: Instruction) -> tuple[tuple[Operand | None, ...], Operand | None, tuple[Operand | None, ...]]:
+Operands: TypeAlias = tuple[Operand | None, ...]
+
+
+def call_parts(i: Instruction) -> tuple[Operands, Operand | None, Operands]:
     """Results, callee and arguments of `call (r), f, (a, b)`."""
     given = list(i.operands)
-    results = given.pop(0).elements if given and isinstance(given[0], Group) else ()  # pyright: ignore
+
+    def group() -> Operands:
+        if given and isinstance(first := given[0], Group):
+            del given[0]
+            return first.elements
+        return ()
+
+    results = group()
     callee = given.pop(0) if given else None
-    arguments = given.pop(0).elements if given and isinstance(given[0], Group) else ()  # pyright: ignore
-    return results, callee, arguments
+    return results, callee, group()
 
 
 _SYSTEM = {"vprintf": 0, "__assertfail": None}

@@ -72,7 +72,8 @@ def run_ptx(options: argparse.Namespace) -> int:
     from xla_emitters.runtime.simt.access_counts import AccessCounter, access_table
     from xla_emitters.runtime.simt.sanitizer import Sanitizer
 
-    inputs, outputs = options.inputs or [], options.outputs or []
+    inputs: list[str] = options.inputs or []
+    outputs: list[str] = options.outputs or []
     if len(inputs) > 1 or len(outputs) > 1:
         raise UsageError("PTX takes one pair of --inputs and --outputs", stage="run")
     kernel, arrays, launch, shared = _read(options, options.file, inputs[0] if inputs else None)

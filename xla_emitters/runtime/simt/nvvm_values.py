@@ -19,7 +19,7 @@ import numpy as np
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith import FLOAT_OPS
-from xla_emitters.runtime.simt.code import Kernel, Unary
+from xla_emitters.runtime.simt.code import Binary, Kernel, Unary
 from xla_emitters.runtime.simt.scalars import F32, F64, Form, integer, signed, unsigned, wrap
 
 ROWS: dict[str, Callable[[Sequence[str]], Kernel]] = {}
@@ -140,7 +140,7 @@ def _zero_sum(mode: str, total: Array, *signs: Array) -> Array:
     return np.where((total == 0) & ~positive, -np.abs(total), total)
 
 
-def _sum_of(mode: str, word: str, is_difference: bool) -> Kernel:
+def _sum_of(mode: str, word: str, is_difference: bool) -> Binary:
     of = form(word)
 
     def run(one: Array, other: Array) -> Array:
@@ -159,16 +159,16 @@ def _sum_of(mode: str, word: str, is_difference: bool) -> Kernel:
 
 
 @row("add")
-def add(rest: Sequence[str]) -> Kernel:
+def add(rest: Sequence[str]) -> Binary:
     return _sum_of(rest[0], rest[1], False)
 
 
 @row("sub")
-def sub(rest: Sequence[str]) -> Kernel:
+def sub(rest: Sequence[str]) -> Binary:
     return _sum_of(rest[0], rest[1], True)
 
 
-def _exactly(function: Callable[..., Fraction | None], of: Form, mode: str, nearest: Callable[..., Array]) -> Kernel:
+def _exactly(function: Callable[..., Fraction], of: Form, mode: str, nearest: Callable[..., Array]) -> Kernel:
     """A function of float64 rounded in a direction, by exact fractions where it is finite and inexact; slow, and rare."""
 
     def run(*operands: Array) -> Array:
@@ -177,22 +177,24 @@ def _exactly(function: Callable[..., Fraction | None], of: Form, mode: str, near
         difference = np.zeros(rounded.shape)
         finite = np.isfinite(rounded) & np.logical_and.reduce([np.isfinite(lane) for lane in lanes])
         for place in zip(*np.nonzero(finite), strict=True):
-            exact = function(*(Fraction(float(lane[place])) for lane in lanes))
-            if exact is not None:
-                apart = exact - Fraction(float(rounded[place]))
-                difference[place] = (apart > 0) - (apart < 0)
+            apart = function(*(Fraction(float(lane[place])) for lane in lanes)) - Fraction(float(rounded[place]))
+            difference[place] = (apart > 0) - (apart < 0)
         return _step(of, MODES[mode], rounded, difference)
 
     return run
 
 
+def _product(a: Fraction, b: Fraction, c: Fraction = Fraction(0)) -> Fraction:
+    return a * b + c
+
+
 @row("mul")
-def mul(rest: Sequence[str]) -> Kernel:
+def mul(rest: Sequence[str]) -> Binary:
     mode, word = rest
     of = form(word)
     if of.lanes == F32:
         return lambda a, b: _directed_f32(of, mode, a.astype(F64) * b.astype(F64))
-    return _exactly(lambda a, b: a * b, of, mode, np.multiply)
+    return _exactly(_product, of, mode, np.multiply)
 
 
 def _directed_f32(of: Form, mode: str, exact: Array) -> Array:
@@ -205,7 +207,7 @@ def fma(rest: Sequence[str]) -> Kernel:
     of = form(word)
     fused = partial(scalars.fused_multiply_add, of)
     if of.lanes != F32:
-        return _exactly(lambda a, b, c: a * b + c, of, mode, fused)
+        return _exactly(_product, of, mode, fused)
 
     def run(a: Array, b: Array, c: Array) -> Array:
         product, addend = a.astype(F64) * b.astype(F64), c.astype(F64)
@@ -230,7 +232,7 @@ _FUNCTIONS: dict[str, Unary] = {
 }
 
 
-def _function(name: str, rest: Sequence[str]) -> Kernel:
+def _function(name: str, rest: Sequence[str]) -> Unary:
     mode, word = rest
     of, compute = form(word), _FUNCTIONS[name]
     if mode != "approx":
@@ -260,7 +262,7 @@ def _upper_word(compute: Unary, x: Array) -> Array:
     return cut(compute(cut(x)))
 
 
-def _directed_root(name: str, mode: str, of: Form) -> Kernel:
+def _directed_root(name: str, mode: str, of: Form) -> Unary:
     """rcp and sqrt, rounded in a direction: the exact difference from the nearest number is known from its inverse."""
 
     def run(x: Array) -> Array:
@@ -387,7 +389,7 @@ def _to_tf32(mode: str, values: Array) -> Array:
 
 
 @row("mul.hi")
-def mul_hi(rest: Sequence[str]) -> Kernel:
+def mul_hi(rest: Sequence[str]) -> Binary:
     word = rest[0]
     of, read = form(word), reading(word)
     if of.bits < 64:
@@ -435,7 +437,7 @@ def sad(rest: Sequence[str]) -> Kernel:
     return run
 
 
-def _integer_division(word: str, is_remainder: bool) -> Kernel:
+def _integer_division(word: str, is_remainder: bool) -> Binary:
     """By zero: all ones, and the dividend as remainder, as hardware does (the ISA leaves it open). The least integer by -1 wraps."""
     of, read = form(word), reading(word)
     function = scalars.truncated_remainder if is_remainder else scalars.truncated_quotient
@@ -454,18 +456,18 @@ def _integer_division(word: str, is_remainder: bool) -> Kernel:
 
 
 @row("rem")
-def rem(rest: Sequence[str]) -> Kernel:
+def rem(rest: Sequence[str]) -> Binary:
     return _integer_division(rest[0], is_remainder=True)
 
 
 @row("shl")
-def shl(rest: Sequence[str]) -> Kernel:
+def shl(rest: Sequence[str]) -> Binary:
     of = form(rest[0])
     return lambda a, amount: scalars.shift_left(of, a, _amount(of, amount))
 
 
 @row("shr")
-def shr(rest: Sequence[str]) -> Kernel:
+def shr(rest: Sequence[str]) -> Binary:
     of = form(rest[0])
     shift = scalars.shift_right_arithmetic if rest[0][0] == "s" else scalars.shift_right_logical
     return lambda a, amount: shift(of, a, _amount(of, amount))
@@ -561,11 +563,9 @@ def bfe(rest: Sequence[str]) -> Kernel:
             spare = np.minimum(of.bits - kept, of.bits - 1).astype(value.dtype)
             found = shifted << spare >> spare
         else:
-            one = value.dtype.type(1)
-            mask = np.where(
-                kept >= of.bits, ~value.dtype.type(0), (one << np.minimum(kept, of.bits - 1).astype(value.dtype)) - one
-            )
-            found = shifted & mask
+            one = np.ones((1, 1), value.dtype)
+            below = (one << np.minimum(kept, of.bits - 1).astype(value.dtype)) - one
+            found = np.where(kept >= of.bits, shifted, shifted & below)
         return wrap(of, np.where(count == 0, value.dtype.type(0), found))
 
     return run
