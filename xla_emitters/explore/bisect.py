@@ -176,7 +176,11 @@ def bisect(
             search = _Bisection.of(module, options, how, inputs, seed, atol, rtol)
             search.every_pass, search.executed = every_pass, executed
             search.compare_text()
-            made = replace(options, stage="ptx") if how.wants_ptx(search.is_alone) else options
+            made = (
+                replace(options, stage="ptx")
+                if how.wants_ptx(search.is_alone and options.pipeline is None)
+                else options
+            )
             program = compile_module(module, made, observers=search.observer, graph_observer=search.graph_observer)
             search.compare_ptx(program)
         except _Found as found:

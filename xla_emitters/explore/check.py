@@ -282,7 +282,7 @@ class Comparison:
         return max(named, key=EXECUTABLE_STAGES.index) if named else EXECUTABLE_STAGES[-1]
 
     def wants_ptx(self, is_alone: bool) -> bool:
-        """Whether to execute the PTX. With "all" and "passes" that is for a program of one kernel, where something makes PTX here."""
+        """Whether to execute the PTX. With "all" and "passes" for one kernel of the usual passes, where PTX can be made."""
         return "ptx" in self.named or (not self.named and is_alone and ptx_reason_missing() is None)
 
     @cached_property
@@ -326,7 +326,7 @@ def check(
     options, _ = with_splits(module, options)
     comparison = StageComparison.of(module, options, how, inputs, seed, atol, rtol)
     comparison.compare_text()
-    if how.wants_ptx(comparison.is_alone):
+    if how.wants_ptx(comparison.is_alone and options.pipeline is None):
         options = replace(options, stage="ptx")
     program = compile_module(module, options, observers=comparison.observer, graph_observer=comparison.graph_observer)
     comparison.compare_ptx(program)
