@@ -109,8 +109,8 @@ def calls() -> None:
     known, rows = import_module("runtime.programs_table").programs(), list[list[str]]()
     for name, sizes in CALLS.items():
         program, inputs = known[name].compiled(), known[name].inputs(sizes)
-        steps = steps_of(program.loaded, inputs, HostMemory())
-        frame = program.loaded.frame(program.loaded.bind([np.shape(array) for array in inputs]))
+        steps = steps_of(program.compilation.loaded, inputs, HostMemory())
+        frame = program.compilation.loaded.frame(program.compilation.loaded.bind([np.shape(array) for array in inputs]))
         whole, walked = in_turns([partial(program.run, inputs), partial(frame.run, inputs)])
         said = " ".join((name, *(f"{symbol}={size}" for symbol, size in sizes.items())))
         rest = f"{1e3 * (whole - walked):.1f}" if steps < FEW_STEPS else ""

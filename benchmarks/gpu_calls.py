@@ -43,7 +43,7 @@ def measured(name: str, sizes: Mapping[str, int], seconds: float = 0.5) -> tuple
     programs = import_module("runtime.programs_table").programs
     case = programs()[name]
     program = case.compiled()
-    program.lowering.__dict__.update(ptx="", wide_ptx="")  # launches do nothing
+    program.compilation.lowering.__dict__.update(ptx="", wide_ptx="")  # launches do nothing
     sizes = {**case.case.sizes[0], **sizes}
     inputs = [cupy.asarray(array) for array in case.inputs(sizes)]
     on_gpu = program.on("gpu")

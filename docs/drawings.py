@@ -34,7 +34,6 @@ from xla_emitters.fusions.reductions import find_reductions
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.indexing import IndexingMap
 from xla_emitters.pipelines.compiler import read_module
-from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.program import Program
 from xla_emitters.trace.html import Html
 
@@ -164,7 +163,7 @@ def reduction(program: Program) -> str:
     )
 
 
-def buffers(program: DynamicProgram, before: DynamicProgram, *sizes: dict[str, int]) -> str:
+def buffers(program: Program, before: Program, *sizes: dict[str, int]) -> str:
     """Buffers of the finished program at each of `sizes`, then those of `before`, whose buffers were not yet shortened."""
     parts = list[str]()
     for at in sizes:
@@ -184,10 +183,10 @@ def named(sizes: dict[str, int]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in sizes.items())
 
 
-def inputs(program: DynamicProgram, sizes: dict[str, int]) -> list[Any]:
+def inputs(program: Program, sizes: dict[str, int]) -> list[Any]:
     """Random arrays for the parameters."""
     draw = np.random.default_rng(0)
-    shapes = [[size.evaluate(sizes) for size in p.shape] for p in program.sizes.guards.parameters]
+    shapes = [[size.evaluate(sizes) for size in p.shape] for p in program.compilation.sizes.guards.parameters]
     return [draw.standard_normal(shape, np.float32) for shape in shapes]
 
 
@@ -217,7 +216,7 @@ def shared_strides(tile: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(np.prod(tile[dim + 1 :])) for dim in range(len(tile)))
 
 
-def program_of_any_size(stage: str = "host", **options: Any) -> DynamicProgram:
+def program_of_any_size(stage: str = "host", **options: Any) -> Program:
     compiled = xe.compile("examples/causal_attention.mlir", stage=stage, **options)
-    assert isinstance(compiled, DynamicProgram)
+    assert isinstance(compiled, Program)
     return compiled

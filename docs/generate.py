@@ -85,7 +85,7 @@ def tour_of_any_size() -> str:
         "# The tour: attention at any size\n",
         ANY_SIZE,
         "## What every size is\n",
-        fenced(program.sizes.report(), "text"),
+        fenced(program.compilation.sizes.report(), "text"),
         "## Ops after each pass\n",
         fenced("\n".join(rows), "text"),
         "## Buffers over time\n",

@@ -43,7 +43,7 @@ def _(mo):
 
 @app.cell
 def _(mo, program):
-    mo.plain_text(program.sizes.report())
+    mo.plain_text(program.compilation.sizes.report())
     return
 
 
@@ -51,7 +51,7 @@ def _(mo, program):
 def _(mo, program):
     from xla_emitters.pipelines.program_listing import list_program
 
-    listing = list_program(program.at("placed"))
+    listing = list_program(program.compilation.at("placed"))
     mo.ui.table(
         [{"op": op.name, "type": op.type, "runs on": op.device, "by": op.function or op.reason} for op in listing.ops],
         selection=None,
@@ -98,7 +98,7 @@ def _(np, program):
     def inputs(b, s):
         """Arrays for the parameters, of this batch and length."""
         sizes = {"b": b, "s": s}
-        shapes = [[size.evaluate(sizes) for size in p.shape] for p in program.sizes.guards.parameters]
+        shapes = [[size.evaluate(sizes) for size in p.shape] for p in program.compilation.sizes.guards.parameters]
         return [rng.standard_normal(shape, np.float32) for shape in shapes]
 
     verdict = check_passes(program, inputs(2, 5))
@@ -120,7 +120,7 @@ def _(mo):
 
 @app.cell
 def _(mo, program):
-    mo.plain_text(program.lowering.code("host"))
+    mo.plain_text(program.compilation.lowering.code("host"))
     return
 
 
@@ -181,7 +181,7 @@ def _(mo, program):
 
 @app.cell
 def _(mo, program):
-    mo.plain_text(str(program.at("loops")))
+    mo.plain_text(str(program.compilation.at("loops")))
     return
 
 
@@ -195,7 +195,7 @@ def _(mo):
 
 @app.cell
 def _(mo, program):
-    mo.plain_text(program.ptx)
+    mo.plain_text(program.compilation.lowering.ptx)
     return
 
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from xla_emitters.indexing import IndexingMap as IndexingMap
     from xla_emitters.memory_limit import limited_memory as limited_memory
     from xla_emitters.pipelines.pass_lists import register_pass as register_pass
-    from xla_emitters.pipelines.programs import DynamicProgram as DynamicProgram
     from xla_emitters.runtime import Kernel as Kernel
     from xla_emitters.runtime import Program as Program
     from xla_emitters.trace import Trace as Trace
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "DEVICES": "device",
     "Device": "device",
-    "DynamicProgram": "pipelines.programs",
     "IndexingMap": "indexing",
     "JaxProgram": "explore.jax_program",
     "Kernel": "runtime",
@@ -60,7 +58,6 @@ _HOMES = {
 __all__ = [
     "DEVICES",
     "Device",
-    "DynamicProgram",
     "IndexingMap",
     "JaxProgram",
     "Kernel",

@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             given.write.write_text(chosen.exported().mlir_module())
             return
         seconds, program = timed(partial(xe.compile, chosen.exported()))
-        more, way = timed(lambda program=program: program.cpu.name)
+        more, way = timed(lambda program=program: program.compilation.cpu.name)
         print(f"{name}: compiled in {seconds:.1f} s, for the CPU in {more:.1f} s more ({way})")
         jitted = jax.jit(chosen.function)
         for sizes in chosen.sizes:

@@ -138,7 +138,7 @@ def measure(name: str, row: dict[str, Any], gpu_to_itself: Any, on_stream: Any) 
         begun = time.time()
         try:
             dynamic = xe.from_jax(function, *arguments, dynamic=True, shapes=shapes, target="h200", record="none")
-            row["dyn_ptx_bytes"] = len(dynamic.lowering.ptx)
+            row["dyn_ptx_bytes"] = len(dynamic.code)
         except Exception as error:
             row["dyn_failed"] = f"{type(error).__name__}: {error}"[:400]
         row["dyn_compile_s"] = time.time() - begun
@@ -231,7 +231,7 @@ def measure_model(name: str, row: dict[str, Any], gpu_to_itself: Any, on_stream:
     program = xe.compile(exported, record="none")
     row["compile_s"] = time.time() - begun
     begun = time.time()
-    row["ptx_bytes"] = len(program.lowering.ptx)
+    row["ptx_bytes"] = len(program.compilation.lowering.ptx)
     row["ptx_s"] = time.time() - begun
     sizes = made.sizes[-1]
     inputs = made.inputs(sizes)

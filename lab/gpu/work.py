@@ -345,7 +345,7 @@ def program(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
     row["compile_s"] = time.perf_counter() - start
     if DRY:
         start = time.perf_counter()
-        row["ptx_bytes"] = len(compiled.lowering.ptx)
+        row["ptx_bytes"] = len(compiled.compilation.lowering.ptx)
         row["ptx_s"] = time.perf_counter() - start
         return
     on_gpu = compiled.on("gpu")
@@ -373,7 +373,7 @@ def model(name: str, row: dict[str, Any], xla: dict[str, Any]) -> None:
     row["compile_s"] = time.perf_counter() - start
     if DRY:
         start = time.perf_counter()
-        row["ptx_bytes"] = len(made.lowering.ptx)
+        row["ptx_bytes"] = len(made.compilation.lowering.ptx)
         row["ptx_s"] = time.perf_counter() - start
         return
     on_gpu = made.on("gpu")

@@ -26,19 +26,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from runtime.programs_table import Program, programs
+from runtime.programs_table import KnownProgram, programs
 
 from xla_emitters.dtypes import dtype
 from xla_emitters.errors import Unsupported
 from xla_emitters.explore.programs import reference_of
-from xla_emitters.lowering.host_code import HostCode, host_object
+from xla_emitters.lowering.cpu_code import CpuCode, cpu_object
+from xla_emitters.lowering.cpu_steps import ENTRY, step_entries
 from xla_emitters.lowering.host_runtime import host_program_ir
-from xla_emitters.lowering.host_steps import ENTRY, step_entries
 from xla_emitters.pipelines.c_bundle import c_bundle
-from xla_emitters.pipelines.program_host import CpuLowering
+from xla_emitters.pipelines.cpu_lowering import CpuLowering
 from xla_emitters.pipelines.program_llvm import DROP, FREE, MAIN, LlvmHost
-from xla_emitters.pipelines.programs import DynamicProgram
-from xla_emitters.program import Extents
+from xla_emitters.program import Extents, Program
 from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.runtime.ral.host_program import HostProgram
 from xla_emitters.runtime.ral.kernels import Kernels
@@ -68,7 +67,7 @@ def compiled_runtime(source: bytes, header: bytes) -> bytes:
         return (directory / "ral.o").read_bytes()
 
 
-def built(program: DynamicProgram, name: str, directory: Path) -> Path:
+def built(program: Program, name: str, directory: Path) -> Path:
     """The caller of a program, as an executable. raises CalledProcessError with what the compiler says: it has no warnings"""
     files = c_bundle(program, name)
     files["ral.o"] = compiled_runtime(files["ral.c"], files["ral.h"])
@@ -83,13 +82,13 @@ def built(program: DynamicProgram, name: str, directory: Path) -> Path:
     return directory / name
 
 
-def built_with_log(program: DynamicProgram, lowering: CpuLowering, name: str, directory: Path) -> Path:
+def built_with_log(program: Program, lowering: CpuLowering, name: str, directory: Path) -> Path:
     """The same program with all calls by name, beside a bundle that `built` has written."""
-    host = LlvmHost(name, lowering.host, lowering.module, replace(program.options, pass_options=LOGGED))
+    host = LlvmHost(name, lowering.host, lowering.module, replace(program.compilation.options, pass_options=LOGGED))
     kernels = {f"{kernel}{ENTRY}": f"{name}_kernel_{number}" for number, kernel in enumerate(lowering.parameters)}
     seen = {MAIN: f"{name}_main", DROP: f"{name}_drop", FREE: f"{name}_release", **kernels}
     text = host_program_ir(host.host, lowering.module) + step_entries(lowering.parameters)
-    (directory / "logged.o").write_bytes(host_object(text, seen, lowering.cpu))
+    (directory / "logged.o").write_bytes(cpu_object(text, seen, lowering.cpu))
     declared = "".join(f"void {function}(int64_t *);\n" for function in kernels.values())
     rows = [f'{{"{kernel}", {kernels[f"{kernel}{ENTRY}"]}}}' for kernel in lowering.parameters]
     owned = [str(int(number in host.interface.donated)) for number in range(len(host.interface.inputs))]
@@ -103,15 +102,15 @@ def built_with_log(program: DynamicProgram, lowering: CpuLowering, name: str, di
     return directory / "logged"
 
 
-def _results(program: DynamicProgram) -> list[str]:
-    ranks = ",".join(str(len(shape)) for _, shape in program.results)
-    sizes = ",".join(str(dtype(element).numpy.itemsize) for element, _ in program.results)
+def _results(program: Program) -> list[str]:
+    ranks = ",".join(str(len(spec.shape)) for spec in program.results)
+    sizes = ",".join(str(dtype(spec.dtype).numpy.itemsize) for spec in program.results)
     return [f"-DRANKS={{{ranks}}}", f"-DBYTES={{{sizes}}}"]
 
 
 def called(
     executable: Path,
-    program: DynamicProgram,
+    program: Program,
     runs: Sequence[Sequence[Array]],
     last: str = "",
     constants: Path | None = None,
@@ -134,7 +133,7 @@ def called(
     for _ in runs:
         is_good, left = left[:1] == b"+", left[1:]
         found.append([] if is_good else None)
-        for element, shape in program.results if is_good else ():
+        for element, shape in ((spec.dtype, spec.shape) for spec in program.results) if is_good else ():
             held, rank = dtype(element).numpy, len(shape)
             sizes = tuple(np.frombuffer(left[: 8 * rank], np.int64))
             count = held.itemsize * int(prod(sizes))
@@ -150,7 +149,7 @@ class MachineCode(Kernels):
     """The kernels of a program as machine code in this process: the code that a bundle has too."""
 
     def __init__(self, lowering: CpuLowering) -> None:
-        code = HostCode(lowering.ir, lowering.cpu)
+        code = CpuCode(lowering.ir, lowering.cpu)
         kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
         self._steps = {name: kind(code.address(f"{name}{ENTRY}")) for name in lowering.parameters}
 
@@ -175,14 +174,14 @@ class Compared:
     wrong: str = ""
 
 
-def compared(known: Program, program: DynamicProgram, directory: Path) -> Compared:
+def compared(known: KnownProgram, program: Program, directory: Path) -> Compared:
     """A program in C against its host program, at all its sizes. raises Unsupported like `c_bundle`"""
-    assert program.fused is not None
+    assert program.compilation.fused is not None
     executable = built(program, "program", directory)
-    lowering = CpuLowering(program.name, program.fused, program.options)
+    lowering = CpuLowering(program.name, program.compilation.fused, program.compilation.options)
     with_log = built_with_log(program, lowering, "program", directory)
     host, wanted, log = HostProgram(lowering.host, MachineCode(lowering)), list[list[Array]](), list[str]()
-    runs = [program.checked(known.inputs(sizes)) for sizes in known.case.sizes]
+    runs = [program.compilation.checked(known.inputs(sizes)) for sizes in known.case.sizes]
     for arrays in runs:
         given = [array.copy() if number in host.donated else array for number, array in enumerate(arrays)]
         wanted.append(host.run_on_garbage(given, log))
@@ -215,7 +214,7 @@ def _is_called(line: str) -> bool:
     return not line.startswith("lmhlo_") or line.startswith("lmhlo_dot_")
 
 
-def row(known: Program) -> tuple[bool | None, str]:
+def row(known: KnownProgram) -> tuple[bool | None, str]:
     """Whether a program in C is right, None for one that is refused; and its row."""
     program = known.compiled()
     try:

@@ -24,10 +24,10 @@ from multiprocessing import get_context
 from runtime.programs_table import programs
 
 from xla_emitters.errors import Unsupported, XlaEmittersError
-from xla_emitters.lowering.host_code import host_object
-from xla_emitters.lowering.host_cpu import HostCpu, host_cpu
+from xla_emitters.lowering.cpu_code import cpu_object
+from xla_emitters.lowering.cpu_target import CpuTarget, cpu_target
+from xla_emitters.pipelines.cpu_lowering import CPU, CpuLowering
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU, CpuLowering
 from xla_emitters.pipelines.program_llvm import DROP, FREE, MAIN, LlvmHost
 
 RUN, MADE = ("native", "x86-64-v3", "x86-64-v2"), ("x86-64-v4", "znver5", "sapphirerapids")
@@ -40,14 +40,14 @@ OTHER_MACHINES = (
 KNOWN = ("ran", "made", "NumPy")
 
 
-def cpus() -> dict[str, HostCpu]:
+def cpus() -> dict[str, CpuTarget]:
     """The CPUs of the table, by name."""
-    names = (*RUN, *MADE) if host_cpu("native").triple.startswith("x86_64") else ("native",)
+    names = (*RUN, *MADE) if cpu_target("native").triple.startswith("x86_64") else ("native",)
     others = (
-        HostCpu(f"{name} {triple}", triple, name, more, ("another machine",), 16)
+        CpuTarget(f"{name} {triple}", triple, name, more, ("another machine",), 16)
         for triple, name, more in OTHER_MACHINES
     )
-    return {cpu.asked: cpu for cpu in (*map(host_cpu, names), *others)}
+    return {cpu.asked: cpu for cpu in (*map(cpu_target, names), *others)}
 
 
 def verdicts(name: str) -> dict[str, str]:
@@ -55,22 +55,22 @@ def verdicts(name: str) -> dict[str, str]:
     os.environ[CPU] = "llvm"
     program = programs()[name]
     compiled = program.compiled()
-    assert compiled.fused is not None
-    if compiled.sizes.unresolved:
+    assert compiled.compilation.fused is not None
+    if compiled.compilation.sizes.unresolved:
         return dict.fromkeys(cpus(), "NumPy")
     texts, found = dict[bool, tuple[str, tuple[str, ...]]](), dict[str, str]()
     for cpu_name, cpu in cpus().items():
-        is_other = cpu.triple != host_cpu("native").triple
-        options = replace(compiled.options, cpu_features="native" if is_other else cpu_name)
+        is_other = cpu.triple != cpu_target("native").triple
+        options = replace(compiled.compilation.options, cpu_features="native" if is_other else cpu_name)
         try:
             if cpu_name in RUN and not cpu.lacking:
                 worst = max(program.differences(replace(compiled, options=options)))
                 found[cpu_name] = "ran" if worst <= program.case.tolerance else f"differs by {worst:.1e}"
                 continue
             if cpu.converts_f16 not in texts:
-                texts[cpu.converts_f16] = _text(CpuLowering(name, compiled.fused, options))
+                texts[cpu.converts_f16] = _text(CpuLowering(name, compiled.compilation.fused, options))
             text, seen = texts[cpu.converts_f16]
-            host_object(text, {function: function for function in seen}, cpu)
+            cpu_object(text, {function: function for function in seen}, cpu)
             found[cpu_name] = "made"
         except Unsupported:
             found[cpu_name] = "NumPy"

@@ -321,7 +321,7 @@ def dynamic(case: Case, element: str) -> Kernels:
         )
         for at in launches_of(program, inputs)
     ]
-    return counted(launches, machine_code_of(program.ptx, device(TARGET).architecture))
+    return counted(launches, machine_code_of(program.compilation.lowering.ptx, device(TARGET).architecture))
 
 
 def static(case: Case, element: str) -> Kernels:

@@ -16,31 +16,32 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
-from runtime.programs_table import Program, programs
+from runtime.programs_table import KnownProgram, programs
 
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.programs import reference_of
 from xla_emitters.lowering.machine_code import assemble
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import RUN_ON_KERNELS
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 CHIPS = ("sm_75", "sm_80", "sm_90", "sm_100")
 EXECUTED = RUN_ON_KERNELS
 
 
-def compiled(program: Program, target: str = "h200") -> DynamicProgram:
+def compiled(program: KnownProgram, target: str = "h200") -> Program:
     options = CompileOptions(target=target, record="none")
     return compile_program(parse_stablehlo(program.text(), f"{program.name}.mlir"), options)
 
 
-def verdicts(program: Program, made: DynamicProgram) -> list[str]:
+def verdicts(program: KnownProgram, made: Program) -> list[str]:
     """What is wrong at each shape and stage; [] for nothing. `kernels` and `host` have the bits of `loops`."""
     wrong = list[str]()
     sizes = program.case.sizes
     for shape in dict.fromkeys((0, len(sizes) // 2, len(sizes) - 1)):
-        arrays = made.checked(program.inputs(sizes[shape]))
+        arrays = made.compilation.checked(program.inputs(sizes[shape]))
         reference = reference_of(made, arrays)
         first: Sequence[np.ndarray] = ()
         for stage in EXECUTED:
@@ -55,7 +56,7 @@ def verdicts(program: Program, made: DynamicProgram) -> list[str]:
     return wrong
 
 
-def row(program: Program, with_ptx: bool = True) -> tuple[bool, str]:
+def row(program: KnownProgram, with_ptx: bool = True) -> tuple[bool, str]:
     """Whether it is right, and its row."""
     start = time.perf_counter()
     try:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.program import Program
 from xla_emitters.program.steps import Call, Launch, Place
 from xla_emitters.runtime.walk import Frame, HostMemory, Platform, Run
 
@@ -43,9 +43,9 @@ class _Watching:
         return watched
 
 
-def live_set(program: DynamicProgram, inputs: Sequence[Any]) -> int:
+def live_set(program: Program, inputs: Sequence[Any]) -> int:
     """Bytes, for these arguments."""
-    loaded, arrays, seen = program.loaded, program.checked(inputs), list[list[Any]]()
+    loaded, arrays, seen = program.compilation.loaded, program.compilation.checked(inputs), list[list[Any]]()
     made = loaded.made
     bound = replace(loaded.bind([array.shape for array in arrays]), offsets={}, arena_bytes=0)
     platform = _Watching(loaded.platform, seen)

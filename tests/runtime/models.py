@@ -20,7 +20,8 @@ import numpy as np
 from runtime.programs_table import difference
 
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "models"
@@ -30,7 +31,7 @@ TOLERANCE = 2e-5
 """In units of the largest magnitude of a result; tokens are below 100, so that a single wrong token exceeds it."""
 
 
-def compiled(name: str) -> DynamicProgram:
+def compiled(name: str) -> Program:
     text = (CORPUS / f"{name}.mlir").read_text()
     return compile_program(parse_stablehlo(text, f"{name}.mlir"), CompileOptions(record="none"))
 

@@ -60,11 +60,11 @@ def rows(name: str) -> tuple[bool, list[str]]:
     traced, before = time.perf_counter() - start, COMPILATIONS.made
     start, cpu_start = time.perf_counter(), time.process_time()
     program = xe.compile(exported, record="none")
-    way = program.cpu
+    way = program.compilation.cpu
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
-    fusions = sum(isinstance(op, FusionOp) for op in program.fused.walk())
+    fusions = sum(isinstance(op, FusionOp) for op in program.compilation.fused.walk())
     kernels = len(way.lowering.parameters) if way.lowering else 0
-    calls = library_calls(way.lowering.host if way.lowering else program.module)
+    calls = library_calls(way.lowering.host if way.lowering else program.compilation.module)
     weights = sum(leaf.size for leaf in leaves) / 1e6
     lines = [
         f"{name}: {weights:.1f} million weights, {fusions} fusions, {kernels} different kernels, {calls} library calls; "

@@ -27,14 +27,15 @@ from runtime.stablehlo_programs import Case
 
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.programs import COMPILATIONS, DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import COMPILATIONS, compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 LAYER = ((1, 1), (1, 7), (2, 16), (3, 33), (8, 128), (16, 512))
 
 
 @dataclass(frozen=True)
-class Program:
+class KnownProgram:
     """A program of a corpus."""
 
     name: str
@@ -44,13 +45,13 @@ class Program:
     def text(self) -> str:
         return (self.folder / f"{self.name}.mlir").read_text()
 
-    def compiled(self) -> DynamicProgram:
+    def compiled(self) -> Program:
         return compile_program(parse_stablehlo(self.text(), f"{self.name}.mlir"), CompileOptions(record="none"))
 
     def inputs(self, sizes: Mapping[str, int]) -> list[Any]:
         return stablehlo_programs.inputs_of(self.name, sizes, self.case)
 
-    def differences(self, program: DynamicProgram) -> list[float]:
+    def differences(self, program: Program) -> list[float]:
         """Per shape the largest difference from JAX, in units of the largest magnitude or 1. raises AssertionError for other shapes."""
         found = list[float]()
         with np.load(self.folder / f"{self.name}.npz") as expected:
@@ -73,16 +74,16 @@ def difference(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> flo
     return float(np.abs(a[finite] - b[finite]).max(initial=0.0)) / largest
 
 
-def programs() -> dict[str, Program]:
+def programs() -> dict[str, KnownProgram]:
     """All programs of all corpora by name."""
     return {
-        name: Program(name, module.CORPUS, case)
+        name: KnownProgram(name, module.CORPUS, case)
         for module in (stablehlo_programs, dynamic_programs, loop_programs, library_programs)
         for name, case in module.CASES.items()
     }
 
 
-def row(program: Program) -> tuple[bool, str]:
+def row(program: KnownProgram) -> tuple[bool, str]:
     """Whether the program is right, and its row."""
     start = time.perf_counter()
     before = COMPILATIONS.made

@@ -29,7 +29,8 @@ from runtime.programs_table import difference, programs
 from xla_emitters.explore.programs import reference_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_inputs import drawn_inputs
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 NAME = "layer"
@@ -147,7 +148,7 @@ def soak(
         with rest:
             at_rest = trimmed_mib()
         now = time.perf_counter() - start
-        row = now, sum(counts), busy, at_rest, program.counters.bindings
+        row = now, sum(counts), busy, at_rest, program.compilation.loaded.counters.bindings
         found.rows.append(row)
         counted = f"{row[0]:8.0f} {row[1]:9d} {row[2]:10.1f} {row[3]:9.1f} {row[4]:9d}"
         say(f"{counted} {len(found.wrong):7d} {len(found.errors):7d}")
@@ -158,7 +159,7 @@ def soak(
     return found
 
 
-def _program(count: int) -> tuple[DynamicProgram, list[tuple[list[Any], list[Any]]]]:
+def _program(count: int) -> tuple[Program, list[tuple[list[Any], list[Any]]]]:
     """The program, and arguments with their results at all sizes."""
     listed = programs()[NAME]
     options = CompileOptions(record="none")

@@ -11,7 +11,9 @@ from long_lists import but_long
 from runtime.bad_numbers import DYNAMIC, Array, TooLarge
 
 from xla_emitters.errors import DataError
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program, run_module
+from xla_emitters.pipelines.program_runs import run_module
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 CASES = [(name, integer) for name, case in DYNAMIC.items() for integer in case.integers]
@@ -21,16 +23,16 @@ MORE = 4
 
 
 @cache
-def compiled(name: str, integer: str) -> DynamicProgram:
+def compiled(name: str, integer: str) -> Program:
     return compile_program(parse_stablehlo(DYNAMIC[name].text(integer), "m.mlir"))
 
 
-def ways(made: DynamicProgram) -> Mapping[str, Callable[[list[Array]], list[Array]]]:
+def ways(made: Program) -> Mapping[str, Callable[[list[Array]], list[Array]]]:
     """Each way to run a program: as its stages and as a call."""
 
     def at(stage: str) -> Callable[[list[Array]], list[Array]]:
-        module = made.at(stage)
-        return lambda arrays: run_module(module, made.checked(arrays))
+        module = made.compilation.at(stage)
+        return lambda arrays: run_module(module, made.compilation.checked(arrays))
 
     found = {stage: at(stage) for stage in ("stablehlo", "placed", "fused")}
 

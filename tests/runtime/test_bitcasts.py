@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from xla_emitters.errors import VerifyError
+from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -35,17 +36,17 @@ NARROWER = [
 ]
 
 
-def compiled(source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> DynamicProgram:
+def compiled(source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> Program:
     monkeypatch.setenv(CPU, "llvm")
     text = PARTS.format(source=source, target=target)
     program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
-    assert program.cpu.lowering is not None
+    assert program.compilation.cpu.lowering is not None
     return program
 
 
-def is_a_kernel(program: DynamicProgram) -> bool:
-    assert program.cpu.lowering is not None
-    return "lmhlo.bitcast_convert" not in {op.name for op in program.cpu.lowering.host.walk()}
+def is_a_kernel(program: Program) -> bool:
+    assert program.compilation.cpu.lowering is not None
+    return "lmhlo.bitcast_convert" not in {op.name for op in program.compilation.cpu.lowering.host.walk()}
 
 
 @pytest.mark.parametrize("size", [0, 1, 5])

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from xla_emitters.errors import DataError, ExecutionError
+from xla_emitters.pipelines.cpu_lowering import BACKENDS, CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import BACKENDS, CPU
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.runtime.loaded import MOST_BINDINGS
 from xla_emitters.runtime.threads import SHARED_WORK
 from xla_emitters.stablehlo_text import parse_stablehlo
@@ -26,7 +27,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return request.param
 
 
-def compiled(text: str) -> DynamicProgram:
+def compiled(text: str) -> Program:
     return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
 
 
@@ -83,14 +84,14 @@ def test_sizes_are_bound_once_and_the_least_recently_used_go(way: str) -> None:
     for _ in range(3):
         for rows in (2, 5):
             program(np.ones((rows, 4), np.float32))
-    assert (program.counters.runs, program.counters.bindings) == (6, 2)
+    assert (program.compilation.loaded.counters.runs, program.compilation.loaded.counters.bindings) == (6, 2)
     for rows in range(10, 10 + MOST_BINDINGS):
         program(np.ones((rows, 4), np.float32))
-    before = program.counters.bindings
+    before = program.compilation.loaded.counters.bindings
     program(np.ones((10, 4), np.float32))
-    assert program.counters.bindings == before
+    assert program.compilation.loaded.counters.bindings == before
     program(np.ones((2, 4), np.float32))
-    assert program.counters.bindings == before + 1
+    assert program.compilation.loaded.counters.bindings == before + 1
 
 
 # ----------------------------------------------------------------------------------------------------------------- loops

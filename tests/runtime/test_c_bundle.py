@@ -18,10 +18,11 @@ from runtime.programs_table import programs
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.pipelines import c_bundle as c_bundle_module
 from xla_emitters.pipelines.c_bundle import c_bundle, c_name
+from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU
 from xla_emitters.pipelines.program_inputs import drawn_inputs
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
@@ -29,7 +30,7 @@ needs_compiler = pytest.mark.skipif(not COMPILER, reason="there is no C compiler
 
 
 @pytest.fixture(scope="module")
-def attention(tmp_path_factory: pytest.TempPathFactory) -> tuple[DynamicProgram, Path]:
+def attention(tmp_path_factory: pytest.TempPathFactory) -> tuple[Program, Path]:
     program = programs()["causal_attention"].compiled()
     return program, built(program, "attention", tmp_path_factory.mktemp("c"))
 
@@ -161,7 +162,7 @@ def test_half_floats_in_c_are_those_of_numpy(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_a_limit_on_memory_is_checked_before_an_allocation(attention: tuple[DynamicProgram, Path]) -> None:
+def test_a_limit_on_memory_is_checked_before_an_allocation(attention: tuple[Program, Path]) -> None:
     program, executable = attention
     inputs = drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0)
     peak = program.memory(inputs).peak
@@ -173,7 +174,7 @@ def test_a_limit_on_memory_is_checked_before_an_allocation(attention: tuple[Dyna
 
 
 @needs_compiler
-def test_arguments_that_do_not_fit_are_refused_with_a_message(attention: tuple[DynamicProgram, Path]) -> None:
+def test_arguments_that_do_not_fit_are_refused_with_a_message(attention: tuple[Program, Path]) -> None:
     """In JAX's words where JAX asserted it; the program goes on to be usable."""
     program, executable = attention
     x, w = np.ones((2, 3, 8), np.float32), np.ones((8, 8), np.float32)
@@ -207,7 +208,7 @@ int main(void) {
 
 
 @needs_compiler
-def test_an_argument_without_data_or_larger_than_memory_is_refused(attention: tuple[DynamicProgram, Path]) -> None:
+def test_an_argument_without_data_or_larger_than_memory_is_refused(attention: tuple[Program, Path]) -> None:
     directory = attention[1].parent
     (directory / "main.c").write_text(NO_DATA)
     command = [COMPILER, *FLAGS, "main.c", "attention.c", "ral.o", "attention.o", "-o", "no_data", "-lm"]
@@ -252,7 +253,7 @@ def test_a_size_that_divides_by_zero_ends_the_run_with_the_message_of_python(tmp
 @needs_compiler
 @pytest.mark.parametrize(("damage", "why"), [(b"\7", "a constant has other data"), (b"", "a constant is missing")])
 def test_a_damaged_file_of_constants_is_refused(
-    damage: bytes, why: str, attention: tuple[DynamicProgram, Path], tmp_path: Path
+    damage: bytes, why: str, attention: tuple[Program, Path], tmp_path: Path
 ) -> None:
     _, executable = attention
     constants = tmp_path / "attention.bin"
@@ -270,7 +271,10 @@ def test_what_the_runtime_in_c_has_not_is_refused_by_name() -> None:
     text = programs()["routines"].text().splitlines()
     assert "stablehlo.fft" in text[caught.value.place.line - 1]
     program = programs()["rolled"].compiled()
-    program = replace(program, options=replace(program.options, pass_options=LOGGED))
+    program = replace(
+        program,
+        compilation=replace(program.compilation, options=replace(program.compilation.options, pass_options=LOGGED)),
+    )
     with pytest.raises(Unsupported, match=r"disc-direct-calls\{logged\}: ral.c has not the functions"):
         c_bundle(program, "rolled")
 

@@ -9,7 +9,7 @@ import pytest
 
 import xla_emitters as xe
 from xla_emitters.errors import DataError, UsageError
-from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.program import Program
 from xla_emitters.tools.main import main
 
 TEXT = """
@@ -25,10 +25,10 @@ W = np.asarray([[1, 2, 4], [8, 16, 32], [64, 128, 256]], np.float32)
 X = np.asarray([[1, 0, 1], [0, 1, 0]], np.float32)
 
 
-def compiled(folder: Path) -> tuple[DynamicProgram, Path]:
+def compiled(folder: Path) -> tuple[Program, Path]:
     path = folder / "scaled.npz"
     program = xe.compile(TEXT, constants=str(path))
-    assert isinstance(program, DynamicProgram)
+    assert isinstance(program, Program)
     return program, path
 
 

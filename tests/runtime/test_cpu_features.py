@@ -18,11 +18,12 @@ from runtime.programs_table import programs
 
 from xla_emitters.errors import ToolError
 from xla_emitters.explore.compile import compile as compile_any
-from xla_emitters.lowering.host_cpu import CPU_FEATURES
+from xla_emitters.lowering.cpu_target import CPU_FEATURES
 from xla_emitters.pipelines.c_bundle import c_bundle
+from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 from xla_emitters.tools.main import main
 
@@ -38,8 +39,11 @@ NAMES = (
 )
 
 
-def at(program: DynamicProgram, level: str) -> DynamicProgram:
-    return replace(program, options=replace(program.options, cpu_features=level))
+def at(program: Program, level: str) -> Program:
+    return replace(
+        program,
+        compilation=replace(program.compilation, options=replace(program.compilation.options, cpu_features=level)),
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +61,7 @@ def test_it_has_the_values_that_jax_gave(name: str) -> None:
     compiled = known.compiled()
     for level in LEVELS:
         program = at(compiled, level)
-        assert program.cpu.name == "llvm"
+        assert program.compilation.cpu.name == "llvm"
         assert max(known.differences(program)) <= known.case.tolerance, level
 
 
@@ -71,7 +75,7 @@ ALL_PAIRS = [(f, to) for f in (*HALVES, *FLOATS) for to in (*HALVES, *FLOATS) if
 
 
 @cache
-def conversions() -> DynamicProgram:
+def conversions() -> Program:
     """Every conversion between two of four types, as one program."""
     types = (*HALVES, *FLOATS)
     arguments = ", ".join(f"%{f}: tensor<?x{f}>" for f in types)

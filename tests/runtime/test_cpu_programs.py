@@ -11,9 +11,10 @@ from long_lists import but_long
 from runtime.programs_table import programs
 
 from xla_emitters.errors import UsageError
+from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -27,7 +28,7 @@ def by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CPU, "llvm")
 
 
-def compiled(text: str) -> DynamicProgram:
+def compiled(text: str) -> Program:
     return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
 
 
@@ -36,7 +37,7 @@ def test_it_has_the_values_that_jax_gave(name: str) -> None:
     program = programs()[name]
     found = program.compiled()
     assert max(program.differences(found)) <= program.case.tolerance
-    assert found.cpu.name == "llvm"
+    assert found.compilation.cpu.name == "llvm"
 
 
 # ----------------------------------------------------------------------------------------------------- rows with branches
@@ -172,7 +173,7 @@ ELEMENT = """module @m {{ func.func public @main(%x: tensor<?x{t}>) -> tensor<?x
   return %y : tensor<?x{to}> }} }}"""
 
 
-def unary(op: str, element: str = "f32") -> DynamicProgram:
+def unary(op: str, element: str = "f32") -> Program:
     return compiled(ELEMENT.format(op=op, t=element, to=element, types=f"tensor<?x{element}>"))
 
 
@@ -240,16 +241,16 @@ def test_numpy_computes_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv(CPU, "numpy")
     program = unary("negate")
     assert program(np.ones(3, np.float32)).tolist() == [-1, -1, -1]
-    assert program.cpu.name == "numpy"
+    assert program.compilation.cpu.name == "numpy"
 
 
 def test_numpy_computes_where_llvmlite_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CPU, "auto")
-    monkeypatch.setattr("xla_emitters.pipelines.program_host.is_installed", lambda: False)
+    monkeypatch.setattr("xla_emitters.pipelines.cpu_lowering.is_installed", lambda: False)
     program = unary("negate")
     with pytest.warns(UserWarning, match=r"llvmlite is not installed: NumPy computes .* pip install"):
         assert program(np.ones(3, np.float32)).tolist() == [-1, -1, -1]
-    assert (program.cpu.name, program.cpu.reason) == ("numpy", "llvmlite is not installed")
+    assert (program.compilation.cpu.name, program.compilation.cpu.reason) == ("numpy", "llvmlite is not installed")
 
 
 def test_another_way_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

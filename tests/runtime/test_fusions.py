@@ -18,7 +18,8 @@ from xla_emitters.dialects.hlo.base import Call
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import PROGRAM_FUSED, PROGRAM_HOST
-from xla_emitters.pipelines.programs import compile_program, load, load_any
+from xla_emitters.pipelines.program_runs import load, load_any
+from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.runtime.loaded import LoadedProgram
@@ -43,8 +44,8 @@ def test_every_way_to_fuse_gives_the_bits_of_ops_alone(name: str) -> None:
     )
     made = [load(module) for module in (on_buffers(name), *(fused(name, option) for option in OPTIONS))]
     for sizes in case.sizes:
-        inputs = program.checked(inputs_of(name, sizes, case))
-        results = [loaded.run(inputs) for loaded in (program.loaded, *made)]
+        inputs = program.compilation.checked(inputs_of(name, sizes, case))
+        results = [loaded.run(inputs) for loaded in (program.compilation.loaded, *made)]
         assert all(same_bits(a, b) for found in results for a, b in zip(found, results[0], strict=True))
 
 
@@ -63,8 +64,8 @@ def test_variants_by_sizes_give_the_bits_of_the_program(name: str) -> None:
             made.append(load_any(module.clone()))
     compiled = program.compiled()
     for sizes in program.case.sizes:
-        inputs = compiled.checked(program.inputs(sizes))
-        results = [loaded.run_on_garbage(inputs) for loaded in (compiled.loaded, *made)]
+        inputs = compiled.compilation.checked(program.inputs(sizes))
+        results = [loaded.run_on_garbage(inputs) for loaded in (compiled.compilation.loaded, *made)]
         assert all(same_bits(a, b) for found in results for a, b in zip(found, results[0], strict=True))
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.loops.host_scans import commutes
+from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -19,17 +20,19 @@ pytest.importorskip("llvmlite", reason="llvmlite is not installed")
 Array = np.ndarray[Any, Any]
 
 
-def compiled(text: str, way: str, monkeypatch: pytest.MonkeyPatch) -> DynamicProgram:
+def compiled(text: str, way: str, monkeypatch: pytest.MonkeyPatch) -> Program:
     monkeypatch.setenv(CPU, way)
     program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
-    assert program.cpu.name == way
+    assert program.compilation.cpu.name == way
     return program
 
 
 def agree(text: str, calls: list[tuple[Array, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Machine code and NumPy give the same, and no op is left to NumPy."""
     ours, reference = (compiled(text, way, monkeypatch) for way in ("llvm", "numpy"))
-    assert not {"lmhlo.reduce_window", "lmhlo.scatter", "lmhlo.map"} & {op.name for op in ours.loaded.made.ops}
+    assert not {"lmhlo.reduce_window", "lmhlo.scatter", "lmhlo.map"} & {
+        op.name for op in ours.compilation.loaded.made.ops
+    }
     for inputs in calls:
         for _ in range(3):
             np.testing.assert_array_equal(ours(*inputs), reference(*inputs))
@@ -239,7 +242,7 @@ def test_cumulative_windows_have_the_values_of_their_definition(
         pads=", ".join(name for pair in (pads if dim else pads[::-1]) for name in pair),
     )
     ours, reference = (compiled(text, way, monkeypatch) for way in ("llvm", "numpy"))
-    assert "lmhlo.dynamic_reduce_window" not in {op.name for op in ours.loaded.made.ops}
+    assert "lmhlo.dynamic_reduce_window" not in {op.name for op in ours.compilation.loaded.made.ops}
     for shape in ((5, 8), (2, 6), (6, 2), (64, 3), (3, 70)):
         x = np.random.default_rng(0).integers(-9, 10, shape)
         given = x.astype(np.int32) if t == "i32" else (x / 8).astype(np.float32)

@@ -44,6 +44,18 @@ CHAINS: dict[str, Chain] = {
         "%r = stablehlo.convert %b : (tensor<ui8>) -> tensor<i32>",
         lambda i: (i.astype(np.uint8) + i.astype(np.uint8)).astype(np.int32),
     ),
+    "quotient": ("%r = stablehlo.divide %i, %three : tensor<i32>", lambda i: np.trunc(i / 3).astype(np.int32)),
+    "by_what_may_be_zero": (
+        "%r = stablehlo.divide %six, %i : tensor<i32>",
+        lambda i: np.trunc(6 / i).astype(np.int32) if i else np.int32(-1),
+    ),
+    "rest": ("%r = stablehlo.remainder %i, %five : tensor<i32>", lambda i: np.fmod(i, np.int32(5))),
+    "rest_of_zero": ("%r = stablehlo.remainder %six, %i : tensor<i32>", lambda i: np.fmod(6, i) if i else np.int32(6)),
+    "magnitude": ("%r = stablehlo.abs %i : tensor<i32>", np.abs),
+    "sign": (
+        "%a = stablehlo.sign %i : tensor<i32>\n%r = stablehlo.add %a, %three : tensor<i32>",
+        lambda i: np.sign(i) + np.int32(3),
+    ),
     "moved": (
         "%a = stablehlo.reshape %i : (tensor<i32>) -> tensor<1xi32>\n"
         "%b = stablehlo.reshape %three : (tensor<i32>) -> tensor<1xi32>\n"
@@ -85,7 +97,9 @@ def test_integers_wrap_as_numpys_do(name: str) -> None:
 
 def test_they_are_numbers_and_no_calls() -> None:
     """The copy of the argument to the host, the check of the size, and the broadcast itself are left."""
-    steps = list(steps_within(program(CHAINS["limits"][0]).loaded.bind([(), ()]).steps))
+    lines = "\n".join(CHAINS[name][0].replace("%r", f"%{name}") for name in ("limits", "quotient", "rest", "magnitude"))
+    lines += "\n%r = stablehlo.add %limits, %quotient : tensor<i32>"
+    steps = list(steps_within(program(lines).compilation.loaded.bind([(), ()]).steps))
     assert [step.name for step in steps if isinstance(step, Call)] == ["p1.d2h", "shape_assertion", "s"]
     assert any(isinstance(step, Compute) for step in steps)
 

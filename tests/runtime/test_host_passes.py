@@ -12,7 +12,7 @@ from xla_emitters.host.disc_convert_memory_marker import DiscConvertMemoryMarker
 from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import HOST_BY_LLVM, PROGRAM_HOST
-from xla_emitters.pipelines.programs import is_host_program, load_any
+from xla_emitters.pipelines.program_runs import is_host_program, load_any
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
@@ -35,7 +35,7 @@ def test_the_list_ends_where_calls_are_made_direct() -> None:
 def test_every_pass_on_the_host_keeps_the_bits(name: str) -> None:
     known, context, options = programs()[name], make_context(), CompileOptions()
     program = known.compiled()
-    module = program.lowering.at("kernels").clone()
+    module = program.compilation.lowering.at("kernels").clone()
     own = {
         function.sym_name.data: holder
         for holder in module.walk()
@@ -44,7 +44,7 @@ def test_every_pass_on_the_host_keeps_the_bits(name: str) -> None:
         if isinstance(function, gpu.FuncOp)
     }
     kernels = SimtKernels(lambda name, _: type(module)([own[name].clone()]))
-    runs = [program.checked(known.inputs(sizes)) for sizes in (known.case.sizes[0], known.case.sizes[-1])]
+    runs = [program.compilation.checked(known.inputs(sizes)) for sizes in (known.case.sizes[0], known.case.sizes[-1])]
     wanted = [program.run(arrays, "kernels") for arrays in runs]
     before, hosts = str(module), 0
     for row in ROWS:

@@ -9,9 +9,10 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters import library
+from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -35,7 +36,7 @@ BITS_OF_STATE = (0xFEDCBA9876543210, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF)
 """A counter whose low half runs over, and then its high half."""
 
 
-def compiled(algorithm: str, element: str, state: int, rank: int) -> DynamicProgram:
+def compiled(algorithm: str, element: str, state: int, rank: int) -> Program:
     dims = "x".join("?" * rank)
     text = BITS.format(
         state=state,
@@ -72,8 +73,8 @@ def test_they_are_those_of_the_library(
 ) -> None:
     monkeypatch.setenv(CPU, "llvm")
     program = compiled(algorithm, element, state, rank)
-    assert program.cpu.lowering is not None
-    assert "lmhlo.dynamic_rng_bit_generator" not in ops_of(program.cpu.lowering.host)
+    assert program.compilation.cpu.lowering is not None
+    assert "lmhlo.dynamic_rng_bit_generator" not in ops_of(program.compilation.cpu.lowering.host)
     given: Any = np.array(BITS_OF_STATE[:state], np.uint64)
     config = {"algorithm": "threefry" if algorithm == "THREE_FRY" else "philox", "types": ["u64"]}
     for shape in SHAPES[rank]:

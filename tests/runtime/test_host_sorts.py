@@ -11,9 +11,10 @@ from xdsl.dialects.builtin import IntegerAttr
 from xla_emitters.dialects.context import make_context
 from xla_emitters.loops.disc_fuse_for_cpu import DiscFuseForCpuPass
 from xla_emitters.loops.host_sorts import FIRST as FIRST_MARK
+from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -36,12 +37,12 @@ SORT = """module @m {{ func.func public @main(%x: tensor<?x?x{t}>, %y: tensor<?x
 ORDER = "%r = stablehlo.compare {direction}, %a, %b, {kind} : (tensor<{t}>, tensor<{t}>) -> tensor<i1>"
 
 
-def sorted_by(body: str, t: str, u: str, dim: int, monkeypatch: pytest.MonkeyPatch) -> DynamicProgram:
+def sorted_by(body: str, t: str, u: str, dim: int, monkeypatch: pytest.MonkeyPatch) -> Program:
     monkeypatch.setenv(CPU, "llvm")
     text = SORT.format(body=body, t=t, u=u, dim=dim)
     program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
-    assert program.cpu.lowering is not None
-    assert "lmhlo.sort" not in {op.name for op in program.cpu.lowering.host.walk()}
+    assert program.compilation.cpu.lowering is not None
+    assert "lmhlo.sort" not in {op.name for op in program.compilation.cpu.lowering.host.walk()}
     return program
 
 
@@ -123,14 +124,12 @@ FIRST = """module @m {{ func.func public @main(%x: tensor<3x?x{t}>) -> (tensor<3
   return %5, %6 : tensor<3x{k}x{t}>, tensor<3x{k}xi32> }} }}"""
 
 
-def first_of(
-    body: str, t: str, k: int, start: int, monkeypatch: pytest.MonkeyPatch
-) -> tuple[DynamicProgram, int | None]:
+def first_of(body: str, t: str, k: int, start: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Program, int | None]:
     """The program, and how many first elements its sort finds; None: it sorts."""
     monkeypatch.setenv(CPU, "llvm")
     text = FIRST.format(body=body, t=t, k=k, start=start, limit=start + k)
     program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
-    fused = program.fused.clone()
+    fused = program.compilation.fused.clone()
     DiscFuseForCpuPass().apply(make_context(), fused)
     marks = [op.attributes.get(FIRST_MARK) for op in fused.walk() if op.name == "lmhlo.sort"]
     (mark,) = marks

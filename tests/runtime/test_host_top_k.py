@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from xla_emitters.errors import DataError
+from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -32,12 +33,12 @@ TYPES: dict[str, Any] = {
 }
 
 
-def compiled(text: str, monkeypatch: pytest.MonkeyPatch) -> DynamicProgram:
+def compiled(text: str, monkeypatch: pytest.MonkeyPatch) -> Program:
     """As kernels: no op is left to the runtime."""
     monkeypatch.setenv(CPU, "llvm")
     program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
-    assert program.cpu.lowering is not None
-    assert not {"lmhlo.topk", "lmhlo.dynamic_top_k"} & {op.name for op in program.cpu.lowering.host.walk()}
+    assert program.compilation.cpu.lowering is not None
+    assert not {"lmhlo.topk", "lmhlo.dynamic_top_k"} & {op.name for op in program.compilation.cpu.lowering.host.walk()}
     return program
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from xla_emitters.dialects.context import make_context, parse_ir
+from xla_emitters.pipelines.cpu_lowering import CpuLowering
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CpuLowering
 from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.pipelines.program_passes import (
     PROGRAM_FUSED,
@@ -18,7 +18,7 @@ from xla_emitters.pipelines.program_passes import (
     PROGRAM_OPS,
     RUN_ON_KERNELS,
 )
-from xla_emitters.pipelines.programs import run_module
+from xla_emitters.pipelines.program_runs import run_module
 from xla_emitters.rewrite.kernel_pass import run_pass
 
 ON_BUFFERS = PROGRAM_FUSED[len(PROGRAM_GRAPH) + 1 :]

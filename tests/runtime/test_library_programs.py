@@ -13,9 +13,10 @@ from runtime.programs_table import programs
 from runtime.stablehlo_programs import inputs_of
 
 from xla_emitters.errors import DataError, VerifyError
+from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo, print_stablehlo
 
 LONG = ("threefry", "permutations")
@@ -40,7 +41,7 @@ def layout_of(op: Any) -> tuple[tuple[int, ...], ...]:
 
 
 @cache
-def compiled(name: str, target: str = "h200") -> DynamicProgram:
+def compiled(name: str, target: str = "h200") -> Program:
     program = programs()[name]
     return compile_program(parse_stablehlo(program.text(), f"{name}.mlir"), CompileOptions(target=target))
 
@@ -102,7 +103,7 @@ def test_a_row_of_the_layouts(name: str, target: str, wanted: tuple[tuple[int, .
 
 def test_transposes_between_convolutions_cancel() -> None:
     """Of four convolutions in another layout than the library's: the first image, the last result, and each kernel are transposed."""
-    placed = str(compiled("residual").at("placed"))
+    placed = str(compiled("residual").compilation.at("placed"))
     images = [line for line in placed.splitlines() if "hlo.transpose " in line and "tensor<?x" in line]
     assert placed.count("hlo.dynamic_conv") == 4
     assert len(images) == 2
@@ -110,7 +111,7 @@ def test_transposes_between_convolutions_cancel() -> None:
 
 
 def test_a_library_layout_needs_no_transposes() -> None:
-    assert "hlo.transpose" not in str(compiled("channels_first").at("placed"))
+    assert "hlo.transpose" not in str(compiled("channels_first").compilation.at("placed"))
 
 
 def test_groups_that_do_not_fit_are_an_error() -> None:

@@ -10,10 +10,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xla_emitters.lowering.host_cpu import host_cpu
+from xla_emitters.lowering.cpu_target import cpu_target
+from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
@@ -24,7 +25,7 @@ def by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CPU, "llvm")
 
 
-def compiled(body: str, parameter: str, result: str) -> DynamicProgram:
+def compiled(body: str, parameter: str, result: str) -> Program:
     text = f"module @m {{ func.func public @main(%x: {parameter}) -> {result} {{\n{body}\n  return %y : {result} }} }}"
     return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
 
@@ -34,7 +35,7 @@ SUM = """  %zero = stablehlo.constant dense<{start}> : tensor<{t}>
     : (tensor<?x?x{t}>, tensor<{t}>) -> tensor<{left}{t}>"""
 
 
-def summed(t: str, dims: str, start: str = "0.0") -> DynamicProgram:
+def summed(t: str, dims: str, start: str = "0.0") -> Program:
     left = "" if "," in dims else "?x"
     return compiled(SUM.format(t=t, dims=dims, left=left, start=start), f"tensor<?x?x{t}>", f"tensor<{left}{t}>")
 
@@ -149,10 +150,15 @@ def test_complex_numbers_are_added_by_blocks_too() -> None:
 
 def test_a_long_sum_at_a_lower_level() -> None:
     """Fewer partial sums are side by side in a vector of 16 bytes."""
-    if not host_cpu().triple.startswith("x86_64"):
+    if not cpu_target().triple.startswith("x86_64"):
         pytest.skip("levels are of x86-64")
     x = np.random.default_rng(4).random((1, 3_000_000)).astype(np.float32)
     program = summed("f32", "1")
-    program = replace(program, options=replace(program.options, cpu_features="x86-64-v2"))
+    program = replace(
+        program,
+        compilation=replace(
+            program.compilation, options=replace(program.compilation.options, cpu_features="x86-64-v2")
+        ),
+    )
     exact = math.fsum(x[0].tolist())
     assert abs(float(program(x)[0]) - exact) <= 2 * MOST * 2.0**-24 * exact

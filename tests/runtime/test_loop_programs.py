@@ -14,8 +14,9 @@ from runtime.stablehlo_programs import inputs_of
 
 import xla_emitters as xe
 from xla_emitters.errors import DataError
-from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.cpu_lowering import CPU
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 SIZES = {"b": 3, "s": 8}
@@ -23,7 +24,7 @@ ON_KERNELS = ("cache_of_two", "two_choices_deep", "scan_of_layers", "donated_to_
 
 
 @cache
-def compiled(name: str) -> DynamicProgram:
+def compiled(name: str) -> Program:
     return programs()[name].compiled()
 
 
@@ -68,7 +69,7 @@ def test_machine_code_gives_the_values_of_jax(name: str, monkeypatch: pytest.Mon
     monkeypatch.setenv(CPU, "llvm")
     program = programs()[name].compiled()
     assert max(programs()[name].differences(program)) <= CASES[name].tolerance
-    assert program.cpu.name == "llvm"
+    assert program.compilation.cpu.name == "llvm"
 
 
 # ---------------------------------------------------------------------------------------------------------------- copies
@@ -169,7 +170,7 @@ def test_a_donated_argument_is_updated_in_place_where_the_caller_says_so() -> No
     assert not np.shares_memory(wanted[0], kept)
     for a, b in zip(got, wanted, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert program.donated == program.overwritten == (0,)
+    assert program.compilation.donated == program.compilation.overwritten == (0,)
 
 
 @pytest.mark.parametrize("spoil", ["read-only", "strided"])

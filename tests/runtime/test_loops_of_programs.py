@@ -13,7 +13,8 @@ from runtime.loops_of_programs import fuse, only_loops, with_loops
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.programs import compile_program, load
+from xla_emitters.pipelines.program_runs import load
+from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.stablehlo_text import parse_stablehlo
 
@@ -46,12 +47,12 @@ def test_loops_give_the_bits_of_their_ops(name: str, made: str) -> None:
     programs, (stage, make) = SAMPLE[name], MAKERS[made]
     path = programs.CORPUS / f"{name}.mlir"
     program = compile_program(parse_stablehlo(path.read_text(), path.name), CompileOptions(stage=stage))
-    module = program.module.clone()
+    module = program.compilation.module.clone()
     assert make(module) > 0
-    loops, ops = load(with_loops(module)), program.loaded
+    loops, ops = load(with_loops(module)), program.compilation.loaded
     cases = programs.CASES[name].sizes
     for sizes in (cases[0], cases[-1]):
-        inputs = program.checked(programs.inputs_of(name, sizes))
+        inputs = program.compilation.checked(programs.inputs_of(name, sizes))
         for found, wanted in zip(loops.run(inputs), ops.run(inputs), strict=True):
             assert found.shape == wanted.shape
             assert same_bits(found, wanted), np.argwhere(found != wanted)[:5]

@@ -16,7 +16,8 @@ import xla_emitters as xe
 from xla_emitters import memory_limit
 from xla_emitters.errors import DataError, UsageError
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 IOTA = """module @m { func.func public @main(%n: tensor<1xi64>) -> tensor<?xf32> {
@@ -46,11 +47,11 @@ WAYS = (*EXECUTABLE_PROGRAM_STAGES, "call")
 
 
 @cache
-def compiled(name: str) -> DynamicProgram:
+def compiled(name: str) -> Program:
     return compile_program(parse_stablehlo(TEXTS[name], "m.mlir"))
 
 
-def way(made: DynamicProgram, name: str) -> Callable[[Any], Any]:
+def way(made: Program, name: str) -> Callable[[Any], Any]:
     return (lambda n: made.run([n])) if name == "call" else lambda n: made.run([n], name)
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from xla_emitters.pipelines.cpu_lowering import CPU
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -32,14 +33,14 @@ def by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CPU, "llvm")
 
 
-def compiled(body: str, results: str, t: str = "f32", start: str = "0.0") -> DynamicProgram:
+def compiled(body: str, results: str, t: str = "f32", start: str = "0.0") -> Program:
     text = TEXT.format(body=body, results=results, t=t, start=start)
     return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
 
 
-def kernels(program: DynamicProgram) -> list[str]:
-    assert program.cpu.lowering is not None
-    return list(program.cpu.lowering.parameters)
+def kernels(program: Program) -> list[str]:
+    assert program.compilation.cpu.lowering is not None
+    return list(program.compilation.cpu.lowering.parameters)
 
 
 CASES: tuple[tuple[str, str, str, Callable[[Array], Array]], ...] = (

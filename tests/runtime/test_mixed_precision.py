@@ -15,7 +15,8 @@ from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.programs import Deviation, DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import Deviation, compile_program, deviations_of
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 NARROW = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
@@ -25,7 +26,7 @@ PRODUCT = """module @m { func.func public @main(%x: tensor<?x64xf32>, %w: tensor
   return %z : tensor<?x8xf32> } }"""
 
 
-def compiled(text: str, to: str) -> DynamicProgram:
+def compiled(text: str, to: str) -> Program:
     return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(mixed_precision=to))
 
 
@@ -54,10 +55,10 @@ def test_the_deviation_is_the_largest_difference_from_the_plain_program(to: str)
     inputs = drawn()
     mixed, plain = compiled(PRODUCT, to), compiled(PRODUCT, "")
     wanted = np.abs(mixed(*inputs).astype(np.float64) - plain(*inputs)).max()
-    (deviation,) = mixed.deviations(inputs)
+    (deviation,) = deviations_of(mixed, inputs)
     assert deviation == Deviation(0, wanted, float(np.abs(plain(*inputs)).max()))
     assert wanted > 0
-    assert plain.deviations(inputs) == []
+    assert deviations_of(plain, inputs) == []
 
 
 def test_an_infinity_on_one_side_is_an_infinite_deviation() -> None:
@@ -69,7 +70,9 @@ def test_an_infinity_on_one_side_is_an_infinite_deviation() -> None:
 def test_convolutions_are_narrow_and_so_get_the_layout_of_narrow_types() -> None:
     program = programs()["channels_first"]
     mixed = compile_program(parse_stablehlo(program.text(), "<test>"), CompileOptions(mixed_precision="f16"))
-    (call,) = (op for op in mixed.at("fused").walk() if isinstance(op, BufferOp) and op.name.endswith("conv"))
+    (call,) = (
+        op for op in mixed.compilation.at("fused").walk() if isinstance(op, BufferOp) and op.name.endswith("conv")
+    )
     made = call.as_hlo()
     assert element_of(made.operands[0]).name == "f16"
     assert isinstance(made, DynamicConvOp)
@@ -82,7 +85,7 @@ def test_a_product_that_says_its_algorithm_is_left() -> None:
         "[1] x [0], algorithm = <lhs_precision_type = f32, rhs_precision_type = f32, accumulation_type = f32, "
         "lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 1, allow_imprecise_accumulation = false> :",
     )
-    assert compiled(text, "f16").deviations(drawn())[0].largest == 0
+    assert deviations_of(compiled(text, "f16"), drawn())[0].largest == 0
 
 
 def test_explain_says_the_deviation_and_other_types_are_refused() -> None:

@@ -11,14 +11,15 @@ from runtime.live_set import live_set
 from runtime.models import CORPUS, NAMES, TOLERANCE, compiled, runs, worst_difference
 
 from xla_emitters.dialects.disc_ral import DispatchOp
+from xla_emitters.pipelines.cpu_lowering import CPU, CpuLowering
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CPU, CpuLowering
-from xla_emitters.pipelines.programs import COMPILATIONS, DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import COMPILATIONS, compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 
 @cache
-def program(name: str) -> DynamicProgram:
+def program(name: str) -> Program:
     return compiled(name)
 
 
@@ -61,8 +62,8 @@ def test_a_run_takes_little_more_memory_than_its_order_needs(name: str) -> None:
 def test_layers_share_their_kernels() -> None:
     """Two layers of an encoder compute the same: fewer than two thirds of the launches are of different kernels."""
     made = program("encoder")
-    assert made.fused is not None
-    host = CpuLowering(made.name, made.fused, made.options).host
+    assert made.compilation.fused is not None
+    host = CpuLowering(made.name, made.compilation.fused, made.compilation.options).host
     launched = [op.config for op in host.walk() if isinstance(op, DispatchOp) and op.call.data == "ral_kernel_launch"]
     assert 0 < len(set(launched)) <= 2 / 3 * len(launched)
 

@@ -13,22 +13,23 @@ import numpy as np
 import pytest
 
 from xla_emitters.errors import DataError, Unsupported, VerifyError
-from xla_emitters.pipelines.program_host import CPU
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.cpu_lowering import CPU
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 Array = np.ndarray[Any, Any]
 STAGES = ("hlo", "graph", "lmhlo", "host", "llvm-dialect")
 
 
-def program(arguments: str, body: str, results: str) -> DynamicProgram:
+def program(arguments: str, body: str, results: str) -> Program:
     return compile_program(
         parse_stablehlo(f"func.func @main({arguments}) -> ({results}) {{\n{body} : {results}\n}}", "t")
     )
 
 
 def has_values(
-    found: DynamicProgram, inputs: Sequence[Array], wanted: Sequence[Array], stages: Sequence[str] = STAGES
+    found: Program, inputs: Sequence[Array], wanted: Sequence[Array], stages: Sequence[str] = STAGES
 ) -> None:
     """Each of these stages, and three calls (the third repeats a plan), give the wanted arrays."""
     for stage in (*stages, None, None, None):
@@ -203,7 +204,7 @@ def test_a_scatter_has_arrays_of_one_shape_and_an_update_for_each_row_of_indices
 
 def library_call(
     target: str, config: str, arguments: Sequence[str], results: Sequence[str], *, listed: str = ""
-) -> DynamicProgram:
+) -> Program:
     """A program that calls a library function as JAX writes it."""
     names = [f"%x{number}" for number in range(len(arguments))]
     given, found = ", ".join(arguments), ", ".join(results)

@@ -11,7 +11,7 @@ from in_process import call_main
 
 import xla_emitters as xe
 from xla_emitters.explore.programs import check_program
-from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.program import Program
 
 PRINT = """
 func.func public @main(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
@@ -39,15 +39,15 @@ func.func public @main(%x: tensor<?x4xT>, %a: tensor<T>, %b: tensor<T>) -> (tens
 """
 
 
-def random(kind: str, element: str = "f32", seed: int = 0) -> DynamicProgram:
+def random(kind: str, element: str = "f32", seed: int = 0) -> Program:
     text = RANDOM.replace("KIND", kind).replace("xT>", f"x{element}>").replace("<T>", f"<{element}>")
     program = xe.compile(text, rng_seed=seed)
-    assert isinstance(program, DynamicProgram)
+    assert isinstance(program, Program)
     return program
 
 
-def drawn(program: DynamicProgram, rows: int, a: float, b: float, stage: str | None = None) -> list[np.ndarray]:
-    element = np.dtype({"f32": np.float32, "s32": np.int32}[program.results[0][0]])
+def drawn(program: Program, rows: int, a: float, b: float, stage: str | None = None) -> list[np.ndarray]:
+    element = np.dtype({"f32": np.float32, "s32": np.int32}[program.results[0].dtype])
     return program.run([np.zeros((rows, 4), element), element.type(a), element.type(b)], stage)
 
 
@@ -132,7 +132,7 @@ def test_a_seed_decides_the_numbers(kind: str, tmp_path: Path) -> None:
 
 
 def test_random_numbers_are_a_call_of_the_runtime() -> None:
-    assert 'disc_ral.dispatch "ral_rng_normal" on "gpu"' in random("NORMAL").lowering.code("host")
+    assert 'disc_ral.dispatch "ral_rng_normal" on "gpu"' in random("NORMAL").compilation.lowering.code("host")
 
 
 def test_wrong_sizes_are_a_message() -> None:
@@ -158,7 +158,7 @@ def test_each_call_of_a_function_draws_its_own_numbers() -> None:
     }
     """
     program, bounds = xe.compile(text), [np.asarray(0, np.float32), np.asarray(1, np.float32)]
-    assert isinstance(program, DynamicProgram)
+    assert isinstance(program, Program)
     first, second = program.run(bounds)
     assert not np.array_equal(first, second)
     for stage in ("stablehlo", "hlo", "graph", "host"):

@@ -16,14 +16,14 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import UsageError
 from xla_emitters.lowering.machine_code import assemble
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
-from xla_emitters.program import Launch
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Launch, Program
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 
 @cache
-def program(name: str) -> DynamicProgram:
+def program(name: str) -> Program:
     return compiled(programs()[name])
 
 
@@ -36,15 +36,15 @@ def test_softmax_is_a_kernel_in_a_few_forms_and_the_host_takes_one() -> None:
     made = program("layer")
     names = [kernel.name for kernel in made.kernels]
     assert len(names) == len(set(names))
-    assert {kernel.block for kernel in made.kernels} == {(256, 1, 1), (512, 1, 1)}
-    assert {kernel.schedule for kernel in made.kernels} >= {"loop", "stitch"}
+    assert {kernel.launch.block for kernel in made.kernels} == {(256, 1, 1), (512, 1, 1)}
+    assert {kernel.schedule for kernel in made.compilation.lowering.kernels} >= {"loop", "stitch"}
 
 
 @needs(*SASS)
 @pytest.mark.parametrize("chip", but_long([CHIPS[0], CHIPS[-1]], [CHIPS[-1]]))
 def test_code_assembles_with_indices_of_both_widths(chip: str) -> None:
     made = compiled(programs()["masked_softmax"], chip)
-    for ptx in (made.ptx, made.lowering.wide_ptx):
+    for ptx in (made.compilation.lowering.ptx, made.compilation.lowering.wide_ptx):
         assert {entry.name for entry in assemble(ptx, chip).entries} == {kernel.name for kernel in made.kernels}
 
 
@@ -76,8 +76,8 @@ def test_a_program_that_stopped_before_has_no_kernels() -> None:
     text = (programs()["halves"].folder / "halves.mlir").read_text()
     made = compile_program(parse_stablehlo(text), CompileOptions(stage="fused"))
     with pytest.raises(UsageError, match="up to 'fused' only"):
-        _ = made.kernels
-    assert EXECUTED[0] not in made.stages
+        _ = made.compilation.lowering.kernels
+    assert EXECUTED[0] not in made.compilation.stages
 
 
 def test_a_program_without_recorded_stages_says_so_where_it_is_explained() -> None:

@@ -15,7 +15,8 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, VerifyError
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_inputs import drawn_inputs
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.sizes import specialize
 from xla_emitters.stablehlo_text import parse_stablehlo
@@ -165,7 +166,7 @@ RIGHT: list[tuple[str, tuple[tuple[int, ...], ...], tuple[int, ...]]] = [
 
 
 @cache
-def compiled(name: str) -> DynamicProgram:
+def compiled(name: str) -> Program:
     return compile_program(parse_stablehlo(TEXTS[name].lstrip()))
 
 
@@ -235,7 +236,7 @@ SEEDED = [
 
 
 @cache
-def of_corpus(name: str) -> DynamicProgram:
+def of_corpus(name: str) -> Program:
     return compile_program(parse_stablehlo((CORPUS / f"{name}.mlir").read_text()), CompileOptions(record="none"))
 
 
@@ -243,7 +244,7 @@ def of_corpus(name: str) -> DynamicProgram:
 def test_no_violated_size_is_computed_with(name: str) -> None:
     """100 drawn shapes per program: a call succeeds exactly if the sizes fit some values of the symbols; its results have JAX's ranks."""
     program, random = of_corpus(name), np.random.default_rng([*name.encode()])
-    before, fitting = program.counters.runs, 0
+    before, fitting = program.compilation.loaded.counters.runs, 0
     legal = {
         tuple(shape for _, shape, _ in specs(CASES[name], {"b": b, "s": s}))
         for b, s in itertools.product(range(1, 20), repeat=2)
@@ -260,11 +261,11 @@ def test_no_violated_size_is_computed_with(name: str) -> None:
         if tuple(map(tuple, shapes)) in legal:
             program.run(given)
             fitting += 1
-            before = program.counters.runs
+            before = program.compilation.loaded.counters.runs
             continue
         with pytest.raises(DataError):
             program.run(given)
-        assert program.counters.runs == before
+        assert program.compilation.loaded.counters.runs == before
     assert 0 < fitting < 100
 
 
@@ -275,7 +276,7 @@ STATIC = ["layer", "halves", "windows", "loop", "gather_rows", "scan", "strided"
 def test_a_program_with_its_sizes_made_static_gives_the_same_bits(name: str) -> None:
     program = of_corpus(name)
     values = {symbol: 2 + number for number, symbol in enumerate(program.symbols)}
-    static = compile_program(specialize(program.source, values, program.sizes))
+    static = compile_program(specialize(program.compilation.source, values, program.compilation.sizes))
     assert not static.symbols
     inputs = drawn_inputs(program, values, 1)
     found, wanted = static.run(inputs), program.run(inputs)

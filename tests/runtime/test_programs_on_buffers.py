@@ -14,7 +14,8 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import ON_KERNELS, PROGRAM_STAGES
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.stablehlo_text import parse_stablehlo
 
@@ -26,7 +27,7 @@ LONG = (
 
 
 @cache
-def compiled(name: str) -> DynamicProgram:
+def compiled(name: str) -> Program:
     path = CORPUS / f"{name}.mlir"
     return compile_program(parse_stablehlo(path.read_text(), path.name), CompileOptions(verify=True))
 
@@ -63,10 +64,10 @@ def test_every_stage_gives_the_same_bits(name: str, stage: str) -> None:
 
 def test_runs_are_counted() -> None:
     program = compiled("scan")
-    before = program.counters.runs
+    before = program.compilation.loaded.counters.runs
     for number in range(50):
         program.run(inputs_of("scan", CASES["scan"].sizes[number % 2]))
-    assert program.counters.runs - before == 50
+    assert program.compilation.loaded.counters.runs - before == 50
 
 
 def test_an_op_without_a_value_is_named_and_leaves_no_buffer() -> None:
@@ -78,10 +79,10 @@ def test_an_op_without_a_value_is_named_and_leaves_no_buffer() -> None:
 
 def test_a_shape_is_bound_once() -> None:
     program = compiled("layer")
-    before = program.counters.bindings
+    before = program.compilation.loaded.counters.bindings
     for sizes in ({"b": 2, "s": 4}, {"b": 4, "s": 7}, {"b": 2, "s": 4}, {"b": 4, "s": 7}):
         program.run(inputs_of("layer", sizes))
-    assert program.counters.bindings == before + 2
+    assert program.compilation.loaded.counters.bindings == before + 2
 
 
 WRONG: dict[str, tuple[list[Any], str]] = {

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runtime.programs_table import Program, difference, programs
+from runtime.programs_table import KnownProgram, difference, programs
 from xdsl.dialects import func
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.printer import print_ir
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.stablehlo_text import parse_stablehlo
 from xla_emitters.tools.pass_list import parse_passes, pipeline_of
@@ -28,7 +29,7 @@ def order() -> list[str]:
     return [name for cells in rows if len(cells) == 6 for name in re.findall(r"`(disc-[\w-]+)`", cells[3])]
 
 
-def compiled(program: Program) -> DynamicProgram:
+def compiled(program: KnownProgram) -> Program:
     names = [name for name in order() if name != LAST]
     names.insert(names.index("disc-dead-temp-buffer-removal") + 1, FLATTEN)
     module = parse_stablehlo(program.text(), f"{program.name}.mlir")

@@ -10,7 +10,8 @@ import pytest
 
 from xla_emitters.errors import DataError
 from xla_emitters.pipelines.program_passes import PROGRAM_STAGES
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 Array = np.ndarray[Any, Any]
@@ -29,7 +30,7 @@ COUNT = """    %z = stablehlo.get_dimension_size %y, dim = 0 : (tensor<?x3xf32BO
 
 
 @cache
-def program(size: str, bounds: str, last: str) -> DynamicProgram:
+def program(size: str, bounds: str, last: str) -> Program:
     result = "tensor<i32>" if last is COUNT else "tensor<?x3xf32BOUNDS>"
     text = TEXT.replace("LAST", last).replace("RESULT", result).replace("SIZE", size).replace("BOUNDS", bounds)
     return compile_program(parse_stablehlo(text, "m.mlir"))

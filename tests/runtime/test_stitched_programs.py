@@ -17,7 +17,9 @@ from xla_emitters.buffers.disc_specialize_fusion_with_speculation import ROW_SCH
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dtypes import Array
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program, load
+from xla_emitters.pipelines.program_runs import load
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
@@ -32,7 +34,7 @@ SIZES = [{"b": 1, "s": 1}, {"b": 3, "s": 33}, {"b": 2, "s": 513}, {"b": 9, "s": 
 
 
 @cache
-def fused(name: str) -> DynamicProgram:
+def fused(name: str) -> Program:
     path = CORPUS / f"{name}.mlir"
     return compile_program(parse_stablehlo(path.read_text(), path.name), CompileOptions(stage="fused"))
 
@@ -40,7 +42,7 @@ def fused(name: str) -> DynamicProgram:
 @cache
 def with_schedule(name: str, hint: int | None) -> LoadedProgram:
     """The program with loops. hint: 1 a block per row, 2 a warp per row, None: by the length of rows."""
-    module = fused(name).at("fused").clone()
+    module = fused(name).compilation.at("fused").clone()
     for fusion in (op for op in module.walk() if isinstance(op, FusionOp)):
         if hint is not None:
             fusion.attributes[ROW_SCHEDULE] = IntegerAttr(hint, i64)
@@ -71,28 +73,28 @@ def test_a_row_computed_by_a_block_or_a_warp(name: str, hint: int | None, watche
     watched.append(SanitizerOfLaunches())
     for sizes in SIZES:
         inputs = inputs_of(name, sizes, CASES[name][0])
-        found = with_schedule(name, hint).run(fused(name).checked(inputs))
+        found = with_schedule(name, hint).run(fused(name).compilation.checked(inputs))
         assert_close(found, fused(name).run(inputs))
 
 
 def bytes_moved(name: str, sizes: dict[str, int], stage: str = "kernels") -> float:
     """Bytes that the kernels move, relative to the minimum: whole sectors of each request; bytes that several lanes read count once."""
     program = compiled(name)
-    arrays = program.checked(inputs_of(name, sizes, CASES[name][0]))
+    arrays = program.compilation.checked(inputs_of(name, sizes, CASES[name][0]))
     counter = AccessCounter()
 
     def counted(kernels: Kernels) -> Kernels:
         assert isinstance(kernels, SimtKernels)
         return kernels.watched_by(counter)
 
-    results = program.lowering.watched(stage, print, counted).run(arrays)
+    results = program.compilation.lowering.watched(stage, print, counted).run(arrays)
     assert_close(results, program.run(arrays))
     moved = sum(count.requests * count.sectors * 32 for count in counter.counts() if count.space == "global")
     return moved / sum(array.nbytes for array in (*arrays, *results))
 
 
 @cache
-def compiled(name: str) -> DynamicProgram:
+def compiled(name: str) -> Program:
     return compile_program(parse_stablehlo((CORPUS / f"{name}.mlir").read_text(), name))
 
 

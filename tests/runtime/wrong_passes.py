@@ -243,10 +243,15 @@ def _compile_program(case: Case, found: Texts | None) -> Sequence[str]:
 
     options, whole = CompileOptions(record="none"), noted("")
     program = compile_text(case.text, f"{case.name}.mlir", options, whole)
-    assert program.fused is not None
-    lowering = GpuLowering(program.name, program.fused, options, whole)
+    assert program.compilation.fused is not None
+    lowering = GpuLowering(program.name, program.compilation.fused, options, whole)
     if found is None:
-        modules = program.fused, program.module, lowering.at("host"), lowering.at("llvm-dialect")
+        modules = (
+            program.compilation.fused,
+            program.compilation.module,
+            lowering.at("host"),
+            lowering.at("llvm-dialect"),
+        )
         return tuple(map(print_ir, modules))
     of_kernels = defaultdict[int, Texts](list)
     before = list(found)
@@ -256,7 +261,7 @@ def _compile_program(case: Case, found: Texts | None) -> Sequence[str]:
         for number, pair in enumerate(found):
             of_kernels[number].append(pair)
     found[:] = [*before, *((texts[0][0], "".join(text for _, text in texts)) for texts in of_kernels.values())]
-    found.append(("code of the CPU", print_ir(program.module)))
+    found.append(("code of the CPU", print_ir(program.compilation.module)))
     return ()
 
 

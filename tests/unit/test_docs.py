@@ -292,7 +292,9 @@ def test_the_listings_of_the_walk_of_a_program_are_what_its_stages_print() -> No
         *("stablehlo", "placed", "lmhlo", "fused", "loops", "kernels", "host", "llvm-dialect")
     ]
     for stage, listing in listings:
-        printed = program.lowering.code(stage) if stage in ON_KERNELS else print_ir(program.at(stage))
+        printed = (
+            program.compilation.lowering.code(stage) if stage in ON_KERNELS else print_ir(program.compilation.at(stage))
+        )
         lines = iter(printed.splitlines())
         for line in filter(None, map(str.strip, listing.splitlines())):
             parts = [re.sub(r"%(arg|c)?\d\w*", r"%\\w+", re.escape(part)) for part in re.split(r"\s*\.\.\.\s*", line)]

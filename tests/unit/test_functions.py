@@ -39,18 +39,18 @@ NAMED_ELSEWHERE = {
     },
     # Arithmetic on numbers of the host.
     "host/steps_of_buffers.py": {"remainder"},
-    "pipelines/program_json.py": {"remainder"},
+    "pipelines/program_steps.py": {"remainder"},
     "program/steps.py": {"remainder"},
+    "program/integer_forms.py": {"abs", "divide", "remainder"},
     # Passes and sizes speak of HLO's ops.
     "graph/disc_check_numbers.py": {"divide"},
     "graph/disc_base_gemm.py": {"remainder"},
     "graph/disc_element_type_converter.py": {"rsqrt", "tanh"},
     "graph/disc_loop_invariant.py": {"divide", "remainder"},
     "loops/stitch_graph.py": {"abs"},
-    "runtime/plain_ops.py": {"abs", "divide", "remainder"},
     "sizes/numbers.py": {"abs", "divide", "remainder"},
     # What a CPU has an instruction for, and what is written out for it.
-    "lowering/host_functions.py": set(
+    "lowering/cpu_functions.py": set(
         "ceil copysign exp fabs floor fma log nearbyint pow powi rint round rsqrt sqrt trunc".split()
     ),
     # A machine instruction.

@@ -171,7 +171,7 @@ def test_no_pass_is_made_of_another() -> None:
         ("islpy", {"explore/prove.py"}),
         ("jax", {"explore/jax_program.py"}),
         ("jaxlib", {"explore/xla.py"}),
-        ("llvmlite", {"lowering/cpu_probe.py", "lowering/host_cpu.py", "lowering/llvm_process.py"}),
+        ("llvmlite", {"lowering/cpu_probe.py", "lowering/cpu_target.py", "lowering/llvm_process.py"}),
         # LLVM's tools; the command that reduce asks
         ("subprocess", {"lowering/tools.py", "tools/reduce_verb.py"}),
     ],

@@ -19,7 +19,6 @@ from xla_emitters.stablehlo_text import is_stablehlo
 
 if TYPE_CHECKING:
     from xla_emitters.explore.xla import Flag
-    from xla_emitters.pipelines.programs import DynamicProgram
     from xla_emitters.rewrite.recorder import Observer
 
 
@@ -29,7 +28,7 @@ def compile(
     cache: bool = True,
     flags: Mapping[str, Flag] | None = None,
     **given: Unpack[CompileKeywords],
-) -> Program | DynamicProgram:
+) -> Program:
     """Compiles a module.
 
     source   path of a file, text (anything with a newline) of HLO or StableHLO, or JAX's `Traced`, `Lowered`, `Exported`
@@ -37,7 +36,7 @@ def compile(
     cache    whether a cached program may be returned
     flags    XLA's DebugOptions, if XLA is to optimize the module first
     given    the fields of `CompileOptions`: target, fusion, hero_rules, stage, record, verify
-    returns  a `Program`; for a value of JAX a `JaxProgram`, a subclass; for StableHLO a `DynamicProgram`
+    returns  a `Program`; for a value of JAX a `JaxProgram`, a subclass
     raises   what `pipelines.compiler.compile` and `from_jax` raise; UsageError for flags if XLA is not used
     """
     # Imports that only JAX's values, only programs, or only a compilation need are in the branches.
@@ -60,7 +59,7 @@ def compile(
 
 def compile_text(
     text: str, name: str, options: CompileOptions | None = None, observe: Observer | None = None
-) -> DynamicProgram:
+) -> Program:
     """A program from StableHLO text. raises ParseError, VerifyError, Unsupported with the place in the text.
 
     observe  called after each pass up to the stage `fused`

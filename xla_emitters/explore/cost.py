@@ -31,13 +31,13 @@ from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
 from xla_emitters.pricing.report import report_text
 from xla_emitters.pricing.sass import counted_by_origin
-from xla_emitters.program import LibraryCall, Program
+from xla_emitters.program import Compiled, LibraryCall, Program
 from xla_emitters.program.steps import Branch, Call, Launch, Loop, Step
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.texts.units import microseconds
 
 if TYPE_CHECKING:
-    from xla_emitters.pipelines.programs import DynamicProgram
+    pass
 
 STAGE = EXECUTABLE_STAGES[-1]
 MOVES_AGAIN = 1.2
@@ -140,7 +140,7 @@ class CostReport:
 
 
 def cost(
-    source: str | Path | Program | DynamicProgram | ModuleOp,
+    source: str | Path | Program | ModuleOp,
     *,
     targets: Sequence[str] = (DEFAULT_DEVICE,),
     fusion: str | None = None,
@@ -164,7 +164,7 @@ def cost(
     """
     if not targets:
         raise UsageError("no target is given", stage="cost")
-    if not isinstance(source, str | Path | Program | ModuleOp):
+    if isinstance(source, Program) and not isinstance(source.compilation, Compiled):
         return CostReport(source.name, tuple(_cost_at(source, target, sizes or {}) for target in targets))
     if sizes:
         raise UsageError("sizes are for programs; those of HLO text are known", stage="cost")
@@ -188,29 +188,37 @@ def cost(
     return CostReport(found[0][0], tuple(each for _, each in found))
 
 
-def instructions_by_origin(program: Program | DynamicProgram) -> dict[str, Mapping[str, int]]:
+def instructions_by_origin(program: Program) -> dict[str, Mapping[str, int]]:
     """Kernel name -> HLO instruction -> SASS instructions that a thread executes for it; "" -> those of none.
 
     program  of HLO: compiled to "sass" with `line_info`, stages recorded; with unknown sizes: compiled to code
     raises   ToolError without ptxas and nvdisasm
     """
-    traces = program.traces if isinstance(program, Program) else program.lowering.kernel_traces("sass")
     found = dict[str, Mapping[str, int]]()
-    for kernel, trace in zip(program.kernels, traces, strict=False):
+    if isinstance(program.compilation, Compiled):
+        names, traces = [kernel.name for kernel in program.kernels], program.traces
+    else:
+        from xla_emitters.pipelines.lowerings import lowerings_of  # imported here, as in `_cost_at`
+
+        traces = lowerings_of(program).lowering.kernel_traces("sass")
+        names = [trace.name for trace in traces]
+    for name, trace in zip(names, traces, strict=False):
         listing = trace["sass"]
-        found[kernel.name] = counted_by_origin(listing.ir or "", kernel.name, listing.sources)
+        found[name] = counted_by_origin(listing.ir or "", name, listing.sources)
     return found
 
 
-def _cost_at(program: DynamicProgram, target: str, sizes: Mapping[str, int]) -> ProgramCost:
+def _cost_at(program: Program, target: str, sizes: Mapping[str, int]) -> ProgramCost:
     """The cost of a program's launches on one device, at given sizes."""
     # Imported here, so that HLO does not load the second system.
     from xla_emitters.explore.program_cost import price_work
+    from xla_emitters.pipelines.lowerings import lowerings_of
     from xla_emitters.pipelines.program_passes import CODE_STAGES
     from xla_emitters.pipelines.programs import compile_program
 
-    options = replace(program.options, target=target, record="none", stage=CODE_STAGES[0])
-    return ProgramCost(device(target).name, *price_work(compile_program(program.source, options), sizes))
+    made = lowerings_of(program)
+    options = replace(made.options, target=target, record="none", stage=CODE_STAGES[0])
+    return ProgramCost(device(target).name, *price_work(compile_program(made.source, options), sizes))
 
 
 def _compared(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCost]:

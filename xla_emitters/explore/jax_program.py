@@ -42,8 +42,8 @@ from xla_emitters.explore.xla import Flag, whole_text
 from xla_emitters.extras import install_command
 from xla_emitters.pipelines import compiler
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
-from xla_emitters.program import Program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Compiled, Program
 from xla_emitters.program.platforms import OnPlatform, is_on_gpu, platform_of
 from xla_emitters.runtime.arrays import checked
 from xla_emitters.stablehlo_text import parse_stablehlo
@@ -97,42 +97,18 @@ class JaxProgram(Program):
             if not on_host and is_on_gpu(leaf):
                 inputs.append(leaf)
                 continue
-            what = f"argument {number} (p{number}, {paths[self.kept[number]]})"
-            inputs.append(checked(_host_array(leaf, spec.dtype), spec, what))
+            array = _host_array(leaf, spec.dtype)
+            if isinstance(self.compilation, Compiled):  # the guards of other programs check their arguments
+                array = checked(array, spec, f"argument {number} (p{number}, {paths[self.kept[number]]})")
+            inputs.append(array)
         return inputs
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class DynamicJaxProgram(DynamicProgram):
-    """A program with unknown sizes that takes and returns trees, like the JAX function that it was made of.
-
-    in_tree, out_tree, kept, static  as in `JaxProgram`
-    """
-
-    in_tree: Any
-    out_tree: Any
-    kept: tuple[int, ...]
-    static: Mapping[int, Any] = field(default_factory=dict[int, Any])
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Runs the program where its arrays are, on arrays of any sizes that fit; see `JaxProgram`."""
-        return self.on(platform_of(_jax().tree.leaves((arguments, keywords))))(*arguments, **keywords)
-
-    def on(self, platform: str) -> OnTrees:
-        """As `DynamicProgram.on`, on the function's arguments."""
-        return OnTrees(self, super().on(platform), platform)
-
-    def inputs(self, leaves: Sequence[Any], *, on_host: bool) -> list[Any]:
-        """The leaves as arrays."""
-        pairs = zip(leaves, self.sizes.guards.types, strict=True)
-        return [leaf if not on_host and is_on_gpu(leaf) else _host_array(leaf, element) for leaf, element in pairs]
 
 
 @dataclass(frozen=True)
 class OnTrees(OnPlatform):
     """A program of JAX on one platform, as a function of the function's arguments."""
 
-    program: JaxProgram | DynamicJaxProgram
+    program: JaxProgram
     of_arrays: OnPlatform
     platform: str
 
@@ -162,7 +138,7 @@ def from_jax(
     constraints: Sequence[str] = (),
     cache: bool = True,
     **given: Unpack[CompileKeywords],
-) -> JaxProgram | DynamicJaxProgram:
+) -> JaxProgram:
     """Compiles what XLA:GPU makes of a JAX function for these arguments; no GPU is needed. With `dynamic`, a program for any sizes.
 
     function   a function that JAX can trace, or a jitted one, with its static and donated arguments
@@ -226,7 +202,7 @@ def is_stage(source: object) -> bool:
 
 def compile_stage(
     source: Any, *, flags: Mapping[str, Flag] | None = None, cache: bool = True, **given: Unpack[CompileKeywords]
-) -> JaxProgram | DynamicJaxProgram:
+) -> JaxProgram:
     """Compiles a value that `is_stage` accepts; see `from_jax`. With symbolic sizes it becomes a program with unknown sizes.
 
     raises Unsupported for a function compiled or exported for another platform, and for several devices
@@ -246,9 +222,9 @@ def compile_stage(
         remarks += dropped_round_trips(found.text, text)
     program = compiler.compile(text, cache=cache, **given)
     values = {row.name: getattr(program, row.name) for row in fields(Program)}
-    if remarks:
+    if remarks and isinstance(program.compilation, Compiled):
         steps = [Step("xla", None, None, 0.0, {}, tuple(remarks)), *program.graph.steps]
-        values["graph"] = Trace(program.graph.name, steps)
+        values["compilation"] = replace(program.compilation, graph=Trace(program.graph.name, steps))
     return JaxProgram(**values, in_tree=found.in_tree, out_tree=found.out_tree, kept=found.kept)
 
 
@@ -277,19 +253,17 @@ def _specs(arguments: Sequence[Any], static: Mapping[int, Any], shapes: Any, con
     return [static[position] if position in static else next(left) for position in range(len(arguments))]
 
 
-def _compile_dynamic(exported: Any, **given: Unpack[CompileKeywords]) -> DynamicJaxProgram:
+def _compile_dynamic(exported: Any, **given: Unpack[CompileKeywords]) -> JaxProgram:
     """A program from a function that jax.export exported with symbolic sizes. raises Unsupported for several devices"""
     if exported.nr_devices > 1:
         raise _several_devices(exported.nr_devices)
     program = compile_program(parse_stablehlo(exported.mlir_module(), "<jax>"), CompileOptions(**given))
-    values = {row.name: getattr(program, row.name) for row in fields(DynamicProgram)}
+    values = {row.name: getattr(program, row.name) for row in fields(Program)}
     kept = tuple(exported.module_kept_var_idx)
-    return DynamicJaxProgram(**values, in_tree=exported.in_tree, out_tree=exported.out_tree, kept=kept)
+    return JaxProgram(**values, in_tree=exported.in_tree, out_tree=exported.out_tree, kept=kept)
 
 
-def _kept_leaves(
-    program: JaxProgram | DynamicJaxProgram, arguments: Sequence[Any], keywords: Mapping[str, Any]
-) -> list[Any]:
+def _kept_leaves(program: JaxProgram, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
     """The flat arguments that the program takes. raises DataError for another tree, or another value of a static argument"""
     jax, name = _jax(), program.name.removeprefix("jit_")
     wanted: tuple[Sequence[Any], Mapping[str, Any]] = jax.tree.unflatten(

@@ -48,7 +48,7 @@ from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 
 if TYPE_CHECKING:
-    from xla_emitters.pipelines.program_kernels import SizedKernel
+    from xla_emitters.pipelines.program_kernels import LoweredKernel
     from xla_emitters.pipelines.program_listing import ListedFusion, ListedOp
 
 _NO_STEPS = (ParameterOp, TupleOp, GetTupleElementOp, ConstantOp, BitcastOp, CopyOp, FusionOp)
@@ -154,15 +154,17 @@ def list_program(module: ModuleOp, options: CompileOptions) -> Listing:
     """
     # Imported here, so that HLO does not load the second system.
     from xla_emitters.pipelines import program_listing
+    from xla_emitters.pipelines.lowerings import lowerings_of
     from xla_emitters.pipelines.program_outline import not_in_kernels
     from xla_emitters.pipelines.programs import compile_program
 
     try:
-        program = compile_program(module, options)
-        kernels, fused, why = program.kernels, program.fused, ""
+        made = lowerings_of(compile_program(module, options))
+        kernels, fused, why = made.lowering.kernels, made.fused, ""
     except Unsupported as error:
-        program, kernels, fused, why = compile_program(module, replace(options, stage="hlo")), (), None, error.message
-    found = program_listing.list_program(program.at("hlo" if fused is None else "placed"))
+        made = lowerings_of(compile_program(module, replace(options, stage="hlo")))
+        kernels, fused, why = (), None, error.message
+    found = program_listing.list_program(made.at("hlo" if fused is None else "placed"))
     calls = found.library_calls
     others = [op for op in found.ops if op not in calls] if fused is None else not_in_kernels(found, fused)
     fusions = [
@@ -179,7 +181,7 @@ def _listed_op(op: ListedOp) -> ListedCall:
     return ListedCall(*where, op.function, op.supported, op.reason, op.place, results)
 
 
-def _listed_fusion(fusion: ListedFusion, kernels: Sequence[SizedKernel]) -> ListedKernel:
+def _listed_fusion(fusion: ListedFusion, kernels: Sequence[LoweredKernel]) -> ListedKernel:
     """The row of a fusion of a program, with the kernels of which the host launches one."""
     launches = tuple(
         {"kernel": kernel.name, "grid": [None, None, None], "block": list(kernel.block)} for kernel in kernels

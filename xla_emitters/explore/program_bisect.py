@@ -36,12 +36,15 @@ from xla_emitters.explore.check import TOLERANT, Reference, Verdict
 from xla_emitters.explore.programs import changed_results, reference_of
 from xla_emitters.explore.watched_kernels import check_kernels
 from xla_emitters.explore.wrong_thread import Difference, first_difference
+from xla_emitters.pipelines.lowerings import Lowerings, lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.passes import Row
 from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.pipelines.program_passes import PROGRAM_OPS, RUN_ON_KERNELS
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program, load_any, run_module
+from xla_emitters.pipelines.program_runs import load_any, run_module
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.rewrite.kernel_pass import verify_after
 from xla_emitters.rewrite.recorder import Observer, Recorder
 from xla_emitters.runtime.arrays import differing
@@ -57,7 +60,7 @@ CPU_STAGE = "cpu"
 
 @collector_at_rest()
 def bisect_program(
-    program: DynamicProgram,
+    program: Program,
     inputs: Sequence[Array],
     *,
     atol: float | None = None,
@@ -71,7 +74,7 @@ def bisect_program(
     sanitize  whether races of kernels, and reads of unwritten shared memory, are wrong too
     raises    DataError for arguments that do not fit; Unsupported for a program that NumPy cannot evaluate
     """
-    arrays = program.checked(inputs)
+    arrays = lowerings_of(program).checked(inputs)
     reference = reference_of(program, arrays, atol, rtol, most_iterations)
     search = _Search(program, arrays, reference, sanitize=sanitize)
     try:
@@ -134,9 +137,10 @@ class _Search:
     copy     what the last pass over the whole program left
     """
 
-    def __init__(self, program: DynamicProgram, arrays: list[Array], reference: Reference, *, sanitize: bool) -> None:
+    def __init__(self, program: Program, arrays: list[Array], reference: Reference, *, sanitize: bool) -> None:
         self.program, self.arrays, self.reference, self.sanitize = program, arrays, reference, sanitize
-        self.options = CompileOptions(target=program.target, record="none", pass_options=program.options.pass_options)
+        self.source, own = lowerings_of(program).source, lowerings_of(program).options
+        self.options = CompileOptions(target=program.target, record="none", pass_options=own.pass_options)
         self.executed = self.kernels = 0
         self._right: _State | None = None
         self._results: Sequence[Array] = reference.values
@@ -149,7 +153,7 @@ class _Search:
 
     def compile(self) -> None:
         observe = self._observer(_whole_program())
-        compiled = compile_program(self.program.source, self.options, observe=observe)
+        compiled = lowerings_of(compile_program(self.source, self.options, observe=observe))
         assert compiled.fused is not None
         before = self._right, self._results, self._copy
         try:
@@ -198,7 +202,7 @@ class _Search:
             pass_name = left[names[0]][number - 1][0]
             self._judge(_State(pass_name, rows, number, modules, partial(self._launch, host, modules), host))
 
-    def _on_cpu(self, compiled: DynamicProgram) -> None:
+    def _on_cpu(self, compiled: Lowerings) -> None:
         """Judges the CPU's program in which fusions are NumPy ops, then the program as a call runs it."""
         assert compiled.fused is not None
         rows, module, context = (*PROGRAM_OPS, *rows_of("program-host")), compiled.fused.clone(), make_context()
@@ -207,7 +211,11 @@ class _Search:
             recorder.run(row.make(self.options), row.stage, context, module)
         self._is_free = True  # sums may be in another order
         way = compiled.cpu.name
-        self._judge(_State(f"code of the CPU ({way})", (), 0, {}, lambda: compiled.run(self.arrays)))
+        self._judge(
+            _State(
+                f"code of the CPU ({way})", (), 0, {}, lambda: compiled.loaded.run(compiled.owned(_copies(self.arrays)))
+            )
+        )
 
     def compare_kernels(self) -> None:
         """Compares single kernels: where passes may change bits, the bounds of a whole program are wide, those of one kernel are not."""
@@ -318,7 +326,7 @@ class _Search:
         """What changed, where no launch says it. Values say more than text, but a program that fails has none."""
         earlier: Mapping[str, ModuleOp] = {} if before is None else before.modules
         for name, module in state.modules.items():
-            old = earlier.get(name, self.program.source if not name else None)
+            old = earlier.get(name, self.source if not name else None)
             if old is None or module.is_structurally_equivalent(old):
                 continue
             is_hlo = all(

@@ -25,15 +25,15 @@ from xla_emitters.dialects.hlo.library_calls import is_library_call, library_cal
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.lowering.machine_code import EntryResources
+from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.program_inputs import drawn_inputs
-from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.pricing.calls import CallCost, price_call
 from xla_emitters.pricing.model import KernelCost, Needed, kernel_cost
 from xla_emitters.pricing.occupancy import occupancy
 from xla_emitters.pricing.price import MachineCode, machine_code_of
 from xla_emitters.pricing.sass_thread import run_threads
 from xla_emitters.pricing.traffic import Traffic, count_traffic
-from xla_emitters.program import Extents, Launch
+from xla_emitters.program import Extents, Launch, Program
 from xla_emitters.program.steps import Call
 from xla_emitters.program.steps import Launch as Launched
 from xla_emitters.runtime.ral.kernels import Kernels
@@ -94,16 +94,17 @@ class Work:
     calls: list[CallAt]
 
 
-def work_of(program: DynamicProgram, inputs: Sequence[Any]) -> Work:
-    """The launches and library calls of a run on these arguments. raises like `DynamicProgram.run`"""
-    looks_at_data = program.fused is not None and any(op.name in READS_OF_THE_HOST for op in program.fused.walk())
+def work_of(program: Program, inputs: Sequence[Any]) -> Work:
+    """The launches and library calls of a run on these arguments. raises like `Program.run`"""
+    made = lowerings_of(program)
+    looks_at_data = made.fused is not None and any(op.name in READS_OF_THE_HOST for op in made.fused.walk())
     recorded, calls = list[RecordedKernels](), list[CallAt]()
 
     def record(kernels: Kernels) -> Kernels:
         recorded.append(RecordedKernels(kernels if looks_at_data else None))
         return recorded[-1]
 
-    loaded = program.lowering.watched("kernels", kernels=record)
+    loaded = made.lowering.watched("kernels", kernels=record)
 
     def watch(frame: Frame, step: Call | Launched, run: Run) -> Run:
         op = loaded.made.ops[step.op] if isinstance(step, Call) else None
@@ -117,12 +118,12 @@ def work_of(program: DynamicProgram, inputs: Sequence[Any]) -> Work:
 
         return call
 
-    loaded.run_watched(program.checked(inputs), watch)
+    loaded.run_watched(made.checked(inputs), watch)
     return Work(recorded[-1].launches, calls)
 
 
-def launches_of(program: DynamicProgram, inputs: Sequence[Any]) -> list[LaunchAt]:
-    """The launches of a run on these arguments, in order. raises like `DynamicProgram.run`"""
+def launches_of(program: Program, inputs: Sequence[Any]) -> list[LaunchAt]:
+    """The launches of a run on these arguments, in order. raises like `Program.run`"""
     return work_of(program, inputs).launches
 
 
@@ -135,9 +136,7 @@ def _call_at(op: BufferOp, made: HloOp, buffers: Sequence[Array]) -> CallAt:
     return CallAt(name, made.instruction_name.data, json.dumps(config), tuple(sized[:count]), tuple(sized[count:]))
 
 
-def price_work(
-    program: DynamicProgram, values: Mapping[str, int]
-) -> tuple[tuple[KernelCost, ...], tuple[CallCost, ...]]:
+def price_work(program: Program, values: Mapping[str, int]) -> tuple[tuple[KernelCost, ...], tuple[CallCost, ...]]:
     """The cost of each launch and each library call at these sizes; equal ones are priced once, with their count.
 
     values  symbol -> size
@@ -153,10 +152,11 @@ def price_work(
     return _price_launches(program, work.launches, chip), tuple(calls)
 
 
-def _price_launches(program: DynamicProgram, launches: Sequence[LaunchAt], chip: Device) -> tuple[KernelCost, ...]:
+def _price_launches(program: Program, launches: Sequence[LaunchAt], chip: Device) -> tuple[KernelCost, ...]:
     if not launches:
         return ()
-    code = machine_code_of(program.ptx, chip.architecture)
+    lowering = lowerings_of(program).lowering
+    code = machine_code_of(lowering.ptx, chip.architecture)
     counts = dict[tuple[Any, ...], int]()
     first = dict[tuple[Any, ...], LaunchAt]()
     for launch in launches:
@@ -166,7 +166,7 @@ def _price_launches(program: DynamicProgram, launches: Sequence[LaunchAt], chip:
     found = list[KernelCost]()
     for key, launch in first.items():
         if launch.name not in kernels:
-            kernels[launch.name] = SizedKernel.of(program.lowering.lowered(launch.name))
+            kernels[launch.name] = SizedKernel.of(lowering.lowered(launch.name))
         found.append(replace(price_launch(launch, kernels[launch.name], chip, code), launches=counts[key]))
     return tuple(found)
 

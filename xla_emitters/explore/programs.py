@@ -23,12 +23,14 @@ from xla_emitters.errors import ExecutionError, UsageError, XlaEmittersError
 from xla_emitters.explore.check import TOLERANT, Reference, Verdict
 from xla_emitters.explore.watched_kernels import check_kernels
 from xla_emitters.fusions.entry import entry_of
+from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.pass_lists import program_rows
 from xla_emitters.pipelines.program_bundle import bundled_program
 from xla_emitters.pipelines.program_inputs import drawn_inputs, result_specs
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES, RUN_ON_KERNELS
-from xla_emitters.pipelines.programs import DynamicProgram, executable_stage, run_module
-from xla_emitters.program import ArraySpec
+from xla_emitters.pipelines.program_runs import run_module
+from xla_emitters.pipelines.programs import executable_stage
+from xla_emitters.program import ArraySpec, Program
 from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.bundle import ProgramCase, Shape
@@ -45,7 +47,7 @@ WATCHED = ("loops", "kernels", "llvm-dialect")
 
 
 def reference_of(
-    program: DynamicProgram,
+    program: Program,
     inputs: Sequence[Array],
     atol: float | None = None,
     rtol: float | None = None,
@@ -56,19 +58,20 @@ def reference_of(
     raises  Unsupported where the text leaves out the data of constants
     """
     refuse_left_out(program.name, program.left_out)
-    entry = entry_of(program.source)
+    made = lowerings_of(program)
+    entry = entry_of(made.source)
     values = evaluate(entry, inputs, most_iterations=most_iterations, value_of=value_of)
 
     def bounds() -> list[Bounds]:
-        arrays, sizes = program.checked_with_sizes(inputs)
-        static = entry_of(specialize(program.source, sizes, program.sizes))
+        arrays, sizes = made.checked_with_sizes(inputs)
+        static = entry_of(specialize(made.source, sizes, made.sizes))
         return evaluate_bounds(static, arrays, most_iterations=most_iterations, any_order=True)
 
     return Reference(entry, inputs, atol, rtol, values, most_iterations=most_iterations, bounds_of_ops=bounds)
 
 
 def bundle_program(
-    program: DynamicProgram, text: str, sizes: Sequence[Mapping[str, int]], *, name: str, seed: int = 0
+    program: Program, text: str, sizes: Sequence[Mapping[str, int]], *, name: str, seed: int = 0
 ) -> ProgramCase:
     """A program with drawn inputs at each of these sizes, and the bounds of its results, ready for `write_bundle`.
 
@@ -78,15 +81,15 @@ def bundle_program(
     return ProgramCase(name, text, bundled_program(program), shapes)
 
 
-def _shape(program: DynamicProgram, values: Mapping[str, int], seed: int) -> Shape:
+def _shape(program: Program, values: Mapping[str, int], seed: int) -> Shape:
     inputs = drawn_inputs(program, values, seed)
     reference = reference_of(program, inputs)
-    types = program.sizes.guards.types
+    made = lowerings_of(program)
     parameters = [
-        ArraySpec(element, array.shape, tuple(reversed(range(array.ndim))))
-        for element, array in zip(types, inputs, strict=True)
+        ArraySpec(spec.dtype, array.shape, tuple(reversed(range(array.ndim))))
+        for spec, array in zip(program.parameters, inputs, strict=True)
     ]
-    places = allowed_starts(entry_of(specialize(program.source, values, program.sizes)))
+    places = allowed_starts(entry_of(specialize(made.source, values, made.sizes)))
     bounds = [_known(*pair) for pair in zip(reference.bounds, reference.values, strict=True)]
     return Shape(values, seed, parameters, inputs, result_specs(program, reference.values), bounds, places)
 
@@ -111,7 +114,7 @@ def _known(bounds: Bounds, value: Array) -> Bounds:
 
 
 def check_program(
-    program: DynamicProgram,
+    program: Program,
     inputs: Sequence[Array],
     stages: Sequence[str] = (),
     atol: float | None = None,
@@ -123,9 +126,10 @@ def check_program(
     stages  by default all after `stablehlo`, which is the reference
     raises  DataError for arguments that do not fit; UsageError for a stage that is not recorded
     """
-    arrays = program.checked(inputs)
+    made = lowerings_of(program)
+    arrays = made.checked(inputs)
     reference = reference_of(program, arrays, atol, rtol, most_iterations)
-    stages = stages or [stage for stage in program.stages if stage != EXECUTABLE_PROGRAM_STAGES[0]]
+    stages = stages or [stage for stage in made.stages if stage != EXECUTABLE_PROGRAM_STAGES[0]]
     verdicts: list[Verdict] = []
     for stage in stages:
         try:
@@ -145,10 +149,10 @@ def check_program(
     return Verdict(True, f"{', '.join(stages)}: {last}", kernels=tuple(kernels))
 
 
-def _kernels_at(program: DynamicProgram, arrays: Sequence[Array], stages: Sequence[Verdict]) -> list[Verdict]:
+def _kernels_at(program: Program, arrays: Sequence[Array], stages: Sequence[Verdict]) -> list[Verdict]:
     """The kernels' verdicts at the first wrong stage, else at the last one; none if there are no kernels, or a pipeline makes them."""
     on_kernels = [stage for stage in stages if stage.name in WATCHED]
-    if not on_kernels or program_rows(program.options)[1] is not None:
+    if not on_kernels or program_rows(lowerings_of(program).options)[1] is not None:
         return []
     stage = next((each for each in on_kernels if not each.ok), on_kernels[-1])
     try:
@@ -159,7 +163,7 @@ def _kernels_at(program: DynamicProgram, arrays: Sequence[Array], stages: Sequen
 
 
 def check_passes(
-    program: DynamicProgram,
+    program: Program,
     inputs: Sequence[Array],
     atol: float | None = None,
     rtol: float | None = None,
@@ -172,11 +176,12 @@ def check_passes(
     program  compiled with `record="passes"`
     raises   DataError for arguments that do not fit; UsageError if passes are not recorded
     """
-    arrays = program.checked(inputs)
+    made = lowerings_of(program)
+    arrays = made.checked(inputs)
     reference = reference_of(program, arrays, atol, rtol, most_iterations)
-    before, text, executed = reference.values, program.passes.steps[0].ir, 0
+    before, text, executed = reference.values, made.passes.steps[0].ir, 0
     last = Verdict(True, "nothing was executed")
-    for step in program.passes.steps[1:]:
+    for step in made.passes.steps[1:]:
         if step.ir is None:
             raise UsageError("the passes of this program are not recorded", stage="check", help='record="passes"')
         if step.ir == text:
@@ -193,7 +198,7 @@ def check_passes(
         last, before = reference.compare(found), found
         if not last.ok:
             return Verdict(False, f"{step.name}: {last.summary}", last.details)
-    for stage in [stage for stage in program.stages if stage in RUN_ON_KERNELS]:
+    for stage in [stage for stage in made.stages if stage in RUN_ON_KERNELS]:
         executed += 1
         last = reference.compare(program.run(arrays, stage))
         if not last.ok:

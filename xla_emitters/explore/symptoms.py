@@ -29,9 +29,10 @@ from xla_emitters.explore.program_bisect import CPU_STAGE, bisect_program
 from xla_emitters.explore.programs import reference_of
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.compiler import compile_module, read_module
+from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_inputs import drawn_inputs
-from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import is_stablehlo
 
 PACKAGE = str(Path(__file__).parents[1])
@@ -121,9 +122,9 @@ def wrong_in(
     return next((each for each in tried if each(text)), None)
 
 
-def open_sizes_of(program: DynamicProgram) -> int:
+def open_sizes_of(program: Program) -> int:
     """Number of parameters that are an integer, or a list of integers no longer than a list of sizes."""
-    results = [parameter.result for parameter in entry_of(program.source).parameters]
+    results = [parameter.result for parameter in entry_of(lowerings_of(program).source).parameters]
     integers = [dims_of(result) for result in results if element_of(result).numpy.kind in "iu"]
     return sum(len(dims) < 2 and all(0 <= size <= MOST_AXES for size in dims) for dims in integers)
 

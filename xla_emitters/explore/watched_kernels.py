@@ -34,8 +34,9 @@ from xla_emitters.explore.program_cost import RecordedKernels
 from xla_emitters.kernels.captures import captured_by
 from xla_emitters.loops.combine import WIDENED, Reducer, reduced_dims
 from xla_emitters.loops.roots import roots_of
+from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.program_kernels import GpuLowering
-from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.program import Program
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.ral.kernels import Kernels
 from xla_emitters.runtime.reference import call_beside
@@ -118,11 +119,12 @@ def _allocation(buffer: SSAValue) -> memref.AllocOp:
     return buffer.owner
 
 
-def watched_lowering(program: DynamicProgram) -> tuple[GpuLowering, list[Watched]]:
-    """The `GpuLowering` of a program with a `lmhlo.watch` before and after each fusion. raises like `DynamicProgram.lowering`"""
-    assert program.fused is not None, "the caller has asked for the lowering"
-    module = program.fused.clone()
-    pairs = zip(program.fused.walk(), module.walk(), strict=True)
+def watched_lowering(program: Program) -> tuple[GpuLowering, list[Watched]]:
+    """The `GpuLowering` of a program with a `lmhlo.watch` before and after each fusion. raises like `Lowerings.lowering`"""
+    made = lowerings_of(program)
+    assert made.fused is not None, "the caller has asked for the lowering"
+    module = made.fused.clone()
+    pairs = zip(made.fused.walk(), module.walk(), strict=True)
     watched, fusions = list[Watched](), list[FusionOp]()
     for one, other in pairs:
         if isinstance(one, FusionOp) and isinstance(other, FusionOp) and not is_on_host(one):
@@ -135,10 +137,10 @@ def watched_lowering(program: DynamicProgram) -> tuple[GpuLowering, list[Watched
             (2 * number, (*copied.given, *copied.sizes), InsertPoint.before(fusion)),
             (2 * number + 1, copied.results, InsertPoint.after(fusion)),
         ):
-            made = WatchOp.create(operands=values, properties={"number": IntegerAttr(place, i64)})
-            made.location = fusion.location
-            Rewriter.insert_op(made, at)
-    return GpuLowering(program.name, module, program.options), watched
+            op = WatchOp.create(operands=values, properties={"number": IntegerAttr(place, i64)})
+            op.location = fusion.location
+            Rewriter.insert_op(op, at)
+    return GpuLowering(program.name, module, made.options), watched
 
 
 @dataclass
@@ -190,12 +192,12 @@ class _Judge:
         return found
 
 
-def check_kernels(program: DynamicProgram, arrays: Sequence[Array], stage: str) -> tuple[list[Verdict], list[Array]]:
+def check_kernels(program: Program, arrays: Sequence[Array], stage: str) -> tuple[list[Verdict], list[Array]]:
     """A verdict for each fusion of the program, in order, and the results of the run.
 
     arrays  arguments that fit
     stage   "loops", "kernels" or "llvm-dialect"
-    raises  like `DynamicProgram.run`
+    raises  like `Program.run`
     """
     lowering, watched = watched_lowering(program)
     judge = _Judge(watched)

@@ -35,7 +35,7 @@ from xla_emitters.errors import UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constant_name
 from xla_emitters.host.host_numbers import is_local, is_small, results_of
 from xla_emitters.kernels.captures import captured_by, loops_of
-from xla_emitters.program.sized_steps import Constants, SizedSteps
+from xla_emitters.program.executable import Constants, Executable
 from xla_emitters.program.steps import (
     Allocate,
     Branch,
@@ -62,7 +62,7 @@ FLAT = (-1,)
 CallableOp: TypeAlias = BufferOp | lmhlo.FusionOp
 
 
-def steps_of_buffers(module: ModuleOp, constants: Callable[[str, str], Array] | None = None) -> SizedSteps:
+def steps_of_buffers(module: ModuleOp, constants: Callable[[str, str], Array] | None = None) -> Executable:
     """The steps of the module's function.
 
     constants  reads a constant from a file: (its name as in `disc-convert-const-to-ral`, HLO's name of its element type). None: they are in
@@ -90,12 +90,12 @@ class _Writer:
         self.names = dict[int, str]()
         self.ops = list[CallableOp]()
 
-    def program(self, function: func.FuncOp) -> SizedSteps:
+    def program(self, function: func.FuncOp) -> Executable:
         parameters = [self._parameter(argument) for argument in function.args]
         (block,) = function.body.blocks
         last = self.block(block)
         attributes = enumerate(function.arg_attrs or ())
-        return SizedSteps(
+        return Executable(
             tuple(parameters),
             tuple([self.array(value) for value in last.operands]),
             tuple(self.steps),

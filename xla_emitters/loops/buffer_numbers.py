@@ -28,7 +28,7 @@ from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.shapes import Size
 
 
-class HostCode(IndexCode):
+class CpuCode(IndexCode):
     """Builder of arithmetic before a fusion, with CSE."""
 
     def __init__(self, fusion: FusionOp) -> None:
@@ -50,7 +50,7 @@ class BufferNumbers:
     """The numbers for one fusion; see the file's head."""
 
     def __init__(self, fusion: FusionOp) -> None:
-        self.code = HostCode(fusion)
+        self.code = CpuCode(fusion)
         self._known = BufferSizes()
         self._values = dict[Size, Number]()
         self._sizes = dict[SSAValue, tuple[Number, ...]]()

@@ -19,7 +19,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.lowering.host_code import host_ir
+from xla_emitters.lowering.cpu_code import cpu_ir
 
 CALL = """
 define internal void @ral_api_call(ptr %context, ptr %name, ptr %args) {
@@ -235,4 +235,4 @@ def host_program_ir(host: ModuleOp, kernels: ModuleOp) -> str:
         op.detach()
         if not isinstance(op, llvm.FuncOp) or op.body.blocks:
             together.body.block.add_op(op)
-    return host_ir(together) + CALL + BUFFERS
+    return cpu_ir(together) + CALL + BUFFERS

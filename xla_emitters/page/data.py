@@ -28,11 +28,11 @@ from xla_emitters.explore.program_cost import LaunchAt
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.page.graph import entry_graph, graphs_of
 from xla_emitters.page.own_code import own_steps
-from xla_emitters.page.threads import touched, touched_at
+from xla_emitters.page.threads import launch_of, touched
+from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
-from xla_emitters.pipelines.program_kernels import SizedKernel
+from xla_emitters.pipelines.program_kernels import LoweredKernel
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
-from xla_emitters.pipelines.programs import DynamicProgram
 from xla_emitters.pricing.report import kernel_rows
 from xla_emitters.program import Kernel, Program
 from xla_emitters.program.outline import work_named
@@ -126,7 +126,7 @@ def program_data(
 
 
 def dynamic_data(
-    program: DynamicProgram,
+    program: Program,
     chunks: Chunks,
     stage: str,
     *,
@@ -142,9 +142,10 @@ def dynamic_data(
     launches those of a run at these sizes; the accesses of a kernel are those of its first one
     raises   like `GpuLowering.kernel_traces`
     """
-    traces, hlo = program.lowering.kernel_traces(stage), program.at("hlo")
+    made = lowerings_of(program)
+    traces, hlo = made.lowering.kernel_traces(stage), made.at("hlo")
     units = [unit_data(program.trace, chunks, verdict) | {"graph": entry_graph(hlo, sizes_of(hlo))}]
-    for kernel, trace in zip(program.kernels, traces, strict=True):
+    for kernel, trace in zip(made.lowering.kernels, traces, strict=True):
         unit = unit_data(trace, chunks, None, kernel.name)
         if (work := work_named(program.outline.work, kernel.name)) and work.source:
             said = source_decision(work.source)
@@ -159,7 +160,7 @@ def dynamic_data(
         "explain": program.explain(),
         "verdict": _verdict(verdict),
         "units": units,
-        "first": _first(units, [kernel.name for kernel in program.kernels], costs),
+        "first": _first(units, [kernel.name for kernel in made.lowering.kernels], costs),
     }
 
 
@@ -202,7 +203,7 @@ def unit_data(trace: Trace, chunks: Chunks, verdict: Verdict | None, kernel: str
 def _kernel_data(kernel: Kernel, trace: Trace, chunks: Chunks) -> dict[str, Any]:
     launch = {"grid": kernel.launch.grid, "block": kernel.launch.block, "shared": kernel.shared_bytes}
     ir = _recorded(trace, "llvm-dialect")
-    found = _unless_refused(lambda: touched(kernel, ir)) if ir else None
+    found = _unless_refused(lambda: touched(launch_of(kernel), ir)) if ir else None
     arguments = [
         {
             "name": f"argument {number}",
@@ -221,13 +222,13 @@ def _kernel_data(kernel: Kernel, trace: Trace, chunks: Chunks) -> dict[str, Any]
     }
 
 
-def _launch_data(kernel: SizedKernel, launches: Sequence[LaunchAt], trace: Trace, chunks: Chunks) -> dict[str, Any]:
+def _launch_data(kernel: LoweredKernel, launches: Sequence[LaunchAt], trace: Trace, chunks: Chunks) -> dict[str, Any]:
     """As `_kernel_data`, of the first of these launches of a program's kernel."""
     at, shared = launches[0], kernel.shared_bytes + launches[0].shared_bytes
     on_buffers, ir = _recorded(trace, "kernels"), _recorded(trace, "llvm-dialect")
     if on_buffers is None or ir is None:
         return {}
-    found = _unless_refused(lambda: touched_at(at, ir))
+    found = _unless_refused(lambda: touched(at, ir))
     (function,) = (op for op in parse_ir(on_buffers).walk() if isinstance(op, gpu.FuncOp))
     arguments = list[dict[str, Any]]()
     for number, (given, value) in enumerate(zip(function.body.blocks[0].args, at.arguments, strict=False)):

@@ -1,7 +1,6 @@
 """Which thread touches which bytes: the accesses of a few blocks, recorded while the executor runs a kernel's last IR.
 
-    touched(kernel, ir)         of a kernel whose sizes are known
-    touched_at(launch, ir)      of a program's kernel, as one launch of it
+    touched(launch_of(kernel), ir)      of a kernel whose sizes are known; of a program's kernel, as one launch of it
                          ->  {"blocks": [0, 12287, 24575], "threads": 128,
                               "accesses": [{"line": 21, "op": "llvm.load", "buffer": "argument 0", "space": "global", "store": False,
                                             "bytes": 8, "runs": [[0, 0, [0, 8, 16, ...]], ...]}]}
@@ -13,21 +12,18 @@ part). All arrays are zeros: an access at an index that is read from data is sho
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.printer import print_ir_with_lines
-from xla_emitters.dtypes import dtype
+from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check import blocks_to_run
 from xla_emitters.explore.program_cost import LaunchAt
-from xla_emitters.program import Kernel, Launch
-from xla_emitters.runtime.cpu_launcher import Slots, run_kernel
+from xla_emitters.program import Kernel
 from xla_emitters.runtime.simt.memory import Access, Memory, Space, Watcher
 from xla_emitters.runtime.simt.sized_kernels import SizedKernel
 
@@ -73,43 +69,29 @@ class _Recorder(Watcher):
         row["runs"] += [[block, run, each.tolist()] for block, each in enumerate(offsets) if (each >= 0).any()]
 
 
-def touched(kernel: Kernel, ir: str) -> dict[str, Any] | None:
-    """The accesses of the kernel's first, middle and last block; None where the executor cannot run it, or cannot run it before sizes
-    are known.
+def launch_of(kernel: Kernel) -> LaunchAt:
+    """The launch of a kernel whose sizes are known, on zeros."""
+    held = dict[int, Array]()
+    for each in kernel.arguments:
+        held.setdefault(each.slice_index, np.zeros(each.array.elements, dtype(each.array.dtype).numpy))
+    return LaunchAt(kernel.name, kernel.launch, tuple(held[each.slice_index] for each in kernel.arguments), 0)
+
+
+def touched(at: LaunchAt, ir: str) -> dict[str, Any] | None:
+    """The accesses of a launch's first, middle and last block; None where the executor cannot run it.
 
     ir  the kernel at the stage `llvm-dialect`
     """
-    specs = {(argument.kind, argument.index): argument.array for argument in kernel.arguments}
-    if sum(dtype(spec.dtype).size_bytes(spec.elements) for spec in specs.values()) > MOST_BYTES:
+    held = {id(value): value for value in at.arguments if isinstance(value, np.ndarray)}
+    if sum(value.nbytes for value in held.values()) > MOST_BYTES:
         return None
-    slots: Slots = {slot: np.zeros(spec.elements, dtype(spec.dtype).numpy) for slot, spec in specs.items()}
-
-    def run(module: ModuleOp, blocks: Sequence[int], watcher: Watcher) -> None:
-        run_kernel(module, kernel.arguments, slots, blocks, [watcher])
-
-    return _recorded(ir, kernel.launch, run)
-
-
-def touched_at(at: LaunchAt, ir: str) -> dict[str, Any] | None:
-    """The accesses of one launch of a program's kernel; `ir` as in `touched`; None where the executor cannot run it."""
-    if sum(value.nbytes for value in at.arguments if isinstance(value, np.ndarray)) > MOST_BYTES:
-        return None
-    arguments = [np.zeros_like(value) if isinstance(value, np.ndarray) else value for value in at.arguments]
-
-    def run(module: ModuleOp, blocks: Sequence[int], watcher: Watcher) -> None:
-        SizedKernel.of(module)(at.launch, arguments, at.shared_bytes, [watcher], blocks)
-
-    return _recorded(ir, at.launch, run)
-
-
-def _recorded(
-    ir: str, launch: Launch, run: Callable[[ModuleOp, Sequence[int], Watcher], None]
-) -> dict[str, Any] | None:
+    zeros = {key: np.zeros_like(value) for key, value in held.items()}
+    arguments = [zeros.get(id(value), value) for value in at.arguments]
     module = parse_ir(ir)
     recorder = _Recorder({op: line + 1 for line, op in print_ir_with_lines(module)[1]})
-    chosen = blocks_to_run(launch.blocks, BLOCKS) or list(range(launch.blocks))
+    chosen = blocks_to_run(at.launch.blocks, BLOCKS) or list(range(at.launch.blocks))
     try:
-        run(module, chosen, recorder)
+        SizedKernel.of(module)(at.launch, arguments, at.shared_bytes, [recorder], chosen)
     except XlaEmittersError:
         return None
-    return {"blocks": chosen, "threads": launch.threads, "accesses": list(recorder.rows.values())}
+    return {"blocks": chosen, "threads": at.launch.threads, "accesses": list(recorder.rows.values())}

@@ -33,11 +33,12 @@ from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.host.disc_convert_const_to_ral import constants_of
 from xla_emitters.host.disc_direct_calls import DiscDirectCallsPass
-from xla_emitters.lowering.host_code import host_object
-from xla_emitters.lowering.host_cpu import HostCpu
-from xla_emitters.pipelines.program_host import CpuLowering
+from xla_emitters.lowering.cpu_code import cpu_object
+from xla_emitters.lowering.cpu_target import CpuTarget
+from xla_emitters.pipelines.cpu_lowering import CpuLowering
+from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.program_llvm import DROP, FREE, MAIN, LlvmHost
-from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.program import Program
 from xla_emitters.program.compiled import refuse_left_out
 from xla_emitters.program.ral_name import RalName
 from xla_emitters.rewrite.kernel_pass import refusal
@@ -77,32 +78,33 @@ C_TYPES: Mapping[str, str] = {
 }
 
 
-def c_bundle(program: DynamicProgram, name: str) -> dict[str, bytes]:
+def c_bundle(program: Program, name: str) -> dict[str, bytes]:
     """File name -> contents; `name`, a C identifier, is the stem of all of them.
 
-    raises  Unsupported, naming it, for what the C runtime does not have or the kernels do not check; ToolError like `host_object`
+    raises  Unsupported, naming it, for what the C runtime does not have or the kernels do not check; ToolError like `cpu_object`
     """
     refuse_left_out(program.name, program.left_out)
-    if program.fused is None or program.sizes.unresolved:
+    lowered = lowerings_of(program)
+    if lowered.fused is None or lowered.sizes.unresolved:
         raise Unsupported(f"{program.name} has sizes that depend on data, which kernels do not check", stage=STAGE)
-    if (DiscDirectCallsPass.name, "logged", True) in program.options.pass_options:
+    if (DiscDirectCallsPass.name, "logged", True) in lowered.options.pass_options:
         raise Unsupported(
             f"{DiscDirectCallsPass.name}{{logged}}: ral.c has not the functions that are called then", stage=STAGE
         )
-    lowering = CpuLowering(program.name, program.fused, program.options)
-    host = LlvmHost(program.name, lowering.host, lowering.module, program.options)
+    lowering = CpuLowering(program.name, lowered.fused, lowered.options)
+    host = LlvmHost(program.name, lowering.host, lowering.module, lowered.options)
     _refuse_calls(program, host)
-    guards = program.sizes.guards
+    guards = lowerings_of(program).sizes.guards
     for number, parameter in enumerate(guards.parameters):
         if len(parameter.shape) > MOST_DIMENSIONS or guards.types[number] not in C_TYPES:
             raise Unsupported(f"argument {number} (p{number}) has no type in C here", stage=STAGE)
-    for element, shape in program.results:
-        if len(shape) > MOST_DIMENSIONS or element not in C_TYPES:
-            raise Unsupported(f"a result of type {element} has no type in C here", stage=STAGE)
+    for spec in program.results:
+        if len(spec.shape) > MOST_DIMENSIONS or spec.dtype not in C_TYPES:
+            raise Unsupported(f"a result of type {spec.dtype} has no type in C here", stage=STAGE)
     seen = {MAIN: f"{name}_main", DROP: f"{name}_drop", FREE: f"{name}_release"}
     data, places = _constants(host)
     made = {
-        f"{name}.o": host_object(host.ir, seen, lowering.cpu),
+        f"{name}.o": cpu_object(host.ir, seen, lowering.cpu),
         f"{name}.h": _header(program, name, lowering.cpu).encode(),
         f"{name}.c": _source(program, name, host, places).encode(),
         **{shared: (files("xla_emitters.runtime.ral") / "c" / shared).read_bytes() for shared in ("ral.h", "ral.c")},
@@ -110,7 +112,7 @@ def c_bundle(program: DynamicProgram, name: str) -> dict[str, bytes]:
     return made | ({f"{name}.bin": data} if places else {})
 
 
-def _refuse_calls(program: DynamicProgram, host: LlvmHost) -> None:
+def _refuse_calls(program: Program, host: LlvmHost) -> None:
     """raises Unsupported for functions that ral.c does not have, at the first op that calls one"""
     missing, first = list[str](), None
     for text in host.asked:
@@ -175,16 +177,16 @@ def _hash(data: bytes) -> int:
 # ---------------------------------------------------------------------------------------------------------------- header
 
 
-def _header(program: DynamicProgram, name: str, cpu: HostCpu) -> str:
-    guards = program.sizes.guards
+def _header(program: Program, name: str, cpu: CpuTarget) -> str:
+    guards = lowerings_of(program).sizes.guards
     upper = name.upper()
     arguments = [
         f"   inputs[{number}]  {parameter.name or f'p{number}'}: {element}[{', '.join(map(str, parameter.shape))}], {C_TYPES[element]}"
         for number, (element, parameter) in enumerate(zip(guards.types, guards.parameters, strict=True))
     ]
     results = [
-        f"   outputs[{number}] {element}[{', '.join('?' if size < 0 else str(size) for size in shape)}], {C_TYPES[element]}"
-        for number, (element, shape) in enumerate(program.results)
+        f"   outputs[{number}] {spec.dtype}[{', '.join('?' if size is None else str(size) for size in spec.dims)}], {C_TYPES[spec.dtype]}"
+        for number, spec in enumerate(program.results)
     ]
     return "\n".join(
         [
@@ -217,8 +219,8 @@ def _comment(text: str) -> str:
 # ---------------------------------------------------------------------------------------------------------------- source
 
 
-def _source(program: DynamicProgram, name: str, host: LlvmHost, places: Sequence[Stored]) -> str:
-    guards = program.sizes.guards
+def _source(program: Program, name: str, host: LlvmHost, places: Sequence[Stored]) -> str:
+    guards = lowerings_of(program).sizes.guards
     ranks = [len(parameter.shape) for parameter in guards.parameters]
     sizes = [dtype(element).numpy.itemsize for element in guards.types]
     texts = [
@@ -295,9 +297,9 @@ def _literal(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("??", '?""?')
 
 
-def _checks(program: DynamicProgram) -> Iterator[str]:
+def _checks(program: Program) -> Iterator[str]:
     """What Python checks before a run (`sizes.ProgramGuards`), as C statements."""
-    guards = program.sizes.guards
+    guards = lowerings_of(program).sizes.guards
     names = dict[str, str]()
     for number, parameter in enumerate(guards.parameters):
         for axis in range(len(parameter.shape)):

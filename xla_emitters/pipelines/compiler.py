@@ -48,7 +48,7 @@ from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, STAGES, TOOL_STAGES,
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.planning.plan import ProgramPlan, plan_program
-from xla_emitters.program import Kernel, Launch, Program
+from xla_emitters.program import Compiled, Kernel, Launch, Program
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.merge import merge_modules, new_names
 from xla_emitters.rewrite.recorder import Observer, Recorder, hlo_listing
@@ -156,14 +156,16 @@ def compile_module(
         target=chip.name,
         parameters=plan.arrays.parameters,
         results=plan.arrays.results,
-        temporaries=plan.arrays.temporaries,
-        steps=plan.with_code(kernels) if len(kernels) == len(plan.kernels) else (),
-        kernels=kernels,
-        calls=plan.calls,
+        compilation=Compiled(
+            temporaries=plan.arrays.temporaries,
+            steps=plan.with_code(kernels) if len(kernels) == len(plan.kernels) else (),
+            kernels=kernels,
+            calls=plan.calls,
+            code=code,
+            graph=graph.trace,
+            traces=tuple(recorder.trace for recorder in recorders),
+        ),
         stage=options.stage,
-        code=code,
-        graph=graph.trace,
-        traces=tuple(recorder.trace for recorder in recorders),
         hlo=text,
         fusion=options.fusion,
         left_out=_left_out(plan),

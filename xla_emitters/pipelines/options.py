@@ -69,7 +69,7 @@ class CompileOptions:
     splits      "NAME=COUNT": splits the reductions of the fusion NAME into COUNT parts, with one kernel for the parts and one
                 for their results, even where one block per result could do it. None: with `tune="price"` those that are expected to be
                 faster, else none
-    cpu_features  for a program with unknown sizes: the CPU that machine code is made for, as in `lowering/host_cpu`: "native", "x86-64-v3",
+    cpu_features  for a program with unknown sizes: the CPU that machine code is made for, see `lowering/cpu_target`: "native", "x86-64-v3",
                 "znver4,-avx512bf16"; "": the value of XLA_EMITTERS_CPU_FEATURES, which is "native" by default
     raises      UsageError for an unknown value of record, triton or tune; for tune="price" together with a pipeline
     """

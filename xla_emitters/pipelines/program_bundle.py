@@ -2,47 +2,40 @@
 
     made = bundled_program(program)
     made.ptx, made.constants            PTX with indices of 32 and of 64 bits; the elements of constants by name
-    made.rows                           the manifest's entry: steps, ops, constants, kernels, why no GPU can run it
+    made.rows                           the manifest's entry: the program's JSON, names of constants, why no GPU can run it
 
-Ops outside of kernels are rows (`runtime/plain_ops`): integer arithmetic, copies, and functions of `library`. A program with another op
+What its calls compute that a library does not are copies, constants, prints and assertions (`runtime/plain_ops`). A program with another op
 there (a scatter, a reduction of windows) can be bundled too; running the bundle refuses it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from xla_emitters.dialects.hlo.base import HloOp, integers, opcode_of
 from xla_emitters.dialects.hlo.constant import is_dense, undense
-from xla_emitters.dialects.hlo.dynamic_shape_ops import PrintOp, ShapeAssertionOp
-from xla_emitters.dialects.hlo.elementwise import CompareOp
-from xla_emitters.dialects.hlo.shape_ops import BroadcastOp, ConcatenateOp, SliceOp
-from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
-from xla_emitters.dtypes import Array, dtype, dtype_of
+from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import UsageError
 from xla_emitters.host.disc_convert_const_to_ral import constant_name, stored
-from xla_emitters.host.steps_of_buffers import steps_of_buffers
-from xla_emitters.pipelines.program_gpu import library_function
-from xla_emitters.pipelines.programs import DynamicProgram
-from xla_emitters.program.steps import Call, Place, steps_within
+from xla_emitters.pipelines.lowerings import lowerings_of
+from xla_emitters.program import Program
+from xla_emitters.program.callees import OF_THE_HOST
 from xla_emitters.program.steps_json import value_json
 from xla_emitters.runtime.bundle import BundledProgram
-from xla_emitters.runtime.cupy_steps import CONSTANT, COPIES
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES
-from xla_emitters.runtime.plain_ops import NUMBERS, OPCODES
+from xla_emitters.runtime.plain_ops import CONSTANT, PLAIN
 
 
-def bundled_program(program: DynamicProgram) -> BundledProgram:
+def bundled_program(program: Program) -> BundledProgram:
     """The program for a bundle. raises Unsupported for what no kernel computes, ToolError from LLVM"""
-    lowering = program.lowering
+    lowering = lowerings_of(program).lowering
     if lowering.options.constants:
         raise UsageError(
             f"the constants of {program.name} are in {lowering.options.constants}",
             stage="bundle",
             help="compile without `constants`",
         )
-    made, constants = steps_of_buffers(lowering.at("kernels")), dict[str, bytes]()
+    made, constants = lowering.steps, dict[str, bytes]()
 
     def kept(array: Array, element: str) -> str:
         """The name of a constant, whose elements go into the bundle."""
@@ -50,91 +43,38 @@ def bundled_program(program: DynamicProgram) -> BundledProgram:
         constants[name] = stored(array).tobytes()
         return name
 
-    rows, refused = list[dict[str, Any]](), ""
-    for op in made.ops:
-        row = _row(op, kept)
-        if row is None:
-            what = op.fusion_name.data if isinstance(op, FusionOp) and op.fusion_name else op.name
-            where = f" '{op.instruction_name}'" if isinstance(op, BufferOp) else ""
-            refused = (
-                refused or f"no kernel and no library function computes{where} ({what}), and a bundle has no other"
-            )
-        rows.append(row or {})
-    calls = [step for step in steps_within(made.steps) if isinstance(step, Call)]
-    places: list[Place] = [*made.parameters, *made.results, *(p for call in calls for p in (*call.reads, *call.writes))]
-    if any(place.dtype in BITS_IN_SHARED_BYTES for place in places):
-        refused = refused or "a bundle holds no programs with elements below eight bits"
+    elements = {
+        str(number): kept(undense(value), program.calls[number].results[0].dtype)
+        for number, op in enumerate(made.ops)
+        if program.calls[number].name == f"{OF_THE_HOST}{CONSTANT}" and is_dense(value := op.properties.get("value"))
+    }
+    before = len(program.parameters) + len(program.results)
     return BundledProgram(
         (lowering.ptx, lowering.wide_ptx),
         constants,
         {
+            **{name: value for name, value in program.to_json().items() if name not in ("name", "code", "hlo")},
             "target": lowering.options.device.architecture,
-            "kernels": {
-                kernel.name: {**kernel.to_json(), "narrow_up_to": lowering.safe_up_to(kernel)}
-                for kernel in lowering.kernels
-            },
-            "held": [{"place": value_json(place), "name": kept(array, place.dtype)} for place, array in made.constants],
-            "ops": rows,
-            "steps": made.to_json(),
-            "refused": refused,
+            "narrow_up_to": {kernel.name: lowering.safe_up_to(kernel) for kernel in lowering.kernels},
+            "places": [
+                value_json(replace(place, slot=before + number))
+                for number, (place, _) in zip(program.constants, made.constants, strict=True)
+            ],
+            "held": [kept(array, place.dtype) for place, array in made.constants],
+            "elements": elements,
+            "donated": sorted(made.donated),
+            "refused": next(_refused(program, elements.keys()), ""),
         },
     )
 
 
-def _row(op: BufferOp | FusionOp, kept: Callable[[Array, str], str]) -> dict[str, Any] | None:
-    """An op as plain data; None for an op that a bundle cannot run. `kept`: stores a constant, and returns its name."""
-    if isinstance(op, FusionOp):
-        return None
-    opcode = opcode_of(op.HLO)
-    types = [dtype_of(tensor_of(operand.type).element_type).name for operand in op.operands]
-    row = {"name": op.instruction_name, "opcode": opcode, "types": types, "outputs": len(op.outputs)}
-    if opcode in COPIES:
-        return row
-    if opcode == CONSTANT:
-        value = op.properties.get("value")
-        return row | {"constant": kept(undense(value), types[0])} if is_dense(value) else None
-    if (called := library_function(op)) is not None:
-        return row | {"library": list(called)}
-    made = op.as_hlo()
-    if isinstance(made, PrintOp):
-        return row | {"label": made.label.data}
-    if opcode not in OPCODES or not NUMBERS.issuperset(types):
-        return None
-    details = DETAILS.get(type(made))
-    return row | (details(made) if details else {})
-
-
-def _slice(op: HloOp) -> dict[str, Any]:
-    assert isinstance(op, SliceOp)
-    starts, limits, strides = zip(*map(integers, op.ranges), strict=True) if op.ranges.data else ((), (), ())
-    return {"starts": starts, "limits": limits, "strides": strides}
-
-
-def _compare(op: HloOp) -> dict[str, Any]:
-    assert isinstance(op, CompareOp)
-    return {"direction": op.direction.data}
-
-
-def _broadcast(op: HloOp) -> dict[str, Any]:
-    assert isinstance(op, BroadcastOp)
-    return {"dimensions": integers(op.dimensions)}
-
-
-def _concatenate(op: HloOp) -> dict[str, Any]:
-    assert isinstance(op, ConcatenateOp)
-    return {"dimension": op.dimension}
-
-
-def _assertion(op: HloOp) -> dict[str, Any]:
-    assert isinstance(op, ShapeAssertionOp)
-    return {"message": op.message.data}
-
-
-DETAILS: Mapping[type[HloOp], Callable[[HloOp], dict[str, Any]]] = {
-    BroadcastOp: _broadcast,
-    CompareOp: _compare,
-    ConcatenateOp: _concatenate,
-    ShapeAssertionOp: _assertion,
-    SliceOp: _slice,
-}
-"""Op -> the fields of its row besides its types."""
+def _refused(program: Program, known: Iterable[str]) -> Iterator[str]:
+    """Why a bundle cannot run the program; `known` numbers of calls whose result is stored."""
+    for number, call in enumerate(program.calls):
+        name = call.name.removeprefix(OF_THE_HOST)
+        if call.name != name and (name not in PLAIN or (name == CONSTANT and str(number) not in known)):
+            where = f" '{call.instruction}'" if call.instruction else ""
+            yield f"no kernel and no library function computes{where} (lmhlo.{name}), and a bundle has no other"
+    arrays = (*program.parameters, *program.results, *program.temporaries)
+    if any(spec.dtype in BITS_IN_SHARED_BYTES for spec in arrays):
+        yield "a bundle holds no programs with elements below eight bits"

@@ -10,9 +10,9 @@ Source: docs/reference/4 4.1, 4.5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -21,49 +21,31 @@ from xla_emitters.dialects.hlo.contractions import ConvolutionOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp, DynamicRngOp
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
-from xla_emitters.dtypes import Array
 from xla_emitters.errors import ToolError, Unsupported
-from xla_emitters.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.library.arguments import element_name, numpy_type, pattern_type
-from xla_emitters.pipelines.program_kernels import GpuLowering
+from xla_emitters.pipelines.lowerings import Lowerings
 from xla_emitters.program.platforms import OnPlatform
-from xla_emitters.program.sized_steps import SizedSteps
 from xla_emitters.runtime.cupy_arrays import is_numpy, refuse_packed, to_numpy
 from xla_emitters.runtime.cupy_launcher import HELP
 from xla_emitters.runtime.cupy_platform import find_cupy
 from xla_emitters.runtime.cupy_steps import CalledOp, CupyMemory, CupyPlatform, queue
 from xla_emitters.runtime.loaded import MOST_BINDINGS, LoadedProgram
 from xla_emitters.runtime.ral.buffer_ops import function_of
-from xla_emitters.runtime.ral.constants import constants_in
 from xla_emitters.runtime.reference import call_beside
-from xla_emitters.sizes import Argument, Sizes
-
-
-class OnKernels(Protocol):
-    """The part of `DynamicProgram` that this file uses."""
-
-    @property
-    def sizes(self) -> Sizes: ...
-    @property
-    def results(self) -> tuple[tuple[str, tuple[int, ...]], ...]: ...
-    @property
-    def overwritten(self) -> tuple[int, ...]: ...
-    def checked(self, inputs: Sequence[Any]) -> list[Array]: ...
+from xla_emitters.sizes import Argument
 
 
 class GpuProgram(OnPlatform):
-    """A program on the GPU; see the file's head.
+    """A program on the GPU; see the file's head. Its kernels are made when they are first needed.
 
-    lowering  makes the kernels when they are first needed
     raises  ToolError without CuPy or a device
     """
 
-    def __init__(self, program: OnKernels, lowering: Callable[[], GpuLowering]) -> None:
+    def __init__(self, made: Lowerings) -> None:
         cupy, reason = find_cupy()
         if cupy is None:
             raise ToolError(reason, stage="launch", help=HELP)
-        self.program = program
-        self._lowering = lowering
+        self.made = made
         self._cupy = cupy
         # Types, sizes and strides of arguments that fit -> the numbers of those that are not in C order.
         self._fitting = dict[tuple[Any, ...], tuple[int, ...]]()
@@ -71,8 +53,9 @@ class GpuProgram(OnPlatform):
     @cached_property
     def platform(self) -> CupyPlatform:
         """Computes its steps on the device; a record of the launches, and of what the host computes."""
-        lowering, made = self._lowering(), self._steps
-        refuse_packed([name for name, _ in self.program.results])
+        lowering = self.made.lowering
+        made = lowering.steps
+        refuse_packed(self.made.results)
         return CupyPlatform(
             self._cupy,
             lambda number: function_of(op := made.ops[number], call_beside(op)),
@@ -84,14 +67,9 @@ class GpuProgram(OnPlatform):
         )
 
     @cached_property
-    def _steps(self) -> SizedSteps:
-        lowering = self._lowering()
-        return steps_of_buffers(lowering.at("kernels"), constants_in(lowering.options.constants))
-
-    @cached_property
     def loaded(self) -> LoadedProgram:
         """The program's steps."""
-        return LoadedProgram(self._steps, self.platform, CupyMemory(self._cupy))
+        return LoadedProgram(self.made.lowering.steps, self.platform, CupyMemory(self._cupy))
 
     @property
     def log(self) -> Mapping[str, str]:
@@ -106,9 +84,8 @@ class GpuProgram(OnPlatform):
         order = queue(self._cupy)
         if not all(isinstance(array, np.ndarray | bool | int | float | complex) for array in inputs):
             return self.loaded.run(self._checked(inputs), order)
-        found = self.loaded.run(self.program.checked(inputs), order)
-        types = [name for name, _ in self.program.results]
-        return [to_numpy(self._cupy, array, name) for array, name in zip(found, types, strict=True)]
+        found = self.loaded.run(self.made.checked(inputs), order)
+        return [to_numpy(self._cupy, array, name) for array, name in zip(found, self.made.results, strict=True)]
 
     def _checked(self, inputs: Sequence[Any]) -> list[Any]:
         """The arguments as C-ordered arrays of the device; those that the program overwrites are copied."""
@@ -116,12 +93,12 @@ class GpuProgram(OnPlatform):
         arrays = [array if isinstance(array, known) else cupy.from_dlpack(array) for array in inputs]
         key = tuple([(array.dtype, array.shape, array.strides) for array in arrays])
         if (strided := self._fitting.get(key)) is None:
-            types = self.program.sizes.guards.types
+            types = self.made.sizes.guards.types
             said = [
                 Argument(types[number] if _holds(array, types, number) else element_name(array.dtype), array.shape)
                 for number, array in enumerate(arrays)
             ]
-            self.program.sizes.guards.check(said)
+            self.made.sizes.guards.check(said)
             if len(self._fitting) >= MOST_BINDINGS:
                 self._fitting.clear()
             strided = tuple(number for number, array in enumerate(arrays) if not array.flags.c_contiguous)
@@ -130,7 +107,7 @@ class GpuProgram(OnPlatform):
             array = arrays[number]
             placed = np.asarray(array, order="C") if is_numpy(array) else cupy.ascontiguousarray(array)
             arrays[number] = placed.reshape(array.shape)
-        for number in self.program.overwritten:
+        for number in self.made.overwritten:
             arrays[number] = arrays[number].copy()
         return arrays
 

@@ -8,36 +8,19 @@ Indices are mostly in range: the ranges are read from a copy of the program at t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
-
-from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.program import ArraySpec
+from xla_emitters.pipelines.lowerings import lowerings_of
+from xla_emitters.program import ArraySpec, Program
 from xla_emitters.runtime.inputs import draw_inputs
-from xla_emitters.sizes import Argument, Sizes, specialize
+from xla_emitters.sizes import Argument, specialize
 
 STAGE = "run"
 
 
-class Described(Protocol):
-    """The part of `DynamicProgram` that this file uses."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def symbols(self) -> tuple[str, ...]: ...
-    @property
-    def source(self) -> ModuleOp: ...
-    @property
-    def sizes(self) -> Sizes: ...
-    @property
-    def results(self) -> tuple[tuple[str, tuple[int, ...]], ...]: ...
-
-
-def drawn_inputs(program: Described, values: Mapping[str, int], seed: int, *, instead: str = "") -> list[Array]:
+def drawn_inputs(program: Program, values: Mapping[str, int], seed: int, *, instead: str = "") -> list[Array]:
     """Random arrays for the parameters, generated from the seed; indices are mostly in range.
 
     values   symbol -> size
@@ -57,21 +40,22 @@ def drawn_inputs(program: Described, values: Mapping[str, int], seed: int, *, in
             stage=STAGE,
             help=f"--sizes {wanted}{f', or {instead}' if instead else ''}",
         )
-    guards = program.sizes.guards
+    made = lowerings_of(program)
+    guards = made.sizes.guards
     specs = [
         ArraySpec(element, (shape := tuple(size.evaluate(values) for size in parameter.shape)), _row_major(len(shape)))
         for element, parameter in zip(guards.types, guards.parameters, strict=True)
     ]
     guards.check([Argument(spec.dtype, spec.shape) for spec in specs])
-    module = specialize(program.source, values, program.sizes)
+    module = specialize(made.source, values, made.sizes)
     return draw_inputs(entry_of(module), specs, seed)
 
 
-def result_specs(program: Described, results: Sequence[Array]) -> list[ArraySpec]:
+def result_specs(program: Program, results: Sequence[Array]) -> list[ArraySpec]:
     """Descriptions of the results of a run."""
     return [
-        ArraySpec(element, array.shape, _row_major(array.ndim))
-        for (element, _), array in zip(program.results, results, strict=True)
+        ArraySpec(spec.dtype, array.shape, _row_major(array.ndim))
+        for spec, array in zip(program.results, results, strict=True)
     ]
 
 

@@ -13,11 +13,12 @@ Source: seed document, "DHLO2Executable"; docs/reference/4 3.6 (trap 4), 3.7.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr
+from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.context import make_context
@@ -35,6 +36,7 @@ from xla_emitters.pipelines.pass_lists import program_rows, rows_of
 from xla_emitters.pipelines.passes import FOR_TOOLS, TOOL_STAGES, line_info
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.program import Extents, Launch
+from xla_emitters.program.executable import Executable
 from xla_emitters.rewrite.data_layout import NARROW
 from xla_emitters.rewrite.merge import merge_modules
 from xla_emitters.rewrite.recorder import Observer, Recorder
@@ -50,7 +52,7 @@ NO_KERNELS = "// no kernels\n"
 
 
 @dataclass(frozen=True)
-class SizedKernel:
+class LoweredKernel:
     """One kernel of a program.
 
     name          of its entry
@@ -59,6 +61,7 @@ class SizedKernel:
     parameters    types of its parameters, in order: buffers, then numbers
     shared_bytes  static shared memory of one block
     architecture  target of its code, e.g. "sm_90"
+    written       the parameters, by number, whose memory it writes
     """
 
     name: str
@@ -67,26 +70,7 @@ class SizedKernel:
     parameters: tuple[str, ...]
     shared_bytes: int
     architecture: str
-    lowering: GpuLowering = field(repr=False, compare=False)
-
-    @property
-    def ptx(self) -> str:
-        """The PTX module with this and the program's other kernels. raises like `GpuLowering.ptx`"""
-        return self.lowering.ptx
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.schedule} schedule, blocks of {'x'.join(map(str, self.block))} threads, {self.architecture}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, as docs/json.md says; without code."""
-        return {
-            "name": self.name,
-            "schedule": self.schedule,
-            "block": list(self.block),
-            "parameters": list(self.parameters),
-            "shared_bytes": self.shared_bytes,
-            "architecture": self.architecture,
-        }
+    written: frozenset[int]
 
 
 class GpuLowering:
@@ -119,6 +103,11 @@ class GpuLowering:
         self._recorder.read("llvm-dialect", self.at("llvm-dialect"))
         return self._recorder.trace
 
+    @cached_property
+    def steps(self) -> Executable:
+        """What launches the kernels. raises like `steps_of_buffers`"""
+        return steps_of_buffers(self.at("kernels"), constants_in(self.options.constants))
+
     # -------------------------------------------------------------------------------------------------- kernels
 
     @cached_property
@@ -129,17 +118,18 @@ class GpuLowering:
         return {function.sym_name.data: function for function in found}
 
     @cached_property
-    def kernels(self) -> tuple[SizedKernel, ...]:
+    def kernels(self) -> tuple[LoweredKernel, ...]:
         """All kernels, in the order of first launches."""
         return tuple(self._kernel(name, function) for name, function in self._functions.items())
 
-    def _kernel(self, name: str, function: gpu.FuncOp) -> SizedKernel:
+    def _kernel(self, name: str, function: gpu.FuncOp) -> LoweredKernel:
         x, y, z = function.known_block_size.get_values() if function.known_block_size else (1, 1, 1)
         parameters = tuple(str(ir_type) for ir_type in function.function_type.inputs)
         shared = shared_bytes(self._on_buffers(name))
         schedule = function.attributes.get(SCHEDULE)
         how = schedule.data if isinstance(schedule, StringAttr) else ""
-        return SizedKernel(name, how, (x, y, z), parameters, shared, self.options.device.architecture, self)
+        written = frozenset(number for number, value in enumerate(function.body.blocks[0].args) if _is_written(value))
+        return LoweredKernel(name, how, (x, y, z), parameters, shared, self.options.device.architecture, written)
 
     def _on_buffers(self, name: str) -> ModuleOp:
         holder = self._functions[name].parent_op()
@@ -154,7 +144,7 @@ class GpuLowering:
         """Whether 32 bits may be too few for the indices of a launch."""
         return self._bounds[name].exceed_32_bits(launch, values)
 
-    def safe_up_to(self, kernel: SizedKernel) -> int:
+    def safe_up_to(self, kernel: LoweredKernel) -> int:
         """Largest numbers of a launch, including blocks, for which 32-bit indices are enough: `IndexBounds.safe_up_to`."""
         return self._bounds[kernel.name].safe_up_to(kernel.block)
 
@@ -323,3 +313,15 @@ class GpuLowering:
     def run(self, arrays: Sequence[Array], stage: str) -> list[Array]:
         """The results for these arguments at a stage from "loops" to "llvm-dialect". raises DataError, ExecutionError"""
         return self.loaded(stage).run_on_garbage(arrays)
+
+
+def _is_written(memory: SSAValue) -> bool:
+    """Whether an op writes an array, or a part of it under another name."""
+    for use in memory.uses:
+        op = use.operation
+        if op.results:
+            if "atomic" in op.name or any(isinstance(r.type, MemRefType) and _is_written(r) for r in op.results):
+                return True
+        elif "store" in op.name or "write" in op.name or op.name == "memref.copy":
+            return True
+    return False

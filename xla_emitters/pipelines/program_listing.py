@@ -23,17 +23,17 @@ from xla_emitters.buffers.buffer_sizes import BufferSizes
 from xla_emitters.buffers.disc_fuse_on_buffer import SHARED
 from xla_emitters.buffers.fusion_rules import Group, Part
 from xla_emitters.dialects.hlo.base import HloOp, written_at
-from xla_emitters.dialects.hlo.computation import ComputationOp, TupleOp
-from xla_emitters.dialects.hlo.library_calls import communication, is_library_call, library_call_of
+from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dialects.hlo.library_calls import communication, is_collective, is_library_call, library_call_of
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.dialects.lmhlo import LEFT_OUT, BufferOp, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
-from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import host_computations
 from xla_emitters.hlo_text.stack_frames import PythonLines
 from xla_emitters.sizes import Sizes, sizes_of
+from xla_emitters.sizes.specs import spec_of
 from xla_emitters.trace.python_source import source_decision
 
 QUIET = frozenset(
@@ -100,29 +100,9 @@ def list_program(module: ModuleOp) -> ProgramListing:
 
 def symbolic_type(value: SSAValue, sizes: Sizes) -> str:
     """An array's type in HLO's spelling with the program's symbols; "?" for a size that depends on data."""
-    if not is_array(value.type):
-        return f"({', '.join(element_of(leaf).name for leaf in leaf_types(value.type) if is_array(leaf))})"
-    known = sizes.of(value) or (None,) * len(dims_of(value))
-    shown = [
-        str(dim) if dim >= 0 else "?" if size is None else str(size).replace(" ", "")
-        for size, dim in zip(known, dims_of(value), strict=True)
-    ]
-    return f"{element_of(value).name}[{','.join(shown)}]"
-
-
-def parameter_types(sizes: Sizes) -> list[str]:
-    """The types of the program's parameters, with its symbols."""
-    return [
-        f"{element}[{','.join(str(size).replace(' ', '') for size in parameter.shape)}]"
-        for element, parameter in zip(sizes.guards.types, sizes.guards.parameters, strict=True)
-    ]
-
-
-def result_types(module: ModuleOp, sizes: Sizes) -> list[str]:
-    """The types of the program's results, with its symbols."""
-    root = entry_of(module).root
-    parts = root.owner.operands if isinstance(root.owner, TupleOp) else [root]
-    return [symbolic_type(part, sizes) for part in parts]
+    if is_array(value.type):
+        return str(spec_of(value, sizes))
+    return f"({', '.join(element_of(leaf).name for leaf in leaf_types(value.type) if is_array(leaf))})"
 
 
 def is_size(op: HloOp, sizes: Sizes) -> bool:
@@ -142,7 +122,7 @@ def _listed(op: HloOp, computation: ComputationOp, sizes: Sizes) -> ListedOp:
         symbolic_type(op.result, sizes),
         device.data if isinstance(device, StringAttr) else None,
     )
-    if not is_library_call(op):
+    if not is_library_call(op) or is_collective(op):
         if op.opcode in LEFT_OUT and (reason := communication(op)):
             return ListedOp(*where, NUMPY, None, False, reason)
         where_it_runs = (

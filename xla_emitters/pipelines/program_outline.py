@@ -14,7 +14,7 @@ read from the stage `fused`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -30,7 +30,9 @@ from xla_emitters.dialects.lmhlo import BufferOp, CaseOp, FusionOp, WhileOp, spa
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.hlo_text.stack_frames import PythonLines
-from xla_emitters.pipelines.program_listing import LIBRARY, ListedOp, ProgramListing, parameter_types, result_types
+from xla_emitters.pipelines.lowerings import Lowerings
+from xla_emitters.pipelines.program_listing import LIBRARY, ListedOp, ProgramListing
+from xla_emitters.program import Program
 from xla_emitters.program.outline import (
     Outline,
     Work,
@@ -59,39 +61,20 @@ def assumed_sizes(sizes: Sizes, given: Mapping[str, int] | None = None) -> dict[
     return found | dict(given or {})
 
 
-class Compiled(Protocol):
-    """The part of `DynamicProgram` that this file uses."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def target(self) -> str: ...
-    @property
-    def source(self) -> ModuleOp: ...
-    @property
-    def sizes(self) -> Sizes: ...
-    @property
-    def stage(self) -> str: ...
-    @property
-    def fused(self) -> ModuleOp | None: ...
-    @property
-    def left_out(self) -> tuple[str, ...]: ...
-
-
-def outline_of(program: Compiled, given: Mapping[str, int] | None = None) -> Outline:
+def outline_of(program: Program, made: Lowerings, given: Mapping[str, int] | None = None) -> Outline:
     """The outline at these sizes; assumed ones for symbols that are not given."""
-    values = assumed_sizes(program.sizes, given)
+    values = assumed_sizes(made.sizes, given)
     work, remarks = tuple[Work, ...](), tuple[str, ...]()
-    if program.fused is not None:
-        work, remarks = program_work(program.fused, program.source, program.target, values)
+    if made.fused is not None:
+        work, remarks = program_work(made.fused, made.source, program.target, values)
     facts = [f"does not run: its text leaves out the data of {', '.join(program.left_out)}"] if program.left_out else []
     if values and work:
         said = ", ".join(f"{name} = {value}" for name, value in values.items())
         asked = ", ".join(f"{name}=..." for name in values)
         facts.append(f"at {said}" + ("" if given else f", which is assumed: print(p.explain({asked})) takes others"))
     return Outline(
-        f"{program.name} for {program.target}: {counted_work(work) if program.fused is not None else no_kernels(program.stage)}",
-        (parameter_types(program.sizes), result_types(program.source, program.sizes)),
+        f"{program.name} for {program.target}: {counted_work(work) if made.fused is not None else no_kernels(program.stage)}",
+        (list(map(str, program.parameters)), list(map(str, program.results))),
         work,
         remarks,
         tuple(facts),

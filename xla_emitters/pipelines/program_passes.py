@@ -4,14 +4,14 @@
                                                                each kernel ─PROGRAM_KERNEL─> llvm-dialect ─FOR_TOOLS, LLVM─> ptx
                                      a CPU: fusions ─CPU_LOOPS, PROGRAM_HOST─> host program, each kernel ─CPU_KERNEL─> LLVM
 
-`programs.py`, `program_kernels.py` and `program_host.py` run these lists. The first sheet, for fusions, is `passes.py`; it also has the
+`programs.py`, `program_kernels.py` and `cpu_lowering.py` run these lists. The first sheet, for fusions, is `passes.py`; it also has the
 last passes of a kernel, which both systems share.
 Source: BladeDISC's pass pipeline (docs/reference/4-dynamic-shapes.md).
 """
 
 from __future__ import annotations
 
-from xla_emitters.lowering.host_cpu import host_cpu
+from xla_emitters.lowering.cpu_target import cpu_target
 from xla_emitters.pipelines.passes import TO_LLVM, Row
 from xla_emitters.rewrite.pass_table import made
 
@@ -193,16 +193,16 @@ CPU_KERNEL: tuple[Row, ...] = (
     _row("xla-expand-float-ops", "narrow floats become integers, f32 tanh and erf polynomials"),
     _row(
         "xla-convert-math-to-libdevice",
-        "the rest of `math` becomes calls of functions that `lowering/host_functions` has for a CPU",
+        "the rest of `math` becomes calls of functions that `lowering/cpu_functions` has for a CPU",
     ),
     Row(
-        lambda o: made("disc-widen-half-floats", f16=not host_cpu(o.cpu_features).converts_f16),
+        lambda o: made("disc-widen-half-floats", f16=not cpu_target(o.cpu_features).converts_f16),
         "conversions around functions exist; LLVM would call functions that no library has",
     ),
     _row("xla-cse", "equal conversions to f32"),
     _row("xla-convert-scf-to-cf", "LLVM has only branches"),
     Row(lambda o: made("xla-lower-to-llvm-gpu", o.device), "LLVM reads one dialect"),
-    _row("disc-host-entry", "variables of blocks are globals by now"),
+    _row("disc-cpu-entry", "variables of blocks are globals by now"),
     _row("disc-prefer-wide-vectors", "what a kernel computes is final"),
 )
 

@@ -23,105 +23,56 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Protocol
-
-from xdsl.dialects.builtin import ModuleOp
+from typing import Any
 
 from xla_emitters.buffers.disc_fuse_on_buffer import DiscFuseOnBufferPass
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.hlo_text.stack_frames import PythonLines
-from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.program_host import CpuBackend
-from xla_emitters.pipelines.program_inputs import Described, drawn_inputs
-from xla_emitters.pipelines.program_json import kernels_json
-from xla_emitters.pipelines.program_kernels import GpuLowering
+from xla_emitters.pipelines.lowerings import Lowerings
+from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.program_listing import (
     ListedFusion,
     ProgramListing,
     list_fusions,
     list_program,
-    parameter_types,
-    result_types,
 )
-from xla_emitters.pipelines.program_outline import not_in_kernels, outline_of
+from xla_emitters.pipelines.program_outline import not_in_kernels
 from xla_emitters.pipelines.program_passes import ON_TENSORS
+from xla_emitters.pipelines.program_steps import ProgramSteps
+from xla_emitters.program import Program
 from xla_emitters.runtime.memory import Memory
-from xla_emitters.sizes import Sizes
-from xla_emitters.trace import Remark, Trace
+from xla_emitters.trace import Remark
+
+Deviations = Callable[[Sequence[Any]], Sequence[Any]]
+"""Arguments -> how far mixed precision is from the program in its own types."""
 
 
-class Compiled(Described, Protocol):
-    """The part of `DynamicProgram` that this file uses."""
-
-    @property
-    def target(self) -> str: ...
-    @property
-    def stage(self) -> str: ...
-    @property
-    def fused(self) -> ModuleOp | None: ...
-    @property
-    def left_out(self) -> tuple[str, ...]: ...
-    @property
-    def stages(self) -> tuple[str, ...]: ...
-    @property
-    def passes(self) -> Trace: ...
-    @property
-    def cpu(self) -> CpuBackend: ...
-    @property
-    def donated(self) -> tuple[int, ...]: ...
-    @property
-    def overwritten(self) -> tuple[int, ...]: ...
-    @property
-    def options(self) -> CompileOptions: ...
-    def at(self, stage: str) -> ModuleOp: ...
-    def deviations(self, inputs: Sequence[Any]) -> Sequence[Any]: ...
-    def memory(self, inputs: Sequence[Any]) -> Memory: ...
-
-
-def report(program: Compiled, values: Mapping[str, int] | None = None) -> str:
-    """The whole explanation as text.
+def report(program: Program, made: Lowerings, values: Mapping[str, int], deviations: Deviations) -> list[str]:
+    """The lines of an explanation after the outline.
 
     values  symbol -> size, for the memory of a run; without them memory is shown only if all sizes are known
     raises  DataError like `drawn_inputs`, if only some of the values are given
     """
-    found = outline_of(program, values)
-    lines = [*found.summary(), *_fusions(program), *_others(program), program.sizes.report()]
-    lines += _donations(program)
-    lines += ["on the CPU", f"  {program.cpu.name}: {program.cpu.reason}"]
+    lines = [*_fusions(made), *_others(made), made.sizes.report()]
+    lines += _donations(made)
+    lines += ["on the CPU", f"  {made.cpu.name}: {made.cpu.reason}"]
     if values or not program.symbols:
-        lines += _memory(program, values or {})
-        lines += _precision(program, values or {})
-    lines += [str(remark) for remark in _remarks(program)]
-    return "\n".join(lines)
+        lines += _memory(program, values)
+        lines += _precision(program, made, values, deviations)
+    return lines + [str(remark) for remark in _remarks(made)]
 
 
-def signature(program: Compiled) -> str:
-    """Name, device, and the types of parameters and results with the program's symbols."""
-    parameters = ", ".join(parameter_types(program.sizes))
-    results = ", ".join(result_types(program.source, program.sizes))
-    return f"{program.name} for {program.target}: ({parameters}) -> ({results})"
-
-
-def report_json(program: Compiled, values: Mapping[str, int], lowering: Callable[[], GpuLowering]) -> dict[str, Any]:
-    """The same as plain data: see docs/json.md.
-
-    lowering  makes the kernels
-    """
-    guards = program.sizes.guards
+def report_json(program: Program, made: Lowerings, values: Mapping[str, int], deviations: Deviations) -> dict[str, Any]:
+    """What only such a program has of the same as plain data: see docs/json.md."""
+    guards = made.sizes.guards
     memory = precision = None
     if values or not program.symbols:
         sums, measured = _measured(program, values)
         memory = {**sums, **measured.to_json()}
-        if program.options.mixed_precision:
-            deviations = program.deviations(drawn_inputs(program, values, 0))
-            precision = {
-                "to": program.options.mixed_precision,
-                "deviations": [asdict(deviation) for deviation in deviations],
-            }
+        if made.options.mixed_precision:
+            found = deviations(drawn_inputs(program, values, 0))
+            precision = {"to": made.options.mixed_precision, "deviations": list(map(asdict, found))}
     return {
-        "name": program.name,
-        "target": program.target,
-        **outline_of(program, values).to_json(),
         "symbols": [
             {
                 "name": solved.symbol,
@@ -131,63 +82,62 @@ def report_json(program: Compiled, values: Mapping[str, int], lowering: Callable
             }
             for solved in guards.plan.solved
         ],
-        "guards": list(guards.lines()),
-        "unresolved": len(program.sizes.unresolved),
-        "ops": [asdict(op) for op in _listing(program).ops],
-        "fusions": [asdict(fusion) for fusion in _listed_fusions(program)],
-        "donated": [
-            {"argument": number, "is_overwritten": number in program.overwritten} for number in program.donated
-        ],
-        "cpu": {"computed_by": program.cpu.name, "reason": program.cpu.reason},
+        "unresolved": len(made.sizes.unresolved),
+        "ops": [asdict(op) for op in _listing(made).ops],
+        "fusions": [asdict(fusion) for fusion in _listed_fusions(made)],
+        "donated": [{"argument": number, "is_overwritten": number in made.overwritten} for number in made.donated],
+        "cpu": {"computed_by": made.cpu.name, "reason": made.cpu.reason},
         "memory": memory,
         "mixed_precision": precision,
-        "remarks": [{"pass": r.pass_name, "text": r.text, "place": r.place} for r in _remarks(program)],
-        "kernels": list(_explained_kernels(lowering, program.sizes)),
+        "remarks": [{"pass": r.pass_name, "text": r.text, "place": r.place} for r in _remarks(made)],
+        "kernels": list(_explained_kernels(made)),
     }
 
 
-def _explained_kernels(lowering: Callable[[], GpuLowering], sizes: Sizes) -> Iterator[dict[str, Any]]:
+def _explained_kernels(made: Lowerings) -> Iterator[dict[str, Any]]:
     """The choices for each kernel; nothing for a program with an op that no kernel computes."""
     try:
-        made = lowering()
+        lowering = made.lowering
+        steps = ProgramSteps(lowering.steps, made.sizes) if lowering.kernels else None
     except Unsupported:
         return
-    for kernel, data in zip(made.kernels, kernels_json(made, sizes), strict=True):
-        blocks = ", ".join(str(extent) if extent is not None else "?" for extent in data["grid"])
+    for kernel in lowering.kernels if steps else ():
+        launch = steps.kernel(kernel, "").launch if steps else None
+        assert launch is not None
+        grid = list(launch.blocks_of_axes)
+        blocks = ", ".join(str(extent) if extent is not None else "?" for extent in grid)
         threads = "x".join(map(str, kernel.block))
         yield {
             "name": kernel.name,
             "emitter": [{"text": f"{kernel.schedule} schedule", "name": kernel.schedule, "declined": []}],
-            "launch": [
-                {"text": f"({blocks}) blocks of {threads} threads", "grid": data["grid"], "block": data["block"]}
-            ],
+            "launch": [{"text": f"({blocks}) blocks of {threads} threads", "grid": grid, "block": list(kernel.block)}],
             "declined": [],
         }
 
 
-def _remarks(program: Compiled) -> list[Remark]:
+def _remarks(made: Lowerings) -> list[Remark]:
     """The remarks of the passes on tensors, and why fusions were not made; other passes' remarks about buffers are shown by `--remarks`."""
     found, is_on_tensors = list[Remark](), True
-    for step in program.passes.steps:
+    for step in made.passes.steps:
         if is_on_tensors or step.name == DiscFuseOnBufferPass.name:
             found += step.remarks
         is_on_tensors = is_on_tensors and step.stage != "placed"
     return found
 
 
-def _listing(program: Compiled) -> ProgramListing:
+def _listing(made: Lowerings) -> ProgramListing:
     """The listing of the last stage on tensors, which has the most information. raises UsageError if no such stage was recorded"""
-    stages = [stage for stage in program.stages if stage in ON_TENSORS]
+    stages = [stage for stage in made.stages if stage in ON_TENSORS]
     if not stages:
         help_text = "compile with CompileOptions(record='stages')"
         raise UsageError("no stage was recorded that could be explained", stage="explain", help=help_text)
-    return list_program(program.at(stages[-1]))
+    return list_program(made.at(stages[-1]))
 
 
-def _others(program: Compiled) -> list[str]:
+def _others(made: Lowerings) -> list[str]:
     """The ops on data that neither a fusion nor a library computes, and how many ops compute sizes."""
-    listing = _listing(program)
-    found = list(listing.ops) if program.fused is None else not_in_kernels(listing, program.fused)
+    listing = _listing(made)
+    found = list(listing.ops) if made.fused is None else not_in_kernels(listing, made.fused)
     rows = [(op.computation, op.name, op.type, op.device or "", op.reason) for op in found]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
     lines = ["ops outside of kernels"] if rows else []
@@ -197,43 +147,42 @@ def _others(program: Compiled) -> list[str]:
     return [*lines, f"{len(listing.ops)} ops on data; {listing.of_sizes} more compute sizes, on the host"]
 
 
-def _listed_fusions(program: Compiled) -> list[ListedFusion]:
+def _listed_fusions(made: Lowerings) -> list[ListedFusion]:
     """The fusions of the stage that makes them; none if compilation stopped before it."""
-    return [] if program.fused is None else list_fusions(program.fused, PythonLines(program.source))
+    return [] if made.fused is None else list_fusions(made.fused, PythonLines(made.source))
 
 
-def _fusions(program: Compiled) -> list[str]:
-    found = _listed_fusions(program)
+def _fusions(made: Lowerings) -> list[str]:
+    found = _listed_fusions(made)
     kinds = Counter(fusion.kind for fusion in found)
     counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
     end = [f"  {len(found)} fusion{'' if len(found) == 1 else 's'}: {counted}"] if found else ["  none"]
     return ["fusions", *(f"  {line}" for fusion in found for line in fusion.lines()), *end]
 
 
-def _donations(program: Compiled) -> list[str]:
+def _donations(made: Lowerings) -> list[str]:
     """How the program uses each donated argument; empty if there are none."""
-    lines = ["donated arguments"] if program.donated else []
-    for number in program.donated:
-        fate = "written into, or returned" if number in program.overwritten else "freed after its last use"
+    lines = ["donated arguments"] if made.donated else []
+    for number in made.donated:
+        fate = "written into, or returned" if number in made.overwritten else "freed after its last use"
         lines.append(f"  argument {number} (p{number}): {fate}")
     return lines
 
 
-def _precision(program: Compiled, values: Mapping[str, int]) -> list[str]:
+def _precision(program: Program, made: Lowerings, values: Mapping[str, int], deviations: Deviations) -> list[str]:
     """The difference between mixed precision and the program in its own types, on random arrays of these sizes."""
-    if not program.options.mixed_precision:
+    if not made.options.mixed_precision:
         return []
-    deviations = program.deviations(drawn_inputs(program, values, 0))
     return [
-        f"mixed precision ({program.options.mixed_precision}), against the program in its own types",
-        *(f"  {deviation}" for deviation in deviations),
+        f"mixed precision ({made.options.mixed_precision}), against the program in its own types",
+        *(f"  {deviation}" for deviation in deviations(drawn_inputs(program, values, 0))),
     ]
 
 
-def _measured(program: Compiled, values: Mapping[str, int]) -> tuple[dict[str, Any], Memory]:
+def _measured(program: Program, values: Mapping[str, int]) -> tuple[dict[str, Any], Memory]:
     """The memory of one run at these sizes: bytes of arguments and results, and its buffers."""
     inputs = drawn_inputs(program, values, 0)
-    memory = program.memory(inputs)
+    memory: Memory = program.memory(inputs)
     returned = [event.buffer.bytes for event in memory.events if event.what == "returned"]
     sums = {
         "sizes": dict(values),
@@ -244,7 +193,7 @@ def _measured(program: Compiled, values: Mapping[str, int]) -> tuple[dict[str, A
     return sums, memory
 
 
-def _memory(program: Compiled, values: Mapping[str, int]) -> list[str]:
+def _memory(program: Program, values: Mapping[str, int]) -> list[str]:
     found, memory = _measured(program, values)
     at = ", ".join(f"{name} = {value}" for name, value in values.items())
     return [

@@ -18,22 +18,26 @@ from xla_emitters.program.arrays import (
     Launch,
     Slot,
 )
-from xla_emitters.program.as_json import array_from_json, kernel_from_json, kernel_json
-from xla_emitters.program.callees import Kernel, LibraryCall
-from xla_emitters.program.compiled import LAUNCHERS, Program
+from xla_emitters.program.as_json import array_from_json, array_json, kernel_from_json, kernel_json
+from xla_emitters.program.callees import Kernel, LibraryCall, Scalar
+from xla_emitters.program.compiled import LAUNCHERS, Compilation, Compiled, Program
 
 __all__ = [
     "LAUNCHERS",
     "Argument",
     "ArraySpec",
     "Arrays",
+    "Compilation",
+    "Compiled",
     "Extents",
     "Kernel",
     "Launch",
     "LibraryCall",
     "Program",
+    "Scalar",
     "Slot",
     "array_from_json",
+    "array_json",
     "kernel_from_json",
     "kernel_json",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,14 +13,27 @@ ALIGN_ALLOCATED = 256
 """Bytes: the alignment of results and temporaries that kernels without unknown sizes assume, as XLA's do."""
 Extents: TypeAlias = tuple[int, int, int]
 """Of a grid in blocks, or of a block in threads: x, y, z."""
+UNKNOWN = -1
+"""A size, or a number of bytes, that depends on the sizes of a call."""
+Size: TypeAlias = int | str | None
+"""A number; the text of an expression in the program's symbols; None where only data or a call decide."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """Blocks of the grid and threads of a block, in x, y, z."""
+    """Blocks of the grid and threads of a block, in x, y, z.
+
+    sizes  of the grid, where some are UNKNOWN; else ()
+    """
 
     grid: Extents
     block: Extents
+    sizes: tuple[Size, ...] = ()
+
+    @property
+    def blocks_of_axes(self) -> tuple[Size, ...]:
+        """Blocks in x, y, z."""
+        return self.sizes or self.grid
 
     @property
     def blocks(self) -> int:
@@ -39,7 +53,8 @@ class Launch:
         return tuple((name, extent) for name, extent in axes if extent > 1)
 
     def __str__(self) -> str:
-        return f"{'x'.join(map(str, self.grid))} blocks of {'x'.join(map(str, self.block))} threads"
+        grid = "x".join("?" if size is None else str(size) for size in self.blocks_of_axes)
+        return f"{grid} blocks of {'x'.join(map(str, self.block))} threads"
 
 
 @dataclass(frozen=True)
@@ -47,11 +62,24 @@ class ArraySpec:
     """A logical array of the caller: HLO's name of its element type, its shape, its physical layout.
 
     minor_to_major   HLO's layout: the fastest varying dimension first; row-major is (rank-1, ..., 0)
+    sizes            of the dimensions, where some of `shape` are UNKNOWN; else ()
     """
 
     dtype: str
     shape: tuple[int, ...]
     minor_to_major: tuple[int, ...]
+    sizes: tuple[Size, ...] = ()
+
+    @staticmethod
+    def sized(dtype: str, sizes: Sequence[Size]) -> ArraySpec:
+        """A row-major array of these sizes."""
+        shape = tuple(size if isinstance(size, int) else UNKNOWN for size in sizes)
+        return ArraySpec(dtype, shape, tuple(reversed(range(len(shape)))), tuple(sizes) if UNKNOWN in shape else ())
+
+    @property
+    def dims(self) -> tuple[Size, ...]:
+        """The sizes of the dimensions."""
+        return self.sizes or self.shape
 
     @property
     def elements(self) -> int:
@@ -66,7 +94,8 @@ class ArraySpec:
 
     def __str__(self) -> str:
         layout = "" if self.is_row_major else "{" + ",".join(map(str, self.minor_to_major)) + "}"
-        return f"{self.dtype}[{','.join(map(str, self.shape))}]{layout}"
+        sizes = ("?" if size is None else str(size).replace(" ", "") for size in self.dims)
+        return f"{self.dtype}[{','.join(sizes)}]{layout}"
 
 
 @dataclass(frozen=True)
@@ -85,7 +114,7 @@ class Argument:
     """One pointer that a kernel takes.
 
     kind, index  the program's array, as in `Slot`
-    bytes        size of the buffer slice; sub-byte types are packed
+    bytes        size of the buffer slice, or UNKNOWN; sub-byte types are packed
     alignment    bytes that the kernel's code assumes
     slice_index  arguments with equal numbers are the same memory
     written      whether the kernel writes it

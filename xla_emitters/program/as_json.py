@@ -6,38 +6,42 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from xla_emitters.program.arrays import Argument, ArraySpec, Extents, Launch
-from xla_emitters.program.callees import Kernel, LibraryCall
+from xla_emitters.program.arrays import UNKNOWN, Argument, ArraySpec, Extents, Launch
+from xla_emitters.program.callees import Kernel, LibraryCall, Scalar
 
 
 def kernel_json(kernel: Kernel) -> dict[str, Any]:
     """Plain data, without the PTX, which all kernels of a program share."""
     return {
         "name": kernel.name,
-        "grid": list(kernel.launch.grid),
+        "grid": list(kernel.launch.blocks_of_axes),
         "block": list(kernel.launch.block),
         "shared_bytes": kernel.shared_bytes,
         "architecture": kernel.architecture,
-        "arguments": [asdict(argument) for argument in kernel.arguments],
+        "arguments": list(map(_argument_json, kernel.arguments)),
+        "scalars": list(map(asdict, kernel.scalars)),
     }
 
 
 def kernel_from_json(data: Mapping[str, Any], ptx: str) -> Kernel:
     """The inverse of `kernel_json`, with the PTX that is stored beside it."""
+    sizes = tuple(data["grid"])
+    grid = _triple([size if isinstance(size, int) else UNKNOWN for size in sizes])
     return Kernel(
         name=data["name"],
         ptx=ptx,
         architecture=data["architecture"],
-        launch=Launch(_triple(data["grid"]), _triple(data["block"])),
+        launch=Launch(grid, _triple(data["block"]), sizes if UNKNOWN in grid else ()),
         shared_bytes=data["shared_bytes"],
-        arguments=tuple(_argument(argument) for argument in data["arguments"]),
+        arguments=tuple(map(_argument, data["arguments"])),
+        scalars=tuple(Scalar(**scalar) for scalar in data.get("scalars", ())),
     )
 
 
 def call_json(call: LibraryCall) -> dict[str, Any]:
     """Plain data."""
     source = {"source": list(map(dict, call.source))} if call.source else {}
-    arrays = {"operands": list(map(asdict, call.operands)), "results": list(map(asdict, call.results))}
+    arrays = {"operands": list(map(array_json, call.operands)), "results": list(map(array_json, call.results))}
     return {"name": call.name, "instruction": call.instruction, **arrays, "config": dict(call.config), **source}
 
 
@@ -48,15 +52,27 @@ def call_from_json(data: Mapping[str, Any]) -> LibraryCall:
     return LibraryCall(data["name"], data["instruction"], operands, results, dict(data["config"]), source)
 
 
+def array_json(spec: ArraySpec) -> dict[str, Any]:
+    """Plain data."""
+    return {"dtype": spec.dtype, "shape": list(spec.dims), "minor_to_major": list(spec.minor_to_major)}
+
+
 def array_from_json(data: Mapping[str, Any]) -> ArraySpec:
-    """The `ArraySpec` from plain data of its `asdict`."""
-    return ArraySpec(data["dtype"], tuple(data["shape"]), tuple(data["minor_to_major"]))
+    """The inverse of `array_json`."""
+    sizes = tuple(data["shape"])
+    shape = tuple(size if isinstance(size, int) else UNKNOWN for size in sizes)
+    return ArraySpec(data["dtype"], shape, tuple(data["minor_to_major"]), sizes if UNKNOWN in shape else ())
+
+
+def _argument_json(argument: Argument) -> dict[str, Any]:
+    size = None if argument.bytes == UNKNOWN else argument.bytes
+    return {**asdict(argument), "array": array_json(argument.array), "bytes": size}
 
 
 def _argument(data: Mapping[str, Any]) -> Argument:
-    fields = dict(data)
-    array = array_from_json(fields.pop("array"))
-    return Argument(array=array, **fields)
+    size = UNKNOWN if data["bytes"] is None else data["bytes"]
+    fields: dict[str, Any] = {**data, "array": array_from_json(data["array"]), "bytes": size}
+    return Argument(**fields)
 
 
 def _triple(values: list[int]) -> Extents:

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from xla_emitters.program.arrays import Argument, ArraySpec, Launch
+from xla_emitters.program.arrays import Argument, ArraySpec, Launch, Size
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number that a kernel takes: its type in IR, and its value in the first launch."""
+
+    dtype: str
+    value: Size
 
 
 @dataclass(frozen=True)
@@ -16,8 +24,10 @@ class Kernel:
     ptx             text of the module that contains the entry, and the program's other kernels; "" when the compilation stopped
                     before PTX
     architecture    target of the compilation, e.g. "sm_90"
+    launch          the first one
     shared_bytes    static shared memory of one block
     arguments       in the order of the entry's parameters, with the program's arrays in its first launch
+    scalars         the numbers that it takes after them
     """
 
     name: str
@@ -26,13 +36,22 @@ class Kernel:
     launch: Launch
     shared_bytes: int
     arguments: tuple[Argument, ...]
+    scalars: tuple[Scalar, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.launch}, {self.architecture}"
+
+
+OF_THE_HOST = "hlo."
+"""What the name of a call begins with that no function of a library computes."""
 
 
 @dataclass(frozen=True)
 class LibraryCall:
-    """A call of a library's function.
+    """A call of a library's function, or of an op on the host.
 
-    name         of our function, a row of `library.FUNCTIONS` such as "gemm"; not HLO's custom_call_target, "__cublas$gemm"
+    name         of our function, a row of `library.FUNCTIONS` such as "gemm", not HLO's custom_call_target, "__cublas$gemm"; or
+                 OF_THE_HOST and an opcode: "hlo.shape-assertion"
     instruction  the HLO instruction that it computes
     operands     logical arrays that are read
     results      logical arrays that are written

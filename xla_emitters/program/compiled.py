@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from textwrap import indent
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.memory_limit import limited_memory
 from xla_emitters.program.arrays import Arrays, ArraySpec
 from xla_emitters.program.as_json import (
     array_from_json,
+    array_json,
     call_from_json,
     call_json,
     kernel_from_json,
@@ -42,38 +44,73 @@ def refuse_left_out(name: str, left_out: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Program:
-    """Steps in order, with the arrays for inputs, results and temporaries, and what the steps name.
+    """Steps in order, with the arrays for inputs, results and temporaries, and what the steps name: of a fusion, a module, a program in
+    StableHLO.
 
     parameters   one spec per parameter of ENTRY
     results      one spec per leaf of ENTRY's result
-    temporaries  buffers that one step writes and a later one reads
-    steps        in order; for a module of fusions, one launch each. Results have memory from the beginning
-    kernels      by whose names steps launch, in the order of their first launches
-    calls        of library functions, by the numbers of steps
+    compilation  the steps, what they name, and the record of their making
     stage        where the compilation stopped; "ptx" if it did not stop early
-    code         the program at that stage as one text: HLO, a module of MLIR with all kernels, LLVM IR, or PTX
-    graph        record of the passes on HLO before kernels were planned; not compared
-    traces       record of each kernel's compilation; not compared
-    hlo          the module it was compiled from, as text
+    hlo          the module it was compiled from, as text; "" for StableHLO
     fusion       the one fusion instruction that was chosen; None: all that ENTRY computes
-    left_out     instructions whose data the text left out (`constant({...})`): compiled as zeros; the program refuses to run
+    left_out     constants whose data the text left out (`constant({...})`): compiled as zeros; the program refuses to run
+    symbols      names of the unknown sizes; () if all are known
+    guards       the conditions that a run checks, as text
+    names        of the parameters in the text, where it has some
     """
 
     name: str
     target: str
     parameters: tuple[ArraySpec, ...]
     results: tuple[ArraySpec, ...]
-    temporaries: tuple[ArraySpec, ...]
-    steps: tuple[Step, ...]
-    kernels: tuple[Kernel, ...] = ()
-    calls: tuple[LibraryCall, ...] = ()
+    compilation: Compilation
     stage: str = "ptx"
-    code: str = field(default="", repr=False)
-    graph: Trace = field(default_factory=Trace, compare=False, repr=False)
-    traces: tuple[Trace, ...] = field(default=(), compare=False, repr=False)
-    hlo: str = field(default="", repr=False)
+    hlo: str = ""
     fusion: str | None = None
     left_out: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
+    guards: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @property
+    def temporaries(self) -> tuple[ArraySpec, ...]:
+        """Arrays that one step writes and a later one reads. raises like `compilation`"""
+        return self.compilation.temporaries
+
+    @property
+    def constants(self) -> tuple[int, ...]:
+        """The temporaries, by number, with memory before the first step and elements that no step changes. raises like `compilation`"""
+        return self.compilation.constants
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """In order. raises like `compilation`"""
+        return self.compilation.steps
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """By whose names steps launch, in the order of their first launches. raises like `compilation`"""
+        return self.compilation.kernels
+
+    @property
+    def calls(self) -> tuple[LibraryCall, ...]:
+        """Calls of library functions, by the numbers of steps. raises like `compilation`"""
+        return self.compilation.calls
+
+    @property
+    def code(self) -> str:
+        """The program at `stage` as one text: HLO, a module of MLIR with all kernels, LLVM IR, PTX or SASS. raises like `compilation`"""
+        return self.compilation.code
+
+    @property
+    def graph(self) -> Trace:
+        """Record of the passes on HLO before kernels were planned."""
+        return self.compilation.graph
+
+    @property
+    def traces(self) -> tuple[Trace, ...]:
+        """Record of each kernel's compilation; of StableHLO one of the whole program."""
+        return self.compilation.traces
 
     @property
     def arrays(self) -> Arrays:
@@ -82,37 +119,67 @@ class Program:
 
     @property
     def trace(self) -> Trace:
-        """The trace of a program of one kernel. raises UsageError when there are several: see `traces`."""
+        """The trace of a program of one kernel, or in StableHLO. raises UsageError when there are several: see `traces`."""
         if len(self.traces) != 1:
             raise UsageError(f"{self.name} has {len(self.traces)} traces; use .traces[i]", stage="program")
         return self.traces[0]
 
-    def __call__(self, *inputs: Any) -> Any:
-        """Runs the program where its arrays are: on the GPU if one of them is there, else on the CPU.
+    def __call__(self, *inputs: Any, donate: bool = False, max_memory: int | str | None = None) -> Any:
+        """Runs the program, at any sizes that fit it, where its arrays are: on the GPU if one of them is there, else on the CPU.
 
         inputs   NumPy arrays; arrays of a GPU (CuPy's, or others with DLPack)
+        donate, max_memory  as in `run`, on the CPU
         returns  the result, or a tuple of them when there are several: NumPy arrays from the CPU, CuPy arrays from a GPU
-        raises   DataError for arrays that do not fit, ToolError on a GPU without CuPy
+        raises   like `run`, ToolError on a GPU without CuPy
         """
-        return self.on(platform_of(inputs))(*inputs)
+        if platform_of(inputs) == "cpu":
+            return one_or_all(self.run(inputs, donate=donate, max_memory=max_memory))
+        with limited_memory(max_memory):
+            return self.on("gpu")(*inputs)
 
     def on(self, platform: str) -> OnPlatform:
         """The program as a function of arrays on a platform, "cpu" or "gpu": NumPy arrays in, NumPy arrays out.
 
-        On the CPU it is executed at `llvm-dialect`, or at the last stage before that was recorded.
-        raises  UsageError for another platform, and as `run_cpu`; a call on a GPU ToolError without CuPy or a device
+        raises  UsageError for another platform, and as `run`; on a GPU ToolError without CuPy or a device
         """
-        launcher = _launcher(known_platform(platform))
-        return OnFunction(lambda inputs: launcher(self, inputs))
+        return self.compilation.on_gpu(self) if known_platform(platform) == "gpu" else OnFunction(self.run)
 
-    def run_cpu(self, *inputs: Any, stage: str | None = None) -> Any:
-        """Runs the IR of a stage on the CPU, on NumPy arrays; results as `__call__`.
+    def run(
+        self,
+        inputs: Sequence[Any],
+        stage: str | None = None,
+        *,
+        donate: bool = False,
+        max_memory: int | str | None = None,
+    ) -> Sequence[Any]:
+        """The results on the CPU for these arguments: NumPy arrays, or values that convert to them.
 
-        stage    None: as `on` chooses it
-        raises   DataError for arrays that do not fit, UsageError when the trace does not hold the stage's IR,
-                 ExecutionError where the kernel has a fault that a GPU would not report
+        stage   the stage to execute; None: as a call does
+        donate  allows the program to write into the arguments that the text declares donated, and to return them: the caller must not use
+                them afterwards. Otherwise the program gets copies of them
+        max_memory  bytes, or a text such as "2G", that its arrays may take at a time; None: three quarters of what is free
+        raises  DataError for arguments that do not fit the program, and for arrays beyond that limit; UsageError for a stage whose IR was
+                not recorded; ExecutionError for a fault of a kernel that a GPU would not report; Unsupported where the text left out data
         """
-        return one_or_all(_launcher("cpu")(self, inputs, stage))
+        if max_memory is None:
+            return self.compilation.run(self, inputs, stage, donate=donate)
+        with limited_memory(max_memory):
+            return self.compilation.run(self, inputs, stage, donate=donate)
+
+    def run_cpu(self, *inputs: Any, stage: str | None = None, max_memory: int | str | None = None) -> Any:
+        """Runs the IR of a stage on the CPU, on NumPy arrays; results as `__call__`. raises like `run`"""
+        return one_or_all(self.run(inputs, stage, max_memory=max_memory))
+
+    def memory(self, inputs: Sequence[Any]) -> Any:
+        """What happens to the buffers during a run on these arguments, on the CPU: a `runtime.memory.Memory`.
+
+        raises  like `run`; UsageError at a stage without buffers
+        """
+        return self.compilation.memory(self, inputs)
+
+    def dispatches(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """What a run on these arguments launches, calls and copies, in order: `runtime.loaded.Dispatch`. raises like `memory`"""
+        return self.compilation.dispatches(self, inputs)
 
     @property
     def peak_bytes(self) -> int:
@@ -128,45 +195,36 @@ class Program:
 
     @cached_property
     def outline(self) -> Outline:
-        """What `repr` and notebooks show: kernels and calls, dearest first. Nothing is compiled or run for it."""
-        from xla_emitters.program.outline_of_steps import (
-            outline_of,  # imported here: to run or print a program needs none
-        )
-
-        return outline_of(self)
+        """What `repr` and notebooks show: kernels and calls, dearest first, at assumed sizes. Nothing is compiled or run for it."""
+        return self.compilation.outline(self, {})
 
     @property
     def is_one_kernel(self) -> bool:
         """Whether its only step is a kernel."""
         return len(self.steps) == 1 and isinstance(self.steps[0], Launch)
 
+    def __str__(self) -> str:
+        """Name, device, and the types of parameters and results."""
+        arrays = (", ".join(map(str, of)) for of in (self.parameters, self.results))
+        return f"{self.name} for {self.target}: ({') -> ('.join(arrays)})"
+
     def explain(self, **sizes: int) -> str:
-        """A summary; the order of steps, if there are several; and for each kernel its emitter, launch, accesses ... with the reasons.
+        """A summary; symbols and what a run checks; the steps; for each kernel its emitter, launch, accesses ... with the reasons.
 
-        raises  UsageError for sizes: all are known
+        sizes   of symbols; with them also the memory of a run
+        raises  UsageError or DataError for names that are not symbols, or sizes that the program refuses
         """
-        _refuse_sizes(sizes)
-        parts = self.outline.summary()
-        parts += [explained(self.graph)] if self.graph.remarks else []
-        if not self.is_one_kernel:
-            from xla_emitters.program.text import StepsText  # imported here, as the outline
-
-            arguments = {kernel.name: kernel.arguments for kernel in self.kernels}
-            lines = StepsText(self.arrays, self.calls, arguments).of(self.steps) or "none"
-            parts.append(f"steps\n{indent(lines, '  ')}")
-        return "\n".join([*parts, *map(explained, self.traces)])
+        return "\n".join([*self.compilation.outline(self, sizes).summary(), *self.compilation.explain(self, sizes)])
 
     def explained(self, **sizes: int) -> dict[str, Any]:
         """The same as plain data: see docs/json.md, "explain --json"."""
-        _refuse_sizes(sizes)
         return {
             "name": self.name,
             "target": self.target,
-            **self.outline.to_json(),
-            **{"symbols": [], "guards": [], "unresolved": 0, "ops": [], "fusions": [], "donated": []},
+            **self.compilation.outline(self, sizes).to_json(),
+            **{"symbols": [], "guards": list(self.guards), "unresolved": 0, "ops": [], "fusions": [], "donated": []},
             **{"cpu": None, "memory": None, "mixed_precision": None},
-            "remarks": remarks_json(self.graph),
-            "kernels": [explained_json(trace) for trace in self.traces],
+            **self.compilation.explained(self, sizes),
         }
 
     def __repr__(self) -> str:
@@ -177,17 +235,19 @@ class Program:
         return self.outline.html()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, as docs/json.md says; without traces."""
+        """Plain data, as docs/json.md says; without traces. raises like `compilation`"""
+        named = [{"name": name} for name in self.names] or [dict[str, str]()] * len(self.parameters)
         return {
             "name": self.name,
             "target": self.target,
-            "parameters": [asdict(spec) for spec in self.parameters],
-            "results": [asdict(spec) for spec in self.results],
-            "temporaries": [asdict(spec) for spec in self.temporaries],
-            "symbols": [],
-            "guards": [],
-            "kernels": [kernel_json(kernel) for kernel in self.kernels],
-            "calls": [call_json(call) for call in self.calls],
+            "parameters": [{**array_json(spec), **name} for spec, name in zip(self.parameters, named, strict=True)],
+            "results": list(map(array_json, self.results)),
+            "temporaries": list(map(array_json, self.temporaries)),
+            "constants": list(self.constants),
+            "symbols": list(self.symbols),
+            "guards": list(self.guards),
+            "kernels": list(map(kernel_json, self.kernels)),
+            "calls": list(map(call_json, self.calls)),
             "steps": [value_json(step) for step in self.steps],
             "stage": self.stage,
             "code": self.code,
@@ -201,28 +261,30 @@ class Program:
     def from_json(data: Mapping[str, Any], graph: Trace | None = None, traces: tuple[Trace, ...] = ()) -> Program:
         """The inverse of `to_json`, with the traces that are stored beside it."""
         ptx = data["code"] if data["stage"] == "ptx" else data.get("ptx", "")
-        return Program(
-            name=data["name"],
-            target=data["target"],
-            parameters=tuple(array_from_json(spec) for spec in data["parameters"]),
-            results=tuple(array_from_json(spec) for spec in data["results"]),
-            temporaries=tuple(array_from_json(spec) for spec in data["temporaries"]),
+        compilation = Compiled(
+            temporaries=tuple(map(array_from_json, data["temporaries"])),
+            constants=tuple(data["constants"]),
             steps=value_from_json(data["steps"]),
             kernels=tuple(kernel_from_json(kernel, ptx) for kernel in data["kernels"]),
             calls=tuple(map(call_from_json, data["calls"])),
-            stage=data["stage"],
             code=data["code"],
             graph=graph or Trace(),
             traces=traces,
+        )
+        return Program(
+            name=data["name"],
+            target=data["target"],
+            parameters=tuple(map(array_from_json, data["parameters"])),
+            results=tuple(map(array_from_json, data["results"])),
+            compilation=compilation,
+            stage=data["stage"],
             hlo=data["hlo"],
             fusion=data["fusion"],
             left_out=tuple(data.get("left_out", ())),
+            symbols=tuple(data["symbols"]),
+            guards=tuple(data["guards"]),
+            names=tuple(spec["name"] for spec in data["parameters"] if "name" in spec),
         )
-
-
-def _refuse_sizes(sizes: Mapping[str, int]) -> None:
-    if sizes:
-        raise UsageError("sizes are for programs (StableHLO); those of HLO text are known", stage="explain")
 
 
 def _bytes(spec: ArraySpec) -> int:
@@ -233,11 +295,107 @@ def _bytes(spec: ArraySpec) -> int:
     return dtype(spec.dtype).size_bytes(spec.elements)
 
 
-LAUNCHERS: dict[str, Callable[..., Sequence[Any]]] = {}
-"""Platform -> function that runs a program: "gpu" takes (program, inputs), "cpu" (program, inputs, stage=None). `runtime` sets both."""
+class Compilation(Protocol):
+    """What a program was compiled to: all of it is there (`Compiled`), or, of a program in StableHLO, made on demand.
+
+    The properties are those of `Program`; a part that is made on demand raises what its making raises.
+    recorded   those of `traces` that are made already
+    run, memory, dispatches   on the CPU; `on_gpu` the program on a GPU
+    outline, explain, explained   at these sizes of its symbols; without what `outline` says
+    """
+
+    @property
+    def temporaries(self) -> tuple[ArraySpec, ...]: ...
+    @property
+    def constants(self) -> tuple[int, ...]: ...
+    @property
+    def steps(self) -> tuple[Step, ...]: ...
+    @property
+    def kernels(self) -> tuple[Kernel, ...]: ...
+    @property
+    def calls(self) -> tuple[LibraryCall, ...]: ...
+    @property
+    def code(self) -> str: ...
+    @property
+    def graph(self) -> Trace: ...
+    @property
+    def traces(self) -> tuple[Trace, ...]: ...
+    @property
+    def recorded(self) -> tuple[Trace, ...]: ...
+    def run(self, program: Program, inputs: Sequence[Any], stage: str | None, *, donate: bool) -> Sequence[Any]: ...
+    def on_gpu(self, program: Program) -> OnPlatform: ...
+    def memory(self, program: Program, inputs: Sequence[Any]) -> Any: ...
+    def dispatches(self, program: Program, inputs: Sequence[Any]) -> Sequence[Any]: ...
+    def outline(self, program: Program, sizes: Mapping[str, int]) -> Outline: ...
+    def explain(self, program: Program, sizes: Mapping[str, int]) -> list[str]: ...
+    def explained(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]: ...
 
 
-def _launcher(platform: str) -> Callable[..., Sequence[Any]]:
-    if platform not in LAUNCHERS:
-        raise UsageError(f"no launcher for {platform}", stage="program", help="import xla_emitters.runtime")
-    return LAUNCHERS[platform]
+@dataclass(frozen=True)
+class Compiled:
+    """All of a compilation, as values."""
+
+    temporaries: tuple[ArraySpec, ...] = ()
+    constants: tuple[int, ...] = field(default=(), kw_only=True)
+    steps: tuple[Step, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
+    calls: tuple[LibraryCall, ...] = ()
+    code: str = field(default="", repr=False)
+    graph: Trace = field(default_factory=Trace, compare=False, repr=False)
+    traces: tuple[Trace, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def recorded(self) -> tuple[Trace, ...]:
+        return self.traces
+
+    def run(self, program: Program, inputs: Sequence[Any], stage: str | None, *, donate: bool) -> Sequence[Any]:
+        """Without `stage` at `llvm-dialect`, or at the last stage before that was recorded. Nothing is donated."""
+        return _launcher("cpu")(program, inputs, stage)
+
+    def on_gpu(self, program: Program) -> OnPlatform:
+        launch = _launcher("gpu")
+        return OnFunction(lambda inputs: launch(program, inputs))
+
+    def memory(self, program: Program, inputs: Sequence[Any]) -> Any:
+        return _launcher("memory")(program, inputs)
+
+    def dispatches(self, program: Program, inputs: Sequence[Any]) -> Sequence[Any]:
+        return _launcher("dispatches")(program, inputs)
+
+    def outline(self, program: Program, sizes: Mapping[str, int]) -> Outline:
+        from xla_emitters.program.outline_of_steps import (
+            outline_of,  # imported here: to run or print a program needs none
+        )
+
+        refuse_sizes(sizes)
+        return outline_of(program)
+
+    def explain(self, program: Program, sizes: Mapping[str, int]) -> list[str]:
+        from xla_emitters.program.text import StepsText  # imported here, as the outline
+
+        parts = [explained(self.graph)] if self.graph.remarks else []
+        if not program.is_one_kernel:
+            arguments = {kernel.name: kernel.arguments for kernel in self.kernels}
+            lines = StepsText(program.arrays, self.calls, arguments).of(self.steps) or "none"
+            parts.append(f"steps\n{indent(lines, '  ')}")
+        return [*parts, *map(explained, self.traces)]
+
+    def explained(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]:
+        return {"remarks": remarks_json(self.graph), "kernels": [explained_json(trace) for trace in self.traces]}
+
+
+def refuse_sizes(sizes: Mapping[str, int]) -> None:
+    """raises UsageError for sizes of a program whose sizes are all known"""
+    if sizes:
+        raise UsageError("sizes are for programs (StableHLO); those of HLO text are known", stage="explain")
+
+
+LAUNCHERS: dict[str, Callable[..., Any]] = {}
+"""What is done with a `Compiled` program -> the function of (program, inputs): "gpu" and "cpu", which also takes a stage, run it; "memory"
+and "dispatches" say what a run on the CPU does. `runtime` sets all."""
+
+
+def _launcher(name: str) -> Callable[..., Any]:
+    if name not in LAUNCHERS:
+        raise UsageError(f"no launcher for {name}", stage="program", help="import xla_emitters.runtime")
+    return LAUNCHERS[name]

@@ -48,22 +48,37 @@ def _negate(compute: Compute, _: str, result: str, row: Sequence[Extent]) -> Ext
     return compute(f"subtract.{result}", (0, row[0]))
 
 
+def _abs(compute: Compute, _: str, result: str, row: Sequence[Extent]) -> Extent:
+    is_signed = INTEGERS[result][1] < 0
+    return compute("maximum", (row[0], compute(f"subtract.{result}", (0, row[0])))) if is_signed else row[0]
+
+
+def _sign(compute: Compute, _: str, __: str, row: Sequence[Extent]) -> Extent:
+    return compute("subtract", (compute("gt", (row[0], 0)), compute("lt", (row[0], 0))))
+
+
 _FORMS: Mapping[str, Form] = {
+    "abs": _abs,
     "add": _wrapping("add"),
     "and": _plain("and"),
     "clamp": _clamp,
     "convert": _convert,
+    "divide": _wrapping("quotient"),
     "maximum": _plain("maximum"),
     "minimum": _plain("minimum"),
     "multiply": _wrapping("multiply"),
     "negate": _negate,
     "not": _not,
     "or": _plain("or"),
+    "remainder": _wrapping("rest"),
     "select": _plain("select"),
+    "sign": _sign,
     "subtract": _wrapping("subtract"),
     "xor": _plain("xor"),
 }
-"""Opcode -> its value on integers. Ops that divide or shift have rules of their own for zero and large operands: they have no form."""
+"""Opcode -> its value on integers. Shifts, and other ops that neither sizes nor counters are computed by, have no form."""
+_OF_TRUTH = frozenset(("and", "clamp", "convert", "maximum", "minimum", "not", "or", "select", "xor"))
+"""The forms that take truth values."""
 
 
 def computed(
@@ -75,6 +90,6 @@ def computed(
     compute  makes the row
     """
     form = _FORMS.get(opcode)
-    if form is None or (PRED in types and opcode in ("add", "subtract", "multiply", "negate")):
+    if form is None or (PRED in types and opcode not in _OF_TRUTH):
         return None
     return form(compute, types[0], result, operands)

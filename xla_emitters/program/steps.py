@@ -249,6 +249,18 @@ def _test(holds: Callable[[int, int], bool]) -> Callable[[int, int], int]:
     return lambda a, b: int(holds(a, b))
 
 
+def _quotient(a: int, b: int) -> int:
+    """Rounds towards zero; x / 0 has all bits set, as in HLO."""
+    if b == 0:
+        return -1
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _rest(a: int, b: int) -> int:
+    """What `_quotient` leaves, with the sign of the first operand."""
+    return a - b * _quotient(a, b) if b else a
+
+
 def _in_bits(function: Callable[..., int], bits: int, least: int) -> Callable[..., int]:
     """The function in so many bits, with `least` as the least number."""
     modulus = 1 << bits
@@ -276,6 +288,10 @@ _EXACT: Mapping[str, Callable[..., int]] = {
     "select": _select,
     "copy": operator.index,
 }
+_WRAPPING: Mapping[str, Callable[..., int]] = {
+    **{name: _EXACT[name] for name in ("add", "subtract", "multiply", "copy")},
+    **{"quotient": _quotient, "rest": _rest},
+}
 INTEGERS: Mapping[str, tuple[int, int]] = {
     f"{letter}{bits}": (bits, -(1 << bits - 1) if letter == "s" else 0) for letter in "su" for bits in (8, 16, 32, 64)
 }
@@ -283,13 +299,13 @@ INTEGERS: Mapping[str, tuple[int, int]] = {
 FUNCTIONS: Mapping[str, Callable[..., int]] = {
     **_EXACT,
     **{
-        f"{name}.{kind}": _in_bits(_EXACT[name], *form)
-        for name in ("add", "subtract", "multiply", "copy")
+        f"{name}.{kind}": _in_bits(function, *form)
+        for name, function in _WRAPPING.items()
         for kind, form in INTEGERS.items()
     },
 }
 """All arithmetic on numbers of the host: sizes, indices and truth values, which 64 bits hold. Elements of arrays wrap around in their type:
-`add.s32`."""
+`add.s32`; `quotient.s32` and `rest.s32` divide as HLO does."""
 
 
 DIVISIONS = frozenset(("floordiv", "ceildiv", "remainder"))

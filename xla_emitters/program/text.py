@@ -1,4 +1,4 @@
-"""The steps of a program without unknown sizes as text, a line each; those of loops and branches are indented.
+"""The steps of a program as text, a line each; those of loops and branches are indented. Numbers of the host are n0, n1 ...
 
 allocate t0 f32[8,4]
 call gemm (custom-call.3): p0 f32[8,2], p1 f32[2,4] -> t0 f32[8,4]
@@ -26,12 +26,18 @@ from xla_emitters.program.steps import (
     Call,
     Compute,
     Copy,
+    Dimension,
+    Extent,
+    Fill,
     Launch,
     Load,
     Loop,
+    Move,
     Place,
     Release,
     Step,
+    Store,
+    View,
 )
 
 
@@ -69,7 +75,21 @@ class StepsText:
                 case Copy():
                     yield f"{margin}copy {self._named(step.source)} -> {self._named(step.target)}"
                 case Load():
-                    yield f"{margin}{step.result} = {self._named(step.array)}"
+                    yield f"{margin}{step.result} = {self._element(step.array, step.index)}"
+                case Store():
+                    yield f"{margin}{self._element(step.array, step.index)} = {step.value}"
+                case Fill():
+                    yield f"{margin}fill {self._named(step.array)} with {len(step.data)} bytes"
+                case Dimension():
+                    yield f"{margin}{step.result} = size {step.axis} of {self.arrays.slot(step.slot)}"
+                case View():
+                    target = self.arrays.slot(step.target.slot)
+                    yield f"{margin}view {self._named(step.source)} as {target} {self.arrays.spec(target)}"
+                case Move():
+                    pairs = (
+                        f"{self.arrays.slot(source)} -> {self.arrays.slot(target)}" for source, target in step.pairs
+                    )
+                    yield f"{margin}move {', '.join(pairs)}"
                 case Compute():
                     yield f"{margin}{step.result} = {step.function} {', '.join(map(str, step.operands))}"
                 case Loop():
@@ -84,11 +104,13 @@ class StepsText:
                     for number, branch in enumerate(step.branches):
                         yield f"{margin}  {number}"
                         yield from self._lines(branch, inner)
-                case _:
-                    yield f"{margin}{step}"
 
     def _named(self, place: Place) -> str:
         return str(self.arrays.slot(place.slot))
+
+    def _element(self, place: Place, index: Sequence[Extent]) -> str:
+        """An element of an array; of an array of one, the array itself."""
+        return self._named(place) + ("" if place.shape in ((), (1,)) else f"[{', '.join(map(str, index))}]")
 
     def _listed(self, places: Sequence[Place], specs: Sequence[ArraySpec]) -> str:
         return ", ".join(f"{self._named(place)} {spec}" for place, spec in zip(places, specs, strict=True))
@@ -99,7 +121,7 @@ class StepsText:
         An array that is updated in place is both: two arguments have its slot, an operand and a result.
         """
         slots = [self.arrays.slot(value.slot) for value in step.arguments if isinstance(value, Place)]
-        pairs = list(zip(slots, self.arguments[step.kernel], strict=True))
+        pairs = list(zip(slots, self.arguments.get(step.kernel, ()), strict=False))
         written = [slot for slot, argument in pairs if argument.written and slot.kind != "parameter"]
         times = Counter(written)
         read = [slot for slot in slots if times[slot] != 1]

@@ -38,7 +38,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-gpu-kernel-outlining": ("loops", "disc_gpu_kernel_outlining"),
     "disc-gpu-launch-func-to-ral": ("host", "disc_gpu_launch_func_to_ral"),
     "disc-hoist-divisions": ("lowering", "hoist_divisions"),
-    "disc-host-entry": ("lowering", "host_entry"),
+    "disc-cpu-entry": ("lowering", "cpu_entry"),
     "disc-input-inline-fusion": ("loops", "disc_input_inline_fusion"),
     "disc-inject-execution-context": ("host", "disc_inject_execution_context"),
     "disc-inliner": ("graph", "disc_inliner"),

@@ -25,4 +25,18 @@ def _on_cpu(program: Program, inputs: Sequence[Any], stage: str | None = None) -
     return run_program(program, inputs, stage)
 
 
-LAUNCHERS.update(gpu=_on_gpu, cpu=_on_cpu)
+def _memory(program: Program, inputs: Sequence[Any]) -> Any:
+    from xla_emitters.runtime.cpu_launcher import loaded_for
+
+    loaded, buffers = loaded_for(program, inputs)
+    return loaded.memory(buffers)
+
+
+def _dispatches(program: Program, inputs: Sequence[Any]) -> Sequence[Any]:
+    from xla_emitters.runtime.cpu_launcher import loaded_for
+
+    loaded, buffers = loaded_for(program, inputs)
+    return loaded.dispatches(buffers)
+
+
+LAUNCHERS.update(gpu=_on_gpu, cpu=_on_cpu, memory=_memory, dispatches=_dispatches)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from xla_emitters.dtypes import dtype
-from xla_emitters.lowering.host_steps import DATA
+from xla_emitters.lowering.cpu_steps import DATA
 
 LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
 """Element type -> BLAS's letter."""

@@ -33,7 +33,7 @@ import xla_emitters
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.library.functions import FUNCTIONS
-from xla_emitters.program import ArraySpec, Kernel, Program, Slot, kernel_json
+from xla_emitters.program import ArraySpec, Kernel, Program, Slot, array_json, kernel_json
 from xla_emitters.program.as_json import call_json
 from xla_emitters.program.steps import Allocate, Launch, Release, Step
 from xla_emitters.program.steps_json import value_json
@@ -51,7 +51,7 @@ FILES = (
     "errors.py",
     "memory_limit.py",
     *sorted(f"library/{path.name}" for path in (PACKAGE / "library").glob("*.py")),
-    *(f"program/{stem}.py" for stem in ("arrays", "as_json", "bind", "callees", "sized_steps", "steps", "steps_json")),
+    *(f"program/{stem}.py" for stem in ("arrays", "as_json", "bind", "callees", "executable", "steps", "steps_json")),
     *(
         f"runtime/{stem}.py"
         for stem in ("bundle_numbers", "bundle_programs", "cupy_arrays", "cupy_flat", "cupy_platform")
@@ -193,8 +193,8 @@ def _write_case(archive: zipfile.ZipFile, case: Case, name: str) -> dict[str, An
         "target": program.target,
         "expected": f"{name}/expected.npz",
         "parameters": _drawn(program.parameters, case.inputs, case.places),
-        "results": [asdict(spec) for spec in program.results],
-        "temporaries": [asdict(spec) for spec in program.temporaries],
+        "results": [array_json(spec) for spec in program.results],
+        "temporaries": [array_json(spec) for spec in program.temporaries],
         "calls": [call_json(call) for call in program.calls],
         "refused": refused_on_gpu(program),
         "codes": codes,
@@ -223,11 +223,11 @@ def _write_program(archive: zipfile.ZipFile, case: ProgramCase, name: str) -> di
                 "sizes": dict(shape.sizes),
                 "seed": shape.seed,
                 "parameters": _drawn(shape.parameters, shape.inputs, shape.places),
-                "results": [asdict(spec) for spec in shape.results],
+                "results": [array_json(spec) for spec in shape.results],
                 "expected": expected,
             }
         )
-    files = {"source": f"{name}/program.mlir", "ptx": ptx, "constants": constants}
+    files = {"source": f"{name}/program.mlir", "ptx": ptx, "elements_of": constants}
     return {"name": name, **files, **program.rows, "shapes": shapes}
 
 
@@ -293,7 +293,7 @@ def launches_of(program: Program, kernels: Sequence[Kernel]) -> tuple[Step, ...]
 def _recipe(spec: ArraySpec) -> dict[str, Any]:
     """The parameter's row for `draws.draw`."""
     row = dtype(spec.dtype)
-    return {**asdict(spec), "kind": row.kind.value, "bits": row.significant_bits}
+    return {**array_json(spec), "kind": row.kind.value, "bits": row.significant_bits}
 
 
 def _unique(names: Sequence[str]) -> list[str]:

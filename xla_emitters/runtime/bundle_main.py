@@ -37,7 +37,7 @@ from xla_emitters.library.arguments import Array, numpy_type
 from xla_emitters.program.arrays import Arrays
 from xla_emitters.program.as_json import array_from_json, call_from_json, kernel_from_json
 from xla_emitters.program.callees import Kernel, LibraryCall
-from xla_emitters.program.sized_steps import without_sizes
+from xla_emitters.program.executable import executable_of
 from xla_emitters.program.steps import Allocate, Call, Copy, Launch, Load, Place, Release, Step, steps_within
 from xla_emitters.program.steps_json import value_from_json
 from xla_emitters.runtime.bundle_numbers import admitted, load_expected, redraw
@@ -146,7 +146,7 @@ def manifest_problem(manifest: dict[str, Any], names: set[str]) -> str | None:
             if wanted not in names:
                 return f"'{wanted}' of case '{case['name']}' is missing"
     for program in manifest.get("programs", []):
-        constants = [program["constants"]] if program["constants"] else []
+        constants = [program["elements_of"]] if program["constants"] else []
         shapes = [shape["expected"] for shape in program["shapes"]]
         for wanted in [program["source"], *program["ptx"], *constants, *shapes]:
             if wanted not in names:
@@ -286,7 +286,7 @@ def loaded(
 ) -> LoadedProgram:
     """The steps, ready to run. raises ToolError where the driver rejects the kernels"""
     platform = FlatCupyPlatform(cupy, code.kernels, case.calls, donated)
-    made = without_sizes(case.arrays, code.steps, case.calls)
+    made = executable_of(case.arrays, code.steps, case.calls)
     return LoadedProgram(made, platform, memory, most_iterations=options.max_iterations)
 
 

@@ -4,9 +4,8 @@
     softmax      b=2 s=5         ok            41.20        -  end to end
     softmax      b=7 s=33        ok            42.15        -  end to end
 
-A program is its steps as plain data, PTX of its kernels with indices of 32 and of 64 bits, constants by digest, and rows of plain data
-for ops outside of kernels. Steps are bound and run by the package's own files, as without a bundle. Without a GPU the inputs of each shape
-are drawn again, and nothing runs.
+A program is its JSON, PTX of its kernels with indices of 32 and of 64 bits, and constants by digest. Steps
+are bound and run by the package's own files, as without a bundle. Without a GPU the inputs of each shape are drawn again, and nothing runs.
 """
 
 from __future__ import annotations
@@ -23,8 +22,10 @@ import numpy as np
 
 from xla_emitters.errors import DataError, ExecutionError, XlaEmittersError
 from xla_emitters.library.arguments import Array, numpy_type
-from xla_emitters.program.arrays import Launch
-from xla_emitters.program.sized_steps import Constants, SizedSteps
+from xla_emitters.program.arrays import Arrays, Launch
+from xla_emitters.program.as_json import array_from_json, call_from_json
+from xla_emitters.program.callees import OF_THE_HOST, LibraryCall
+from xla_emitters.program.executable import Constants, executable_of_arrays
 from xla_emitters.program.steps_json import value_from_json
 from xla_emitters.runtime.bundle_numbers import admitted, load_expected, redraw
 from xla_emitters.runtime.cupy_arrays import to_cupy, to_numpy
@@ -86,32 +87,38 @@ class OnDevice:
     """
 
     def __init__(self, cupy: Any, archive: zipfile.ZipFile, program: Row) -> None:
-        rows: dict[str, Row] = program["kernels"]
-        ops: list[Row] = program["ops"]
+        calls = [call_from_json(row) for row in program["calls"]]
+        arrays = Arrays(
+            *(tuple(map(array_from_json, program[kind])) for kind in ("parameters", "results", "temporaries"))
+        )
         texts = [archive.read(name).decode() for name in program["ptx"]]
-        stored = StoredConstants(_constants(archive, program["constants"]))
+        stored = StoredConstants(_constants(archive, program["elements_of"]))
         readers = [
-            (place, partial(stored.get, row["name"], numpy_type(place.dtype)))
-            for row in program["held"]
-            for place in (value_from_json(row["place"]),)
+            (place, partial(stored.get, name, numpy_type(place.dtype)))
+            for place, name in zip(map(value_from_json, program["places"]), program["held"], strict=True)
         ]
+        elements = {
+            int(number): partial(stored.get, name, numpy_type(calls[int(number)].results[0].dtype))
+            for number, name in program["elements"].items()
+        }
 
         def exceeds(name: str, at: Launch, values: Sequence[Any]) -> bool:
             numbers = [value for value in (*values, *at.grid) if isinstance(value, int)]
             elements = max((value.size for value in values if not isinstance(value, int | float)), default=0)
-            most: int = rows[name]["narrow_up_to"]
+            most: int = program["narrow_up_to"][name]
             return not (all(0 <= number <= most for number in numbers) and elements < 1 << 31)
 
         platform = CupyPlatform(
             cupy,
-            lambda number: plain_function(ops[number], stored.get),
-            [CalledOp(row["opcode"], tuple(row["library"]) if "library" in row else None) for row in ops],
-            tuple(rows),
+            lambda number: plain_function(calls[number], elements.get(number)),
+            list(map(called, calls)),
+            tuple(row["name"] for row in program["kernels"]),
             lambda is_wide: texts[is_wide],
             program["target"],
             exceeds,
         )
-        made = SizedSteps.from_json(program["steps"], Constants(readers), ops)
+        steps = value_from_json(program["steps"])
+        made = executable_of_arrays(arrays, steps, calls, Constants(readers), program["donated"])
         self._cupy, self.log, self._types = cupy, platform.log, [place.dtype for place in made.results]
         self._loaded = LoadedProgram(made, platform, CupyMemory(cupy))
 
@@ -134,6 +141,12 @@ class OnDevice:
             self.run([array.copy() if number in donated else array for number, array in enumerate(arrays)])
             seconds.append(time.perf_counter() - start)
         return statistics.median(seconds[1:])
+
+
+def called(call: LibraryCall) -> CalledOp:
+    """What the platform knows of a call."""
+    opcode = call.name.removeprefix(OF_THE_HOST)
+    return CalledOp(opcode, (call.name, call.config) if opcode == call.name else None)
 
 
 def _constants(archive: zipfile.ZipFile, name: str) -> dict[str, bytes]:

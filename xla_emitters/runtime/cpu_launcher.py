@@ -24,7 +24,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import called_by
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Program
-from xla_emitters.program.sized_steps import without_sizes
+from xla_emitters.program.executable import executable_of
 from xla_emitters.program.steps import Launch, Place
 from xla_emitters.runtime.arrays import checked, refuse_beyond_memory, writable_buffer
 from xla_emitters.runtime.flat_platform import FlatPlatform
@@ -67,27 +67,47 @@ def run_program(
                      UsageError when the trace does not hold that stage
     """
     program.refuse_left_out()
-    given, stage = buffers_of(program, inputs), stage or _last_stage(program)
+    given, stage = buffers_of(program, inputs), stage or last_stage(program)
     if stage in ("hlo", "graph"):
         text = program.hlo if stage == "hlo" else _recorded(program.graph, "graph")
         module = parse_hlo(text, f"<{program.name}>")
         is_whole = stage == "graph" or program.fusion is None
         computation = entry_of(module) if is_whole else called_by(module, program.fusion or "")
         return evaluate(computation, [np.asarray(array) for array in inputs], most_iterations=most_iterations)
+    loaded = loaded_at(program, stage, watchers, modules, most_iterations=most_iterations)
+    results = loaded.run(given)
+    return [from_buffer(buffer, spec) for buffer, spec in zip(results, program.results, strict=True)]
+
+
+def loaded_at(
+    program: Program,
+    stage: str,
+    watchers: Callable[[Kernel], Sequence[Watcher]] = lambda kernel: (),
+    modules: Sequence[ModuleOp] = (),
+    *,
+    most_iterations: int = MOST_ITERATIONS,
+) -> LoadedProgram:
+    """The program's steps with kernels at a stage; takes the buffers of `buffers_of`. Parameters as `run_program`."""
     if modules:
         kernels = [*map(ExecutableKernel, modules, program.kernels)]
     else:
         kernels = recorded_kernels(program, stage)
     by_name = {kernel.name: code for kernel, code in zip(program.kernels, kernels, strict=True)}
-    made = without_sizes(program.arrays, program.steps, program.calls)
-    loaded = LoadedProgram(
-        made, ExecutorPlatform(program.calls, by_name, watchers), HostMemory(np.zeros), most_iterations=most_iterations
-    )
-    results = loaded.run(given)
-    return [from_buffer(buffer, spec) for buffer, spec in zip(results, program.results, strict=True)]
+    platform = ExecutorPlatform(program.calls, by_name, watchers)
+    made = executable_of(program.arrays, program.steps, program.calls)
+    return LoadedProgram(made, platform, HostMemory(np.zeros), most_iterations=most_iterations)
 
 
-def _last_stage(program: Program) -> str:
+def loaded_for(program: Program, inputs: Sequence[Any]) -> tuple[LoadedProgram, list[Array]]:
+    """The program as `run_program` runs it without a stage, and its buffers. raises like `run_program`, UsageError at a stage of HLO"""
+    program.refuse_left_out()
+    stage = last_stage(program)
+    if stage not in STAGES:
+        raise UsageError(f"{program.name} has no buffers at stage '{stage}'", stage="run")
+    return loaded_at(program, stage), buffers_of(program, inputs)
+
+
+def last_stage(program: Program) -> str:
     """`llvm-dialect`, or the last stage before that which all traces hold with its IR; without kernels any will do."""
     held = [{step.stage for step in trace.steps if step.stage and step.ir} for trace in program.traces]
     if not program.kernels and program.steps:

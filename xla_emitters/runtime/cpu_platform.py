@@ -19,18 +19,17 @@ from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicConvOp
 from xla_emitters.dialects.hlo.library_calls import library_call_of
 from xla_emitters.dialects.hlo.sized import with_operands
-from xla_emitters.dialects.hlo.types import dims_of
+from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import DataError
 from xla_emitters.host.steps_of_buffers import LOOPS, CallableOp
-from xla_emitters.lowering.host_steps import ADDED_TYPES
+from xla_emitters.lowering.cpu_steps import ADDED_TYPES
 from xla_emitters.program.steps import Call, Launch, Place
 from xla_emitters.runtime import blas
 from xla_emitters.runtime.blas import LETTERS, SHARED_WORK, gemm_of, library, pointer
 from xla_emitters.runtime.convolutions import convolution_of
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
-from xla_emitters.runtime.products import is_of_blas
 from xla_emitters.runtime.threads import PIECES, Shared, parts_of, share, thread_count
 from xla_emitters.runtime.walk import Frame, Run
 
@@ -187,7 +186,7 @@ def _product(frame: Frame, step: Call, op: CallableOp) -> Run | None:
     dot = op.as_hlo() if isinstance(op, BufferOp) and issubclass(op.HLO, DotOp) else None
     places = (*step.reads, *step.writes)
     shapes = [shape for place in places if (shape := frame.bound.shapes.get(place.slot)) is not None]
-    if not isinstance(dot, DotOp) or not is_of_blas(dot) or len(shapes) < 3 or library() is None:
+    if not isinstance(dot, DotOp) or not _is_of_blas(dot) or len(shapes) < 3 or library() is None:
         return None
     pairing, threads = dot.pairing, thread_count()
     gemm = gemm_of(
@@ -248,6 +247,12 @@ def _product(frame: Frame, step: Call, op: CallableOp) -> Run | None:
         function(*arguments)
 
     return run
+
+
+def _is_of_blas(dot: DotOp) -> bool:
+    """Whether BLAS has its element type, and its algorithm is left open."""
+    types = {element_of(value).name for value in (*dot.operands, dot.result)}
+    return len(types) == 1 and types <= LETTERS.keys() and dot.algorithm is None
 
 
 def _convolution(frame: Frame, step: Call, op: CallableOp) -> Run | None:

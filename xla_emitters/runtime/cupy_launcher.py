@@ -22,7 +22,7 @@ from xla_emitters.errors import DataError, ToolError
 from xla_emitters.extras import install_command
 from xla_emitters.library.arguments import numpy_type, pattern_type
 from xla_emitters.program import ArraySpec, Program
-from xla_emitters.program.sized_steps import without_sizes
+from xla_emitters.program.executable import executable_of
 from xla_emitters.runtime.arrays import checked
 from xla_emitters.runtime.cupy_flat import FlatCupyPlatform, FlatMemory
 from xla_emitters.runtime.cupy_platform import find_cupy, to_device, to_host
@@ -89,7 +89,7 @@ def _loaded(cupy: Any, program: Program, most_iterations: int) -> LoadedProgram:
     key = id(program), int(cupy.cuda.Device().id), most_iterations
     if (found := _programs.get(key)) is None:
         platform = FlatCupyPlatform(cupy, program.kernels, program.calls)
-        made = without_sizes(program.arrays, program.steps, program.calls)
+        made = executable_of(program.arrays, program.steps, program.calls)
         found = _programs[key] = LoadedProgram(made, platform, FlatMemory(cupy), most_iterations=most_iterations)
         weakref.finalize(program, _programs.pop, key, None)
     return found

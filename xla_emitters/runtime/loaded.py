@@ -21,7 +21,7 @@ import numpy as np
 from xla_emitters.errors import InternalError
 from xla_emitters.library.arguments import Array
 from xla_emitters.program.bind import STAGE, Bound, bind
-from xla_emitters.program.sized_steps import SizedSteps
+from xla_emitters.program.executable import Executable
 from xla_emitters.program.steps import Call, Launch, Place
 from xla_emitters.runtime.memory import Memory as Recorded
 from xla_emitters.runtime.memory import WatchedFrame
@@ -59,7 +59,7 @@ class LoadedProgram:
 
     def __init__(
         self,
-        made: SizedSteps,
+        made: Executable,
         platform: NumpyCalls,
         memory: Memory | None = None,
         *,
@@ -168,7 +168,7 @@ class LoadedProgram:
                 return run
             operands = frame.operands(places)
             op = self.made.ops[step.op] if isinstance(step, Call) else None
-            call = "launch" if op is None else op.name.partition(".")[2]
+            call = "launch" if op is None else op.name.rpartition(".")[2]
             name = step.name if isinstance(step, Call) else step.kernel
             grid = frame.values(step.grid) if isinstance(step, Launch) else tuple[int, ...]
 

@@ -18,7 +18,7 @@ from xla_emitters.dialects.hlo.base import Call, HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.dtypes import Array
 from xla_emitters.planning.plan import ProgramPlan
-from xla_emitters.program.sized_steps import without_sizes
+from xla_emitters.program.executable import executable_of
 from xla_emitters.program.steps import Launch, Place
 from xla_emitters.runtime.arrays import writable_buffer
 from xla_emitters.runtime.flat_platform import FlatPlatform
@@ -110,7 +110,7 @@ def reaching(
     calls   what is known of the computations
     raises  what a run and library functions raise
     """
-    platform, made = ReferencePlatform(plan, calls), without_sizes(plan.arrays, plan.steps, plan.calls)
+    platform, made = ReferencePlatform(plan, calls), executable_of(plan.arrays, plan.steps, plan.calls)
     loaded = LoadedProgram(made, platform, HostMemory(np.zeros), most_iterations=most_iterations)
     loaded.run([writable_buffer(array, spec) for array, spec in zip(inputs, plan.arrays.parameters, strict=True)])
     return platform.given

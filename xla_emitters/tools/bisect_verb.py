@@ -97,7 +97,7 @@ def _bisected(options: argparse.Namespace, given: Given) -> Search:
         inputs = arrays_source(options.inputs)
         keywords = replace(how, verify=True).as_keywords()
         return bisect(given.source, inputs=inputs, blocks=options.blocks, seed=options.seed, **bounds, **keywords)
-    program = given.compiled_program(replace(how, record="none"))
+    program = given.compiled(replace(how, record="none"))
     arrays = inputs_of(options, program, sizes_given(options.sizes), options.inputs)
     with told_if_drawn(options.inputs is None):
         return bisect_program(program, arrays, **bounds)

@@ -95,7 +95,7 @@ def _program_case(options: argparse.Namespace, given: Given) -> ProgramCase:
     """The case of a program with unknown sizes, at each of the given sizes; without any, a case of a program whose sizes are known."""
     from xla_emitters.explore.programs import bundle_program
 
-    program = given.compiled_program(replace(compile_options(options), record="none"))
+    program = given.compiled(replace(compile_options(options), record="none"))
     sizes = [sizes_of(program, each, options.files) for each in options.sizes or [None]]
     return bundle_program(program, given.text, sizes, name=given.stem, seed=options.seed)
 
@@ -114,7 +114,7 @@ def _for_c(options: argparse.Namespace) -> int:
                 stage="bundle",
                 help="without --abi, a bundle holds its kernels for a GPU",
             )
-        program = given.compiled_program(replace(compile_options(options), record="none"))
+        program = given.compiled(replace(compile_options(options), record="none"))
         with progress(f"compiling {given.name} to a library for C"):
             called = c_name(given.stem if name != "-" else program.name)
             if (other := files.setdefault(called, name)) != name:

@@ -99,6 +99,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all"
     )
+    parser.add_argument(
+        "--devices", type=int, metavar="N", help="of a module with collectives: all of its N devices; needed above 16"
+    )
     add_max_iterations(parser)
     add_max_memory(parser)
     parser.add_argument(
@@ -210,7 +213,7 @@ def _check_within(options: argparse.Namespace, name: str, row: Row) -> int:
     source: Any = given.source
     if given.is_program:
         refuse_sizes_with_inputs(options)
-        source = given.compiled_program(replace(compile_options(options), stage="stablehlo"))
+        source = given.compiled(replace(compile_options(options), stage="stablehlo"))
         sizes = sizes_of(source, options.sizes, options.files)
     with told_if_drawn(given.is_program and options.inputs is None):
         report = check(
@@ -226,6 +229,7 @@ def _check_within(options: argparse.Namespace, name: str, row: Row) -> int:
             sanitize=not options.no_sanitize,
             most_iterations=max_iterations(options, "check"),
             keep_going=options.keep_going,
+            devices=options.devices,
             **replace(compile_options(options), verify=True).as_keywords(),
         )
     row.ok, row.summary, row.details = report.ok, report.summary, report.details

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import UsageError
 from xla_emitters.tools.given import Given, read_given
@@ -35,7 +35,6 @@ HLO_STAGES = ("hlo", "graph")
 if TYPE_CHECKING:
     from xla_emitters.explore.listing import LeftOut
     from xla_emitters.pipelines.options import CompileOptions
-    from xla_emitters.pipelines.programs import DynamicProgram
     from xla_emitters.program import Program
     from xla_emitters.trace import Trace
 
@@ -117,9 +116,11 @@ def run(options: argparse.Namespace) -> int:
     if folder is None:
         write(options.output, text, kind)
     elif kind == options.stage and not given.is_program and _has_kernels(options.stage):
-        write_kernel_files(cast("Program", program), folder)
+        write_kernel_files(program, folder, given.source)
     else:
-        write_whole(text, "HLO" if not given.is_program and kind in HLO_STAGES else kind, folder, given.stem)
+        write_whole(
+            text, "HLO" if not given.is_program and kind in HLO_STAGES else kind, folder, given.stem, given.source
+        )
     print_dumps(options, program)
     print_warnings(program)
     return print_left_out(left_out)
@@ -157,7 +158,7 @@ def _keep_intermediates(program: Any, folder: Path) -> None:
     keep_intermediates(program, folder)
 
 
-def _printed(options: argparse.Namespace, given: Given, program: Program | DynamicProgram) -> tuple[str, str]:
+def _printed(options: argparse.Namespace, given: Given, program: Program) -> tuple[str, str]:
     """The kind of text that was asked for, and the text."""
     if options.json:
         return "json", json.dumps(as_json(program), indent=2)
@@ -173,7 +174,6 @@ def as_json(program: Any) -> dict[str, Any]:
     """The program's JSON plus each kernel's PTX; for a stage before `ptx` also `ir`: each kernel's text at that stage, or the whole."""
     data, stage = program.to_json(), program.stage
     for kernel, row in zip(program.kernels if data["kernels"] else (), data["kernels"], strict=True):
-        row.setdefault("scalars", [])
         row["ptx"] = kernel.ptx if stage in ANNOTATED else ""
     if stage != "ptx":
         by_kernel = [trace[stage].ir for trace in program.traces if stage in trace.stages]
@@ -187,8 +187,11 @@ def _annotated(given: Given, program: Any, stage: str) -> str:
     from xla_emitters.hlo_text.stack_frames import PythonLines
 
     if given.is_program:
-        traces, read = program.lowering.listed(stage), program.source
-        definitions = stablehlo_definitions(given.text, program.lines)
+        from xla_emitters.pipelines.lowerings import lowerings_of
+
+        made = lowerings_of(program)
+        traces, read = made.lowering.listed(stage), made.source
+        definitions = stablehlo_definitions(given.text, made.lines)
     else:
         traces, read, definitions = program.traces, parse_hlo(program.hlo), hlo_definitions(program.hlo)
     return annotated([trace[stage] for trace in traces], definitions, PythonLines(read).by_name(read))
@@ -226,7 +229,7 @@ def _has_kernels(stage: str) -> bool:
     return STAGES.index(stage) > STAGES.index("partition")
 
 
-def traces_with(program: Program | DynamicProgram, points: Sequence[str]) -> Sequence[Trace]:
+def traces_with(program: Program, points: Sequence[str]) -> Sequence[Trace]:
     """The trace of the passes on HLO if it has all the points, else each kernel's trace."""
     names = {name for step in program.graph for name in (step.name, step.stage)}
     return (program.graph,) if names.issuperset(points) else program.traces

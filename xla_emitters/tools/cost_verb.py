@@ -53,12 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _by_source(report: CostReport, program: Any, sizes: Mapping[str, int] | None, *, as_json: bool) -> str:
     """The costs by line of Python, for each device. `program`: with unknown sizes, or a module that was read."""
     from xla_emitters.explore.cost_by_source import by_source, source_table
-    from xla_emitters.pipelines.program_outline import outline_of
 
     found: list[tuple[str, list[LineCost]]] = []
     for cost in report.costs:
-        works = cost.program.outline.work if cost.program is not None else outline_of(program, sizes).work
-        found.append((cost.target, by_source(cost, works)))
+        priced = cost.program
+        outline = priced.outline if priced is not None else program.compilation.outline(program, sizes or {})
+        found.append((cost.target, by_source(cost, outline.work)))
     if as_json:
         rows = [{"target": target, "lines": [line.to_json() for line in lines]} for target, lines in found]
         return json.dumps({"name": report.name, "by_source": rows}, indent=2)
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     targets = tuple(target.strip() for target in options.target.split(","))
     program: Any
     if given.is_program:
-        program = given.compiled_program(replace(how, target=DEFAULT_DEVICE, record="none"))
+        program = given.compiled(replace(how, target=DEFAULT_DEVICE, record="none"))
         sizes = sizes_given(options.sizes)
     else:
         program, sizes = read_module(given.source), None

@@ -155,9 +155,9 @@ def tools() -> Iterator[Finding]:
 
 
 def cpu() -> Iterator[Finding]:
-    from xla_emitters.lowering.host_cpu import host_cpu, is_installed
+    from xla_emitters.lowering.cpu_target import cpu_target, is_installed
     from xla_emitters.lowering.tools import LLVMLITE_HELP
-    from xla_emitters.pipelines.program_host import NUMPY, requested_backend
+    from xla_emitters.pipelines.cpu_lowering import NUMPY, requested_backend
     from xla_emitters.runtime.blas import library
 
     without = not is_installed()
@@ -169,7 +169,7 @@ def cpu() -> Iterator[Finding]:
             "cpu", "programs", state, "numpy: " + ("asked for" if asked == NUMPY else "no llvmlite"), purpose, remedy
         )
         return
-    yield Finding("cpu", "programs", "ok", f"llvm: code for {host_cpu().name}", purpose)
+    yield Finding("cpu", "programs", "ok", f"llvm: code for {cpu_target().name}", purpose)
     purpose = "products and convolutions of programs on the CPU; NumPy computes them without it"
     if library() is None:
         yield Finding("cpu", "products", "absent", "no scipy-openblas32", purpose, install_command("scipy-openblas32"))

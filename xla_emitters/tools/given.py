@@ -23,7 +23,6 @@ from xla_emitters.tools.terminal import progress
 if TYPE_CHECKING:
     from xla_emitters.dtypes import Array
     from xla_emitters.pipelines.options import CompileOptions
-    from xla_emitters.pipelines.programs import DynamicProgram
     from xla_emitters.program import Program
 
 INPUTS = "--inputs IN.npz"
@@ -96,24 +95,17 @@ class Given:
         """The name of a file without its ending; "stdin" for standard input."""
         return "stdin" if isinstance(self.source, str) else self.source.stem
 
-    def compiled(self, how: CompileOptions, *, cache: bool = False) -> Program | DynamicProgram:
+    def compiled(self, how: CompileOptions, *, cache: bool = False) -> Program:
         """The program. raises what the compiler raises
 
         cache  whether a module may be taken from the cache of programs, and is kept there
         """
-        if self.is_program:
-            return self.compiled_program(how)
-        from xla_emitters.explore.compile import compile
+        from xla_emitters.explore.compile import compile, compile_text
 
         with progress(f"compiling {self.name}"):
+            if self.is_program:
+                return compile_text(self.text, self.name, how)
             return compile(self.source, cache=cache, **how.as_keywords())
-
-    def compiled_program(self, how: CompileOptions) -> DynamicProgram:
-        """The program of StableHLO text."""
-        from xla_emitters.explore.compile import compile_text
-
-        with progress(f"compiling {self.name}"):
-            return compile_text(self.text, self.name, how)
 
 
 def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
@@ -161,14 +153,14 @@ def sizes_given(text: str | None) -> dict[str, int]:
     return found
 
 
-def sizes_of(program: DynamicProgram, text: str | None, files: Sequence[str]) -> dict[str, int]:
+def sizes_of(program: Program, text: str | None, files: Sequence[str]) -> dict[str, int]:
     """The value of --sizes for a program; of several files, each takes the sizes that it has."""
     sizes = sizes_given(text)
     return {name: size for name, size in sizes.items() if name in program.symbols} if len(files) > 1 else sizes
 
 
 def inputs_of(
-    options: argparse.Namespace, program: DynamicProgram, values: Mapping[str, int], file: str | None
+    options: argparse.Namespace, program: Program, values: Mapping[str, int], file: str | None
 ) -> Sequence[Array]:
     """The arrays in a file of --inputs, or without one random arrays at these sizes. raises UsageError for both"""
     from xla_emitters.pipelines.program_inputs import drawn_inputs
@@ -177,7 +169,7 @@ def inputs_of(
     if (source := arrays_source(file)) is None:
         return drawn_inputs(program, values, options.seed, instead=INPUTS)
     refuse_sizes_with_inputs(options)
-    return load_given(source, "p", len(program.sizes.guards.types))
+    return load_given(source, "p", len(program.parameters))
 
 
 def refuse_sizes_with_inputs(options: argparse.Namespace) -> None:

@@ -14,7 +14,6 @@ from xla_emitters.trace.text import dumps, stage_table, write_tree
 
 if TYPE_CHECKING:
     from xla_emitters.explore.listing import LeftOut
-    from xla_emitters.pipelines.programs import DynamicProgram
     from xla_emitters.program import Program
     from xla_emitters.runtime.arrays import StandardInput
 
@@ -83,7 +82,7 @@ def refuse_second_reader(stage: str, *names: str | None) -> None:
         raise UsageError("'-' is given more than once, but standard input can be read only once", stage=stage)
 
 
-def print_dumps(options: argparse.Namespace, program: Program | DynamicProgram) -> None:
+def print_dumps(options: argparse.Namespace, program: Program) -> None:
     """Prints and writes the dumps of `add_dumps`: first the passes on HLO, if they changed anything, then each kernel.
 
     Remarks are printed last: those of all passes on HLO, then kernel by kernel. Files of passes on HLO are written to the directory itself,
@@ -91,7 +90,7 @@ def print_dumps(options: argparse.Namespace, program: Program | DynamicProgram) 
     raises UsageError where the directory cannot be made.
     """
     graph = [program.graph] if sum(program.graph.changed()) > 1 else []
-    traces = (*graph, *program.traces)
+    traces = (*graph, *program.compilation.recorded)
     for trace in traces:
         if options.print_ir_after_all or options.print_ir_after_change:
             for dump in dumps(trace, changed_only=not options.print_ir_after_all):
@@ -102,7 +101,7 @@ def print_dumps(options: argparse.Namespace, program: Program | DynamicProgram) 
         if options.time_passes:
             print(stage_table(trace, every_pass=True), file=sys.stderr)
     if options.remarks:
-        for trace in (program.graph, *program.traces):
+        for trace in (program.graph, *program.compilation.recorded):
             for remark in trace.remarks:
                 if not remark.help:  # a remark with help is a warning: `print_warnings` always prints it
                     print(remark, file=sys.stderr)
@@ -110,7 +109,7 @@ def print_dumps(options: argparse.Namespace, program: Program | DynamicProgram) 
         write_file(options.trace, json.dumps([trace.to_json() for trace in traces]) + "\n")
 
 
-def print_warnings(program: Program | DynamicProgram) -> None:
+def print_warnings(program: Program) -> None:
     """Prints the warnings of the passes, and what the HLO text left out, to standard error."""
     if program.left_out:
         names = ", ".join(program.left_out)
@@ -118,7 +117,7 @@ def print_warnings(program: Program | DynamicProgram) -> None:
             f"warning: the text leaves out the data of {names}; the code has zeros for it, and does not run",
             file=sys.stderr,
         )
-    for remark in (remark for trace in (program.graph, *program.traces) for remark in trace.remarks):
+    for remark in (remark for trace in (program.graph, *program.compilation.recorded) for remark in trace.remarks):
         if remark.help:
             place = f" at {remark.place}" if remark.place else ""
             print(f"warning: {remark.text}{place}\n  help: {remark.help}", file=sys.stderr)

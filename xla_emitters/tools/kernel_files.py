@@ -48,14 +48,17 @@ def make_directory(directory: Path) -> None:
         raise UsageError(f"cannot write to {directory}: {error.strerror}", stage="output") from error
 
 
-def write_kernel_files(program: Program, directory: Path) -> list[Path]:
-    """Writes the files, and makes the directory; returns their paths. raises UsageError where they cannot be written."""
+def write_kernel_files(program: Program, directory: Path, source: object = None) -> list[Path]:
+    """Writes the files, and makes the directory; returns their paths. raises UsageError where they cannot be written.
+
+    source  the file that was read, which is not overwritten
+    """
     texts = {kernel.name: _text(program, number) for number, kernel in enumerate(program.kernels)}
     suffix, written = _SUFFIXES.get(program.stage, ".mlir"), list[Path]()
     make_directory(directory)
     try:
         for name, text in texts.items():
-            written.append(directory / f"{name}{suffix}")
+            written.append(_other_than(source, directory / f"{name}{suffix}"))
             written[-1].write_text(text if text.endswith("\n") else text + "\n", "utf-8")
     except OSError as error:
         raise UsageError(f"cannot write to {directory}: {error.strerror}", stage="output") from error
@@ -67,10 +70,20 @@ def file_stem(name: str) -> str:
     return re.sub(r"\W", "_", name)
 
 
-def write_whole(text: str, kind: str, directory: Path, name: str) -> None:
-    """Writes one text for all that was compiled, and makes the directory. raises UsageError where it cannot be written."""
+def write_whole(text: str, kind: str, directory: Path, name: str, source: object = None) -> None:
+    """Writes one text for all that was compiled, and makes the directory. raises UsageError as `write_kernel_files`"""
     make_directory(directory)
-    write_file(str(directory / f"{file_stem(name)}{_SUFFIXES.get(kind, '.mlir')}"), text.rstrip("\n") + "\n")
+    path = _other_than(source, directory / f"{file_stem(name)}{_SUFFIXES.get(kind, '.mlir')}")
+    write_file(str(path), text.rstrip("\n") + "\n")
+
+
+def _other_than(source: object, path: Path) -> Path:
+    """`path` itself. raises UsageError where it is the file that was read"""
+    if isinstance(source, Path) and path.exists() and path.samefile(source):
+        raise UsageError(
+            f"{path} is the file that was read: it would be overwritten", stage="output", help="-o another directory"
+        )
+    return path
 
 
 def _text(program: Program, number: int) -> str:

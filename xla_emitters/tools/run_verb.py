@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     from xla_emitters.dtypes import Array
     from xla_emitters.explore.check import Reference, Verdict
-    from xla_emitters.pipelines.programs import DynamicProgram
     from xla_emitters.planning.host_steps import PlannedKernel
     from xla_emitters.program import ArraySpec, Kernel, Program
     from xla_emitters.rewrite.recorder import Observer
@@ -88,6 +87,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="on the CPU: print bytes, bank conflicts and memory sectors, in total and of each load and store",
     )
     parser.add_argument("--json", action="store_true", help="compiles, kernels, library calls and runs, on one line")
+    parser.add_argument(
+        "--devices",
+        type=int,
+        metavar="N",
+        help="run a module with collectives on all of its N devices, here on one CPU; needed above 16",
+    )
     add_max_iterations(parser)
     add_max_memory(parser)
     parser.add_argument("--no-reference", action="store_true", help="do not compare with the NumPy reference")
@@ -134,6 +139,10 @@ def _run(options: argparse.Namespace) -> int:
     if options.json and "-" in outputs:
         raise UsageError("--json and '--outputs -' both write to standard output", stage="run")
     runner = (_OfProgram if given.is_program else _OfModule)(options, given)
+    if given.is_program and (options.devices or 1) != 1:
+        raise UsageError(
+            "--devices is for modules that XLA partitioned", stage="run", help="xla-emitters optimize FILE"
+        )
     results, standard = BytesIO(), sys.stdout
     with redirect_stdout(sys.stderr) if "-" in outputs else nullcontext():
         try:
@@ -181,20 +190,22 @@ def _run_once(
     stream: IO[bytes],
 ) -> dict[str, Any]:
     """Runs once, writes the results to `target`, and returns the JSON row. raises NumbersDiffer after the results are written."""
-    from xla_emitters.runtime.arrays import save_arrays
+    from xla_emitters.program import array_json
+    from xla_emitters.runtime.arrays import save_named
 
     ran = runner.run(given)
     sizes = ", ".join(f"{name} = {value}" for name, value in ran.sizes.items())
-    said = [f"r{number} = {spec}" for number, spec in enumerate(ran.specs)]
+    names = ran.names or [f"r{number}" for number in range(len(ran.specs))]
+    said = [f"{name} = {spec}" for name, spec in zip(names, ran.specs, strict=True)]
     said.append(f"ran on {ran.where}{f' with {sizes}' if sizes else ''} in {ran.seconds:.3f} s")
     said += ran.said
     if target:
         try:
-            save_arrays(stream if target == "-" else target, "r", ran.results, ran.specs)
+            save_named(stream if target == "-" else target, names, ran.results, ran.specs)
         except OSError as error:
             raise UsageError(f"cannot write {target}: {error.strerror}", stage="run") from error
         said.append(f"results: {target}")
-    row = {"sizes": ran.sizes, "results": [asdict(spec) for spec in ran.specs], "seconds": ran.seconds, **ran.row}
+    row = {"sizes": ran.sizes, "results": [array_json(spec) for spec in ran.specs], "seconds": ran.seconds, **ran.row}
     verdict = None if options.no_reference else runner.verdict(given, ran.results)
     if verdict is not None:
         row |= {"ok": verdict.ok, "summary": verdict.summary}
@@ -212,6 +223,7 @@ class _Ran:
 
     where  it ran: "the CPU at stage flat"
     sizes  values of the program's symbols
+    names  of the results, if they are not r0, r1 ...
     said   further lines, and `row` the same as JSON
     """
 
@@ -222,6 +234,7 @@ class _Ran:
     sizes: dict[str, int] = field(default_factory=dict[str, int])
     said: tuple[str, ...] = ()
     row: dict[str, Any] = field(default_factory=dict[str, Any])
+    names: Sequence[str] = ()
 
 
 class _OfModule:
@@ -252,13 +265,27 @@ class _OfModule:
         with progress(f"compiling {self.given.name}"):
             observers = self.watch.observer if _watched_by(options) else None
             self.program = compile_module(self.module, how, observers=observers)
+        self.devices = self._devices()
         return self.program
+
+    def _devices(self) -> int:
+        """How many devices the run has. raises UsageError for another number than the module's, and for options that are for one"""
+        from xla_emitters.dialects.hlo.device_groups import devices_of
+        from xla_emitters.runtime.devices import devices_wanted
+
+        needed = devices_of(self.module) if self.options.fusion is None else 1
+        devices = devices_wanted(needed, self.options.devices, "run")
+        if devices > 1 and self.on_gpu:
+            raise Unsupported(f"a module for {devices} devices runs on the CPU", stage="run", help="--platform cpu")
+        if devices > 1 and (watched := _watched_by(self.options)):
+            raise UsageError(f"{watched} is for one device; this module is for {devices}", stage="run")
+        return devices
 
     def show_stages(self) -> None:
         for trace in self.program.traces:
             print(stage_table(trace))
         for kernel in self.program.kernels:
-            print(f"kernel {kernel.name}: {kernel.launch}, {kernel.architecture}")
+            print(f"kernel {kernel}")
 
     def arrays(self, file: str | None) -> Sequence[Array]:
         """The arguments in a file of --inputs, or random ones."""
@@ -267,13 +294,56 @@ class _OfModule:
         from xla_emitters.runtime.inputs import draw_inputs
 
         self.program.refuse_left_out()
+        if self.devices > 1:
+            return self._arrays_of_devices(file)
         if (source := arrays_source(file)) is not None:
             return load_arrays(source, "p", self.program.parameters)
         return draw_inputs(drawn_for(self.module, self.options.fusion), self.program.parameters, self.options.seed)
 
+    def _arrays_of_devices(self, file: str | None) -> Sequence[Array]:
+        """The arguments of device 0, then those of device 1, ..."""
+        from xla_emitters.fusions.entry import entry_of
+        from xla_emitters.runtime.device_arrays import draw_for_devices, load_for_devices, shards_of
+
+        entry, specs = entry_of(self.module), self.program.parameters
+        shards = shards_of(entry, specs, self.devices)
+        if (source := arrays_source(file)) is not None:
+            given = load_for_devices(source, specs, shards, self.devices)
+        else:
+            given = draw_for_devices(entry, specs, shards, self.devices, self.options.seed)
+        return [array for of_device in given for array in of_device]
+
+    def _of_device(self, arrays: Sequence[Array], device: int) -> Sequence[Array]:
+        count = len(arrays) // self.devices
+        return arrays[device * count : (device + 1) * count]
+
+    def _run_on_devices(self, arrays: Sequence[Array]) -> _Ran:
+        from xla_emitters.runtime.cpu_launcher import run_program
+        from xla_emitters.runtime.devices import run_on_devices
+
+        start, program = time.perf_counter(), self.program
+
+        def run(device: int) -> Sequence[Array]:
+            return run_program(program, self._of_device(arrays, device), self.stage, most_iterations=self.limit)
+
+        with progress(f"running {self.given.name}"):
+            results = run_on_devices(self.devices, run)
+        where = f"{self.devices} devices on the CPU at stage {self.stage}"
+        return _Ran(
+            [array for of_device in results for array in of_device],
+            program.results * self.devices,
+            where,
+            time.perf_counter() - start,
+            row={"devices": self.devices},
+            names=[f"r{number}@{device}" for device in range(self.devices) for number in range(len(program.results))],
+        )
+
     def run(self, arrays: Sequence[Array]) -> _Ran:
         from xla_emitters.runtime.cpu_launcher import run_program
         from xla_emitters.runtime.cupy_launcher import launch_program
+
+        if self.devices > 1:
+            return self._run_on_devices(arrays)
 
         start, program, watch = time.perf_counter(), self.program, self.watch
         with progress(f"running {self.given.name}"):
@@ -292,9 +362,22 @@ class _OfModule:
         from xla_emitters.explore.check import reference_for
 
         how = compile_options(self.options)
+        if self.devices > 1:
+            return self._verdict_of_devices(arrays, results)
         with progress("evaluating the reference"):
             reference = reference_for(self.module, arrays, how.fusion, most_iterations=self.limit, tune=how.tune)
             return reference.compare(results)
+
+    def _verdict_of_devices(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
+        """The comparison of each device with the NumPy reference of all."""
+        from xla_emitters.explore.check_devices import references_on_devices, verdict_of_devices
+
+        given = [self._of_device(arrays, device) for device in range(self.devices)]
+        with progress("evaluating the reference"):
+            references = references_on_devices(self.module, given, most_iterations=self.limit)
+            found = [self._of_device(results, device) for device in range(self.devices)]
+            verdicts = [reference.compare(of) for reference, of in zip(references, found, strict=True)]
+        return verdict_of_devices(verdicts, range(self.devices), self.devices)
 
     def counts(self) -> dict[str, int]:
         return {"compiles": 1, "kernels": len(self.program.kernels), "library_calls": len(self.program.calls)}
@@ -326,13 +409,13 @@ class _OfProgram:
             raise ToolError(f"--platform cuda: {reason}", stage="run", help=HELP)
         self.options.target = device_architecture()
 
-    def compile(self) -> DynamicProgram:
+    def compile(self) -> Program:
         from xla_emitters.pipelines.programs import COMPILATIONS
 
         options, self.before = self.options, COMPILATIONS.made
         record = record_wanted(options, "stages" if options.stage or options.show_stages else "none")
         how = replace(compile_options(options), stage=options.stage or "ptx", record=record)
-        self.program = self.given.compiled_program(how)
+        self.program = self.given.compiled(how)
         return self.program
 
     def show_stages(self) -> None:
@@ -342,12 +425,15 @@ class _OfProgram:
         return inputs_of(self.options, self.program, self.sizes, file)
 
     def run(self, arrays: Sequence[Array]) -> _Ran:
+        from xla_emitters.pipelines.lowerings import lowerings_of
         from xla_emitters.pipelines.program_inputs import result_specs
+        from xla_emitters.pipelines.programs import deviations_of
 
         program, options = self.program, self.options
-        arrays, sizes = program.checked_with_sizes(arrays)
+        made = lowerings_of(program)
+        arrays, sizes = made.checked_with_sizes(arrays)
         # Machine code does not notice that a loop never ends; the reference does.
-        has_loop = any(op.name == "hlo.while" for op in program.source.walk())
+        has_loop = any(op.name == "hlo.while" for op in made.source.walk())
         self._first = self._reference(arrays) if not options.no_reference and has_loop else None
         if isinstance(self._first, EndlessLoop):
             raise self._first
@@ -357,15 +443,15 @@ class _OfProgram:
         seconds, row = time.perf_counter() - start, dict[str, Any]()
         on_host = program.on("gpu").log if self.on_gpu else dict[str, str]()
         said = [f"on the host: {name}: {reason}" for name, reason in on_host.items()]
-        if deviations := program.deviations(arrays, results):
-            said += [f"mixed precision ({program.options.mixed_precision}): {deviation}" for deviation in deviations]
+        if deviations := deviations_of(program, arrays, results):
+            said += [f"mixed precision ({made.options.mixed_precision}): {deviation}" for deviation in deviations]
             row["deviations"] = [asdict(deviation) for deviation in deviations]
         where = "the GPU"
         if self.on_gpu:
             row["on_host"] = dict(on_host)
         elif options.stage is None:
             # The fusions run by LLVM or NumPy, not as the code for a GPU.
-            where, row["cpu"] = f"the CPU by {program.cpu.name}", program.cpu.name
+            where, row["cpu"] = f"the CPU by {made.cpu.name}", made.cpu.name
         else:
             where = f"the CPU at stage {program.stage}"
         return _Ran(results, result_specs(program, results), where, seconds, sizes, tuple(said), row)
@@ -381,20 +467,24 @@ class _OfProgram:
                 return error
 
     def verdict(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
-        reference = self._first or self._reference(self.program.checked(arrays))
+        from xla_emitters.pipelines.lowerings import lowerings_of
+
+        reference = self._first or self._reference(lowerings_of(self.program).checked(arrays))
         if isinstance(reference, ExecutionError):
             raise reference
         return reference.compare(results)
 
     def counts(self) -> dict[str, int]:
+        from xla_emitters.pipelines.lowerings import lowerings_of
         from xla_emitters.pipelines.program_listing import list_program
         from xla_emitters.pipelines.programs import COMPILATIONS
 
+        made = lowerings_of(self.program)
         try:
-            kernels = len(self.program.kernels)
+            kernels = len(made.lowering.kernels)
         except Unsupported:  # of an op that no kernel of ours computes
             kernels = 0
-        calls = len(list_program(self.program.source).library_calls)
+        calls = len(list_program(made.source).library_calls)
         return {"compiles": COMPILATIONS.made - self.before, "kernels": kernels, "library_calls": calls}
 
 

@@ -78,7 +78,7 @@ def _program_index(options: argparse.Namespace, given: Given, chunks: Chunks) ->
     from xla_emitters.page.data import costs_of, dynamic_data
     from xla_emitters.pipelines.program_inputs import drawn_inputs
 
-    program = given.compiled_program(replace(compile_options(options), record="passes"))
+    program = given.compiled(replace(compile_options(options), record="passes"))
     name, sizes, stage = given.name, sizes_given(options.sizes), last_stage()
     verdict = costs = None
     launches: list[LaunchAt] = []

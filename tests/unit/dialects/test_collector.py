@@ -110,7 +110,7 @@ def test_a_compilation_is_at_rest(monkeypatch: pytest.MonkeyPatch, dynamic: bool
     monkeypatch.setattr(recorder, "run_pass", watched)
     if dynamic:
         program = compile_program(parse_stablehlo(PROGRAM), CompileOptions(stage="llvm-dialect"))
-        assert program.lowering.kernels
+        assert program.compilation.lowering.kernels
     else:
         compile(FUSION, stage="llvm-dialect", cache=False)
     assert set(seen) == {OBJECTS}

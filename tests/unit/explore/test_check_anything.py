@@ -18,8 +18,8 @@ PROGRAM = """func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
 """
 
 
-def symbols(program: xe.Program | xe.DynamicProgram) -> dict[str, int]:
-    assert isinstance(program, xe.DynamicProgram)
+def symbols(program: xe.Program) -> dict[str, int]:
+    assert isinstance(program, xe.Program)
     return dict.fromkeys(program.symbols, 3)
 
 

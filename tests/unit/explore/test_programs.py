@@ -25,7 +25,7 @@ from xla_emitters.pipelines.pass_lists import LISTS
 from xla_emitters.pipelines.passes import Row
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.program_passes import PROGRAM_FUSED, RUN_ON_KERNELS
-from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.program import Program
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.tools.main import main
 
@@ -71,7 +71,7 @@ def planted(number: int, wrong: KernelPass, monkeypatch: pytest.MonkeyPatch) -> 
         yield
 
 
-def recorded(text: str = TEXT) -> DynamicProgram:
+def recorded(text: str = TEXT) -> Program:
     return compile_text(text, "m.mlir", CompileOptions(record="passes"))
 
 
@@ -88,7 +88,10 @@ def test_every_pass_keeps_the_bits(name: str) -> None:
     inputs = drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0)
     verdict = check_passes(program, inputs)
     assert verdict.ok, verdict.summary
-    changed = sum(a.ir != b.ir for a, b in zip(program.passes.steps, program.passes.steps[1:], strict=False))
+    changed = sum(
+        a.ir != b.ir
+        for a, b in zip(program.compilation.passes.steps, program.compilation.passes.steps[1:], strict=False)
+    )
     changed += len(RUN_ON_KERNELS)
     assert verdict.summary.startswith(f"ok  {changed} executions after passes: ")
     assert changed > 5

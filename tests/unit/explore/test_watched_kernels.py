@@ -18,7 +18,7 @@ from xla_emitters.explore.watched_kernels import check_kernels, first_difference
 from xla_emitters.pipelines.pass_lists import LISTS
 from xla_emitters.pipelines.passes import Row
 from xla_emitters.pipelines.program_inputs import drawn_inputs
-from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.program import Program
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.tools.main import main
 
@@ -69,7 +69,7 @@ def planted(wrong: KernelPass, monkeypatch: pytest.MonkeyPatch, of: str = "progr
     monkeypatch.setitem(LISTS, of, (Row(lambda _: wrong, "it is wrong"), *LISTS[of]))
 
 
-def program() -> DynamicProgram:
+def program() -> Program:
     return compile_text(TEXT, "m.mlir")
 
 
@@ -106,7 +106,7 @@ def test_a_wrong_kernel_is_named_with_its_first_wrong_element(
 def test_a_loop_on_the_host_runs_its_kernels_again_and_again() -> None:
     found = compile_text(LOOP.read_text(), LOOP.name)
     inputs = drawn_inputs(found, dict.fromkeys(found.symbols, 2), 0)
-    verdicts, results = check_kernels(found, found.checked(inputs), "loops")
+    verdicts, results = check_kernels(found, found.compilation.checked(inputs), "loops")
     assert all(verdict.ok for verdict in verdicts)
     for one, other in zip(results, found.run(inputs, "loops"), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -15,7 +15,7 @@ from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dtypes import Array
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.pipelines.programs import load
+from xla_emitters.pipelines.program_runs import load
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.runtime.arrays import same_bits
 from xla_emitters.runtime.reference import evaluate

@@ -10,7 +10,7 @@ from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dtypes import Array
 from xla_emitters.loops.roots import roots_of
-from xla_emitters.pipelines.programs import load
+from xla_emitters.pipelines.program_runs import load
 
 V, M = 'memref<?xf32, "gpu">', 'memref<?x6xf32, "gpu">'
 

@@ -16,7 +16,7 @@ import xla_emitters as xe
 from xla_emitters.errors import DataError, ToolError, UsageError
 from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.program_inputs import drawn_inputs
-from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.program import Program
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 FILES = {
@@ -29,13 +29,13 @@ FILES = {
 
 
 @cache
-def compiled(name: str) -> DynamicProgram:
+def compiled(name: str) -> Program:
     return program_for_fake(CORPUS / f"{FILES[name]}.mlir")
 
 
-def loaded(program: DynamicProgram) -> GpuProgram:
+def loaded(program: Program) -> GpuProgram:
     """On the fake of this test; `on` keeps the first."""
-    return GpuProgram(program, lambda: program.lowering)
+    return GpuProgram(program.compilation)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import parse_hlo
 from xla_emitters.pipelines.compiler import plan_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.program.sized_steps import without_sizes
+from xla_emitters.program.executable import executable_of
 from xla_emitters.runtime.arrays import writable_buffer
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
@@ -26,7 +26,7 @@ INPUTS = (np.array([1, -2, 3, 0.5], np.float32), np.array([-4, 5, 0.25, 7], np.f
 def run_plan(text: str, inputs: Sequence[Array]) -> list[Array]:
     """Each array has memory of its own, which is garbage at first; what was freed is not there."""
     plan = plan_module(parse_hlo(text), CompileOptions())
-    made = without_sizes(plan.arrays, plan.steps, plan.calls)
+    made = executable_of(plan.arrays, plan.steps, plan.calls)
     buffers = list(map(writable_buffer, inputs, plan.arrays.parameters))
     results = LoadedProgram(made, ReferencePlatform(plan)).run_on_garbage(buffers)
     return list(map(from_buffer, results, plan.arrays.results))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from xla_emitters.errors import DataError
 from xla_emitters.program.bind import ALIGNMENT, Bound, bind
 from xla_emitters.program.steps import (
+    FUNCTIONS,
     Allocate,
     Branch,
     Call,
@@ -161,3 +163,21 @@ def test_what_fails_where_it_may_never_run_is_left_to_the_run() -> None:
 def test_known_arrays_of_the_host_are_the_same_in_every_call() -> None:
     steps = [Allocate(host(1)), Store(host(1), (), N[0]), Call(0, "h2d", (host(1),), (X,))]
     assert bound(steps).known[1] == np.int32(12)
+
+
+TYPES = {"s8": (-128, 127), "u8": (0, 255), "s32": (-(1 << 31), (1 << 31) - 1), "u64": (0, (1 << 64) - 1)}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_numbers_wrap_around_and_divide_as_hlo_does(name: str) -> None:
+    """On all pairs of some numbers; the least number divided by -1 is itself, x / 0 has all bits set, and its remainder is x."""
+    least, most = TYPES[name]
+    some = sorted({least, least + 1, 0, 1, 2, 3, 7, most - 1, most} | ({-1, -3, -7} if least else set()))
+    for x in some:
+        for y in some:
+            quotient = int(Fraction(x, y)) if y else -1
+            wanted = {"add": x + y, "subtract": x - y, "multiply": x * y, "quotient": quotient}
+            for function, value in (wanted | {"rest": x - y * quotient if y else x}).items():
+                found = FUNCTIONS[f"{function}.{name}"](x, y)
+                assert least <= found <= most
+                assert (found - value) % (most - least + 1) == 0, (function, x, y)

@@ -11,7 +11,7 @@ import pytest
 
 import xla_emitters as xe
 from xla_emitters.device import device
-from xla_emitters.program import Argument, ArraySpec, Kernel, Launch, LibraryCall, Program
+from xla_emitters.program import Argument, ArraySpec, Compiled, Kernel, Launch, LibraryCall, Program
 from xla_emitters.program.outline import MOST_LINES, Outline, Work, least_time, product_operations
 from xla_emitters.program.steps import Branch, Call, Loop, Number, Step
 from xla_emitters.program.steps import Launch as Launched
@@ -44,7 +44,7 @@ def program(*parts: Kernel | Step, kernels: Sequence[Kernel] = (), calls: Sequen
     """Steps, and launches of kernels."""
     steps = tuple(launch(part) if isinstance(part, Kernel) else part for part in parts)
     own = (part for part in parts if isinstance(part, Kernel))
-    return Program("m", "h200", (array(8),), (array(8),), (), steps, (*own, *kernels), tuple(calls))
+    return Program("m", "h200", (array(8),), (array(8),), Compiled((), steps, (*own, *kernels), tuple(calls)))
 
 
 def check_size(value: object) -> list[str]:

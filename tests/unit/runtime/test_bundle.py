@@ -247,7 +247,19 @@ def test_timed_updates_in_place_copy_nothing(tmp_path: Path, run: Any, cupy: Mod
     parameter, result = kernel.arguments
     kernel = replace(kernel, arguments=(parameter, replace(result, slice_index=parameter.slice_index)))
     bounds = reference_for(read_module(text), inputs).bounds
-    write_bundle(path, [Case("c", replace(program, kernels=(kernel,)), text, 0, inputs, bounds)])
+    write_bundle(
+        path,
+        [
+            Case(
+                "c",
+                replace(program, compilation=replace(program.compilation, kernels=(kernel,))),
+                text,
+                0,
+                inputs,
+                bounds,
+            )
+        ],
+    )
     for repeat in ("1", "4"):
         cupy.copies.clear()
         assert run(path, "--repeat", repeat)[0] == 0

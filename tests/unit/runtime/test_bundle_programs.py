@@ -63,7 +63,7 @@ def rows_of(path: Path, name: str) -> list[dict[str, Any]]:
         return bundle_programs.run_programs(cupy, archive, rows, 1)
 
 
-@pytest.mark.parametrize("change", [{"steps": {}}, {"ops": [{}]}, {"held": [{"place": {"slot": 0}}]}])
+@pytest.mark.parametrize("change", [{"steps": {}}, {"calls": [{}]}, {"places": [{"slot": 0}]}])
 def test_steps_of_another_form_are_damage(change: dict[str, Any], bundle: Path, tmp_path: Path) -> None:
     manifest = manifest_of(bundle)
     manifest["programs"] = [row | change for row in manifest["programs"] if row["name"] == "loop"]
@@ -103,9 +103,8 @@ def test_large_numbers_take_indices_of_64_bits(bundle: Path, tmp_path: Path) -> 
     manifest = manifest_of(bundle)
     manifest["programs"] = [row for row in manifest["programs"] if row["name"] == "softmax"]
     (row,) = manifest["programs"]
-    assert all(kernel["narrow_up_to"] >= 2**13 - 1 for kernel in row["kernels"].values())
-    for kernel in row["kernels"].values():
-        kernel["narrow_up_to"] = 0
+    assert all(most >= 2**13 - 1 for most in row["narrow_up_to"].values())
+    row["narrow_up_to"] = dict.fromkeys(row["narrow_up_to"], 0)
     wide = with_manifest(bundle, tmp_path / "wide.zip", manifest)
     assert [row["verdict"] for row in rows_of(wide, "softmax")] == ["ok", "ok"]
     empty = rewritten(wide, tmp_path / "empty.zip", {"softmax/kernels-32.ptx": b""})

@@ -17,7 +17,7 @@ from xla_emitters.errors import ToolError, Unsupported
 from xla_emitters.library.arguments import numpy_type
 from xla_emitters.program import Arrays, ArraySpec, Kernel, LibraryCall
 from xla_emitters.program.arrays import place_of
-from xla_emitters.program.sized_steps import without_sizes
+from xla_emitters.program.executable import executable_of
 from xla_emitters.program.steps import Call, Launch, Place, Step
 from xla_emitters.runtime.cupy_flat import FlatCupyPlatform, FlatMemory, load_functions, refusal
 from xla_emitters.runtime.cupy_platform import bytes_of, to_device, to_host
@@ -76,7 +76,7 @@ def places(arrays: Arrays) -> tuple[Place, ...]:
 
 def run(cupy: ModuleType, platform: FlatCupyPlatform, arrays: Arrays, step: Step, inputs: list[Any]) -> list[Any]:
     """The results of one step."""
-    made = without_sizes(arrays, [step], platform.calls)
+    made = executable_of(arrays, [step], platform.calls)
     return LoadedProgram(made, platform, FlatMemory(cupy)).run(inputs)
 
 

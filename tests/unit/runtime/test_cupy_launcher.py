@@ -135,15 +135,8 @@ def shared(program: Program) -> Program:
     """The program with its result in the slice of parameter 0, as XLA's buffer assignment may have it."""
     (kernel,) = program.kernels
     first, second, result = kernel.arguments
-    return replace(
-        program,
-        steps=(
-            replace(
-                kernel,
-                arguments=(first, second, replace(result, slice_index=first.slice_index)),
-            ),
-        ),
-    )
+    aliased = replace(kernel, arguments=(first, second, replace(result, slice_index=first.slice_index)))
+    return replace(program, compilation=replace(program.compilation, kernels=(aliased,)))
 
 
 def test_a_result_in_the_place_of_a_parameter_leaves_the_callers_array(cupy: ModuleType) -> None:
@@ -213,7 +206,8 @@ def test_sub_byte_arrays_are_packed(cupy: ModuleType) -> None:
 
 def test_a_driver_that_does_not_take_the_ptx(cupy: ModuleType) -> None:
     program = for_fake(PROGRAMS["bytes"])
-    broken = replace(program, kernels=(replace(program.kernels[0], ptx="not for this driver"),))
+    kernels = (replace(program.kernels[0], ptx="not for this driver"),)
+    broken = replace(program, compilation=replace(program.compilation, kernels=kernels))
     with pytest.raises(ToolError, match=r"the driver rejects the PTX of fusion for sm_75: CUDA_ERROR") as raised:
         launch_program(broken, [np.zeros(1003, np.int8)])
     assert "12.7" in raised.value.help

@@ -17,7 +17,7 @@ from unit.runtime.fake_gpu import fake_cupy, program_for_fake
 from xla_emitters.errors import ToolError
 from xla_emitters.pipelines.program_gpu import GpuProgram
 from xla_emitters.pipelines.program_inputs import drawn_inputs
-from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.program import Program
 from xla_emitters.runtime.cupy_steps import queue
 
 CORPUS = Path(__file__).parents[2] / "corpus"
@@ -28,7 +28,7 @@ ASKS = {"get_current_stream", "getDevice"}
 
 
 @cache
-def compiled(file: str) -> DynamicProgram:
+def compiled(file: str) -> Program:
     return program_for_fake(CORPUS / f"{file}.mlir")
 
 
@@ -66,7 +66,7 @@ def recorded(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def warm_calls(cupy: Any, monkeypatch: pytest.MonkeyPatch, file: str, sizes: dict[str, int]) -> list[str]:
     program = compiled(file)
-    calls, on_gpu = recorded(cupy, monkeypatch), GpuProgram(program, lambda: program.lowering)
+    calls, on_gpu = recorded(cupy, monkeypatch), GpuProgram(program.compilation)
     inputs = drawn_inputs(program, sizes, 0)
     on_device = [cupy.asarray(array) for array in inputs]
     on_gpu.run(on_device)
@@ -118,7 +118,7 @@ def test_a_predicate_is_read_by_one_copy_and_one_wait(cupy: ModuleType, monkeypa
 # ---- calls at the same time -------------------------------------------------------------------------------------------------------------
 
 
-def drawn(cupy: Any, program: DynamicProgram, seed: int, sizes: dict[str, int]) -> tuple[list[Any], list[Any]]:
+def drawn(cupy: Any, program: Program, seed: int, sizes: dict[str, int]) -> tuple[list[Any], list[Any]]:
     """Arguments on the device, and the results that NumPy has for them."""
     inputs = drawn_inputs(program, sizes, seed)
     return [cupy.asarray(array) for array in inputs], program.run(inputs, stage="hlo")
@@ -128,7 +128,7 @@ def drawn(cupy: Any, program: DynamicProgram, seed: int, sizes: dict[str, int]) 
 def test_work_of_two_streams_may_be_in_any_order(order: tuple[int, ...], cupy: Any) -> None:
     """No work is done before both calls have returned: then stream by stream, or a step of each in turn."""
     program, sizes = compiled("programs/cross_entropy"), {"b": 3, "s": 4}
-    on_gpu = GpuProgram(program, lambda: program.lowering)
+    on_gpu = GpuProgram(program.compilation)
     (one, of_one), (two, of_two) = (drawn(cupy, program, seed, sizes) for seed in (1, 2))
     assert on_gpu.loaded.bind([array.shape for array in one]).arena_bytes
     for _ in range(2):  # at first, and warm
@@ -149,7 +149,7 @@ def test_work_of_two_streams_may_be_in_any_order(order: tuple[int, ...], cupy: A
 def test_two_calls_on_one_stream_are_in_order(cupy: Any) -> None:
     """The second call fills the words of its arguments, and enqueues all of its work, before the first one's work is done."""
     program, sizes = compiled("programs/cross_entropy"), {"b": 3, "s": 4}
-    on_gpu = GpuProgram(program, lambda: program.lowering)
+    on_gpu = GpuProgram(program.compilation)
     pairs = [drawn(cupy, program, seed, sizes) for seed in (1, 2, 3)]
     on_gpu.run(pairs[0][0])
     cupy.queues = {}
@@ -165,7 +165,7 @@ def test_eight_threads_each_on_its_own_stream(cupy: Any, monkeypatch: pytest.Mon
     """Half of them on the stream of their thread, which has one address for all."""
     program, own = compiled("programs/cross_entropy"), threading.local()
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: getattr(own, "stream", cupy.state.stream))
-    on_gpu = GpuProgram(program, lambda: program.lowering)
+    on_gpu = GpuProgram(program.compilation)
     pairs = [[drawn(cupy, program, 10 * n + k, {"b": 2 + k, "s": 3}) for k in range(2)] for n in range(8)]
     wrong, start = list[str](), threading.Barrier(8)
 
@@ -194,7 +194,7 @@ def test_the_stream_of_each_thread_is_a_queue_of_its_own(cupy: Any) -> None:
 def test_a_frame_belongs_to_a_device_and_a_stream(cupy: Any) -> None:
     """Equal addresses of streams on two devices are two streams: the kernels and the arena are the device's own."""
     program, sizes = compiled("programs/cross_entropy"), {"b": 3, "s": 4}
-    on_gpu = GpuProgram(program, lambda: program.lowering)
+    on_gpu = GpuProgram(program.compilation)
     inputs, wanted = drawn(cupy, program, 1, sizes)
     for device in (0, 1, 0):
         cupy.state.device = device
@@ -210,4 +210,4 @@ def test_a_missing_library_is_said_with_a_way_out(cupy: Any, monkeypatch: pytest
     program = compiled("programs/decoder")
     monkeypatch.setattr(cupy, "matmul", matmul)
     with pytest.raises(ToolError, match="'gemm' needs cuBLAS: no libcublas"):
-        GpuProgram(program, lambda: program.lowering).run(drawn_inputs(program, {"b": 2, "s": 3}, 0))
+        GpuProgram(program.compilation).run(drawn_inputs(program, {"b": 2, "s": 3}, 0))

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from xla_emitters.pipelines.program_report import report
-from xla_emitters.pipelines.programs import DynamicProgram, compile_program
+from xla_emitters.pipelines.programs import compile_program
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import parse_stablehlo
 
 TEXT = """
@@ -39,19 +39,19 @@ STEPS = [
 
 
 @pytest.fixture(scope="module")
-def program() -> DynamicProgram:
+def program() -> Program:
     return compile_program(parse_stablehlo(TEXT.lstrip()))
 
 
-def test_each_step_says_what_lives_after_it(program: DynamicProgram) -> None:
+def test_each_step_says_what_lives_after_it(program: Program) -> None:
     memory = program.memory([np.ones((5, 2), np.float32), np.int32(0)])
     assert [(event.what, event.buffer.name, event.buffer.bytes, event.live) for event in memory.events] == STEPS
     assert (memory.peak, [buffer.name for buffer in memory.at_peak]) == (80, ["a", "b"])
     assert [(row.name, row.live) for row in memory.rows()] == [(s[1], s[3]) for s in STEPS if s[0] == "made"]
 
 
-def test_it_is_drawn(program: DynamicProgram) -> None:
-    said = report(program, {program.symbols[0]: 5}).splitlines()
+def test_it_is_drawn(program: Program) -> None:
+    said = program.explain(**{program.symbols[0]: 5}).splitlines()
     made = said.index("    made  bytes  live")
     assert said[made + 1] == "    a        40    40  " + 20 * "#"
     assert said[made + 5] == "    e        12    64  " + 32 * "#"
@@ -59,7 +59,7 @@ def test_it_is_drawn(program: DynamicProgram) -> None:
     assert "  44 bytes of arguments, 52 of results" in said
 
 
-def test_it_is_plain_data(program: DynamicProgram) -> None:
+def test_it_is_plain_data(program: Program) -> None:
     data = json.loads(json.dumps(program.explained(**{program.symbols[0]: 5})))["memory"]
     assert (data["peak"], data["buffers"], data["arguments"], data["results"]) == (80, 5, 44, 52)
     assert [step["live"] for step in data["steps"]] == [step[3] for step in STEPS]

@@ -16,7 +16,7 @@ from unit.runtime.fake_gpu import fake_cupy
 
 from xla_emitters.errors import EndlessLoop, ExecutionError, Unsupported, XlaEmittersError
 from xla_emitters.pipelines.compiler import compile
-from xla_emitters.program import Arrays, ArraySpec, LibraryCall, Program, Slot
+from xla_emitters.program import Arrays, ArraySpec, Compiled, LibraryCall, Program, Slot
 from xla_emitters.program.steps import (
     Allocate,
     Branch,
@@ -102,12 +102,26 @@ def program(*steps: Step, calls: Sequence[LibraryCall] = ()) -> Program:
         target="t4",
         parameters=ARRAYS.parameters,
         results=ARRAYS.results,
+<<<<<<< HEAD
         temporaries=ARRAYS.temporaries,
         steps=steps,
         kernels=tuple(parts().kernels[number] for number in numbers),
         calls=tuple(calls),
         stage="ptx",
         traces=traces,
+=======
+        compilation=Compiled(
+            temporaries=ARRAYS.temporaries,
+            steps=steps,
+            kernels=tuple(
+                replace(parts().kernels[number], ptx=trace["llvm-dialect"].ir or "")
+                for number, trace in zip(numbers, traces, strict=True)
+            ),
+            calls=tuple(calls),
+            traces=traces,
+        ),
+        stage="llvm-dialect",
+>>>>>>> main
     )
 
 
@@ -127,7 +141,8 @@ def with_memory(made: Program) -> Program:
     """The program with memory for every temporary that it does not allocate itself."""
     allocated = {step.array.slot for step in made.steps if isinstance(step, Allocate)}
     own = [allocate(slot) for slot in map(t, range(len(ARRAYS.temporaries)))]
-    return replace(made, steps=(*(step for step in own if step.array.slot not in allocated), *made.steps))
+    steps = (*(step for step in own if step.array.slot not in allocated), *made.steps)
+    return replace(made, compilation=replace(made.compilation, steps=steps))
 
 
 Runner = Callable[[Program, Sequence[np.ndarray]], Sequence[np.ndarray]]
@@ -260,8 +275,9 @@ def test_steps_survive_json() -> None:
         Release(ARRAYS.number(t(5))),
         double,
     )
-    made = replace(program(*steps, calls=[call]), stage="ptx", code="// code")
-    made = replace(made, kernels=tuple(replace(each, ptx="// code") for each in made.kernels))
+    made = replace(program(*steps, calls=[call]), stage="ptx")
+    kernels = tuple(replace(each, ptx="// code") for each in made.kernels)
+    made = replace(made, compilation=replace(made.compilation, code="// code", kernels=kernels))
     again = Program.from_json(json.loads(json.dumps(made.to_json())))
     assert again == made
     assert [type(step) for step in again.steps] == [type(step) for step in steps]

@@ -9,7 +9,7 @@ import pytest
 
 import xla_emitters as xe
 from xla_emitters.errors import ParseError, Unsupported
-from xla_emitters.pipelines.programs import DynamicProgram
+from xla_emitters.program import Program
 from xla_emitters.stablehlo_text import is_stablehlo, parse_stablehlo
 
 X = np.asarray([1, -2, 3, 4], np.float32)
@@ -129,8 +129,8 @@ def test_an_op_of_another_dialect_is_skipped(op: str, before: bool, location: st
     program = xe.compile(text)
     np.testing.assert_array_equal(program(X), X + X)
     name = op.partition(" ")[0].partition("(")[0]
-    assert isinstance(program, DynamicProgram)
-    remarks = [remark for remark in program.passes.remarks if remark.pass_name == "read"]
+    assert isinstance(program, Program)
+    remarks = [remark for remark in program.compilation.passes.remarks if remark.pass_name == "read"]
     assert len(remarks) == (not name.startswith("sdy"))
     assert all(name in remark.text and ("<hlo>:3:3" if before else "<hlo>:7:3") in remark.text for remark in remarks)
 

@@ -460,12 +460,12 @@ def test_what_nothing_computes_is_named_with_its_place(capsys: pytest.CaptureFix
     path.write_text(
         "HloModule m, replica_count=2 "
         + add
-        + "ENTRY e {\n  x = f32[8] parameter(0)\n  ROOT c = f32[8] all-reduce(x), to_apply=add\n}\n"
+        + "ENTRY e {\n  x = f32[8] parameter(0)\n  t = token[] after-all()\n  ROOT c = token[] outfeed(x, t)\n}\n"
     )
     code, _, err = run(capsys, path)
     assert code == 1
-    assert "bad.hlo:8:8: error: [hlo] no library function for HLO op 'all-reduce' (instruction %c)" in err
-    assert "help: it needs the other devices" in err
+    assert "bad.hlo:9:8: error: [hlo] no library function for HLO op 'outfeed' (instruction %c)" in err
+    assert "help: it exchanges data with the host" in err
     assert "with --keep-going" in err
 
 
@@ -589,3 +589,16 @@ def test_what_needs_no_ptx_asks_for_none(
         assert len(list((tmp_path / "IR").rglob("*.*"))) > 5
     if "--diff" not in words:
         assert run(capsys, file, *words, "-o", "code.ptx")[0] == 4
+
+
+@pytest.mark.parametrize(("name", "stage"), [("softmax.mlir", "fused"), ("gelu.hlo", "hlo")])
+def test_the_file_that_was_read_is_not_overwritten(
+    name: str, stage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / name
+    file.write_text(text := (EXAMPLES / name).read_text())
+    assert main(["compile", str(file), "--stage", stage, "-o", f"{tmp_path}/"]) == 2
+    assert f"{file} is the file that was read" in capsys.readouterr().err
+    assert file.read_text() == text
+    assert main(["compile", str(file), "--stage", stage, "-o", f"{tmp_path}/other/"]) == 0
+    assert (tmp_path / "other" / name).exists()

@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block
 
+from xla_emitters import library
 from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, fault
 from xla_emitters.dialects.hlo.called import fold
 from xla_emitters.dialects.hlo.constant import ConstantOp
@@ -25,14 +25,18 @@ from xla_emitters.dialects.hlo.contractions import ConvolutionOp, DotOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp, DynamicConvOp, PrintOp, SizeOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
-from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, is_evaluated_by_library, library_evaluator
+from xla_emitters.dialects.hlo.library_calls import (
+    evaluated_by_library,
+    is_evaluated_by_library,
+    library_call_of,
+    library_evaluator,
+)
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, DynamicUpdateSliceOp, TransposeOp
-from xla_emitters.dialects.hlo.types import array_type, as_array, element_of, has_dynamic_dims, is_array, tuple_type
+from xla_emitters.dialects.hlo.types import array_type, element_of, has_dynamic_dims, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.plain_ops import ON_ELEMENTS, plain_function, print_array
-from xla_emitters.runtime.products import product_of
+from xla_emitters.runtime.plain_ops import print_array
 
 
 def value_of(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
@@ -85,10 +89,8 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     call     evaluates the computations that the op applies
     """
     made = op.as_hlo()
-    if isinstance(made, DotOp) and (product := product_of(made)) is not None:
-        return product
-    if (numbers := _of_integers(made)) is not None:
-        return numbers
+    if isinstance(made, DotOp):
+        return multiplying(made)
     if isinstance(made, ConstantOp):
         held = made.evaluate((), call)  # once: a call only copies it
 
@@ -112,20 +114,20 @@ def function_of(op: BufferOp, call: Call) -> BufferFunction:
     return _sized(op, call)
 
 
-INTEGERS = frozenset(("pred", "s32", "s64", "u32", "u64"))
-OF_INTEGERS = frozenset((*ON_ELEMENTS, "compare"))
-OF_TRUTH = OF_INTEGERS - {"add", "multiply", "subtract"}
+def multiplying(made: DotOp) -> BufferFunction:
+    """A product by `library`, which takes any sizes: NumPy would repeat a factor's batch of one."""
+    (name, config), pairing, element = library_call_of(made), made.pairing, element_of(made.result).name
+    paired = list(
+        zip((*pairing.lhs_batch, *pairing.lhs_contracting), (*pairing.rhs_batch, *pairing.rhs_contracting), strict=True)
+    )
 
+    def run(left: Array, right: Array, out: Array) -> None:
+        if any(left.shape[one] != right.shape[other] for one, other in paired):
+            sizes = f"{list(left.shape)} and {list(right.shape)} is {list(out.shape)}"
+            raise fault(made, f"the sizes differ: no product of {sizes}")
+        (out[...],) = library.call(name, config, (left, right), [(element, out.shape)])
 
-def _of_integers(made: HloOp) -> BufferFunction | None:
-    """An op on scalar integers, of which programs have many to compute sizes; None for another op."""
-    values = (*made.operands, made.result) if len(made.results) == 1 else ()
-    if not values or not all(is_array(value.type) and not as_array(value.type).get_num_dims() for value in values):
-        return None
-    types = [element_of(value).name for value in values]
-    if not INTEGERS.issuperset(types) or made.opcode not in (OF_TRUTH if "pred" in types else OF_INTEGERS):
-        return None
-    return plain_function({"opcode": made.opcode, "direction": getattr(made, "direction", StringAttr("")).data})
+    return run
 
 
 def _needs_no_sizes(made: HloOp) -> bool:
