@@ -39,11 +39,8 @@ from xla_emitters.fusions.host import drawn_for
 from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
-<<<<<<< HEAD
-from xla_emitters.lowering.ways import ptx_reason_missing
-=======
 from xla_emitters.library.devices import is_one_of_several
->>>>>>> main
+from xla_emitters.lowering.ways import ptx_reason_missing
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, plan_module, read_module, with_splits
 from xla_emitters.pipelines.options import TUNE, CompileKeywords, CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows

@@ -96,21 +96,6 @@ def differing(one: Array, two: Array) -> Array:
     return different
 
 
-<<<<<<< HEAD
-def save_arrays(
-    path: str | Path | IO[bytes],
-    prefix: str,
-    arrays: Sequence[Array],
-    specs: Sequence[ArraySpec],
-    numbers: Sequence[int] | None = None,
-) -> None:
-    """Writes `prefix`0, `prefix`1, ..., or those with `numbers`, to an uncompressed `.npz`, a file or a stream.
-
-    raises OSError where the file cannot be written
-    """
-    entries: dict[str, Array] = {}
-    for number, array, spec in zip(numbers or range(len(arrays)), arrays, specs, strict=True):
-=======
 def save_arrays(path: str | Path | IO[bytes], prefix: str, arrays: Sequence[Array], specs: Sequence[ArraySpec]) -> None:
     """Writes `prefix`0, `prefix`1, ... as `save_named` does."""
     save_named(path, [f"{prefix}{number}" for number in range(len(specs))], arrays, specs)
@@ -122,7 +107,6 @@ def save_named(
     """Writes arrays by name to an uncompressed `.npz`, a file or a stream. raises OSError where the file cannot be written."""
     entries: dict[str, Array] = {}
     for name, array, spec in zip(names, arrays, specs, strict=True):
->>>>>>> main
         native = dtype(spec.dtype).numpy.kind in "biufc" and dtype(spec.dtype).numpy.isbuiltin == 1
         entries[name] = array if native else bit_pattern(array)
         if not native:

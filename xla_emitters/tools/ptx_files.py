@@ -68,7 +68,7 @@ def run_ptx(options: argparse.Namespace) -> int:
     """Runs the kernel once, and writes what the arrays hold afterwards."""
     from xla_emitters.library.arguments import element_name
     from xla_emitters.program import ArraySpec
-    from xla_emitters.runtime.arrays import save_arrays
+    from xla_emitters.runtime.arrays import save_named
     from xla_emitters.runtime.simt.access_counts import AccessCounter, access_table
     from xla_emitters.runtime.simt.sanitizer import Sanitizer
 
@@ -98,7 +98,7 @@ def run_ptx(options: argparse.Namespace) -> int:
     if target is not None:
         try:
             stream_or_file = sys.stdout.buffer if target == "-" else target
-            save_arrays(stream_or_file, "r", [*after.values()], specs, [*after])
+            save_named(stream_or_file, [f"r{number}" for number in after], [*after.values()], specs)
         except OSError as error:
             raise UsageError(f"cannot write {target}: {error.strerror}", stage="run") from error
     return 0

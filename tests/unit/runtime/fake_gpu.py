@@ -12,11 +12,6 @@ from unittest import mock
 
 import xla_emitters as xe
 from xla_emitters.pipelines.compiler import compile
-<<<<<<< HEAD
-from xla_emitters.pipelines.programs import DynamicProgram
-=======
-from xla_emitters.pipelines.program_kernels import GpuLowering
->>>>>>> main
 from xla_emitters.program import Program
 from xla_emitters.runtime import cupy_platform
 
@@ -37,28 +32,10 @@ def fake_cupy() -> Iterator[ModuleType]:
     cupy_platform.load_module.cache_clear()
 
 
-<<<<<<< HEAD
-def program_for_fake(source: Path | str) -> DynamicProgram:
+def program_for_fake(source: Path | str) -> Program:
     """A program with unknown sizes."""
     program = xe.compile(source)
-    assert isinstance(program, DynamicProgram)
-=======
-class _FakeLowering(GpuLowering):
-    """Its "PTX" is the LLVM dialect of all kernels."""
-
-    def _ptx(self, *, is_wide: bool) -> str:
-        return print_ir(self._together(is_wide=is_wide))
-
-
-def program_for_fake(source: Path | str) -> Program:
-    """A program with unknown sizes whose "PTX" the fake takes."""
-    program = xe.compile(source)
     assert isinstance(program, Program)
-    assert program.compilation.fused is not None
-    program.compilation.__dict__["lowering"] = _FakeLowering(
-        program.name, program.compilation.fused, program.compilation.options
-    )
->>>>>>> main
     return program
 
 

@@ -102,26 +102,14 @@ def program(*steps: Step, calls: Sequence[LibraryCall] = ()) -> Program:
         target="t4",
         parameters=ARRAYS.parameters,
         results=ARRAYS.results,
-<<<<<<< HEAD
-        temporaries=ARRAYS.temporaries,
-        steps=steps,
-        kernels=tuple(parts().kernels[number] for number in numbers),
-        calls=tuple(calls),
-        stage="ptx",
-        traces=traces,
-=======
         compilation=Compiled(
             temporaries=ARRAYS.temporaries,
             steps=steps,
-            kernels=tuple(
-                replace(parts().kernels[number], ptx=trace["llvm-dialect"].ir or "")
-                for number, trace in zip(numbers, traces, strict=True)
-            ),
+            kernels=tuple(parts().kernels[number] for number in numbers),
             calls=tuple(calls),
             traces=traces,
         ),
-        stage="llvm-dialect",
->>>>>>> main
+        stage="ptx",
     )
 
 
