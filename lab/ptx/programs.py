@@ -31,9 +31,10 @@ def main(folder: str, every: int = 1, first: int = 0) -> None:
             with fake_cupy():
                 try:
                     program = xe.compile(path)
+                    assert isinstance(program, xe.Program)
                     sizes = {symbol: least + number for number, symbol in enumerate(program.symbols)}
                     inputs = drawn_inputs(program, sizes, 0)
-                    found = GpuProgram(program, lambda program=program: program.lowering).run(inputs)
+                    found = GpuProgram(program.compilation).run(inputs)
                     verdict = reference_of(program, inputs).compare(found)
                     counts["right" if verdict.ok else "wrong"] += 1
                     if not verdict.ok:

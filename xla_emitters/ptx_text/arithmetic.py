@@ -17,7 +17,18 @@ from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.ptx_text.emitter import POINTER, TYPES, WINDOWED, Emitter, bits_of, pointer_type
-from xla_emitters.ptx_text.rows import ANY, BITS, CARRY, FLOATS, INTEGERS, SCALAR_FLOATS, SIGNED, row, types_of
+from xla_emitters.ptx_text.rows import (
+    ANY,
+    BITS,
+    CARRY,
+    FLOATS,
+    INTEGERS,
+    SCALAR_FLOATS,
+    SIGNED,
+    WITH_PAIRS,
+    row,
+    types_of,
+)
 from xla_emitters.ptx_text.syntax import Group, Instruction, Number, Operand, Pair, Register, Symbol
 
 INTR = llvm.INTRINSICS
@@ -97,16 +108,22 @@ _FLOAT = {"add": llvm.FAddOp, "sub": llvm.FSubOp, "mul": llvm.FMulOp}
 _ROUNDINGS = "rn rz rm rp"
 
 
-@row("add", "sub", types=INTEGERS | FLOATS | PACKED.keys(), modifiers=f"{_ROUNDINGS} ftz sat cc")
+@row("add", "sub", types=INTEGERS | WITH_PAIRS | PACKED.keys(), modifiers=f"{_ROUNDINGS} ftz sat cc")
 def add(e: Emitter, i: Instruction) -> None:
     if i.parts[-1] in PACKED:
         pair = VectorType(i16, [2])
         a, b = (e.read(operand, pair) for operand in operands(e, i, 3)[1:])
         result(e, i, e.add(_INTEGER[i.parts[0]](a, b)))
         return
+    if mixed := types_of(i)[1:]:
+        # `add.f32.bf16`: the first operand is extended.
+        first, second = operands(e, i, 3)[1:]
+        a, b = e.add(llvm.FPExtOp(e.read(first, TYPES[mixed[0]]), f32)), e.read(second, f32)
+        result(e, i, float_sum(e, i, i.parts[0], "f32", a, b))
+        return
     word = one_type(e, i)
     a, b = inputs(e, i, word, 2)
-    if word in FLOATS:
+    if word in WITH_PAIRS:
         result(e, i, float_sum(e, i, i.parts[0], word, a, b))
         return
     if "sat" in i.parts:
@@ -122,7 +139,7 @@ def add(e: Emitter, i: Instruction) -> None:
 
 def float_sum(e: Emitter, i: Instruction, name: str, word: str, a: SSAValue, b: SSAValue) -> SSAValue:
     if rounding := _rounding(i):
-        return e.intrinsic(f"{name}.{rounding}.{word}", [a, b], a.type)
+        return e.intrinsic(f"{name}.{rounding}.{word.removesuffix('x2')}", [a, b], a.type)
     return e.add(_FLOAT[name](a, b))
 
 
@@ -141,7 +158,7 @@ def add_carry(e: Emitter, i: Instruction) -> None:
     result(e, i, total)
 
 
-@row("mul", types=FLOATS, modifiers=f"{_ROUNDINGS} ftz sat")
+@row("mul", types=WITH_PAIRS, modifiers=f"{_ROUNDINGS} ftz sat")
 def mul(e: Emitter, i: Instruction) -> None:
     word = one_type(e, i)
     a, b = inputs(e, i, word, 2)
@@ -193,13 +210,18 @@ def mad_carry(e: Emitter, i: Instruction) -> None:
     result(e, i, total)
 
 
-@row("fma", types=FLOATS, modifiers=f"{_ROUNDINGS} ftz sat relu")
+@row("fma", types=WITH_PAIRS, modifiers=f"{_ROUNDINGS} ftz sat relu")
 @row("mad", types={"f32", "f64"}, modifiers=f"{_ROUNDINGS} ftz sat")
 def fma(e: Emitter, i: Instruction) -> None:
-    word = one_type(e, i)
-    values = inputs(e, i, word, 3)
+    if mixed := types_of(i)[1:]:
+        narrow, *last = operands(e, i, 4)[1:3], operands(e, i, 4)[3]
+        values = [e.add(llvm.FPExtOp(e.read(operand, TYPES[mixed[0]]), f32)) for operand in narrow]
+        word, values = "f32", [*values, e.read(last[0], f32)]
+    else:
+        word = one_type(e, i)
+        values = inputs(e, i, word, 3)
     if rounding := _rounding(i):
-        result(e, i, e.intrinsic(f"fma.{rounding}.{word}", values, values[0].type))
+        result(e, i, e.intrinsic(f"fma.{rounding}.{word.removesuffix('x2')}", values, values[0].type))
     else:
         result(e, i, float_function(e, "fma", *values))
 

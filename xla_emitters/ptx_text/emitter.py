@@ -62,7 +62,7 @@ TYPES: dict[str, Attribute] = {
     "pred": i1,
     **{f"{kind}{bits}": IntegerType(bits) for kind in "bsu" for bits in (8, 16, 32, 64)},
     **{"f16": f16, "bf16": bf16, "f32": f32, "f64": f64, "tf32": f32, "b128": i128},
-    **{"f16x2": VectorType(f16, [2]), "bf16x2": VectorType(bf16, [2])},
+    **{"f16x2": VectorType(f16, [2]), "bf16x2": VectorType(bf16, [2]), "f32x2": VectorType(f32, [2])},
     **{"e4m3x2": i16, "e5m2x2": i16, "e4m3": i8, "e5m2": i8},
 }
 """PTX's type -> IR's."""

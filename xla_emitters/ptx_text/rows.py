@@ -29,6 +29,7 @@ BITS = frozenset({"b8", "b16", "b32", "b64"})
 INTEGERS = SIGNED | UNSIGNED
 SCALAR_FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 FLOATS = SCALAR_FLOATS | {"f16x2", "bf16x2"}
+WITH_PAIRS = FLOATS | {"f32x2"}
 ANY = INTEGERS | BITS | SCALAR_FLOATS
 
 CARRY = Register("%cc", "pred")

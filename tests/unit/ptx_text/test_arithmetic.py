@@ -378,6 +378,23 @@ def test_pairs_of_halves() -> None:
     same(got[1::2].copy(), high)
 
 
+def test_pairs_of_f32_and_sums_of_two_types() -> None:
+    """Of sm_100: both halves of a 64-bit register; a narrow operand is extended before the sum is rounded once."""
+    a, b = floats(F32), floats(F32)
+    with np.errstate(all="ignore"):
+        for name, want in (("add", a + b), ("mul", a * b), ("fma", None)):
+            if want is None:
+                got = executed("fma.rn.f32x2 %d, %a0, %a1, %a0;", a.view(U64), b.view(U64), result=U64)
+                same(got.view(F32), executed("fma.rn.f32 %d, %a0, %a1, %a0;", a, b, result=F32))
+            else:
+                same(executed(f"{name}.rn.f32x2 %d, %a0, %a1;", a.view(U64), b.view(U64), result=U64).view(F32), want)
+        narrow = floats(BF16)
+        got = executed("add.rn.f32.bf16 %d, %a0, %a1;", narrow, a, result=F32)
+        same(got, narrow.astype(F32) + a)
+        got = executed("sub.rn.f32.bf16 %d, %a0, %a1;", narrow, a, result=F32)
+        same(got, narrow.astype(F32) - a)
+
+
 # ---------------------------------------------------------------------------------------------- conversions
 
 
