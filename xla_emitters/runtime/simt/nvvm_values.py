@@ -17,6 +17,7 @@ from functools import cache, partial
 import numpy as np
 
 from xla_emitters.dtypes import Array, dtype
+from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith import FLOAT_OPS
 from xla_emitters.runtime.simt.code import Binary, Kernel, Unary
@@ -43,7 +44,10 @@ def value_of(name: str) -> Kernel | None:
     parts = name.split(".")
     for count in range(len(parts), 0, -1):
         if (make := ROWS.get(".".join(parts[:count]))) is not None:
-            return make(parts[count:])
+            try:
+                return make(parts[count:])
+            except (UsageError, Unsupported, ValueError, KeyError, IndexError):
+                return None  # a name of LLVM's own, such as ex2.approx.f, or parts that the row does not know
     return None
 
 
