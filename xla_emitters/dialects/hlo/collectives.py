@@ -12,14 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo import host_meaning
-from xla_emitters.dialects.hlo.base import Call, HloOp, at_least, integers
+from xla_emitters.dialects.hlo.base import Call, HloOp, at_least
 from xla_emitters.dialects.hlo.computation import Callee
-from xla_emitters.dialects.hlo.device_groups import groups_of, pairs_of, pairs_said
+from xla_emitters.dialects.hlo.device_groups import groups_of, groups_said, pairs_of, pairs_said
 from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, library_evaluator
 from xla_emitters.dialects.hlo.rule_ops import (
     RuleOp,
@@ -88,16 +86,17 @@ def _grouped(rule: Callable[[RuleOp], Attribute]) -> Callable[[RuleOp], Attribut
     """`rule` for an op on groups of devices: no group is empty, and each of the devices 0, 1, 2 ... is in one group."""
 
     def result(op: RuleOp) -> Attribute:
-        groups = op.properties.get("replica_groups")
-        if isa(groups, ArrayAttr[DenseArrayBase]):
-            numbers = [integers(group) for group in groups]
-            devices = sorted(device for group in numbers for device in group)
-            if not all(numbers) or devices != list(range(len(devices))):
-                raise op.broken(
-                    f"replica_groups= of '{op.opcode}' names each device once",
-                    None,
-                    f"of 0 to {len(devices) - 1}; no group is empty",
-                )
+        try:
+            groups = groups_said(op)
+        except (ValueError, ZeroDivisionError) as error:
+            raise op.broken(f"replica_groups= of '{op.opcode}' is a list of devices", None, str(error)) from None
+        devices = sorted(device for group in groups for device in group)
+        if not all(groups) or devices != list(range(len(devices))):
+            raise op.broken(
+                f"replica_groups= of '{op.opcode}' names each device once",
+                None,
+                f"of 0 to {len(devices) - 1}; no group is empty",
+            )
         return rule(op)
 
     return result

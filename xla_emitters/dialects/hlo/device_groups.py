@@ -17,16 +17,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
-from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.base import HloOp, integers, written_at
 from xla_emitters.dialects.hlo.computation import enclosing_module
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.errors import DataError
 
 Groups = tuple[tuple[int, ...], ...]
+MOST_DEVICES = 1 << 20
+"""Of a list that is written as its shape: a longer one is a mistake."""
 _OF_PARTITIONS = ("all-to-all", "ragged-all-to-all", "collective-broadcast", "collective-permute")
 """Prefixes of ops whose groups are of partitions if they have a channel."""
 
@@ -49,23 +53,30 @@ def counts_of(module: ModuleOp) -> tuple[int, int]:
 
 
 def devices_of(module: ModuleOp) -> int:
-    """How many devices a module needs: what it says, and all that its groups name."""
+    """How many devices a module is for: what it says, or, where it does not, all that its groups name.
+
+    raises DataError for a group that names another device than those
+    """
     replicas, partitions = counts_of(module)
-    named = [
-        device
-        for op in module.walk()
-        if isinstance(op, RuleOp) and {"replica_groups", "source_target_pairs"} & op.properties.keys()
-        for group in (*groups_of(op), *pairs_of(op))
-        for device in group
-    ]
-    return max([replicas * partitions, *(device + 1 for device in named)])
+    said, most = replicas * partitions, 1
+    for op in module.walk():
+        if not isinstance(op, RuleOp) or not {"replica_groups", "source_target_pairs"} & op.properties.keys():
+            continue
+        most = max([most, *(device + 1 for group in (*groups_of(op), *pairs_of(op)) for device in group)])
+        if most > said > 1:
+            raise DataError(
+                f"%{op.instruction_name.data} = {op.opcode} names device {most - 1}, but the module is for {said} devices",
+                stage="hlo",
+                place=written_at(op),
+            )
+    return max(said, most)
 
 
 def groups_of(op: RuleOp) -> Groups:
     """The groups of devices of a collective, each in the order in which arrays are combined or put one after the other."""
     replicas, partitions = device_counts(op)
     has_channel = "channel_id" in op.properties
-    said = _said(op)
+    said = groups_said(op)
     if op.opcode.startswith("collective-permute"):
         said = ()
     if op.opcode.startswith(_OF_PARTITIONS):
@@ -117,8 +128,8 @@ def pairs_said(op: RuleOp) -> tuple[tuple[int, ...], ...]:
     return tuple(integers(pair) for pair in pairs) if isa(pairs, ArrayAttr[DenseArrayBase]) else ()
 
 
-def _said(op: RuleOp) -> Groups:
-    """The groups as the text has them, as lists; () where it names none."""
+def groups_said(op: RuleOp) -> Groups:
+    """The groups as the text has them, as lists; () where it names none. raises ValueError for a list that is none"""
     groups = op.properties.get("replica_groups")
     if isinstance(groups, StringAttr):
         text = re.sub(r"\s", "", groups.data)
@@ -144,10 +155,18 @@ def numbers_of_iota(text: str) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]
     if found is None:
         raise ValueError(f"no list of devices: {text}")
     shape = _numbers(found[1])
-    devices = np.arange(int(np.prod(shape))).reshape(_numbers(found[2]) if found[2] else shape)
-    if found[3]:
-        devices = devices.transpose(_numbers(found[3]))
-    return devices.reshape(shape)
+    return _arranged(_numbers(found[2]) if found[2] else shape, found[3], shape)
+
+
+def _arranged(
+    before: Sequence[int], order: str | None, shape: Sequence[int]
+) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """0, 1, 2 ... as `before`, its axes in another order, as `shape`. raises ValueError where they do not fit"""
+    count = prod(shape)
+    if not 0 < count <= MOST_DEVICES or prod(before) != count:
+        raise ValueError(f"{list(before)} devices are not {list(shape)}, of at most {MOST_DEVICES}")
+    devices = np.arange(count).reshape(before)
+    return (devices.transpose(_numbers(order)) if order else devices).reshape(shape)
 
 
 def _of_mesh(text: str) -> Groups:
@@ -163,16 +182,17 @@ def _of_mesh(text: str) -> Groups:
     sizes = {name: int(size) for name, size in re.findall(r"'([^']+)'=(\d+)", found[1])}
     shape = list(sizes.values())
     listed = found[2] or ""
-    if not listed:
-        devices = np.arange(int(np.prod(shape)))
-    elif listed.startswith("["):
+    if not listed or listed.startswith("["):
         before, _, order = listed.partition("T")
-        devices = np.arange(int(np.prod(shape))).reshape(_numbers(before))
-        devices = devices.transpose(_numbers(order)) if order else devices
+        devices = _arranged(_numbers(before) or shape, order, shape)
     else:
-        devices = np.array(_numbers(listed))
+        devices = np.array(_numbers(listed)).reshape(shape)
     chosen = re.findall(r"'([^']+)'(?::\((\d+)\)(\d+))?", found[3])
-    return _rows(_along(devices.reshape(shape), list(sizes), chosen))
+    if strange := [name for name, _, _ in chosen if name not in sizes]:
+        raise ValueError(f"the mesh has no axis '{strange[0]}'")
+    if len(set(chosen)) != len(chosen):
+        raise ValueError("an axis is named twice")
+    return _rows(_along(devices, list(sizes), chosen))
 
 
 def _along(

@@ -6,6 +6,7 @@ import pytest
 
 from xla_emitters.dialects.hlo.device_groups import devices_of, groups_of, pairs_of
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.errors import DataError, XlaEmittersError
 from xla_emitters.hlo_text import parse_hlo
 
 
@@ -107,3 +108,38 @@ def test_a_module_needs_the_devices_that_its_groups_name() -> None:
     text = "HloModule m\nENTRY main { x = f32[8] parameter(0)\n  ROOT p = f32[8] collective-permute(x), source_target_pairs={{0,5}} }"
     assert devices_of(parse_hlo(text)) == 6
     assert devices_of(parse_hlo("HloModule m, num_partitions=512\nENTRY main { ROOT x = f32[8] parameter(0) }")) == 512
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        "{{0,1},{1,2}}",
+        "{{0},{2}}",
+        "[3,2]<=[4]",
+        "[2,2]<=[4]T(1,0)",
+        "[1048576,1048576]<=[1099511627776]",
+        "mesh['x'=2] {'z'}",
+        "mesh['x'=0] {'x'}",
+        "mesh['x'=2,'y'=2] {'x','x'}",
+        "mesh['x'=4] {'x':(0)2}",
+        "mesh['x'=4] {'x':(3)2}",
+        "mesh['x'=4], device_ids=(0,1,1,2) {'x'}",
+        "mesh['x'=4], device_ids=(0,1) {'x'}",
+    ],
+)
+def test_groups_that_are_none_are_refused_with_their_place(groups: str) -> None:
+    with pytest.raises(XlaEmittersError, match="replica_groups=") as raised:
+        op_of(f"f32[8] all-reduce(x), channel_id=1, replica_groups={groups}, to_apply=add", "")
+    assert raised.value.place is not None
+
+
+def test_a_group_beyond_what_the_module_is_for() -> None:
+    text = """HloModule m, num_partitions=2
+ENTRY main { x = f32[8] parameter(0)
+  ROOT p = f32[8] collective-permute(x), channel_id=1, source_target_pairs={{0,5}} }"""
+    with pytest.raises(
+        DataError, match="%p = collective-permute names device 5, but the module is for 2 devices"
+    ) as raised:
+        devices_of(parse_hlo(text))
+    assert raised.value.place is not None
+    assert raised.value.place.line == 3
