@@ -25,7 +25,7 @@ LAYERS = (
     ("stablehlo_text",),
     ("fusions", "kernels"),
     ("rewrite", "sizes"),
-    ("graph", "planning"),
+    ("graph", "planning", "ptx_text"),
     ("host",),
     ("emitters", "transforms", "lowering", "buffers"),
     ("runtime",),

@@ -24,14 +24,23 @@ from pathlib import Path
 from typing import Any, Unpack, cast
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import AnyFloat, ModuleOp, TensorType
+from xdsl.ir import Operation
 
 from xla_emitters.dialects.collector import collector_at_rest
 from xla_emitters.dialects.hlo.base import HloOp, written_at
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import InternalError
 from xla_emitters.explore.blame import Blame, Computed, blamed, blamed_emission, diff_of_texts
-from xla_emitters.explore.check import Comparison, KernelComparison, StageComparison, Verdict, may_change_bits
+from xla_emitters.explore.check import (
+    Comparison,
+    KernelComparison,
+    StageComparison,
+    Verdict,
+    may_change_bits,
+    rounds_otherwise,
+)
 from xla_emitters.explore.overwriting import declares_overwrites, evaluate_overwriting
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.hlo_text import print_hlo
@@ -40,11 +49,12 @@ from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, rea
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, GRAPH, KERNEL
 from xla_emitters.planning.host_steps import PlannedKernel
-from xla_emitters.program import Launch, Slot
+from xla_emitters.program import Kernel, Launch, Slot
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing
 from xla_emitters.runtime.cpu_launcher import Slots
 from xla_emitters.runtime.layouts import from_buffer
+from xla_emitters.runtime.ptx_kernels import module_of_ptx
 from xla_emitters.runtime.reference import evaluate, own_value
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.simt.follow import LaneValues, Writer
@@ -92,7 +102,7 @@ class Culprit:
     kind       "numbers"; "execution" if running the kernel fails (a race, an access out of bounds); "crash" if the pass itself fails
     kernel     name; "" for passes on HLO, which see all kernels
     stage      the stage that the pass is part of
-    name       of the pass; "emit" for emission; "print and parse" if HLO text does not read back
+    name       of the pass; "emit" for emission; "print and parse" if HLO text does not read back; "LLVM" behind the last pass
     number     of the pass in its list, from 1; emission is 0
     passes     number of passes in the list
     summary    what is wrong, in one line, and `details` in several
@@ -166,7 +176,13 @@ def bisect(
             search = _Bisection.of(module, options, how, inputs, seed, atol, rtol)
             search.every_pass, search.executed = every_pass, executed
             search.compare_text()
-            compile_module(module, options, observers=search.observer, graph_observer=search.graph_observer)
+            made = (
+                replace(options, stage="ptx")
+                if how.wants_ptx(search.is_alone and options.pipeline is None)
+                else options
+            )
+            program = compile_module(module, made, observers=search.observer, graph_observer=search.graph_observer)
+            search.compare_ptx(program)
         except _Found as found:
             return Search(found.culprit, found.culprit.executed, search.kernels if search else 0)
         except InternalError as error:
@@ -285,7 +301,7 @@ class _Boundary:
 
     @cached_property
     def stage(self) -> str:
-        return _stage_of(self.number)
+        return "ptx" if self.name == "LLVM" else _stage_of(self.number)
 
 
 class _KernelBisection(KernelComparison):
@@ -298,12 +314,22 @@ class _KernelBisection(KernelComparison):
         self._right: _Boundary | None = None
         self._right_results: Slots | None = None
         self._since: list[_Boundary] = []
+        self._free_in_llvm = True
 
     @property
     def is_done(self) -> bool:
         return self.count > len(KERNEL) + len(FOR_TOOLS)
 
+    def compare_ptx(self, kernel: Kernel) -> None:
+        """Executes the PTX. All passes were right: what is wrong then came from LLVM, or from how the code was given to it."""
+        boundary = _Boundary(self.count, "LLVM", module_of_ptx(kernel), self._free_in_llvm)
+        self._since.append(boundary)
+        self._probe()
+
     def observe(self, name: str, stage: str | None, module: ModuleOp) -> None:
+        if self._is_lowered:
+            return
+        self._is_lowered = stage == EXECUTABLE_STAGES[-1]
         changes_bits = may_change_bits(name, module)
         if changes_bits and self._since:
             self._probe()
@@ -312,6 +338,7 @@ class _KernelBisection(KernelComparison):
         if stage is not None or changes_bits or self.bisection.every_pass:
             self._probe()
         if stage == EXECUTABLE_STAGES[-1]:
+            self._free_in_llvm = rounds_otherwise(module)
             lower_for_tools(module.clone(), CompileOptions(target=self.bisection.program.target), self._after_tool_pass)
 
     def _after_tool_pass(self, name: str, stage: str | None, module: ModuleOp) -> None:
@@ -361,7 +388,7 @@ class _KernelBisection(KernelComparison):
         )
         made = self.run(after.name, after.module)
         if isinstance(made, Verdict):
-            blame = blamed(before.module, after.module, (), ()) if before else Blame()
+            blame = blamed(before.module, after.module, (), ()) if before and after.stage != "ptx" else Blame()
             return replace(culprit, blame=blame)
         element, flat, slot = self._first_wrong(made, right)
         lane = self._writer(after, slot, flat) or (self._writer(before, slot, flat) if before else None)
@@ -377,12 +404,17 @@ class _KernelBisection(KernelComparison):
                 return ()
             values = LaneValues(*lane)
             self.run("", boundary.module, [values], [lane[0]])
-            return values.computed
+            if after.stage != "ptx":
+                return values.computed
+            # Addresses are computed otherwise in PTX: only floats are compared.
+            return [(op, numbers) for op, numbers in values.computed if _is_computed_float(op)]
 
         if before is None:
             reference, number = self.reference, self.planned.results.index(slot)
             return blamed_emission(reference.computation, reference.inputs, number, element.index, computed(after))
-        return blamed(before.module, after.module, computed(before), computed(after))
+        found = blamed(before.module, after.module, computed(before), computed(after))
+        # LLVM changes every line.
+        return replace(found, diff=()) if after.stage == "ptx" else found
 
     def _first_wrong(self, made: Slots, right: Slots | None) -> tuple[Element, int, Slot]:
         """The first element that is neither unchanged nor admissible, its index in memory, and its buffer."""
@@ -416,6 +448,10 @@ class _KernelBisection(KernelComparison):
         watcher = Writer(frozenset(numbers), flat, each)
         self.run("", boundary.module, [watcher])
         return watcher.found
+
+
+def _is_computed_float(op: Operation) -> bool:
+    return not isinstance(op, llvm.ConstantOp) and any(isinstance(result.type, AnyFloat) for result in op.results)
 
 
 def _coordinates(number: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -7,6 +7,7 @@
       xla_gpu            executed: the same bits as the reference, or within the bounds
       ... every pass ...  executed: the same bits as before the pass, except for the passes in `TOLERANT`
       llvm-dialect
+      ptx                for a program of one kernel: what LLVM made of it, read back; the same bits, unless it calls libdevice
 
 Each kernel of a program is compared separately with the reference, on the arrays that it gets when all steps before are right; so
 temporaries are compared like results, and the kernels of loops and branches too. Then all steps run, and the program's results are
@@ -27,6 +28,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
+from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.xla_gpu import LoopOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.emitters.emit import refuse_without_code
@@ -39,19 +41,21 @@ from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.library.devices import is_one_of_several
+from xla_emitters.lowering.ways import ptx_reason_missing
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, plan_module, read_module, with_splits
 from xla_emitters.pipelines.options import TUNE, CompileKeywords, CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
-from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, RUNNABLE_STAGES
 from xla_emitters.planning.host_steps import PlannedKernel
 from xla_emitters.planning.plan import ProgramPlan
-from xla_emitters.program import ArraySpec, Program, Slot
+from xla_emitters.program import ArraySpec, Kernel, Program, Slot
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing, load_arrays
 from xla_emitters.runtime.bundle import Case
 from xla_emitters.runtime.cpu_launcher import Slots, run_kernel, run_program
 from xla_emitters.runtime.inputs import allowed_starts, draw_inputs
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
+from xla_emitters.runtime.ptx_kernels import module_of_ptx
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.reference_run import FirstCalls, Reaching, reaching
@@ -280,11 +284,11 @@ class Comparison:
         for name in named:
             if name in ("all", "passes"):
                 raise UsageError(f"'{name}' is not combined with stages", stage="check", help=f"--stages {name}")
-            if name not in EXECUTABLE_STAGES:
+            if name not in RUNNABLE_STAGES:
                 raise UsageError(
                     f"stage '{name}' cannot be executed",
                     stage="check",
-                    help=f"all, passes, or of: {', '.join(EXECUTABLE_STAGES)}",
+                    help=f"all, passes, or of: {', '.join(RUNNABLE_STAGES)}",
                 )
 
     def wants(self, stage: str | None) -> bool:
@@ -293,8 +297,13 @@ class Comparison:
 
     @property
     def last_stage(self) -> str:
-        """The last stage that is executed."""
-        return max(self.named, key=EXECUTABLE_STAGES.index) if self.named else EXECUTABLE_STAGES[-1]
+        """The last stage before PTX that is executed."""
+        named = self.named - {"ptx"}
+        return max(named, key=EXECUTABLE_STAGES.index) if named else EXECUTABLE_STAGES[-1]
+
+    def wants_ptx(self, is_alone: bool) -> bool:
+        """Whether to execute the PTX. With "all" and "passes" for one kernel of the usual passes, where PTX can be made."""
+        return "ptx" in self.named or (not self.named and is_alone and ptx_reason_missing() is None)
 
     @cached_property
     def named(self) -> frozenset[str]:
@@ -337,7 +346,10 @@ def check(
     options, _ = with_splits(module, options)
     comparison = StageComparison.of(module, options, how, inputs, seed, atol, rtol)
     comparison.compare_text()
+    if how.wants_ptx(comparison.is_alone and options.pipeline is None):
+        options = replace(options, stage="ptx")
     program = compile_module(module, options, observers=comparison.observer, graph_observer=comparison.graph_observer)
+    comparison.compare_ptx(program)
     return replace(comparison.verdict(program), program=program, left_out=left_out)
 
 
@@ -464,6 +476,17 @@ class StageComparison:
         self._hlo.compare_text(run_program(self.program, reference.inputs, "hlo", most_iterations=limit))
 
     @property
+    def observed(self) -> Sequence[KernelComparison]:
+        """Those that were observed so far."""
+        return self._kernels
+
+    def compare_ptx(self, program: Program) -> None:
+        """Executes the PTX of each kernel, if it was made."""
+        for own, kernel in zip(self._kernels, program.kernels, strict=False):
+            if program.stage == "ptx":
+                own.compare_ptx(kernel)
+
+    @property
     def problem_in_hlo(self) -> Verdict | None:
         """What is wrong with HLO that was read back, or that a pass has produced."""
         return self._hlo.problem
@@ -576,6 +599,8 @@ class KernelComparison:
         # Determined at the first stage: after lowering to pointers, elements that share a byte or a word are written together.
         self._sampled: Slots | None = None
         self._tolerant = False
+        self.calls_libdevice = True
+        self._is_lowered = False
         # Several blocks may write to one element.
         is_scatter = any(isinstance(op, ScatterOp) for op in computation.instructions)
         self._blocks = 0 if is_scatter else whole.how.blocks
@@ -587,6 +612,9 @@ class KernelComparison:
 
     def observe(self, name: str, stage: str | None, module: ModuleOp) -> None:
         """Executes the kernel if this pass is to be checked, and after the passes that only the tools need."""
+        if self._is_lowered:
+            return  # those passes were run alone
+        self._is_lowered = stage == EXECUTABLE_STAGES[-1]
         self._execute(name, stage, module)
         if stage == self.whole.how.last_stage and not self.whole.is_alone:
             self.module = module.clone()
@@ -605,6 +633,22 @@ class KernelComparison:
         self.executed += 1
         self.problem = self.judged(stage or name, made, None if self._tolerant else self._before)
         self._before, self._tolerant = made, False
+        self.calls_libdevice = stage != EXECUTABLE_STAGES[-1] or rounds_otherwise(module)
+
+    def compare_ptx(self, kernel: Kernel) -> None:
+        """Executes the PTX: it gives the bits of the stage before, unless libdevice computes what NumPy stands for."""
+        if self.problem is not None:
+            return
+        module = module_of_ptx(kernel)
+        if not self.whole.is_alone:
+            self.module = module
+        made = self.run("ptx", module)
+        if isinstance(made, Verdict):
+            self.problem = made
+            return
+        self.executed += 1
+        self.problem = self.judged("ptx", made, None if self.calls_libdevice else self._before)
+        self._before = made
 
     def run(
         self, label: str, module: ModuleOp, watchers: Sequence[Watcher] = (), blocks: Sequence[int] | None = None
@@ -624,6 +668,10 @@ class KernelComparison:
             return Verdict(False, f"{label}: {error.message}", tuple(error.render().splitlines()))
         self._sampled = self._sampled or written
         return {(slot.kind, slot.index): slots[slot.kind, slot.index] for slot in self.planned.results}
+
+    def run_all(self) -> None:
+        """From here on all blocks are run and compared."""
+        self._blocks, self._sampled = 0, None
 
     def judged(self, label: str, made: Slots, before: Slots | None) -> Verdict | None:
         """What is wrong with the arrays that the kernel wrote; None if nothing is.
@@ -649,6 +697,21 @@ class KernelComparison:
         if self._sampled is None:
             return np.ones(spec.shape, np.bool_)
         return from_buffer(self._sampled[slot.kind, slot.index], spec)
+
+
+def rounds_otherwise(module: ModuleOp) -> bool:
+    """Whether code in the LLVM dialect has functions for which NumPy stands here: LLVM links libdevice's code or takes an instruction."""
+    return any(
+        (isinstance(op, llvm.CallOp) and op.callee is not None and op.callee.string_value().startswith("__nv_"))
+        or op.name in _ROUNDED_OTHERWISE
+        for op in module.walk()
+    )
+
+
+_ROUNDED_OTHERWISE = frozenset(
+    f"llvm.intr.{name}"
+    for name in ("sin", "cos", "exp", "exp2", "exp10", "log", "log2", "log10", "pow", "powi", "tanh")
+) | {"llvm.call_intrinsic"}
 
 
 def may_change_bits(name: str, module: ModuleOp) -> bool:

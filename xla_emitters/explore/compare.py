@@ -137,10 +137,14 @@ def compare(source: str | Path, options: CompileOptions | None = None) -> Compar
     options = replace(options or CompileOptions(), stage="ptx", record="none")
     text, name = read_text(source)
     module = read_module(source)
+    return compare_kernels(module, options, kernels_of_xla(text, name, options))
+
+
+def kernels_of_xla(text: str, name: str, options: CompileOptions) -> tuple[XlaKernel, ...]:
+    """What XLA makes of a module's text for the target. raises as `compare`; needs no ptxas"""
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
         ask_xla({"work": "compile", "text": text, "target": options.target, "directory": directory}, text, name)
-        theirs = read_dump(Path(directory))
-    return compare_kernels(module, options, theirs)
+        return read_dump(Path(directory))
 
 
 def read_dump(directory: Path) -> tuple[XlaKernel, ...]:

@@ -30,6 +30,7 @@ from xla_emitters.runtime.arrays import checked, refuse_beyond_memory, writable_
 from xla_emitters.runtime.flat_platform import FlatPlatform
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
+from xla_emitters.runtime.ptx_kernels import module_of_ptx
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.scalar_computations import on_elements
@@ -41,7 +42,7 @@ from xla_emitters.runtime.walk import Frame, HostMemory, Run
 from xla_emitters.trace import Trace
 
 STAGES = ("xla_gpu", "inlined", "scf", "flat", "vectorized", "unrolled", "llvm-dialect")
-"""The stages of a kernel as MLIR."""
+"""The stages of a kernel as MLIR. PTX is executed too, but only where it is asked for."""
 Slots = dict[tuple[str, int], Array]
 """(kind, index) of `Argument` -> flat buffer, its elements in memory order."""
 
@@ -140,11 +141,19 @@ _recorded_kernels: dict[tuple[int, str], list[ExecutableKernel]] = {}
 
 
 def recorded_kernels(program: Program, stage: str) -> list[ExecutableKernel]:
-    """The kernels as recorded by the traces at `stage`: parsed once, kept as long as the program. raises UsageError without that stage."""
+    """The kernels as recorded by the traces at `stage`: parsed once, kept as long as the program. raises UsageError without that stage.
+
+    The stage `ptx` is the kernels' own text. raises Unsupported for an instruction that is not read
+    """
     key = id(program), stage
     if (found := _recorded_kernels.get(key)) is None:
-        # Printed by the compilation itself, whose `verify` option checked it.
-        modules = [parse_ir(_recorded(trace, stage), f"<{stage}>", verify=False) for trace in program.traces]
+        if stage == "ptx":
+            if program.stage != "ptx":
+                raise UsageError(f"the program was compiled to {program.stage} only", stage="run")
+            modules = [module_of_ptx(kernel) for kernel in program.kernels]
+        else:
+            # Printed by the compilation itself, whose `verify` option checked it.
+            modules = [parse_ir(_recorded(trace, stage), f"<{stage}>", verify=False) for trace in program.traces]
         found = _recorded_kernels[key] = [*map(ExecutableKernel, modules, program.kernels)]
         weakref.finalize(program, _recorded_kernels.pop, key)
     return found

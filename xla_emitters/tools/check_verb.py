@@ -47,6 +47,7 @@ from xla_emitters.tools.options import (
     compile_options,
     max_iterations,
 )
+from xla_emitters.tools.ptx_files import add_launch, check_ptx, is_ptx
 from xla_emitters.tools.terminal import marked_error, progress
 from xla_emitters.tools.workers import Job, run_jobs
 
@@ -93,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_arrays(parser)
     add_sizes(parser)
+    add_launch(parser)
     add_mixed_precision(parser)
     parser.add_argument(
         "--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all"
@@ -201,6 +203,12 @@ def _check(options: argparse.Namespace, name: str, row: Row) -> int:
 def _check_within(options: argparse.Namespace, name: str, row: Row) -> int:
     from xla_emitters.explore.check_anything import check
 
+    if is_ptx(name):
+        report = check_ptx(options, name)
+        row.ok, row.summary, row.details = report.ok, report.summary, report.details
+        for detail in report.details:
+            print(f"    {detail}", file=sys.stderr)
+        return 0 if report.ok else NumbersDiffer.exit_code
     given, sizes = read_given(options, name), sizes_given(options.sizes)
     source: Any = given.source
     if given.is_program:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xla_emitters.errors import ToolError, Unsupported, UsageError, XlaEmittersError
-from xla_emitters.tools.given import read_given
+from xla_emitters.tools.given import Given, read_given
 from xla_emitters.tools.input_output import modules_in
 from xla_emitters.tools.options import add_compilation, add_input, compile_options
 from xla_emitters.tools.show_verb import last_stage, module_index, write_page
@@ -34,6 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PAGE.html",
         help="write the page of `show` with XLA's states, numbers and PTX beside ours",
     )
+    parser.add_argument(
+        "--run",
+        dest="run_both",
+        action="store_true",
+        help="execute both PTX texts of each kernel on the same arrays, on the CPU, and print where their results differ",
+    )
     parser.add_argument("--json", action="store_true", help="as JSON, with both PTX texts: see docs/json.md")
 
 
@@ -52,6 +58,9 @@ def run(options: argparse.Namespace) -> int:
             stage="compare",
             help=f"what XLA makes of it: xla-emitters optimize {options.file} -o module.hlo, then compare module.hlo",
         )
+    if options.run_both:
+        print(_run_both(given, how))
+        return 0
     with progress(f"comparing {options.file}"):
         found = compare(given.source, how)
     if options.output is not None:
@@ -67,8 +76,38 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _run_both(given: Given, how: CompileOptions) -> str:
+    """The table of both sides' results."""
+    from xla_emitters.emitters.partitioner import sanitize
+    from xla_emitters.explore.compare import kernels_of_xla, same_kernels
+    from xla_emitters.explore.run_beside import OtherCode, beside_text, run_beside
+    from xla_emitters.pipelines.compiler import plan_module, read_module
+    from xla_emitters.program import Launch
+
+    with progress(f"asking XLA for {given.name}"):
+        theirs = {kernel.name: kernel for kernel in kernels_of_xla(given.text, given.name, how) if kernel.ptx}
+    ours = {sanitize(planned.name): planned.name for planned in plan_module(read_module(given.source), how).kernels}
+    others = dict[str, OtherCode]()
+    for name, of_xla in same_kernels(ours, theirs).items():
+        kernel = theirs[of_xla]
+        launch = Launch(extents(kernel.grid), extents(kernel.block))
+        others[ours[name]] = OtherCode(kernel.ptx, launch, kernel.name)
+    with progress("running both"):
+        return beside_text(run_beside(given.source, others, how))
+
+
+def extents(given: tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*given, 1, 1)[:3]
+    return x, y, z
+
+
 def _refuse_two_outputs(options: argparse.Namespace) -> None:
-    asked = {"-o": options.output is not None, "--diff": options.diff is not None, "--json": options.json}
+    asked = {
+        "--run": options.run_both,
+        "-o": options.output is not None,
+        "--diff": options.diff is not None,
+        "--json": options.json,
+    }
     given = [name for name, is_given in asked.items() if is_given]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} are different outputs", stage="compare", help="one at a time")

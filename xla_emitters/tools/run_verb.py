@@ -37,6 +37,7 @@ from xla_emitters.tools.options import (
     max_iterations,
     record_wanted,
 )
+from xla_emitters.tools.ptx_files import add_launch, is_ptx, run_ptx
 from xla_emitters.tools.terminal import progress
 from xla_emitters.trace.text import stage_table
 
@@ -66,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stage", help="run the IR of this stage on the CPU; default llvm-dialect")
     add_arrays(parser, several=True)
     add_sizes(parser)
+    add_launch(parser)
     add_mixed_precision(parser)
     parser.add_argument(
         "--outputs",
@@ -116,7 +118,7 @@ def add_flags_of_run_hlo_module(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with limited_memory(options.max_memory):
-        return _run(options)
+        return run_ptx(options) if is_ptx(options.file) else _run(options)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -507,12 +509,12 @@ def _runs_on_gpu(options: argparse.Namespace) -> bool:
 
 def _executed_stage(options: argparse.Namespace) -> str:
     """The stage that the CPU executes. raises UsageError for one that it cannot execute, or not as the options say"""
-    from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
+    from xla_emitters.pipelines.passes import RUNNABLE_STAGES
 
     stage = options.stage or "llvm-dialect"
-    if stage not in EXECUTABLE_STAGES:
+    if stage not in RUNNABLE_STAGES:
         raise UsageError(
-            f"stage '{stage}' cannot be executed", stage="run", help=f"one of: {', '.join(EXECUTABLE_STAGES)}"
+            f"stage '{stage}' cannot be executed", stage="run", help=f"one of: {', '.join(RUNNABLE_STAGES)}"
         )
     if (watched := _watched_by(options)) and stage in ("hlo", "graph"):
         raise UsageError(

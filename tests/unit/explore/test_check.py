@@ -211,7 +211,7 @@ def test_a_wrong_choice_of_a_fusion(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize(
     ("stages", "message", "help"),
     [
-        ("ptx", "stage 'ptx' cannot be executed", "all, passes, or of: hlo, graph, xla_gpu,"),
+        ("sass", "stage 'sass' cannot be executed", "all, passes, or of: hlo, graph, xla_gpu,"),
         ("scf,nowhere", "stage 'nowhere' cannot be executed", "all, passes, or of: hlo"),
         ("scf,passes", "'passes' is not combined with stages", "--stages passes"),
         ("all,scf", "'all' is not combined with stages", "--stages all"),

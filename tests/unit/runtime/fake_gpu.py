@@ -11,9 +11,7 @@ from types import ModuleType
 from unittest import mock
 
 import xla_emitters as xe
-from xla_emitters.dialects.printer import print_ir
 from xla_emitters.pipelines.compiler import compile
-from xla_emitters.pipelines.program_kernels import GpuLowering
 from xla_emitters.program import Program
 from xla_emitters.runtime import cupy_platform
 
@@ -48,25 +46,13 @@ def fake_cupy() -> Iterator[ModuleType]:
     cupy_platform.load_module.cache_clear()
 
 
-class _FakeLowering(GpuLowering):
-    """Its "PTX" is the LLVM dialect of all kernels."""
-
-    def _ptx(self, *, is_wide: bool) -> str:
-        return print_ir(self._together(is_wide=is_wide))
-
-
 def program_for_fake(source: Path | str) -> Program:
-    """A program with unknown sizes whose "PTX" the fake takes."""
+    """A program with unknown sizes."""
     program = xe.compile(source)
     assert isinstance(program, Program)
-    assert program.compilation.fused is not None
-    program.compilation.__dict__["lowering"] = _FakeLowering(
-        program.name, program.compilation.fused, program.compilation.options
-    )
     return program
 
 
 def for_fake(source: str | Path, target: str = "t4", fusion: str | None = None) -> Program:
-    """A program whose "PTX" is its LLVM dialect: one text for all of its kernels."""
-    program = compile(source, target=target, fusion=fusion, stage="llvm-dialect")
-    return Program.from_json({**program.to_json(), "stage": "ptx"}, program.graph, program.traces)
+    """A program with its PTX: one text for all of its kernels."""
+    return compile(source, target=target, fusion=fusion, stage="ptx")

@@ -366,8 +366,8 @@ def test_a_wrong_kernel_differs(bundle: Path, tmp_path: Path, run: Any, cupy: Mo
     """A constant changed in one kernel: that row differs, the others are right, the exit code is 3."""
     with zipfile.ZipFile(bundle) as archive:
         kernel = archive.read("bytes/ours-0.ptx").decode()
-    assert kernel.count("constant(7 : i32)") == 1
-    wrong = kernel.replace("constant(7 : i32)", "constant(8 : i32)").encode()
+    assert kernel.count("%rs2, 6, %rs1") == 1
+    wrong = kernel.replace("%rs2, 6, %rs1", "%rs2, 7, %rs1").encode()
     code, out, _ = run(rewritten(bundle, tmp_path / "wrong.zip", {"bytes/ours-0.ptx": wrong}), "--repeat", "1")
     assert code == 3
     assert [row.split()[2] for row in out.splitlines()[2:]] == [
@@ -391,7 +391,7 @@ def test_an_element_that_nobody_writes_differs(bundle: Path, tmp_path: Path, run
 def test_a_rival_is_checked_and_timed_beside_ours(tmp_path: Path, run: Any, cupy: ModuleType) -> None:
     """Two codes for one case; one that the driver refuses costs its own row only."""
     ours = case("bytes").program.kernels
-    refused = (replace(ours[0], ptx=".version 99.0"),)
+    refused = (replace(ours[0], ptx=".version 99.0 .entry"),)
     path = tmp_path / "rivals.zip"
     write_bundle(path, [case("bytes", rivals=(("xla", ours), ("newer", refused))), case("gelu")])
     code, out, _ = run(path, "--repeat", "1")
@@ -447,7 +447,7 @@ def test_a_changed_byte_is_noticed(bundle: Path, tmp_path: Path, run: Any) -> No
     """Inside a stored entry: the zip's own checksum."""
     stored = rewritten(bundle, tmp_path / "stored.zip", {})
     data = bytearray(stored.read_bytes())
-    at = data.index(b"llvm.func @fusion")
+    at = data.index(b".visible .entry fusion")
     data[at] ^= 1
     stored.write_bytes(data)
     code, _, err = run(stored)

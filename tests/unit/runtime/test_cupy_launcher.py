@@ -61,7 +61,7 @@ def test_numpy_in_numpy_out(name: str, cupy: ModuleType) -> None:
     inputs = random_arrays(program.parameters, 3)
     results = launch_program(program, inputs)
     assert cupy.launches == ["fusion"]
-    for got, wanted in zip(results, run_program(program, inputs, "llvm-dialect"), strict=True):
+    for got, wanted in zip(results, run_program(program, inputs, "ptx"), strict=True):
         assert isinstance(got, np.ndarray)
         assert got.shape == wanted.shape
         assert same_bits(got, wanted)

@@ -69,7 +69,7 @@ ENTRY main {
 
 @cache
 def parts() -> Program:
-    return compile(FUSIONS, target="t4", stage="llvm-dialect")
+    return compile(FUSIONS, target="t4", stage="ptx")
 
 
 def kernel(name: str, *slots: Slot) -> Launch:
@@ -93,7 +93,7 @@ ARRAYS = Arrays((ARRAY, NUMBER, NUMBER, NUMBER), (ARRAY,), (NUMBER, NUMBER, NUMB
 
 
 def program(*steps: Step, calls: Sequence[LibraryCall] = ()) -> Program:
-    """Its kernels' "PTX" is what the fake GPU takes for it."""
+    """A program of these steps."""
     launched = dict.fromkeys(step.kernel for step in steps_within(steps) if isinstance(step, Launch))
     numbers = [[made.name for made in parts().kernels].index(name) for name in launched]
     traces = tuple(parts().traces[number] for number in numbers)
@@ -105,14 +105,11 @@ def program(*steps: Step, calls: Sequence[LibraryCall] = ()) -> Program:
         compilation=Compiled(
             temporaries=ARRAYS.temporaries,
             steps=steps,
-            kernels=tuple(
-                replace(parts().kernels[number], ptx=trace["llvm-dialect"].ir or "")
-                for number, trace in zip(numbers, traces, strict=True)
-            ),
+            kernels=tuple(parts().kernels[number] for number in numbers),
             calls=tuple(calls),
             traces=traces,
         ),
-        stage="llvm-dialect",
+        stage="ptx",
     )
 
 

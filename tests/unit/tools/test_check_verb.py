@@ -13,7 +13,7 @@ from runtime.small_programs import PROGRAMS
 from unit.explore.test_check import TWO_KERNELS, calling_tan_for
 
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
-from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, FOR_TOOLS, KERNEL
+from xla_emitters.pipelines.passes import FOR_TOOLS, KERNEL, RUNNABLE_STAGES
 from xla_emitters.tools.main import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -30,7 +30,7 @@ def test_a_row_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     code, rows, err = run(capsys, NEGATE, TWO_OUTPUTS)
     assert (code, err) == (0, "")
     width = max(len(str(NEGATE)), len(str(TWO_OUTPUTS)))
-    count = len(EXECUTABLE_STAGES) - 1  # passes on HLO change nothing of these, so `graph` is what `hlo` is
+    count = len(RUNNABLE_STAGES) - 1  # passes on HLO change nothing of these, so `graph` is what `hlo` is
     assert rows == [
         f"{NEGATE!s:<{width}}  ok  {count} stages: 20 of 20 elements bit-identical to the NumPy reference",
         f"{TWO_OUTPUTS!s:<{width}}  ok  {count} stages: 1024 of 1024 elements bit-identical to the NumPy reference",
@@ -49,10 +49,10 @@ def test_stages_of_ones_choice(capsys: pytest.CaptureFixture[str]) -> None:
         assert code == 0
         assert said in row, row
     code, (row,), _ = run(capsys, NEGATE, "--stages", "passes")
-    assert f"ok  {2 + len(KERNEL) + len(FOR_TOOLS)} executions after passes:" in row
-    code, (row,), err = run(capsys, NEGATE, "--stages", "scf,ptx")
+    assert f"ok  {3 + len(KERNEL) + len(FOR_TOOLS)} executions after passes:" in row  # PTX among them
+    code, (row,), err = run(capsys, NEGATE, "--stages", "scf,sass")
     assert (code, row.split()[1:]) == (2, ["not", "run"])
-    assert err.startswith("error: [check] stage 'ptx' cannot be executed")
+    assert err.startswith("error: [check] stage 'sass' cannot be executed")
 
 
 def test_blocks_and_stages_that_there_are_not(capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +99,7 @@ def test_one_bad_file_does_not_hide_the_others(capsys: pytest.CaptureFixture[str
     bad.write_text("ENTRY e {")
     code, rows, err = run(capsys, NEGATE, "nowhere.hlo", bad, TWO_OUTPUTS)
     assert code == 1
-    assert [row.split()[1:3] for row in rows] == [["ok", "8"], ["not", "run"], ["not", "run"], ["ok", "8"], ["of", "4"]]
+    assert [row.split()[1:3] for row in rows] == [["ok", "9"], ["not", "run"], ["not", "run"], ["ok", "9"], ["of", "4"]]
     assert rows[-1] == "2 of 4 files ok, 2 failed"
     assert "error: [file] nowhere.hlo: No such file or directory" in err
     assert f"{bad}:1:" in err
@@ -165,7 +165,7 @@ def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(PROGRAMS["bytes"].encode())))
     code, (row,), _ = run(capsys, "-")
     assert code == 0
-    assert row.startswith("-  ok  8 stages: 1003 of 1003")
+    assert row.startswith("-  ok  9 stages: 1003 of 1003")
 
 
 # ---- many files ----

@@ -28,7 +28,7 @@ from xdsl.ir import Attribute
 
 from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.dtypes import DTYPES, Array, Kind
-from xla_emitters.errors import DataError, ExecutionError, Unsupported
+from xla_emitters.errors import DataError, ExecutionError
 from xla_emitters.kernels.kernel_entry import INVARIANT, is_entry, launch_of
 from xla_emitters.program import Launch
 from xla_emitters.runtime.packing import packed_bytes, unpacked_elements
@@ -62,7 +62,7 @@ from xla_emitters.runtime.simt.code import Compiler, Function, Rules
 from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
-from xla_emitters.runtime.simt.scalars import INDEX, form_of
+from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of
 from xla_emitters.runtime.simt.shared_calls import FunctionOp
 from xla_emitters.runtime.simt.tensor import tensor_strides
 
@@ -181,6 +181,7 @@ class Argument:
     packed_bits   bits of an element where `data` is packed, else None
     padding       bytes at the end of `data` that are not the array's
     tensor_type   the argument's type if it is a tensor; None for a pointer
+    number        the form of an argument that is passed by value
     """
 
     array: Array
@@ -190,6 +191,7 @@ class Argument:
     alignment: int
     writable: bool
     padding: int = 0
+    number: Form | None = None
 
     def unpack(self) -> None:
         """Copies the elements of a packed or padded buffer back to the caller's array."""
@@ -298,12 +300,14 @@ class Entry:
         chunk_blocks: int | None = None,
         watchers: Sequence[Watcher] = (),
         max_rounds: int | None = None,
+        shared_bytes: int = 0,
     ) -> list[Array]:
-        """As the function `execute`."""
+        """As the function `execute`. shared_bytes: dynamic shared memory of a block"""
         bound = self.bind(arrays)
         with np.errstate(all="ignore"), _deep_calls(self.functions):
             for chunk in chunks(self.launch, blocks, chunk_blocks):
-                self.run(Memory(self.launch, chunk, watchers), bound, max_rounds)
+                memory = Memory(self.launch, chunk, watchers, launch_shared_bytes=shared_bytes)
+                self.run(memory, bound, max_rounds)
         for argument in bound:
             argument.unpack()
         return [argument.array for argument in bound[len(bound) - self.results :]]
@@ -350,7 +354,14 @@ class Entry:
                 )
             return Argument(array, data, None, tensor_type, alignment, writable)
         if not isinstance(ir_type, LLVMPointerType):
-            raise Unsupported(f"{what} is {ir_type}: neither a tensor nor a pointer", stage="simt")
+            form = form_of(ir_type)
+            if array.shape != () or array.itemsize != form.size:
+                raise DataError(
+                    f"{what} is {ir_type}, but the array is {array.dtype}{list(array.shape)}",
+                    stage="simt",
+                    help=f"give an array without dimensions of {form.size} bytes",
+                )
+            return Argument(array, data, None, None, alignment, False, number=form)
         found = memory_of(array, packed, padded, alignment, writable=writable)
         wanted = _number(attributes.get("llvm.dereferenceable"))
         if found.data.size < wanted:
@@ -363,6 +374,10 @@ class Entry:
         values: list[Value] = []
         for number, argument in enumerate(arguments):
             buffer = memory.add(f"argument {number}", argument.data, argument.alignment, argument.writable)
+            if argument.number is not None:
+                bits = argument.data.view(argument.number.storage).reshape(1, 1)
+                values.append(scalars.from_bits(argument.number, bits))
+                continue
             if (tensor_type := argument.tensor_type) is None:
                 values.append(scalars.constant(INDEX, buffer.base))
                 continue

@@ -51,11 +51,11 @@ from xla_emitters.runtime.simt.arith import (
     integer_to_float,
 )
 from xla_emitters.runtime.simt.cf import all_lanes, by_case, by_condition
-from xla_emitters.runtime.simt.code import Binary, BranchRuleResult, Kernel, Parts, Rules, Scope, Step
+from xla_emitters.runtime.simt.code import Binary, BranchRuleResult, Kernel, Parts, Rules, Scope, Step, Unary
 from xla_emitters.runtime.simt.func import call_step
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
 from xla_emitters.runtime.simt.math import kernel_of
-from xla_emitters.runtime.simt.memory import Buffer, Space
+from xla_emitters.runtime.simt.memory import Buffer, Space, long_address, short_address
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of, signed, unsigned
 from xla_emitters.runtime.simt.vector import (
     Elements,
@@ -139,7 +139,20 @@ def unchanged(op: Operation) -> Callable[[Machine, Value], Value]:
 
 RULES.elementwise(llvm.FPExtOp, llvm.FPTruncOp)(float_conversion)
 RULES.elementwise(llvm.SExtOp, llvm.TruncOp)(partial(integer_conversion, reading=signed))
-RULES.elementwise(llvm.ZExtOp, llvm.PtrToIntOp, llvm.IntToPtrOp)(partial(integer_conversion, reading=unsigned))
+RULES.elementwise(llvm.ZExtOp)(partial(integer_conversion, reading=unsigned))
+
+
+@RULES.elementwise(llvm.PtrToIntOp)
+def ptrtoint(op: llvm.PtrToIntOp) -> Unary:
+    """An address of shared or private memory also fits into 32 bits: see `memory.short_address`."""
+    return short_address if form_of(op.output.type).bits == 32 else integer_conversion(op, unsigned)
+
+
+@RULES.elementwise(llvm.IntToPtrOp)
+def inttoptr(op: llvm.IntToPtrOp) -> Unary:
+    return long_address if form_of(op.input.type).bits == 32 else integer_conversion(op, unsigned)
+
+
 RULES.elementwise(llvm.SIToFPOp)(partial(integer_to_float, reading=signed))
 RULES.elementwise(llvm.UIToFPOp)(partial(integer_to_float, reading=unsigned))
 RULES.elementwise(llvm.FPToSIOp)(partial(float_to_integer, is_signed=True))

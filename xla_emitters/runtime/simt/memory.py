@@ -34,6 +34,9 @@ from xla_emitters.rewrite.locations import place_of
 WINDOW_BITS = 40
 HALF_WINDOW = 1 << (WINDOW_BITS - 1)
 
+MOST_BYTES = 1 << 32
+"""Limit of the shared or private memory of one chunk for one variable."""
+
 _SCATTER_UNITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
 """Row size in bytes -> NumPy type that moves such a row at once; complex128 is only a box of 16 bytes."""
 
@@ -138,7 +141,10 @@ class Memory:
             origin = np.arange(blocks, dtype=np.int64)[:, None] * size
         else:
             origin = np.arange(blocks * threads, dtype=np.int64).reshape(blocks, threads) * size
-        data = np.full(origin.size * size, 0xA5, dtype=np.uint8)
+        if (total := origin.size * size) > MOST_BYTES:
+            owners = f"{blocks} blocks" if space is Space.SHARED else f"{blocks * threads} threads"
+            raise ExecutionError(f"{name} takes {total} bytes in {owners}, more than {MOST_BYTES}", stage="simt")
+        data = np.full(total, 0xA5, dtype=np.uint8)
         return self._add(name, space, data, size, alignment, origin, True)
 
     def once(self, op: Operation, make: Callable[[], Buffer]) -> Buffer:
@@ -297,6 +303,23 @@ class Memory:
 
     def _shape(self, array: Array, active: Array | None) -> tuple[int, ...]:
         return array.shape if active is None else np.broadcast_shapes(array.shape, active.shape)
+
+
+SHORT_BITS = 24
+"""Bits of an offset in an address of 32 bits; the others are the buffer's window."""
+
+
+def short_address(addresses: Array) -> Array:
+    """Addresses as 32 bits, of buffers of less than 8 MiB among the first 127: adding to one moves it in its buffer."""
+    windows = (addresses + HALF_WINDOW) >> WINDOW_BITS
+    return ((windows << SHORT_BITS) + (addresses - (windows << WINDOW_BITS))).astype(np.int32)
+
+
+def long_address(short: Array) -> Array:
+    """The inverse of `short_address`."""
+    wide = short.astype(np.int64)
+    windows = (wide + (1 << (SHORT_BITS - 1))) >> SHORT_BITS
+    return (windows << WINDOW_BITS) + (wide - (windows << SHORT_BITS))
 
 
 def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:

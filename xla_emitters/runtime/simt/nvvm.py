@@ -237,6 +237,16 @@ def redux(op: Any) -> Kernel:
     return run
 
 
+def active_lanes(machine: Machine) -> Array:
+    """For each thread the mask of the lanes of its warp that run now."""
+    total = np.zeros((1, 1), np.uint32)
+    active = np.ones((1, 1), np.bool_) if machine.active is None else machine.active
+    everyone = np.full((1, 1), -1, np.int32)
+    for lane, is_there, found in _each_member(machine, BOOL, active, everyone):
+        total = total | (is_there & found).astype(np.uint32) << np.uint32(lane)
+    return total.view(np.int32)
+
+
 @RULES.op(nvvm.VoteOp)
 def vote(op: Any) -> Kernel:
     kind = op.kind.data

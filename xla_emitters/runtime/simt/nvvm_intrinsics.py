@@ -1,8 +1,9 @@
-"""LLVM's NVIDIA intrinsics that no dialect has as ops, called by name: conversions of pairs of eight-bit floats.
+"""LLVM's NVIDIA intrinsics that no dialect has as ops, called by name; here conversions of pairs of eight-bit floats.
 
     llvm.call_intrinsic "llvm.nvvm.ff.to.e4m3x2.rn"(%a, %b) : (f32, f32) -> i16           %a in the upper byte, %b in the lower
     llvm.call_intrinsic "llvm.nvvm.e5m2x2.to.f16x2.rn"(%c) : (i16) -> vector<2xf16>       the lower byte is element 0
 
+Those of single PTX instructions are rows of `nvvm_values.py`.
 Rounds to nearest even; values beyond the largest finite value, infinities too, saturate to it; NaN is 0x7F.
 Source: PTX ISA, "cvt" with .satfinite; LLVM's IntrinsicsNVVM.td.
 """
@@ -18,8 +19,11 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array, DType, dtype
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.locations import place_of
-from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.code import Kernel, Rules, lifted
 from xla_emitters.runtime.simt.machine import Machine, Value
+from xla_emitters.runtime.simt.memory import HALF_WINDOW, WINDOW_BITS, Space
+from xla_emitters.runtime.simt.nvvm import active_lanes
+from xla_emitters.runtime.simt.nvvm_values import value_of
 from xla_emitters.runtime.simt.vector import Elements
 
 RULES = Rules()
@@ -56,12 +60,37 @@ INTRINSICS: dict[str, Callable[..., Value]] = {
 """Intrinsic's name -> its function of lanes."""
 
 
+def _is_in(space: Space, machine: Machine, address: Array) -> Array:
+    windows = (address + HALF_WINDOW) >> WINDOW_BITS
+    found = np.zeros(np.shape(address), np.bool_)
+    for buffer in machine.memory.buffers:
+        if buffer.space is space:
+            found |= windows == buffer.number + 1
+    return found
+
+
+OF_MACHINE: dict[str, Kernel] = {
+    "llvm.nvvm.activemask": active_lanes,
+    **{
+        f"llvm.nvvm.isspacep.{name}": partial(_is_in, space)
+        for name, space in (("shared", Space.SHARED), ("local", Space.PRIVATE), ("global", Space.GLOBAL))
+    },
+}
+"""Intrinsics whose value depends on where the thread runs."""
+
+
 @RULES.op(llvm.CallIntrinsicOp)
 def call_intrinsic(op: llvm.CallIntrinsicOp) -> Kernel:
-    """raises Unsupported for an intrinsic that is not in the table"""
-    if (function := INTRINSICS.get(op.intrin.data)) is None:
-        place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
-        raise Unsupported(f"call of the intrinsic '{op.intrin.data}'", stage="simt", details=place)
+    """raises Unsupported for an intrinsic that is in neither table"""
+    name = op.intrin.data
+    if (with_machine := OF_MACHINE.get(name)) is not None:
+        return with_machine
+    if (function := INTRINSICS.get(name)) is None:
+        value = value_of(name.removeprefix("llvm.nvvm.")) if name.startswith("llvm.nvvm.") else None
+        if value is None:
+            place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
+            raise Unsupported(f"call of the intrinsic '{name}'", stage="simt", details=place)
+        function = lifted(op, value)
 
     def run(machine: Machine, *operands: Value) -> Value:
         return function(*operands)

@@ -429,9 +429,9 @@ def fused_multiply_add(form: Form, one: Array, two: Array, three: Array) -> Arra
     """
     if form.lanes == F64:
         high, low = _two_product(one, two)
-        upper, lost_of_three = _two_sum(three, low)
-        total, lost_of_high = _two_sum(high, upper)
-        exact = total + _odd(*_two_sum(lost_of_three, lost_of_high))
+        upper, lost_of_three = two_sum(three, low)
+        total, lost_of_high = two_sum(high, upper)
+        exact = total + _odd(*two_sum(lost_of_three, lost_of_high))
         return np.where(np.isfinite(exact), exact, one * two + three)
     product = widen(form, one).astype(F64) * widen(form, two).astype(F64)
     addend = widen(form, three).astype(F64)
@@ -439,11 +439,11 @@ def fused_multiply_add(form: Form, one: Array, two: Array, three: Array) -> Arra
     ties = (total.view(np.int64) & ((1 << 28) - 1)) == 0
     if ties.any():
         terms = (np.broadcast_to(term, total.shape)[ties] for term in (product, addend))
-        total[ties] = _odd(*_two_sum(*terms))
+        total[ties] = _odd(*two_sum(*terms))
     return from_float(form, total)
 
 
-def _two_sum(one: Array, other: Array) -> tuple[Array, Array]:
+def two_sum(one: Array, other: Array) -> tuple[Array, Array]:
     """The rounded sum and its exact rounding error (0 where the sum is not finite)."""
     total = one + other
     part = total - one

@@ -1,4 +1,4 @@
-"""A stand-in for CuPy: its device is the CPU executor, and what it takes for PTX is the text of the kernels' LLVM dialect.
+"""A stand-in for CuPy: its device is the CPU executor, which runs the PTX that it is given.
 
 Put this folder on the path, or this module into `sys.modules["cupy"]`. What launchers use is written out here, with CuPy's own signatures
 and manners: its arrays are no NumPy arrays, and a kernel gets untyped pointers. Library functions use more: any other name
@@ -48,12 +48,10 @@ def _exchange(old: dict[str, ModuleType], new: dict[str, ModuleType]) -> None:
 
 
 with whole_package():
-    from xla_emitters.dialects.context import parse_ir
     from xla_emitters.errors import XlaEmittersError
-    from xla_emitters.kernels.kernel_entry import is_entry
     from xla_emitters.program import Launch
+    from xla_emitters.ptx_text import entry_named, raise_kernel, read_ptx
     from xla_emitters.runtime.simt.execute import execute
-    from xla_emitters.runtime.simt.shared_calls import FunctionOp
     from xla_emitters.runtime.simt.sized_kernels import SizedKernel
 
 __version__ = "0-fake"
@@ -306,23 +304,25 @@ def from_dlpack(array: Any) -> ndarray:
 
 
 class RawModule:
-    """One module; a function is its module without the other entries."""
+    """One module; a function is raised from its PTX when it is launched first."""
 
     def __init__(self, *, path: str):
         try:
             with whole_package():
-                self.module = parse_ir(Path(path).read_text(), path)
+                self.module = read_ptx(Path(path).read_text(), path)
         except XlaEmittersError as error:
             raise CUDADriverError("CUDA_ERROR_INVALID_PTX: a PTX JIT compilation failed") from error
-        loads.append(tuple(op.sym_name.data for op in _entries(self.module)))
+        loads.append(tuple(entry.name for entry in self.module.entries))
 
     def get_function(self, name: str) -> Any:
+        if name not in self.module.functions:
+            raise CUDADriverError("CUDA_ERROR_NOT_FOUND: named symbol not found")
         alone: list[Any] = []
         sized: list[SizedKernel] = []
 
         def by_address(grid: Any, block: Any, params: int, shared_mem: int) -> Callable[[], None]:
             if not alone:
-                alone.append(self._without_others(name))
+                alone.append(self._raised(name))
             launches.append(name)
             with whole_package():
                 if not sized:
@@ -343,7 +343,7 @@ class RawModule:
         ) -> None:
             launches.append(name)
             if not alone:  # most kernels of a module are never launched
-                alone.append(self._without_others(name))
+                alone.append(self._raised(name))
             (module,) = alone
             given = Launch(tuple(grid), tuple(block))
             with whole_package():
@@ -360,12 +360,13 @@ class RawModule:
         launch.kernel = SimpleNamespace(ptr=len(_FUNCTIONS) - 1)
         return launch
 
-    def _without_others(self, name: str) -> Any:
-        module = self.module.clone()
-        for op in _entries(module):
-            if op.sym_name.data != name:
-                op.detach()
-        return module
+    def _raised(self, name: str) -> Any:
+        """The IR of a kernel. LLVM writes `.ptr` for each pointer, so other parameters of 64 bits are numbers."""
+        with whole_package():
+            entry = entry_named(self.module, name)
+            return raise_kernel(
+                self.module, entry, numbers=[n for n, each in enumerate(entry.parameters) if not each.is_pointer]
+            )
 
 
 def _read(at: int, wanted: str) -> Any:
@@ -384,10 +385,6 @@ def _passed(value: Any, wanted: Any) -> Any:
     if not isinstance(value, np.generic) or str(wanted) not in (f"i{8 * value.nbytes}", f"f{8 * value.nbytes}", "i1"):
         raise TypeError(f"{value!r} ({type(value).__name__}) is passed for {wanted}")
     return value.item()
-
-
-def _entries(module: Any) -> list[Any]:
-    return [op for op in module.walk() if isinstance(op, FunctionOp) and is_entry(op)]
 
 
 class _Device:

@@ -1,0 +1,82 @@
+"""`run FILE.ptx` and `check FILE.ptx`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from xla_emitters.tools.main import main
+
+TEXT = """.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry scale(.param .u64 x, .param .u64 y, .param .u32 n, .param .f32 by)
+{
+  .reg .pred %p; .reg .b32 %r<6>; .reg .f32 %f<4>; .reg .b64 %rd<6>;
+  ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; ld.param.u32 %r1, [n]; ld.param.f32 %f1, [by];
+  mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.s32 %r5, %r2, %r3, %r4;
+  setp.ge.s32 %p, %r5, %r1;
+  @%p bra DONE;
+  mul.wide.s32 %rd3, %r5, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;
+  ld.global.f32 %f2, [%rd4];
+  mul.f32 %f3, %f2, %f1;
+  st.global.f32 [%rd5], %f3;
+DONE: ret;
+}
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("scale.ptx").write_text(TEXT)
+    x, numbers = np.arange(1000, dtype=np.float32), {"p2": np.int32(1000), "p3": np.float32(3)}
+    np.savez("in.npz", p0=x, p1=np.zeros(1000, np.float32), **numbers)
+    np.savez("short.npz", p0=x, p1=np.zeros(900, np.float32), **numbers)
+
+
+@pytest.mark.usefixtures("files")
+def test_a_kernel_is_run(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "scale.ptx", "--launch", "8x128", "--inputs", "in.npz", "--outputs", "out.npz", "--access-report"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("r0 = f32[1000]\nr1 = f32[1000]\nran 8x1x1 blocks of 128x1x1 threads on the CPU")
+    assert "scale.ptx:12:3" in out
+    with np.load("out.npz") as found:
+        assert found.files == ["r0", "r1"]
+        np.testing.assert_array_equal(found["r0"], np.arange(1000))
+        np.testing.assert_array_equal(found["r1"], np.arange(1000) * 3)
+
+
+@pytest.mark.usefixtures("files")
+def test_a_kernel_is_checked_for_faults(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "scale.ptx", "--launch", "8x128", "--inputs", "in.npz"]) == 0
+    out = capsys.readouterr().out
+    assert out == "scale.ptx  ok  8 blocks of 128 threads without a fault; there is no reference for numbers\n"
+    assert main(["check", "scale.ptx", "--launch", "8x128", "--inputs", "short.npz"]) == 3
+    out, err = capsys.readouterr()
+    assert "writes index 900 of argument 1" in out
+    assert "scale.ptx:14:3: error:" in err
+    assert main(["run", "scale.ptx", "--launch", "8x128", "--inputs", "short.npz"]) == 1
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--inputs", "in.npz"], 2, "does not say how it is launched"),
+        (["--inputs", "in.npz", "--launch", "8"], 2, "'8' is no launch"),
+        (["--inputs", "in.npz", "--launch", "8x2048"], 2, "beyond what a GPU launches"),
+        (["--launch", "8x128"], 1, "needs --inputs: PTX does not say how large its arrays are"),
+        (
+            ["--inputs", "in.npz", "--launch", "8x128", "--entry", "other"],
+            1,
+            "must have a kernel 'other'; it has: scale",
+        ),
+    ],
+)
+def test_what_is_missing_is_said(words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "scale.ptx", *words]) == code
+    assert said in capsys.readouterr().err

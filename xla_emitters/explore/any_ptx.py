@@ -1,0 +1,184 @@
+"""Anybody's PTX on a CPU: one kernel, given arrays and a launch.
+
+    kernel = PtxKernel.read(text, "scale.ptx")
+    after = kernel.run([x, y, np.int32(4096)], Launch((32, 1, 1), (128, 1, 1)))        what each pointer's array holds afterwards
+    verdict = kernel.check(...)                                                        faults alone: there is no reference
+
+An array is what a pointer points to, an array without dimensions a number. Faults (races, accesses out of bounds or misaligned, reads
+of unwritten shared memory, barriers that not all threads reach) are named at their line of the PTX. Source: docs/ptx.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import Attribute
+
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import DataError, ExecutionError, UsageError
+from xla_emitters.explore.check import Verdict, blocks_to_run
+from xla_emitters.program import Launch
+from xla_emitters.ptx_text import entry_named, raise_kernel, read_ptx
+from xla_emitters.ptx_text.emitter import TYPES, bits_of
+from xla_emitters.ptx_text.syntax import Function, PtxModule, Variable
+from xla_emitters.runtime.ptx_kernels import launch_attributes
+from xla_emitters.runtime.repetition import MOST_ITERATIONS
+from xla_emitters.runtime.simt.execute import RULES, Entry
+from xla_emitters.runtime.simt.follow import followed
+from xla_emitters.runtime.simt.memory import Watcher
+from xla_emitters.runtime.simt.sanitizer import Sanitizer
+
+STAGE = "ptx"
+HELP = "--launch GX[,GY,GZ]xBX[,BY,BZ][+SHARED], such as 24576x128 or 16,8x32,4+4096"
+_LAUNCH = re.compile(r"(\d{1,10}(?:,\d{1,5}){0,2})x(\d{1,4}(?:,\d{1,4}){0,2})(?:\+(\d{1,7}))?")
+_MOST_THREADS, _MOST_BLOCKS, _MOST_SHARED = 1024, (1 << 31) - 1, 228 << 10
+_PLAIN_ALIGNMENT = 256
+
+
+def launch_of(text: str) -> tuple[Launch, int]:
+    """The launch that a text says, and its bytes of dynamic shared memory. raises UsageError
+
+    >>> launch_of("16,8x32,4+4096")
+    (Launch(grid=(16, 8, 1), block=(32, 4, 1)), 4096)
+    """
+    match = _LAUNCH.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"'{text}' is no launch", stage=STAGE, help=HELP)
+    grid, block = ((*map(int, part.split(",")), 1, 1)[:3] for part in (match[1], match[2]))
+    launch, shared = Launch((grid[0], grid[1], grid[2]), (block[0], block[1], block[2])), int(match[3] or 0)
+    if not 1 <= launch.threads <= _MOST_THREADS or not 1 <= launch.blocks <= _MOST_BLOCKS or shared > _MOST_SHARED:
+        limits = f"1 to {_MOST_THREADS} threads, 1 to {_MOST_BLOCKS} blocks, at most {_MOST_SHARED} bytes"
+        raise UsageError(f"'{text}' is beyond what a GPU launches: {limits}", stage=STAGE)
+    return launch, shared
+
+
+@dataclass(frozen=True)
+class PtxKernel:
+    """One kernel of a PTX text."""
+
+    module: PtxModule
+    entry: Function
+
+    @staticmethod
+    def read(text: str, file: str, entry: str = "") -> PtxKernel:
+        """The kernel of that name, or the only one. raises ParseError, DataError"""
+        module = read_ptx(text, file)
+        return PtxKernel(module, entry_named(module, entry or None))
+
+    @property
+    def parameters(self) -> tuple[Variable, ...]:
+        return self.entry.parameters
+
+    def is_pointer(self, number: int, array: Array) -> bool:
+        """Whether a parameter is a pointer: of 64 bits, and the array has dimensions. raises DataError where the array does not fit"""
+        parameter, what = self.parameters[number], f"argument {number} (p{number}), '{self.parameters[number].name}'"
+        if parameter.count is not None:
+            if array.nbytes != parameter.size:
+                raise DataError(f"{what} is {parameter.size} bytes, but the array has {array.nbytes}", stage=STAGE)
+            return False
+        size = bits_of(TYPES[parameter.type]) // 8
+        if array.ndim and size == 8 and not parameter.type.startswith("f"):
+            return True
+        if array.ndim or array.itemsize != size or parameter.is_pointer:
+            wanted = "a pointer: give an array with dimensions" if parameter.is_pointer else f"a number of {size} bytes"
+            got = f"{array.dtype}{list(array.shape)}"
+            raise DataError(f"{what} is {wanted}, but the array is {got}", stage=STAGE)
+        return False
+
+    def lowered(self, arrays: Sequence[Array], launch: Launch) -> ModuleOp:
+        """The kernel's IR for these arguments. raises DataError for arrays and launches that do not fit, and what `raise_kernel` raises"""
+        if len(arrays) != len(self.parameters):
+            names = ", ".join(f".{p.type} {p.name}" for p in self.parameters)
+            raise DataError(
+                f"{self.entry.name} takes {len(self.parameters)} arguments ({names}), not {len(arrays)}", stage=STAGE
+            )
+        numbers = [number for number, array in enumerate(arrays) if not self.is_pointer(number, array)]
+        for word, message in (("reqntid", "must have"), ("maxntid", "has at most")):
+            if (bound := self.entry.bounds.get(word)) is not None:
+                wanted = (*bound, 1, 1)[:3]
+                fits = launch.block == wanted if word == "reqntid" else launch.threads <= np.prod(wanted)
+                if not fits:
+                    block = "x".join(map(str, wanted))
+                    raise DataError(f"a block of {self.entry.name} {message} {block} threads (.{word})", stage=STAGE)
+        attributes: list[dict[str, Attribute]] = [{"llvm.align": IntegerAttr(_PLAIN_ALIGNMENT, i64)} for _ in arrays]
+        return raise_kernel(
+            self.module, self.entry, numbers=numbers, arguments=attributes, attributes=launch_attributes(launch)
+        )
+
+    def run(
+        self,
+        arrays: Sequence[Array],
+        launch: Launch,
+        *,
+        shared_bytes: int = 0,
+        watchers: Sequence[Watcher] = (),
+        blocks: Sequence[int] | None = None,
+        most_iterations: int = MOST_ITERATIONS,
+    ) -> dict[int, Array]:
+        """Runs the kernel on copies of the arrays. returns for each pointer's number what its array holds afterwards
+
+        raises   as `lowered`; ExecutionError for a fault, at its place in the text
+        """
+        ir = self.lowered(arrays, launch)
+        copies = [np.array(array, order="C", copy=True) for array in arrays]
+        pointers = [number for number, array in enumerate(arrays) if self.is_pointer(number, array)]
+        try:
+            entry = Entry.of(ir, launch, 0, followed(RULES, watchers))
+            entry.execute(
+                copies, blocks=blocks, watchers=watchers, max_rounds=most_iterations, shared_bytes=shared_bytes
+            )
+        except ExecutionError as error:
+            self._place(error)
+            raise
+        return {number: copies[number] for number in pointers}
+
+    def _place(self, error: ExecutionError) -> None:
+        """Gives an error the place in the text that its details name."""
+        source = self.module.source
+        for detail in error.details:
+            match = re.search(rf"{re.escape(source.file)}:(\d+):(\d+)", detail)
+            if match is not None and error.place is None:
+                line, column = int(match[1]), int(match[2])
+                shown = source.place_at(line, column, 1)
+                word = re.match(r"\S*", shown.text[column - 1 :])
+                error.place = source.place_at(line, column, len(word[0]) if word else 1)
+
+    def check(
+        self,
+        arrays: Sequence[Array],
+        launch: Launch,
+        *,
+        shared_bytes: int = 0,
+        blocks: int = 0,
+        sanitize: bool = True,
+        most_iterations: int = MOST_ITERATIONS,
+        expected: Callable[[dict[int, Array]], str] | None = None,
+    ) -> Verdict:
+        """Whether the kernel runs without a fault.
+
+        blocks    how many to run, spread over the grid; 0: all
+        expected  (arrays afterwards) -> what is wrong with them, or ""
+        """
+        chosen = blocks_to_run(launch.blocks, blocks)
+        watchers = [Sanitizer()] if sanitize else []
+        try:
+            after = self.run(
+                arrays,
+                launch,
+                shared_bytes=shared_bytes,
+                watchers=watchers,
+                blocks=chosen,
+                most_iterations=most_iterations,
+            )
+        except ExecutionError as error:
+            return Verdict(False, error.message, tuple(error.render().splitlines()))
+        if expected is not None and (wrong := expected(after)):
+            return Verdict(False, wrong)
+        ran = f"{len(chosen)} of {launch.blocks}" if chosen is not None else str(launch.blocks)
+        return Verdict(
+            True, f"ok  {ran} blocks of {launch.threads} threads without a fault; there is no reference for numbers"
+        )

@@ -1,0 +1,670 @@
+"""The NumPy values of PTX instructions that the llvm dialect has no op for: calls of the intrinsic `llvm.nvvm.<mnemonic>`.
+
+    llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"(%x) : (f32) -> f32           2 to the power of x, rounded once
+    llvm.call_intrinsic "llvm.nvvm.fma.rm.f32"(%a, %b, %c) ...                  rounded down, once
+    llvm.call_intrinsic "llvm.nvvm.prmt.b32"(%a, %b, %selector) ...             bytes of two words
+
+One row a mnemonic: its stem -> a function of the rest of the name that returns the function of lanes. Approximations are computed right:
+in float64, rounded once; what hardware may differ by is the ISA's stated error. Source: PTX ISA 8.8, chapter 9.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cache, partial
+
+import numpy as np
+
+from xla_emitters.dtypes import Array, dtype
+from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.runtime.simt import scalars
+from xla_emitters.runtime.simt.arith import FLOAT_OPS
+from xla_emitters.runtime.simt.code import Binary, Kernel, Unary
+from xla_emitters.runtime.simt.scalars import F32, F64, Form, integer, signed, unsigned, wrap
+
+ROWS: dict[str, Callable[[Sequence[str]], Kernel]] = {}
+"""Stem -> (the rest of the mnemonic at its dots) -> the function of lanes."""
+
+MODES = {"rz": "toward_zero", "rm": "downward", "rp": "upward", "rna": "to_nearest_away"}
+WORD = integer(32)
+
+
+def row(*stems: str) -> Callable[[Callable[[Sequence[str]], Kernel]], Callable[[Sequence[str]], Kernel]]:
+    def register(make: Callable[[Sequence[str]], Kernel]) -> Callable[[Sequence[str]], Kernel]:
+        ROWS.update(dict.fromkeys(stems, make))
+        return make
+
+    return register
+
+
+@cache
+def value_of(name: str) -> Kernel | None:
+    """The function of an intrinsic without its `llvm.nvvm.`; None if there is no row for it."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        if (make := ROWS.get(".".join(parts[:count]))) is not None:
+            try:
+                return make(parts[count:])
+            except (UsageError, Unsupported, ValueError, KeyError, IndexError):
+                return None  # a name of LLVM's own, such as ex2.approx.f, or parts that the row does not know
+    return None
+
+
+@cache
+def form(word: str) -> Form:
+    """The form of PTX's scalar type."""
+    if word[:2] == "bf" or word[0] == "f":
+        row_ = dtype(word)
+        lanes = row_.numpy
+        held = F32 if lanes == scalars.BF16 else lanes
+        return Form(word, scalars.Class.FLOAT, row_.bits, held, np.dtype(f"u{lanes.itemsize}"), lanes)
+    return integer(int(word[1:]))
+
+
+def reading(word: str) -> Callable[[Form, Array], Array]:
+    """How an integer type reads bits."""
+    return signed if word[0] == "s" else unsigned
+
+
+# ---------------------------------------------------------------------------------------------- floats: flushing, saturating, extrema
+
+
+@row("ftz")
+def ftz(rest: Sequence[str]) -> Unary:
+    """A denormal number becomes zero, its sign stays."""
+    of = form(rest[0])
+    least = of.lanes.type(dtype(rest[0]).float_format.smallest_normal)
+    return lambda x: np.where(np.abs(x) < least, np.copysign(of.lanes.type(0), x), x)
+
+
+@row("saturate")
+def saturate(rest: Sequence[str]) -> Unary:
+    """Into [0, 1]; NaN gives +0."""
+    of = form(rest[0])
+    zero, one = of.lanes.type(0), of.lanes.type(1)
+    return lambda x: np.where(x > zero, np.minimum(x, one), zero)
+
+
+@row("relu")
+def relu(rest: Sequence[str]) -> Unary:
+    """Not below 0; NaN stays."""
+    of = form(rest[0])
+    zero = of.lanes.type(0)
+    return lambda x: np.where(x < zero, zero, x)
+
+
+def _extremum(is_max: bool, rest: Sequence[str]) -> Kernel:
+    """-0 is less than +0; a NaN loses, but with `NaN` it wins; `xorsign abs`: of magnitudes, with the product's sign."""
+    pick = scalars.maximum if is_max else scalars.minimum
+
+    def run(one: Array, other: Array) -> Array:
+        if "abs" in rest:
+            sign = np.signbit(one) ^ np.signbit(other)
+            one, other = np.abs(one), np.abs(other)
+            return np.copysign(chosen(one, other), np.where(sign, -1, 1).astype(one.dtype))
+        return chosen(one, other)
+
+    def chosen(one: Array, other: Array) -> Array:
+        if "NaN" in rest:
+            return pick(one, other)
+        return pick(np.where(np.isnan(one), other, one), np.where(np.isnan(other), one, other))
+
+    return run
+
+
+ROWS["min"], ROWS["max"] = partial(_extremum, False), partial(_extremum, True)
+
+
+# ---------------------------------------------------------------------------------------------- floats: directed rounding
+
+
+def _towards(of: Form, mode: str, high: Array, low: Array) -> Array:
+    """The sum of two float64, of which the second is less than half a digit of the first, rounded in a direction to f32."""
+    nearest = high.astype(F32)
+    difference = np.where(high == nearest, low, high - nearest.astype(F64))
+    return _step(of, MODES[mode], nearest, difference)
+
+
+def _step(of: Form, mode: str, nearest: Array, difference: Array) -> Array:
+    """The neighbour of a rounded number in the direction of `mode`; `difference` is the exact number less the rounded one."""
+    down = {"downward": difference < 0, "upward": np.False_, "toward_zero": (difference < 0) & (nearest > 0)}[mode]
+    up = {"downward": np.False_, "upward": difference > 0, "toward_zero": (difference > 0) & (nearest < 0)}[mode]
+    if of.lanes == F32 or of.lanes == F64:
+        low, high = np.nextafter(nearest, of.lanes.type(-np.inf)), np.nextafter(nearest, of.lanes.type(np.inf))
+        return np.where(down, low, np.where(up, high, nearest))
+    raise AssertionError(of)
+
+
+def _zero_sum(mode: str, total: Array, *signs: Array) -> Array:
+    """A sum that is exactly zero is -0 when rounded down, unless both summands are +0."""
+    if mode != "rm":
+        return total
+    positive = np.logical_and.reduce(np.broadcast_arrays(*(~np.signbit(term) for term in signs)))
+    return np.where((total == 0) & ~positive, -np.abs(total), total)
+
+
+def _sum_of(mode: str, word: str, is_difference: bool) -> Binary:
+    of = form(word)
+
+    def run(one: Array, other: Array) -> Array:
+        if is_difference:
+            other = -other
+        if of.lanes == F32:
+            high, low = scalars.two_sum(one.astype(F64), other.astype(F64))
+            found = _towards(of, mode, high, low)
+        else:
+            high, low = scalars.two_sum(one, other)
+            found = _step(of, MODES[mode], high, low)
+        found = np.where(np.isfinite(one) & np.isfinite(other), found, one + other)
+        return _zero_sum(mode, found, one, other)
+
+    return run
+
+
+@row("add")
+def add(rest: Sequence[str]) -> Binary:
+    return _sum_of(rest[0], rest[1], False)
+
+
+@row("sub")
+def sub(rest: Sequence[str]) -> Binary:
+    return _sum_of(rest[0], rest[1], True)
+
+
+def _exactly(function: Callable[..., Fraction], of: Form, mode: str, nearest: Callable[..., Array]) -> Kernel:
+    """A function of float64 rounded in a direction, by exact fractions where it is finite and inexact; slow, and rare."""
+
+    def run(*operands: Array) -> Array:
+        lanes = np.broadcast_arrays(*operands)
+        rounded = np.broadcast_to(nearest(*operands), lanes[0].shape)
+        difference = np.zeros(rounded.shape)
+        finite = np.isfinite(rounded) & np.logical_and.reduce([np.isfinite(lane) for lane in lanes])
+        for place in zip(*np.nonzero(finite), strict=True):
+            apart = function(*(Fraction(float(lane[place])) for lane in lanes)) - Fraction(float(rounded[place]))
+            difference[place] = (apart > 0) - (apart < 0)
+        return _step(of, MODES[mode], rounded, difference)
+
+    return run
+
+
+def _product(a: Fraction, b: Fraction, c: Fraction = Fraction(0)) -> Fraction:
+    return a * b + c
+
+
+@row("mul")
+def mul(rest: Sequence[str]) -> Binary:
+    mode, word = rest
+    of = form(word)
+    if of.lanes == F32:
+        return lambda a, b: _directed_f32(of, mode, a.astype(F64) * b.astype(F64))
+    return _exactly(_product, of, mode, np.multiply)
+
+
+def _directed_f32(of: Form, mode: str, exact: Array) -> Array:
+    return np.where(np.isfinite(exact), _towards(of, mode, exact, np.zeros_like(exact)), exact.astype(F32))
+
+
+@row("fma")
+def fma(rest: Sequence[str]) -> Kernel:
+    mode, word = rest
+    of = form(word)
+    fused = partial(scalars.fused_multiply_add, of)
+    if of.lanes != F32:
+        return _exactly(_product, of, mode, fused)
+
+    def run(a: Array, b: Array, c: Array) -> Array:
+        product, addend = a.astype(F64) * b.astype(F64), c.astype(F64)
+        high, low = scalars.two_sum(product, addend)
+        found = np.where(np.isfinite(high), _towards(of, mode, high, low), high.astype(F32))
+        return _zero_sum(mode, found, product, addend)
+
+    return run
+
+
+# ---------------------------------------------------------------------------------------------- floats: functions
+
+_FUNCTIONS: dict[str, Unary] = {
+    "ex2": np.exp2,
+    "lg2": np.log2,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "rcp": lambda x: 1.0 / x,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+}
+
+
+def _function(name: str, rest: Sequence[str]) -> Unary:
+    mode, word = rest
+    of, compute = form(word), _FUNCTIONS[name]
+    if mode != "approx":
+        return _directed_root(name, mode, of)
+    if of.lanes == F64:
+        return partial(_upper_word, compute)
+    # Once in float64, rounded once: the hardware's error is the ISA's bound.
+    return lambda x: scalars.from_float(of, compute(np.ascontiguousarray(x).astype(F64)))
+
+
+for _name in _FUNCTIONS:
+    ROWS[_name] = partial(_function, _name)
+
+
+def _upper_word(compute: Unary, x: Array) -> Array:
+    """rcp and rsqrt of f64: from the upper word of the operand, to the upper word of the result.
+
+    Source: PTX ISA, "rcp.approx.ftz.f64": the lower 32 bits of the operand are ignored, those of the result are 0; denormals are flushed.
+    """
+    upper = np.uint64(0xFFFF_FFFF_0000_0000)
+    least = np.finfo(F64).tiny
+
+    def cut(values: Array) -> Array:
+        values = np.where(np.abs(values) < least, np.copysign(0.0, values), values)
+        return np.where(np.isnan(values), values, (values.view(np.uint64) & upper).view(F64))
+
+    return cut(compute(cut(x)))
+
+
+def _directed_root(name: str, mode: str, of: Form) -> Unary:
+    """rcp and sqrt, rounded in a direction: the exact difference from the nearest number is known from its inverse."""
+
+    def run(x: Array) -> Array:
+        nearest = np.sqrt(x) if name == "sqrt" else of.lanes.type(1) / x
+        minus = np.full_like(x, -1)
+        back = -x if name == "sqrt" else minus
+        factor = nearest if name == "sqrt" else x
+        # The sign of nearest * factor - (x or 1), exact: that of the rounded number less the exact one, for a positive factor.
+        rest = scalars.fused_multiply_add(of, nearest, factor, back)
+        difference = -rest if name == "sqrt" else -rest * np.sign(x)
+        return np.where(np.isfinite(nearest) & np.isfinite(x), _step(of, MODES[mode], nearest, difference), nearest)
+
+    return run
+
+
+@row("div")
+def div(rest: Sequence[str]) -> Kernel:
+    kind, *words = rest
+    if not words:
+        return _integer_division(kind, is_remainder=False)
+    of = form(words[0])
+    if kind == "full":
+        return FLOAT_OPS["div"](of)
+    if kind == "approx":
+        # For a divisor beyond 2**126 the ISA gives 0, for an infinite dividend NaN.
+        def approximate(one: Array, other: Array) -> Array:
+            large = (np.abs(other) > 2.0**126) & np.isfinite(other)
+            zero = np.copysign(np.float32(0), one) * np.sign(other)
+            return np.where(large, np.where(np.isinf(one), np.float32(np.nan), zero), one / other)
+
+        return approximate
+
+    def run(one: Array, other: Array) -> Array:
+        nearest = one / other
+        rest_ = scalars.fused_multiply_add(of, nearest, other, -one)
+        finite = np.isfinite(nearest) & np.isfinite(other) & np.isfinite(one)
+        return np.where(finite, _step(of, MODES[kind], nearest, -rest_ * np.sign(other)), nearest)
+
+    return run
+
+
+# ---------------------------------------------------------------------------------------------- conversions
+
+
+@row("cvt")
+def cvt(rest: Sequence[str]) -> Kernel:
+    mode, to, of = rest
+    if to == "tf32":
+        return partial(_to_tf32, mode)
+    if mode == "sat":
+        return _saturated(to, of)
+    target, source = form(to), form(of)
+    if source.is_float and target.is_integer:
+        return partial(_to_integer, mode, to, of)
+    if source.is_integer:
+        return partial(_integer_towards, mode, target, of)
+    return partial(scalars.convert_float_towards, source, target, MODES[mode])
+
+
+_WHOLE: dict[str, Unary] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+
+
+def _to_integer(mode: str, to: str, of: str, values: Array) -> Array:
+    """Saturates. NaN gives 0 from f32 and narrower to 32 bits and fewer, else the bit pattern with only the sign bit."""
+    source, target = form(of), form(to)
+    whole = _WHOLE[mode](scalars.widen(source, values).astype(F64))
+    found = scalars.to_integer(target, whole, to[0] == "s")
+    if of == "f64" or target.bits == 64:
+        found = np.where(np.isnan(whole), scalars.constant(target, 1 << (target.bits - 1)), found)
+    return found
+
+
+def _saturated(to: str, of: str) -> Kernel:
+    target, source = form(to), form(of)
+    low, high = (-(1 << target.bits - 1), (1 << target.bits - 1) - 1) if to[0] == "s" else (0, (1 << target.bits) - 1)
+    read = reading(of)
+
+    def run(values: Array) -> Array:
+        given = read(source, values)
+        if source.bits == 64:
+            given = given.astype(object)
+        else:
+            given = given.astype(np.int64)
+        return wrap(target, np.minimum(np.maximum(given, low), high))
+
+    return run
+
+
+def _integer_towards(mode: str, target: Form, of: str, values: Array) -> Array:
+    """Integers of at most 32 bits are exact in float64; of 64 bits they are rounded by exact integers."""
+    source = form(of)
+    given = reading(of)(source, values)
+    if source.bits < 64 and target.lanes == F64:
+        return given.astype(F64)
+    nearest = scalars.from_integer(target, given)
+    exact = [int(number) for number in given.reshape(-1).tolist()]
+    rounded = [float(number) for number in scalars.widen(target, nearest).reshape(-1).tolist()]
+    apart = np.array(
+        [
+            0 if near in (float("inf"), float("-inf")) else (number > int(near)) - (number < int(near))
+            for number, near in zip(exact, rounded, strict=True)
+        ]
+    ).reshape(nearest.shape)
+    if target.lanes in (F32, F64) and target.rounded == target.lanes:
+        return _step(target, MODES[mode], nearest, apart.astype(np.float64))
+    return scalars.convert_float_towards(form("f64"), target, MODES[mode], given.astype(F64))
+
+
+def _to_tf32(mode: str, values: Array) -> Array:
+    """f32 with 10 digits after the point: ties away from zero (`rna`), to even (`rn`), or cut (`rz`)."""
+    bits = np.ascontiguousarray(values).view(np.uint32)
+    match mode:
+        case "rna":
+            rounded = bits + np.uint32(0x1000)
+        case "rn":
+            rounded = bits + np.uint32(0x0FFF) + (bits >> np.uint32(13) & np.uint32(1))
+        case _:
+            rounded = bits
+    rounded = (rounded & np.uint32(0xFFFFE000)).view(F32)
+    return np.where(np.isfinite(values), rounded, values)
+
+
+# ---------------------------------------------------------------------------------------------- integers
+
+
+@row("mul.hi")
+def mul_hi(rest: Sequence[str]) -> Binary:
+    word = rest[0]
+    of, read = form(word), reading(word)
+    if of.bits < 64:
+        wide = np.int64 if word[0] == "s" else np.uint64
+        return lambda a, b: wrap(of, (read(of, a).astype(wide) * read(of, b).astype(wide)) >> of.bits)
+
+    def run(a: Array, b: Array) -> Array:
+        x, y, low, half = a.view(np.uint64), b.view(np.uint64), np.uint64(0xFFFFFFFF), np.uint64(32)
+        (x1, x0), (y1, y0) = ((value >> half, value & low) for value in (x, y))
+        middle = x1 * y0 + (x0 * y0 >> half)
+        upper = x1 * y1 + (middle >> half) + ((middle & low) + x0 * y1 >> half)
+        found = upper.view(np.int64)
+        if word[0] == "s":
+            # The signed product is the unsigned one less 2**64 times the other factor, for each negative factor.
+            found = found - np.where(a < 0, b, 0) - np.where(b < 0, a, 0)
+        return found
+
+    return run
+
+
+@row("mul24", "mad24")
+def mul24(rest: Sequence[str]) -> Kernel:
+    """Products of 24 bits: `lo` is bits 0 to 31, `hi` bits 16 to 47."""
+    part, word = rest[0], rest[-1]
+
+    def run(a: Array, b: Array, *c: Array) -> Array:
+        def narrow(value: Array) -> Array:
+            cut = value.astype(np.int64) & 0xFFFFFF
+            return np.where(cut >= 1 << 23, cut - (1 << 24), cut) if word[0] == "s" else cut
+
+        product = narrow(a) * narrow(b) >> (16 if part == "hi" else 0)
+        return wrap(WORD, product + (c[0] if c else 0))
+
+    return run
+
+
+@row("sad")
+def sad(rest: Sequence[str]) -> Kernel:
+    of, read = form(rest[0]), reading(rest[0])
+
+    def run(a: Array, b: Array, c: Array) -> Array:
+        x, y = read(of, a), read(of, b)
+        return wrap(of, (np.maximum(x, y) - np.minimum(x, y)).astype(of.lanes) + c)
+
+    return run
+
+
+def _integer_division(word: str, is_remainder: bool) -> Binary:
+    """By zero: all ones, and the dividend as remainder, as hardware does (the ISA leaves it open). The least integer by -1 wraps."""
+    of, read = form(word), reading(word)
+    function = scalars.truncated_remainder if is_remainder else scalars.truncated_quotient
+    by_unsigned = np.remainder if is_remainder else np.floor_divide
+
+    def run(a: Array, b: Array) -> Array:
+        zero = b == 0
+        minus = (b == -1) if word[0] == "s" else np.False_
+        safe = np.where(zero | minus, np.ones_like(b), b)
+        found = wrap(of, (function if word[0] == "s" else by_unsigned)(read(of, a), read(of, safe)))
+        if word[0] == "s":
+            found = np.where(minus, np.zeros_like(a) if is_remainder else wrap(of, -a), found)
+        return np.where(zero, a if is_remainder else np.full_like(a, -1), found)
+
+    return run
+
+
+@row("rem")
+def rem(rest: Sequence[str]) -> Binary:
+    return _integer_division(rest[0], is_remainder=True)
+
+
+@row("shl")
+def shl(rest: Sequence[str]) -> Binary:
+    of = form(rest[0])
+    return lambda a, amount: scalars.shift_left(of, a, _amount(of, amount))
+
+
+@row("shr")
+def shr(rest: Sequence[str]) -> Binary:
+    of = form(rest[0])
+    shift = scalars.shift_right_arithmetic if rest[0][0] == "s" else scalars.shift_right_logical
+    return lambda a, amount: shift(of, a, _amount(of, amount))
+
+
+def _amount(of: Form, amount: Array) -> Array:
+    """An unsigned amount of 32 bits, at most the width, as lanes of `of`."""
+    return np.minimum(unsigned(WORD, amount), np.uint32(of.bits)).astype(of.lanes)
+
+
+@row("shf")
+def shf(rest: Sequence[str]) -> Kernel:
+    """The upper word of (b:a) << c, or the lower of (b:a) >> c."""
+    to_left, wraps = rest[0] == "l", rest[1] == "wrap"
+
+    def run(a: Array, b: Array, c: Array) -> Array:
+        amount = unsigned(WORD, c).astype(np.uint64)
+        amount = amount & np.uint64(31) if wraps else np.minimum(amount, np.uint64(32))
+        both = unsigned(WORD, b).astype(np.uint64) << np.uint64(32) | unsigned(WORD, a).astype(np.uint64)
+        found = (both << amount) >> np.uint64(32) if to_left else both >> amount
+        return found.astype(np.uint32).view(np.int32)
+
+    return run
+
+
+@row("prmt")
+def prmt(rest: Sequence[str]) -> Kernel:
+    """Each nibble of the selector picks a byte of (b:a); its top bit replicates the byte's sign. The other modes make such a selector."""
+    mode = rest[1] if len(rest) > 1 else ""
+
+    def run(a: Array, b: Array, c: Array) -> Array:
+        both = unsigned(WORD, b).astype(np.uint64) << np.uint64(32) | unsigned(WORD, a).astype(np.uint64)
+        selector = unsigned(WORD, c).astype(np.int64)
+        total = np.zeros((1, 1), np.uint64)
+        for number in range(4):
+            nibble = selector >> 4 * number & 15 if not mode else _position(mode, selector & 3, number)
+            byte = both >> (8 * (nibble & 7)).astype(np.uint64) & np.uint64(0xFF)
+            copies = np.where(byte & np.uint64(0x80) != 0, np.uint64(0xFF), np.uint64(0))
+            total = total | np.where(nibble & 8 != 0, copies, byte) << np.uint64(8 * number)
+        return total.astype(np.uint32).view(np.int32)
+
+    return run
+
+
+def _position(mode: str, low: Array, number: int) -> Array:
+    match mode:
+        case "f4e":
+            return low + number
+        case "b4e":
+            return (low - number) & 7
+        case "rc8":
+            return low
+        case "ecl":
+            return np.maximum(low, number)
+        case "ecr":
+            return np.minimum(low, number)
+        case _:
+            return (low & 1) * 2 + (number & 1)
+
+
+@row("lop3")
+def lop3(rest: Sequence[str]) -> Kernel:
+    """Each bit of the result is the bit of the table at the place that the three bits spell."""
+
+    def run(a: Array, b: Array, c: Array, table: Array) -> Array:
+        numbers = table.reshape(-1)
+        look_up, found = int(numbers[0]), np.zeros((1, 1), np.int32)
+        for place in range(8):
+            if look_up >> place & 1:
+                terms = [x if place & bit else ~x for x, bit in ((a, 4), (b, 2), (c, 1))]
+                found = found | (terms[0] & terms[1] & terms[2])
+        return found
+
+    return run
+
+
+@row("bfe")
+def bfe(rest: Sequence[str]) -> Kernel:
+    """`length` bits from `position` on; a signed field is extended with its top bit, beyond the operand with the operand's."""
+    word = rest[0]
+    of = form(word)
+
+    def run(a: Array, position: Array, length: Array) -> Array:
+        start, count = (value.astype(np.int64) & 0xFF for value in (position, length))
+        value = reading(word)(of, a)
+        shifted = value >> np.minimum(start, of.bits - 1).astype(value.dtype)
+        if word[0] == "u":
+            shifted = np.where(start >= of.bits, value.dtype.type(0), shifted)
+        kept = np.minimum(count, of.bits)
+        if word[0] == "s":
+            # The sign is that of the field's last bit inside the operand.
+            kept = np.where(start + kept > of.bits, np.maximum(of.bits - np.minimum(start, of.bits - 1), 1), kept)
+            spare = np.minimum(of.bits - kept, of.bits - 1).astype(value.dtype)
+            found = shifted << spare >> spare
+        else:
+            one = np.ones((1, 1), value.dtype)
+            below = (one << np.minimum(kept, of.bits - 1).astype(value.dtype)) - one
+            found = np.where(kept >= of.bits, shifted, shifted & below)
+        return wrap(of, np.where(count == 0, value.dtype.type(0), found))
+
+    return run
+
+
+@row("bfi")
+def bfi(rest: Sequence[str]) -> Kernel:
+    """`b` with `length` of its bits, from `position` on, replaced by the lowest of `a`."""
+    of = form(rest[0])
+
+    def run(a: Array, b: Array, position: Array, length: Array) -> Array:
+        start, count = (np.minimum(value.astype(np.int64) & 0xFF, of.bits) for value in (position, length))
+        ones = scalars.constant(of, -1)
+        low = scalars.shift_left(of, ones, count.astype(of.lanes))
+        mask = scalars.shift_left(of, ~low, start.astype(of.lanes))
+        return b & ~mask | scalars.shift_left(of, a, start.astype(of.lanes)) & mask
+
+    return run
+
+
+@row("bfind")
+def bfind(rest: Sequence[str]) -> Kernel:
+    """The place of the highest bit that is not the sign; all ones where there is none."""
+    word, counts_shift = rest[-1], "shiftamt" in rest
+    of = form(word)
+
+    def run(a: Array) -> Array:
+        value = np.where(a < 0, ~a, a) if word[0] == "s" else a
+        zeros = scalars.leading_zeros(of, value).astype(np.int32)
+        found = zeros if counts_shift else of.bits - 1 - zeros
+        return np.where(zeros == of.bits, np.int32(-1), found).astype(np.int32)
+
+    return run
+
+
+@row("szext")
+def szext(rest: Sequence[str]) -> Kernel:
+    """The lowest `b` bits, extended."""
+    mode, word = rest
+
+    def run(a: Array, b: Array) -> Array:
+        count = unsigned(WORD, b).astype(np.int64)
+        count = count & 31 if mode == "wrap" else np.minimum(count, 32)
+        value = a.astype(np.int64) & ((np.int64(1) << count) - 1)
+        is_negative = (word[0] == "s") & (count > 0) & (value >> np.maximum(count - 1, 0) & 1 != 0)
+        return wrap(WORD, np.where(is_negative, value - (np.int64(1) << count), value))
+
+    return run
+
+
+@row("bmsk")
+def bmsk(rest: Sequence[str]) -> Kernel:
+    """`b` ones from place `a` on."""
+
+    def run(a: Array, b: Array) -> Array:
+        start, count = (unsigned(WORD, value).astype(np.int64) for value in (a, b))
+        start, count = (value & 31 if rest[0] == "wrap" else np.minimum(value, 32) for value in (start, count))
+        return wrap(WORD, ((np.int64(1) << count) - 1) << start)
+
+    return run
+
+
+@row("dp4a")
+def dp4a(rest: Sequence[str]) -> Kernel:
+    first, second = rest
+
+    def run(a: Array, b: Array, c: Array) -> Array:
+        total = c.astype(np.int64)
+        for number in range(4):
+            total = total + _field(first, a, 8 * number, 8) * _field(second, b, 8 * number, 8)
+        return wrap(WORD, total)
+
+    return run
+
+
+@row("dp2a")
+def dp2a(rest: Sequence[str]) -> Kernel:
+    part, first, second = rest
+
+    def run(a: Array, b: Array, c: Array) -> Array:
+        total, start = c.astype(np.int64), 16 if part == "hi" else 0
+        for number in range(2):
+            total = total + _field(first, a, 16 * number, 16) * _field(second, b, start + 8 * number, 8)
+        return wrap(WORD, total)
+
+    return run
+
+
+def _field(word: str, value: Array, start: int, bits: int) -> Array:
+    cut = value.astype(np.int64) >> start & ((1 << bits) - 1)
+    return np.where(cut >= 1 << bits - 1, cut - (1 << bits), cut) if word[0] == "s" else cut
+
+
+@row("read")
+def clock(rest: Sequence[str]) -> Kernel:
+    """Time stands still here: 0."""
+    lanes = np.int32 if rest[0] == "clock" or rest[-1] == "lo" else np.int64
+    return lambda: np.zeros((1, 1), lanes)

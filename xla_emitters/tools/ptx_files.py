@@ -1,0 +1,117 @@
+"""`run FILE.ptx` and `check FILE.ptx`: anybody's PTX, with arrays and a launch.
+
+    xla-emitters run scale.ptx --launch 32x128 --inputs in.npz --outputs out.npz
+    xla-emitters check scale.ptx --launch 32x128 --inputs in.npz
+
+`pN` of the inputs is parameter N: an array for a pointer, as it is before; an array without dimensions for a number. `rN` of the outputs
+is what pointer N's array holds afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xla_emitters.errors import DataError, UsageError
+from xla_emitters.tools.input_output import arrays_source, read_source
+from xla_emitters.tools.options import max_iterations
+from xla_emitters.tools.terminal import progress
+
+if TYPE_CHECKING:
+    from xla_emitters.dtypes import Array
+    from xla_emitters.explore.any_ptx import PtxKernel
+    from xla_emitters.explore.check import Verdict
+    from xla_emitters.program import Launch
+
+
+def add_launch(parser: argparse.ArgumentParser) -> None:
+    """Adds the option that PTX needs."""
+    parser.add_argument(
+        "--launch",
+        metavar="GRIDxBLOCK",
+        help="of a file of PTX: blocks and threads, GX[,GY,GZ]xBX[,BY,BZ][+SHARED], such as 24576x128",
+    )
+
+
+def is_ptx(name: str) -> bool:
+    """Whether a file argument is PTX, by its ending."""
+    return Path(name).suffix == ".ptx"
+
+
+def _read(options: argparse.Namespace, name: str, inputs: str | None) -> tuple[PtxKernel, Sequence[Array], Launch, int]:
+    """The kernel, its arguments, its launch, and the bytes of its dynamic shared memory."""
+    from xla_emitters.explore.any_ptx import HELP, PtxKernel, launch_of
+    from xla_emitters.pipelines.kept_programs import read_text
+    from xla_emitters.runtime.arrays import load_given
+
+    text, shown = read_text(read_source(name))
+    kernel = PtxKernel.read(text, shown, options.entry)
+    for remark in kernel.module.remarks:
+        print(f"note: {remark}", file=sys.stderr)
+    if options.launch is None:
+        raise UsageError(f"{name} is PTX, which does not say how it is launched", stage=options.verb, help=HELP)
+    launch, shared = launch_of(options.launch)
+    if inputs is None and kernel.parameters:
+        names = ", ".join(f"p{number}: .{p.type} {p.name}" for number, p in enumerate(kernel.parameters))
+        raise DataError(
+            f"{name} needs --inputs: PTX does not say how large its arrays are", stage=options.verb, details=(names,)
+        )
+    arrays = load_given(arrays_source(inputs), "p", len(kernel.parameters)) if inputs is not None else []  # pyright: ignore
+    return kernel, arrays, launch, shared
+
+
+def run_ptx(options: argparse.Namespace) -> int:
+    """Runs the kernel once, and writes what the arrays hold afterwards."""
+    from xla_emitters.library.arguments import element_name
+    from xla_emitters.program import ArraySpec
+    from xla_emitters.runtime.arrays import save_named
+    from xla_emitters.runtime.simt.access_counts import AccessCounter, access_table
+    from xla_emitters.runtime.simt.sanitizer import Sanitizer
+
+    inputs: list[str] = options.inputs or []
+    outputs: list[str] = options.outputs or []
+    if len(inputs) > 1 or len(outputs) > 1:
+        raise UsageError("PTX takes one pair of --inputs and --outputs", stage="run")
+    kernel, arrays, launch, shared = _read(options, options.file, inputs[0] if inputs else None)
+    counter = AccessCounter() if options.access_report else None
+    watchers = [*([Sanitizer()] if options.sanitize else []), *([counter] if counter else [])]
+    start = time.perf_counter()
+    with progress(f"running {options.file}"):
+        limit = max_iterations(options, "run")
+        after = kernel.run(arrays, launch, shared_bytes=shared, watchers=watchers, most_iterations=limit)
+    seconds = time.perf_counter() - start
+    specs = [
+        ArraySpec(element_name(array.dtype), array.shape, tuple(reversed(range(array.ndim))))
+        for array in after.values()
+    ]
+    target = outputs[0] if outputs else None
+    stream = sys.stderr if target == "-" else sys.stdout
+    for number, spec in zip(after, specs, strict=True):
+        print(f"r{number} = {spec}", file=stream)
+    print(f"ran {launch} on the CPU in {seconds:.3f} s; there is no reference", file=stream)
+    if counter:
+        print(access_table(counter.counts()), file=stream)
+    if target is not None:
+        try:
+            stream_or_file = sys.stdout.buffer if target == "-" else target
+            save_named(stream_or_file, [f"r{number}" for number in after], [*after.values()], specs)
+        except OSError as error:
+            raise UsageError(f"cannot write {target}: {error.strerror}", stage="run") from error
+    return 0
+
+
+def check_ptx(options: argparse.Namespace, name: str) -> Verdict:
+    """The verdict on a kernel's faults."""
+    kernel, arrays, launch, shared = _read(options, name, options.inputs)
+    return kernel.check(
+        arrays,
+        launch,
+        shared_bytes=shared,
+        blocks=options.blocks,
+        sanitize=not options.no_sanitize,
+        most_iterations=max_iterations(options, "check"),
+    )
