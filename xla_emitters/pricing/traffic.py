@@ -48,6 +48,8 @@ class Sectors:
     """For one argument, bytes of sectors in the whole grid: read or written, as counted at each memory level.
 
     write_lines  as write_requests, in whole lines of 128 bytes: that many packets go to the second-level cache
+    read_runs    number of runs of neighbouring sectors that a block reads, summed over blocks
+    write_runs   as read_runs
     """
 
     read_requests: float = 0
@@ -56,6 +58,8 @@ class Sectors:
     write_requests: float = 0
     write_waves: float = 0
     write_lines: float = 0
+    read_runs: float = 0
+    write_runs: float = 0
 
 
 Rereads = Mapping[int, float]
@@ -169,7 +173,14 @@ def _bytes(touched: _Touched, size: int) -> Sectors:
         SECTOR * touched.write_requests,
         SECTOR * distinct(writes % size).size,
         LINE * touched.write_lines,
+        _run_count(reads),
+        _run_count(writes),
     )
+
+
+def _run_count(keys: Array) -> int:
+    """How many runs of neighbours there are in sorted keys (block, sector)."""
+    return 1 + int((np.diff(keys) != 1).sum()) if keys.size else 0
 
 
 def _rereads(touched: _Touched) -> dict[int, int]:
