@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from xla_emitters.device import Multiprocessor
 
 WARP = 32
+SCHEDULERS = "schedulers"
+"""The pipe of all instructions."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def operations(opcodes: Mapping[str, int]) -> int:
 
 
 def issue_cycles(opcodes: Mapping[str, int], unit: Multiprocessor) -> dict[str, float]:
-    """Pipe -> cycles that a multiprocessor needs for one warp; "schedulers" is the pipe of all instructions.
+    """Pipe -> cycles that a multiprocessor needs for one warp.
 
     Each memory access counts once here; `traffic` adds the cost of its sectors and bank conflicts.
 
@@ -109,7 +111,7 @@ def issue_cycles(opcodes: Mapping[str, int], unit: Multiprocessor) -> dict[str, 
     >>> issue_cycles({"FFMA": 12, "MUFU.EX2": 4}, device("h200").multiprocessor)
     {'schedulers': 4.0, 'fp32': 3.0, 'special': 8.0}
     """
-    cycles = {"schedulers": sum(opcodes.values()) / unit.schedulers}
+    cycles = {SCHEDULERS: sum(opcodes.values()) / unit.schedulers}
     for opcode, count in opcodes.items():
         for pipe in class_of(opcode).pipe.split():
             cycles[pipe] = cycles.get(pipe, 0.0) + count * WARP / getattr(unit, pipe)

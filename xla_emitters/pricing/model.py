@@ -18,7 +18,7 @@ from typing import Any
 
 from xla_emitters.device import Device
 from xla_emitters.lowering.machine_code import EntryResources
-from xla_emitters.pricing.issue import by_class, issue_cycles, operations
+from xla_emitters.pricing.issue import SCHEDULERS, by_class, issue_cycles, operations
 from xla_emitters.pricing.latency import Latencies, Walk, walk
 from xla_emitters.pricing.occupancy import Occupancy, occupancy
 from xla_emitters.pricing.sass import executed, parse
@@ -49,7 +49,9 @@ BLOCK_STARTS = Assumption(1.0, 0.8, 0.7)
 LOADED = Assumption(1.0, 2.4, 3.0)
 """Latency of a memory that moves as much as it can, relative to an idle one."""
 ISSUE_SHARE = Assumption(1.0, 0.8, 0.6)
-"""The share of the busiest pipe's cycles in which it has work."""
+"""The share of the cycles in which schedulers find an instruction that can be issued, if they are what bounds the kernel."""
+PIPE_SHARE = Assumption(1.0, 0.9, 0.7)
+"""The same of any other pipe: a full one is kept busy by the instructions that wait for it."""
 L2_SHARE = Assumption(1.3, 1.0, 0.8)
 """The share of the second-level cache's bandwidth in `Device.rates` that a kernel reaches."""
 L2_PORT_BYTES = 64
@@ -219,7 +221,12 @@ def kernel_cost(
             "L2": l2_s / getattr(L2_SHARE, level),
             "L1": traffic.l1_cycles * share_of_busiest,
             "shared memory": traffic.shared_cycles * share_of_busiest,
-            "issue": max(pipes.values()) * warps_of_busiest / clock / getattr(ISSUE_SHARE, level),
+            "issue": max(
+                cycles / getattr(ISSUE_SHARE if pipe == SCHEDULERS else PIPE_SHARE, level)
+                for pipe, cycles in pipes.items()
+            )
+            * warps_of_busiest
+            / clock,
             "latency": _latency(max(1.0, waves) / clock, idle.cycles, walks[level].cycles, memory),
             "block starts": launch.blocks / clock / getattr(BLOCK_STARTS, level),
         }
