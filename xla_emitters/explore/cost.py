@@ -19,6 +19,7 @@ from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.contractions import ContractingOp
 from xla_emitters.dialects.hlo.library_calls import library_call_of
 from xla_emitters.dialects.hlo.types import dims_of, element_of
+from xla_emitters.dtypes import Array
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.compiler import compile_module, read_module
@@ -151,6 +152,7 @@ def cost(
     tune: str = "xla",
     compared: bool = False,
     pass_options: tuple[tuple[str, str, Any], ...] = (),
+    data: Mapping[int, Array] | None = None,
 ) -> CostReport:
     """The cost of every kernel and library call.
 
@@ -159,6 +161,7 @@ def cost(
     fusion   only the kernels of this fusion instruction
     hero_rules, triton, pipeline, tune, pass_options  as in `CompileOptions`; a compiled program keeps its own
     sizes    for a program with unknown sizes: those at which its launches are priced
+    data     for HLO: number of a parameter -> its array, where that decides what is read (indices); others are drawn
     compared  for HLO: also price the other choice of kernels (`ProgramCost.xlas`, `ProgramCost.by_price`)
     raises   what `compile` raises; ToolError without ptxas and nvdisasm; DataError for sizes that are missing or do not fit
     """
@@ -184,7 +187,10 @@ def cost(
         )
         for target in targets
     ]
-    found = [_compared(module, each) if compared and pipeline is None else _cost_of(module, each) for each in options]
+    found = [
+        _compared(module, each, data) if compared and pipeline is None else _cost_of(module, each, data)
+        for each in options
+    ]
     return CostReport(found[0][0], tuple(each for _, each in found))
 
 
@@ -213,11 +219,13 @@ def _cost_at(program: DynamicProgram, target: str, sizes: Mapping[str, int]) -> 
     return ProgramCost(device(target).name, *price_work(compile_program(program.source, options), sizes))
 
 
-def _compared(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCost]:
+def _compared(
+    module: ModuleOp, options: CompileOptions, data: Mapping[int, Array] | None
+) -> tuple[str, ProgramCost]:
     """As `_cost_of`, with the other choice of kernels: of all if `options` choose by price, else of the dearest one."""
-    name, found = _cost_of(module, options)
+    name, found = _cost_of(module, options, data)
     if options.tune != "xla":
-        return name, replace(found, xlas=_cost_of(module, replace(options, tune="xla"))[1])
+        return name, replace(found, xlas=_cost_of(module, replace(options, tune="xla"), data)[1])
     if (
         found.dearest is None
         or found.dearest.bound == "launch"
@@ -233,7 +241,9 @@ def _fusion_of(module: ModuleOp, kernel: str) -> str | None:
     return next((name for name in names if sanitize(name) == kernel), None)
 
 
-def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCost]:
+def _cost_of(
+    module: ModuleOp, options: CompileOptions, data: Mapping[int, Array] | None = None
+) -> tuple[str, ProgramCost]:
     """The program's name, and its cost on one device."""
     kept: list[tuple[PlannedKernel, ModuleOp]] = []
 
@@ -259,7 +269,7 @@ def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCos
         # A kernel without a launch.
         kept = [(planned, lowered) for planned, lowered in kept if sanitize(planned.name) in reached]
     kernels = [
-        replace(price_kernel(kernel, planned.view, lowered, chip, code), launches=launches[kernel.name])
+        replace(price_kernel(kernel, planned.view, lowered, chip, code, data), launches=launches[kernel.name])
         for kernel, (planned, lowered) in zip(reached.values(), kept, strict=True)
     ]
     as_calls = {

@@ -30,6 +30,7 @@ from xla_emitters.program import Argument, ArraySpec, Launch
 from xla_emitters.runtime.arrays import random_array, refuse_beyond_memory
 from xla_emitters.runtime.draws import Places
 from xla_emitters.runtime.inputs import allowed_starts
+from xla_emitters.runtime.layouts import to_buffer
 from xla_emitters.runtime.simt.access_counts import NO_THREAD, SECTOR, AccessCount, AccessCounter, by_warps, sectors_of
 from xla_emitters.runtime.simt.execute import execute
 from xla_emitters.runtime.simt.memory import Access, Memory, Space, Watcher
@@ -272,16 +273,22 @@ def _runs(launch: Launch, wave: int) -> list[range]:
     return [range(first, first + length) for first in map(int, firsts)]
 
 
-def arrays_for(view: FusionView, arguments: Sequence[Argument], *, repeat: bool = False) -> list[Array]:
+def arrays_for(
+    view: FusionView, arguments: Sequence[Argument], *, repeat: bool = False, data: Mapping[int, Array] | None = None
+) -> list[Array]:
     """A flat buffer for each argument of the kernel: starts of windows are random in range, small arrays random, others zero.
 
     repeat  whether large arrays repeat a random one instead of being zero
+    data    number of a program's parameter -> the array to take for it
     raises  DataError for arrays that do not fit into this machine's memory
     """
     places = allowed_starts(view.computation)
     found: dict[int, Array] = {}
     arrays: list[Array] = []
     for number, argument in enumerate(arguments):
+        if argument.kind == "parameter" and argument.index in (data or {}):
+            assert data is not None
+            found[argument.slice_index] = to_buffer(data[argument.index], argument.array).copy()
         if argument.slice_index not in found:
             refuse_beyond_memory(argument.array.shape, dtype(argument.array.dtype), f"argument {number}")
             found[argument.slice_index] = _array(number, argument.array, places, repeat=repeat)
