@@ -219,9 +219,7 @@ def _cost_at(program: DynamicProgram, target: str, sizes: Mapping[str, int]) -> 
     return ProgramCost(device(target).name, *price_work(compile_program(program.source, options), sizes))
 
 
-def _compared(
-    module: ModuleOp, options: CompileOptions, data: Mapping[int, Array] | None
-) -> tuple[str, ProgramCost]:
+def _compared(module: ModuleOp, options: CompileOptions, data: Mapping[int, Array] | None) -> tuple[str, ProgramCost]:
     """As `_cost_of`, with the other choice of kernels: of all if `options` choose by price, else of the dearest one."""
     name, found = _cost_of(module, options, data)
     if options.tune != "xla":

@@ -105,7 +105,9 @@ def price_call(
     written = [
         result for number, result in enumerate(results) if (*roles, *("",) * len(results))[number] != "workspace"
     ]
-    arrays = Moved(*(sum(dtype(element).size_bytes(prod(shape)) for element, shape in of) for of in (operands, written)))
+    arrays = Moved(
+        *(sum(dtype(element).size_bytes(prod(shape)) for element, shape in of) for of in (operands, written))
+    )
     moved, memory = round(arrays.bytes), {level: arrays.seconds(device, level) for level in ("low", "expected", "high")}
     fits = moved <= device.l2_bytes
     products = _products(name, config, operands, results)

@@ -54,12 +54,8 @@ CLASSES = (
     OpcodeClass("convert", "special", "F2F F2I I2F FRND"),
     OpcodeClass("convert", "fp16", "HADD2_CONVERT"),
     OpcodeClass("convert", "alu", "F2FP I2FP I2I I2IP F2IP"),
-    OpcodeClass(
-        "integer", "alu", "IADD IADD3 LEA SHF SHL SHR LOP3 ISETP SEL PRMT IMNMX IMNMX3 VIADD VIADDMNMX"
-    ),
-    OpcodeClass(
-        "integer", "alu", "VIMNMX VIMNMX3 IABS BMSK SGXT ISCADD LOP IADD32I LOP32I VABSDIFF P2R R2P"
-    ),
+    OpcodeClass("integer", "alu", "IADD IADD3 LEA SHF SHL SHR LOP3 ISETP SEL PRMT IMNMX IMNMX3 VIADD VIADDMNMX"),
+    OpcodeClass("integer", "alu", "VIMNMX VIMNMX3 IABS BMSK SGXT ISCADD LOP IADD32I LOP32I VABSDIFF P2R R2P"),
     OpcodeClass("integer", "fp32 heavy", "IMAD IMUL IMUL32I IDP"),
     OpcodeClass("integer", "special", "POPC FLO BREV"),
     OpcodeClass("global", "load_store", "LDG STG"),

@@ -40,11 +40,11 @@ START_S = Assumption(1e-6, 2e-6, 4e-6)
 """From one kernel's end to the first instruction of the next, and from its last instruction to its end."""
 MEMORY_SHARE = Assumption(0.97, 0.95, 0.85)
 """The share of the data sheet's bandwidth that reads alone reach if nothing else bounds them."""
-TURN_BYTES = Assumption(0.05, 0.17, 0.30)
+TURN_BYTES = Assumption(0.05, 0.16, 0.30)
 """What the memory loses when it turns from reads to writes and back, as bytes for each byte that is written between reads."""
-RUN_BYTES = Assumption(0, 18, 32)
+RUN_BYTES = Assumption(0, 16, 32)
 """What each run of neighbouring sectors of a block costs the memory besides its bytes, as bytes: a row of it is opened."""
-BLOCK_STARTS = Assumption(1.0, 0.8, 0.7)
+BLOCK_STARTS = Assumption(1.0, 0.83, 0.7)
 """Blocks that the GPU starts in a clock."""
 LOADED = Assumption(1.0, 2.4, 3.0)
 """Latency of a memory that moves as much as it can, relative to an idle one."""
@@ -331,9 +331,12 @@ def _from_l2(each: Sectors, buffer: int, l1_bytes: int, multiprocessors: int) ->
     return min(each.read_blocks, multiprocessors * buffer) if buffer <= l1_bytes else each.read_blocks
 
 
-def _from_memory(of_waves: float, buffer: int, l2_bytes: int) -> float:
-    """Bytes of an array that come from memory: each wave fetches it again, unless it fits in the second-level cache."""
-    return min(of_waves, buffer) if buffer <= l2_bytes else of_waves
+def _from_memory(of_waves: float, whole: float, l2_bytes: int) -> float:
+    """Bytes of an array that come from memory: each wave fetches what it reads, unless all that the grid reads stays in a cache.
+
+    whole  bytes that the grid reads of it, each once
+    """
+    return min(of_waves, whole) if whole <= l2_bytes else of_waves
 
 
 def _read_again(traffic: Traffic, l2_bytes: int, resident: int) -> float:
@@ -356,16 +359,23 @@ def _moved(traffic: Traffic, l2_bytes: int, resident: int, level: str) -> Moved:
     if level == "low" and sum(traffic.buffers) <= l2_bytes:
         # The previous kernel left it in the cache.
         return Moved(0.0, 0.0, 0.0, 0.0)
-    read, written, read_runs, write_runs = 0.0 if level == "low" else _read_again(traffic, l2_bytes, resident), 0.0, 0.0, 0.0
-    for each, size in zip(traffic.arguments, traffic.buffers, strict=True):
+    read, written, read_runs, write_runs = (
+        0.0 if level == "low" else _read_again(traffic, l2_bytes, resident),
+        0.0,
+        0.0,
+        0.0,
+    )
+    wholes = traffic.footprints or traffic.buffers
+    for each, size, whole in zip(traffic.arguments, traffic.buffers, wholes, strict=True):
         match level:
             case "low":
-                loaded, stored = min(each.read_waves, size), min(each.write_waves, size)
+                loaded = min(each.read_waves, size)
             case "expected":
-                loaded, stored = (_from_memory(of, size, l2_bytes) for of in (each.read_waves, each.write_waves))
+                loaded = _from_memory(each.read_waves, whole, l2_bytes)
             case _:
-                loaded, stored = (_from_memory(of, size, l2_bytes) for of in (each.read_blocks, each.write_waves))
-        read, written = read + loaded, written + stored
+                loaded = _from_memory(each.read_blocks, whole, l2_bytes)
+        read += loaded
+        written += min(each.write_waves, size) if level == "low" else _from_memory(each.write_waves, size, l2_bytes)
         # What several blocks read is fetched once, and its rows are opened once.
         read_runs += each.read_runs * loaded / each.read_blocks if each.read_blocks else 0.0
         write_runs += each.write_runs

@@ -81,6 +81,7 @@ class Traffic:
     accesses       of the blocks that ran, a row per op and buffer
     sampled        number of blocks that ran
     rereads        by the argument's number
+    footprints     bytes of each argument that the whole grid reads, each sector once: an estimate where not all blocks ran
     """
 
     arguments: tuple[Sectors, ...]
@@ -93,6 +94,7 @@ class Traffic:
     accesses: tuple[AccessCount, ...]
     sampled: int
     rereads: tuple[Rereads, ...] = ()
+    footprints: tuple[float, ...] = ()
 
     @property
     def l2_bytes(self) -> float:
@@ -125,6 +127,7 @@ class TrafficCounter(AccessCounter):
         self.lane_bytes = 0
         self.l1_cycles = 0
         self.rereads = [Counter[int]() for _ in sectors]
+        self.read_by_runs: list[list[Array]] = [[] for _ in sectors]
         self._touched_bytes = 0.0
 
     def access(self, memory: Memory, access: Access) -> None:
@@ -159,6 +162,9 @@ class TrafficCounter(AccessCounter):
         done = tuple(_bytes(each, size) for each, size in zip(self.arguments, self.sectors, strict=True))
         for count, each in zip(self.rereads, self.arguments, strict=True):
             count.update(_rereads(each))
+        for runs, each, size in zip(self.read_by_runs, self.arguments, self.sectors, strict=True):
+            if each.reads:
+                runs.append(distinct(np.concatenate(each.reads) % size))
         self.arguments = [_Touched() for _ in self.sectors]
         return done
 
@@ -182,6 +188,25 @@ def _bytes(touched: _Touched, size: int) -> Sectors:
 def _run_count(keys: Array) -> int:
     """How many runs of neighbours there are in sorted keys (block, sector)."""
     return 1 + int((np.diff(keys) != 1).sum()) if keys.size else 0
+
+
+def footprint(runs: Sequence[Array], share: float) -> float:
+    """Bytes that a grid reads of an array, each sector once, from the distinct sectors that some runs of blocks read.
+
+    share  blocks of the grid / blocks that ran
+
+    Runs that read different sectors stand for a grid that does. Runs that share some choose, it is assumed, evenly among the same ones:
+    s choices among n find n * (1 - exp(-s / n)) different ones.
+    """
+    chosen = sum(run.size for run in runs)
+    found = distinct(np.concatenate(runs)).size if runs else 0
+    if found == chosen or share == 1:
+        return SECTOR * found * share
+    least, most = float(found), float(chosen) * found
+    while most - least > 1:
+        middle = (least + most) / 2
+        least, most = (least, middle) if middle * -np.expm1(-chosen / middle) > found else (middle, most)
+    return SECTOR * least * -float(np.expm1(-chosen * share / least))
 
 
 def _rereads(touched: _Touched) -> dict[int, int]:
@@ -256,6 +281,10 @@ def count_traffic(run: Callable[[range, Watcher], None], sizes: Sequence[int], l
         counts,
         sampled,
         tuple({since: bytes_ * share for since, bytes_ in each.items()} for each in counter.rereads),
+        tuple(
+            min(SECTOR * size, footprint(each, share))
+            for each, size in zip(counter.read_by_runs, counter.sectors, strict=True)
+        ),
     )
 
 
