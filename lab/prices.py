@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -58,14 +59,14 @@ def measured_rows() -> list[dict[str, Any]]:
 
 def module_of(name: str) -> tuple[str, dict[int, Any]]:
     """The function's module as XLA optimizes it without Triton, and its parameters of integers, drawn as on the GPU."""
-    import jax
+    jax: Any = import_module("jax")  # late: JAX takes a second
 
     cases, options = _cases()
     function, specs, _ = cases[name]
     arguments = [jax.ShapeDtypeStruct(shape, kind) for shape, kind, _ in specs]
     lowered = jax.jit(function).trace(*arguments).lower(lowering_platforms=("cuda",))
     draw = np.random.default_rng(7)
-    integers = {
+    integers: dict[int, Any] = {
         number: draw.integers(0, highest + 1, shape).astype(kind)
         for number, (shape, kind, highest) in enumerate(specs)
         if highest is not None and np.dtype(kind) == np.int32
@@ -203,10 +204,12 @@ def picture(rows: Sequence[Row]) -> str:
     def place(x: float, y: float) -> str:
         return f"{at(x):.1f},{size - at(y):.1f}"
 
+    corners = ((27, 0.85), (27, 1.15), (600, 1.15), (600, 0.85))
+    band = " ".join(place(x, x * share) for x, share in corners)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" font-family="sans-serif" font-size="11">',
         f'<rect width="{size}" height="{size}" fill="#fff"/>',
-        f'<polygon points="{place(27, 27 * 0.85)} {place(27, 27 * 1.15)} {place(600, 600 * 1.15)} {place(600, 600 * 0.85)}" fill="#e8eef7"/>',
+        f'<polygon points="{band}" fill="#e8eef7"/>',
         f'<polyline points="{place(27, 27)} {place(600, 600)}" stroke="#8aa" fill="none"/>',
     ]
     for tick in (30, 50, 100, 200, 400, 600):

@@ -6,9 +6,9 @@
 Every instruction occupies one of the four schedulers for a cycle, and its pipe for as long as that needs for 32 lanes. Branches, moves of
 constants and the uniform datapath have no pipe here: they are never the bottleneck. Multiplications of integers, IMAD and IMUL, which ptxas
 also takes for additions, shifts and moves, run on the pipes of f32 multiplications, of which only some can ("heavy").
-Source: CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions"; CUDA Binary Utilities, "Instruction Set Reference"; for
-IMAD: Nsight Compute's Profiling Guide, "Pipelines", and NVIDIA in forums.developer.nvidia.com/t/302018: "FMAheavy pipe handles IMAD, IDP, and
-FP32 operations; FMAlite pipe handles FP32 ... On GH100: same".
+Source: CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions"; CUDA Binary Utilities, "Instruction Set Reference"; of
+IMAD: Nsight Compute's Profiling Guide, "Pipelines", and NVIDIA in forums.developer.nvidia.com/t/302018: "FMAheavy pipe handles IMAD, IDP,
+and FP32 operations; FMAlite pipe handles FP32 ... On GH100: same".
 """
 
 from __future__ import annotations

@@ -180,12 +180,12 @@ def _bytes(touched: _Touched, size: int) -> Sectors:
         SECTOR * touched.write_requests,
         SECTOR * distinct(writes % size).size,
         LINE * touched.write_lines,
-        _run_count(reads),
-        _run_count(writes),
+        run_count(reads),
+        run_count(writes),
     )
 
 
-def _run_count(keys: Array) -> int:
+def run_count(keys: Array) -> int:
     """How many runs of neighbours there are in sorted keys (block, sector)."""
     return 1 + int((np.diff(keys) != 1).sum()) if keys.size else 0
 
@@ -195,18 +195,22 @@ def footprint(runs: Sequence[Array], share: float) -> float:
 
     share  blocks of the grid / blocks that ran
 
-    Runs that read different sectors stand for a grid that does. Runs that share some choose, it is assumed, evenly among the same ones:
-    s choices among n find n * (1 - exp(-s / n)) different ones.
+    Runs that read different sectors stand for a grid that does. Runs that share some choose, it is assumed, independently among the same n:
+    the part 1 - (1 - s1 / n) * (1 - s2 / n) ... of them is found by runs of s1, s2 ... sectors.
     """
-    chosen = sum(run.size for run in runs)
+    sizes = np.array([run.size for run in runs], float)
     found = distinct(np.concatenate(runs)).size if runs else 0
-    if found == chosen or share == 1:
+    if found == sizes.sum() or share == 1:
         return SECTOR * found * share
-    least, most = float(found), float(chosen) * found
+
+    def union(sectors: float, times: float = 1.0) -> float:
+        return sectors * (1 - float(np.prod(1 - sizes / sectors)) ** times)
+
+    least, most = float(found), float(found) * sizes.sum()
     while most - least > 1:
         middle = (least + most) / 2
-        least, most = (least, middle) if middle * -np.expm1(-chosen / middle) > found else (middle, most)
-    return SECTOR * least * -float(np.expm1(-chosen * share / least))
+        least, most = (least, middle) if union(middle) > found else (middle, most)
+    return SECTOR * union(least, share)
 
 
 def _rereads(touched: _Touched) -> dict[int, int]:
