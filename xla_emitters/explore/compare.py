@@ -3,7 +3,7 @@
     FILE.hlo -XLA-> *.mlir-passes.log, *.ptx, thunk_sequence.txt ─┐
     FILE.hlo -ours, each pass observed-> IR, PTX ─────────────────┴─ passes aligned by name, states compared, PTX through one ptxas
 
-`pass_rows.py` aligns the passes and says why states differ; `ir_difference.py` has the verdicts. Both PTX texts are assembled by one ptxas
+`pass_rows.py` aligns the passes; `ir_difference.py` has the verdicts. Both PTX texts are assembled by one ptxas
 for the architecture that XLA's text names, and counted alike (`pricing/sass.py`).
 Not compared: kernels that only one side has, and XLA's own choice of kernels, which it made before.
 Source: XLA's dumps for `--xla_dump_to` and `--xla_dump_emitter_re`.
@@ -176,7 +176,7 @@ def compare_kernels(module: ModuleOp, options: CompileOptions, theirs: Sequence[
     by_name = {kernel.name: kernel for kernel in theirs if kernel.ptx}
     both = same_kernels(ours, by_name)
     codes = _Codes()
-    kernels = tuple(_compared(ours[name], by_name[of_xla], codes, options) for name, of_xla in both.items())
+    kernels = tuple(_compared(ours[name], by_name[of_xla], codes) for name, of_xla in both.items())
     only_ours = tuple(name for name in ours if name not in both)
     only_xla = tuple(name for name in by_name if name not in both.values()) if options.fusion is None else ()
     named = module.sym_name.data if module.sym_name else next(iter(ours), "module")
@@ -237,12 +237,12 @@ class _Codes:
         return self._made[key]
 
 
-def _compared(ours: OurKernel, theirs: XlaKernel, codes: _Codes, options: CompileOptions) -> KernelComparison:
+def _compared(ours: OurKernel, theirs: XlaKernel, codes: _Codes) -> KernelComparison:
     target = re.search(r"^\.target (\w+)", theirs.ptx, re.MULTILINE)
     assert target is not None
     return KernelComparison(
         ours.name,
-        compare_passes(ours.passes, theirs.log, options) if theirs.log else (),
+        compare_passes(ours.passes, theirs.log) if theirs.log else (),
         _code(ours.name, ours.grid, ours.block, 0, ours.ptx, codes.of(ours.ptx, target[1])),
         _code(theirs.name, theirs.grid, theirs.block, theirs.shared_bytes, theirs.ptx, codes.of(theirs.ptx, target[1])),
     )

@@ -2,14 +2,12 @@
 
         XLA                ours                  XLA  ours  IR after it
                                                  ops   ops
-     0  emit               emit                   29    24  same but for 20a
+     0  emit               emit                   29    24  differs: arith.constant 2/4 ...
      3  cse                xla-cse                26    24  renamed
-    25  xla-lower-tensors  xla-lower-tensors      69    65  differs by 02a, 20a: vector.insert 4/0, vector.from_elements 0/1
-    26  inline             inline                 69    65  differs, unexplained: inline; vector.insert 4/0
-    [02] docs/decisions/02-the-seed-and-the-stages.md: (a) vectors are built by insertions
+    25  xla-lower-tensors  xla-lower-tensors      69    65  differs: vector.insert 4/0, vector.from_elements 0/1
 
-Passes that change nothing on both sides have no row. After `differs` are the counts of ops, ours/XLA's, that changed since the row
-before.
+Passes that change nothing on both sides have no row. After `differs` are the ops whose counts differ, ours/XLA's; of a row in which they
+are those of the row before, "the same ops".
 """
 
 from __future__ import annotations
@@ -18,12 +16,11 @@ import difflib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from string import ascii_lowercase
 
 from xla_emitters.errors import UsageError
 from xla_emitters.explore.compare import Code, Comparison, KernelComparison
 from xla_emitters.explore.ir_difference import VERDICTS, Difference
-from xla_emitters.explore.pass_rows import Citation, PassRow
+from xla_emitters.explore.pass_rows import PassRow
 
 _SHOWN_OPS = 3
 
@@ -42,10 +39,10 @@ def _one_sided(found: Comparison) -> list[str]:
 
 
 def kernel_text(kernel: KernelComparison, target: str) -> str:
-    """One kernel: passes, decisions, machine code."""
+    """One kernel: passes, machine code."""
     lines = [f"{kernel.name} on {target}"]
     if kernel.passes:
-        lines += [*_table(_pass_cells(kernel.passes), "rllrrl"), *_footnotes(kernel.passes)]
+        lines += [*_table(_pass_cells(kernel.passes), "rllrrl"), *_silent(kernel.passes)]
     else:
         lines.append("XLA's kernel is not of its emitters: there is no log of passes")
     return "\n".join([*lines, "", *_table([["", "ours", "XLA"], *number_rows(kernel.ours, kernel.xla)], "lrr")])
@@ -61,58 +58,31 @@ def _pass_cells(rows: Sequence[PassRow]) -> list[list[str]]:
 
 def verdict_texts(rows: Sequence[PassRow]) -> list[tuple[int, PassRow, str]]:
     """Number, row, and verdict as text, of each pass that changed something."""
-    keys, before, found = citation_keys(rows), None, list[tuple[int, PassRow, str]]()
+    before, found = None, list[tuple[int, PassRow, str]]()
     for number, row in enumerate(rows):
         if row.changed:
-            found.append((number, row, _verdict_text(row, before, keys)))
+            found.append((number, row, _verdict_text(row.found, before)))
             before = row.found
     return found
 
 
-def _verdict_text(row: PassRow, before: Difference | None, keys: Mapping[Citation, str]) -> str:
+def _verdict_text(found: Difference | None, before: Difference | None) -> str:
     """The difference of two states in one line; `before` is the difference in the row above."""
-    found, causes = row.found, row.causes
     if found is None:
         return "not in XLA's log"
-    cited = ", ".join(sorted(keys[each] for each in causes.cited))
     if found.verdict != "differs":
-        return f"{found.verdict} {cited}" if cited else found.verdict
-    if causes.unexplained:
-        text = f"differs, unexplained: {', '.join(causes.unexplained)}{f' (and {cited})' if cited else ''}"
-    else:
-        text = f"differs by {cited}"
+        return found.verdict
     if before is not None and before.verdict == "differs" and before.ops == found.ops:
-        return text
+        return "differs: the same ops"
     ops = [f"{name} {ours}/{xla}" for name, (ours, xla) in found.ops.items()]
     more = [f"{len(ops) - _SHOWN_OPS} more"] if len(ops) > _SHOWN_OPS else []
-    return f"{text}; {', '.join([*ops[:_SHOWN_OPS], *more]) or 'as many of each op'}"
+    return f"differs: {', '.join([*ops[:_SHOWN_OPS], *more]) or 'as many of each op'}"
 
 
-def citation_keys(rows: Sequence[PassRow]) -> dict[Citation, str]:
-    """Citation -> the decision's number and a letter, in the order of first citation: '02a', '02b', '20a'."""
-    keys, count = dict[Citation, str](), Counter[str]()
-    for row in rows:
-        for each in row.causes.cited if row.changed else ():
-            if each not in keys:
-                file = each[0]
-                keys[each] = f"{file[:2]}{ascii_lowercase[count[file] % 26] * (count[file] // 26 + 1)}"
-                count[file] += 1
-    return keys
-
-
-def decisions_of(rows: Sequence[PassRow]) -> dict[str, str]:
-    """File of docs/decisions that is cited -> the parts that are cited, in order."""
-    cited: dict[str, list[str]] = {}
-    for (file, what), key in citation_keys(rows).items():
-        cited.setdefault(file, []).append(f"({key[2:]}) {what}")
-    return {file: "; ".join(words) for file, words in sorted(cited.items())}
-
-
-def _footnotes(rows: Sequence[PassRow]) -> list[str]:
-    """Passes without a row, and the citations."""
+def _silent(rows: Sequence[PassRow]) -> list[str]:
+    """Passes without a row."""
     silent = [row.xla or row.ours for row in rows if not row.changed]
-    lines = [f"changed nothing: {', '.join(dict.fromkeys(silent))}"] if silent else []
-    return [*lines, *(f"[{file[:2]}] docs/decisions/{file}: {text}" for file, text in decisions_of(rows).items())]
+    return [f"changed nothing: {', '.join(dict.fromkeys(silent))}"] if silent else []
 
 
 def number_rows(ours: Code, xla: Code) -> list[list[str]]:
@@ -182,13 +152,13 @@ def files_text(rows: Sequence[FileRow]) -> str:
             lines += [f"{row.file}: {each}" for each in _one_sided(row.found)]
     if len(cells) > 2:
         lines.append(
-            "passes by what is between the IR after them ('differs': for reasons that docs/decisions gives; 'unexplained': not)\n"
+            "passes by what is between the IR after them\n"
             "launch, registers ...: ours/XLA's where they differ; '?': a loop of unknown length counts once"
         )
     return "\n".join(lines)
 
 
-_KINDS = (*VERDICTS, "unexplained")
+_KINDS = VERDICTS
 
 
 def _kinds(kernel: KernelComparison) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""A kernel's IR in forms that can be compared: as lines, or as a multiset of ops without their order.
+"""A kernel's IR as lines that can be compared, in two forms.
 
     %cst = arith.constant 2.0 : f32        exact    %0 = arith.constant() {value=2.0 : f32} : f32
     %y = arith.mulf %x, %cst : f32                  %2 = arith.mulf(%1, %0) {fastmath=#arith.fastmath<none>} : f32
@@ -24,7 +24,6 @@ from xdsl.ir import Block, Operation, SSAValue
 from xla_emitters.dialects.mlir.llvm import GlobalOp
 from xla_emitters.dialects.xla_gpu.loops import ApplyIndexingOp, LoopOp
 from xla_emitters.indexing import IndexingMap, Variable
-from xla_emitters.rewrite.effects import is_commutative_type, is_pure, is_terminator, may_write
 from xla_emitters.rewrite.folders import constant_integer
 from xla_emitters.rewrite.symbols import symbol_name, symbols_in
 
@@ -51,20 +50,6 @@ _IDS = {"gpu.thread_id": "th", "gpu.block_id": "bl"}
 _OTHER_NAMES = {"nvvm.barrier0": "nvvm.barrier"}
 # Names of functions; attributes of arguments and visibility are for later passes, as discardable attributes are.
 _DROPPED = ("sym_name", "sym_visibility", "arg_attrs", "res_attrs", "range", "linkage")
-# Ops that compute elements. Loads, stores, addresses, loops, branches and barriers are not among them.
-_ARITHMETIC = re.compile(
-    r"(arith|math|complex|vector\.(extract|insert|from_elements|broadcast)|ub|func\.call|builtin\.unrealized_conversion_cast)\b|"
-    r"llvm\.(intr\.|f?(add|sub|mul|div|cmp|neg|rem)|[us](add|sub|mul|div|rem)|icmp|select|and|or|xor|shl|[al]shr|bitcast|trunc|[sz]ext|"
-    r"fpext|fptrunc|[su]itofp|fpto[su]i|(insert|extract)(value|element)|call|mlir\.)"
-)
-# Two parts of a complex number in memory.
-_PAIR = re.compile(r"!llvm\.struct<\((f\d+), \1\)>|vector<2xf\d+>|complex<f\d+>")
-# Of these ops of any dialect the first two operands commute.
-_PRODUCT_AND_SUM = (".fma", ".fmuladd")
-# Ops that all threads of a warp or a block execute together.
-_TOGETHER = frozenset(
-    ("xla_gpu.shuffle_reduce", "xla_gpu.sync_threads", "gpu.shuffle", "gpu.barrier", "nvvm.shfl.sync", "nvvm.barrier0")
-)
 # What an op means without the property.
 _DEFAULTS = frozenset(
     (
@@ -145,12 +130,9 @@ class _Lines:
         self.values[value] = f"%{self.count}"
         self.count += 1
 
-    def text(self, op: Operation, order: Sequence[SSAValue] = ()) -> str:
-        """The op without its results; `order` are its operands in another order."""
+    def text(self, op: Operation) -> str:
+        """The op without its results."""
         values = [self._value(op, number) for number in range(len(op.operands))]
-        if order and not self.keeps and op.name not in _POSITION:
-            named = dict(zip(op.operands, values, strict=True))
-            values = [named[operand] for operand in order]
         operands = ", ".join(values)
         successors = "".join(f" {self.blocks[block]}" for block in op.successors)
         given = op.properties if not self.keeps else {**op.properties, **op.attributes}
@@ -210,88 +192,6 @@ def map_of_operands(applied: IndexingMap, operands: Sequence[str]) -> str:
 
 def _is_in_bounds(op: TransferReadOp) -> bool:
     return all(is_inside == BoolAttr.from_bool(True) for is_inside in op.in_bounds)
-
-
-def values_of(module: ModuleOp, *, keeps_formulas: bool = True) -> Counter[str]:
-    """A multiset of the functions, each as what it computes: the order and the place of an op without effects do not count.
-
-    keeps_formulas  else a result of arithmetic is known only by its inputs, except in addresses
-
-    Such an op is known by what it is computed from. Ops that write are in order, a read counts the writes before it, and what all threads
-    of a warp or a block do together (shuffles, barriers) is in its block.
-    """
-    functions = [op for op in module.body.block.ops if keeps_formulas or any(region.blocks for region in op.regions)]
-    values = _Values(_names(functions), keeps_formulas)
-    return Counter(values.of(function, "") for function in functions)
-
-
-class _Values:
-    """known   value -> its key
-    leaves  value that arithmetic computes -> keys of what it is computed from, where formulas do not count
-    """
-
-    def __init__(self, names: dict[str, str], keeps_formulas: bool) -> None:
-        self.lines = _Lines(names, keeps_spelling=False)
-        self.keeps_formulas = keeps_formulas
-        self.known: dict[SSAValue, str] = {}
-        self.leaves: dict[SSAValue, frozenset[str]] = {}
-
-    def of(self, op: Operation, epoch: str) -> str:
-        """The key of an op whose operands have theirs; `epoch` tells one state of memory from another."""
-        is_address = op.name == "llvm.getelementptr"
-        self.lines.values = {operand: self._key(operand, is_address) for operand in op.operands}
-        self.lines.blocks = {
-            block: f"^{block.parent.get_block_index(block)}" for block in op.successors if block.parent
-        }
-        text = self.lines.text(op, self._order(op))
-        text = text if self.keeps_formulas else _PAIR.sub("pair", text)
-        key = _digest(text, "" if is_pure(op) or is_terminator(op) else epoch)
-        bodies = [self._block(block, f"{key}.{n}", epoch) for n, block in enumerate(_blocks(op))]
-        if bodies:
-            key = _digest(key, *bodies)
-        self.known |= {result: f"{key}.{result.index}" for result in op.results}
-        if not self.keeps_formulas and _computes(op):
-            found = frozenset(
-                leaf for operand in op.operands for leaf in self.leaves.get(operand, {self._key(operand, True)})
-            )
-            self.leaves |= dict.fromkeys(op.results, found)
-        return key
-
-    def _key(self, value: SSAValue, is_address: bool) -> str:
-        leaves = self.leaves.get(value)
-        return self.known.get(value, "") if leaves is None or is_address else f"of {_digest(*sorted(leaves))}"
-
-    def _order(self, op: Operation) -> list[SSAValue]:
-        """The operands, those that commute by their keys."""
-        operands = list(op.operands)
-        count = 2 if op.name.endswith(_PRODUCT_AND_SUM) else len(operands) if is_commutative_type(type(op)) else 0
-        return [*sorted(operands[:count], key=lambda value: self.known.get(value, "")), *operands[count:]]
-
-    def _block(self, block: Block, holder: str, epoch: str) -> str:
-        self.known |= {argument: f"{holder}.{argument.index}" for argument in block.args}
-        writes, together = list[str](), list[str]()
-        for op in block.ops:
-            key = self.of(op, f"{epoch}/{holder}/{len(writes)}")
-            if not self.keeps_formulas and _computes(op):
-                continue
-            if may_write(op) or is_terminator(op):
-                writes.append(key)
-            elif any(inner.name in _TOGETHER for inner in op.walk()):
-                together.append(key)
-        return _digest(*writes, "together", *sorted(together))
-
-
-def _computes(op: Operation) -> bool:
-    """Whether it is arithmetic on its operands, or a call of what has no body, as of libdevice."""
-    return not op.regions and _ARITHMETIC.match(op.name) is not None
-
-
-def _blocks(op: Operation) -> list[Block]:
-    return [block for region in op.regions for block in region.blocks]
-
-
-def _digest(*texts: str) -> str:
-    return sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
 def count_ops(module: ModuleOp) -> Counter[str]:

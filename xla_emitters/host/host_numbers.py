@@ -10,7 +10,7 @@ Source: docs/reference/4 2.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -26,13 +26,11 @@ from xla_emitters.dialects.hlo.elementwise import CompareOp
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.kernels.captures import loops_of
+from xla_emitters.program.integer_forms import PRED, Compute, computed
 from xla_emitters.program.steps import INTEGERS, Extent
 
 MOST_ELEMENTS = 16
 """Of an array that is held as numbers: a shape, or the starts of a slice."""
-PRED = "pred"
-Compute = Callable[[str, Sequence[Extent]], Extent]
-"""(row of `program.steps.FUNCTIONS`, operands) -> the number"""
 
 
 def is_small(ir_type: Attribute) -> bool:
@@ -115,10 +113,8 @@ def results_of(op: BufferOp, inputs: Sequence[Sequence[Extent]], compute: Comput
     if isinstance(made, CompareOp):
         name = made.direction.data.lower()
         return [compute(name, row) for row in rows]
-    form = ELEMENTWISE.get(opcode)
-    if form is None or (PRED in types and opcode in ("add", "subtract", "multiply", "negate")):
-        return None
-    return [form(compute, types[0], result, row) for row in rows]
+    found = [computed(opcode, types, result, row, compute) for row in rows]
+    return [value for value in found if value is not None] if None not in found else None
 
 
 def _moved(made: HloOp, inputs: Sequence[Sequence[Extent]], op: BufferOp) -> list[Extent] | None:
@@ -138,53 +134,3 @@ def _no_call(*_: Any) -> Any:
 
 
 MOVING = frozenset(("broadcast", "concatenate", "copy", "reshape", "reverse", "slice", "transpose"))
-Form = Callable[[Compute, str, str, Sequence[Extent]], Extent]
-"""(compute, the first operand's type, the result's, operands) -> the element"""
-
-
-def _plain(name: str) -> Form:
-    return lambda compute, _, __, row: compute(name, row)
-
-
-def _wrapping(name: str) -> Form:
-    return lambda compute, _, result, row: compute(f"{name}.{result}", row)
-
-
-def _clamp(compute: Compute, _: str, __: str, row: Sequence[Extent]) -> Extent:
-    least, value, most = row
-    return compute("minimum", (compute("maximum", (value, least)), most))
-
-
-def _convert(compute: Compute, source: str, result: str, row: Sequence[Extent]) -> Extent:
-    if result == PRED:
-        return row[0] if source == PRED else compute("ne", (row[0], 0))
-    return row[0] if source in (PRED, result) else compute(f"copy.{result}", row)
-
-
-def _not(compute: Compute, _: str, result: str, row: Sequence[Extent]) -> Extent:
-    if result == PRED:
-        return compute("eq", (row[0], 0))
-    bits, least = INTEGERS[result]
-    return compute("subtract", ((1 << bits) - 1 if least == 0 else -1, row[0]))
-
-
-def _negate(compute: Compute, _: str, result: str, row: Sequence[Extent]) -> Extent:
-    return compute(f"subtract.{result}", (0, row[0]))
-
-
-ELEMENTWISE: Mapping[str, Form] = {
-    "add": _wrapping("add"),
-    "and": _plain("and"),
-    "clamp": _clamp,
-    "convert": _convert,
-    "maximum": _plain("maximum"),
-    "minimum": _plain("minimum"),
-    "multiply": _wrapping("multiply"),
-    "negate": _negate,
-    "not": _not,
-    "or": _plain("or"),
-    "select": _plain("select"),
-    "subtract": _wrapping("subtract"),
-    "xor": _plain("xor"),
-}
-"""Opcode -> its value on integers. Ops that divide or shift have rules of their own for zero and large operands: they stay calls."""

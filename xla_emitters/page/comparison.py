@@ -1,10 +1,10 @@
 """XLA's column of the page: each of XLA's states of a kernel beside ours; launch, registers, instructions, PTX.
 
     unit["xla"]   {"numbers": [["registers", "23", "23"], ...], "rows": [{"xla": "cse", "ours": "xla-cse", "verdict": "renamed",
-                   "texts": [7, 8], ...}], "decisions": [...], "ptx": [9, 10]}
+                   "texts": [7, 8], ...}], "ptx": [9, 10]}
     index["xla"]  {"only_ours": [...], "only_xla": [...]}
 
-Numbers in `texts` and `ptx` are chunk numbers: XLA's text, then ours, both normalized to the form in which the states are compared. A row
+Numbers in `texts` and `ptx` are chunk numbers: XLA's text, then ours, both in the form in which the states are compared. A row
 without `texts` is a state that XLA's log does not have.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.explore.compare import Comparison, KernelComparison
-from xla_emitters.explore.compare_report import decisions_of, number_rows, verdict_texts
+from xla_emitters.explore.compare_report import number_rows, verdict_texts
 from xla_emitters.explore.pass_rows import PassRow
 from xla_emitters.page.data import Chunks
 
@@ -33,11 +33,11 @@ def with_comparison(index: Mapping[str, Any], found: Comparison, chunks: Chunks)
 
 
 def _difference(xla: Mapping[str, Any] | None) -> tuple[int, ...]:
-    """How much a kernel differs from XLA's: states that no decision explains, states, numbers; the page opens on the one with most."""
+    """How much a kernel differs from XLA's: in its numbers, then in its states; the page opens on the one with most."""
     if xla is None:
         return (-1,)
     kinds = [row["kind"] for row in xla["rows"]]
-    return kinds.count("unexplained"), kinds.count("differs"), sum(ours != theirs for _, ours, theirs in xla["numbers"])
+    return sum(ours != theirs for _, ours, theirs in xla["numbers"]), kinds.count("differs")
 
 
 def kernel_data(kernel: KernelComparison, chunks: Chunks) -> dict[str, Any]:
@@ -46,7 +46,6 @@ def kernel_data(kernel: KernelComparison, chunks: Chunks) -> dict[str, Any]:
     return {
         "numbers": number_rows(kernel.ours, kernel.xla),
         "rows": rows,
-        "decisions": [{"file": file, "text": text} for file, text in decisions_of(kernel.passes).items()],
         "ptx": [chunks.add(kernel.xla.ptx), chunks.add(kernel.ours.ptx)],
     }
 

@@ -618,8 +618,8 @@ function drawXla() {
     const said = only.map(([side, names]) => `${side}: ${names.join(", ")}.`).join(" ");
     return void host.append(el("p", "none", `XLA has no kernel of this name. ${said}`));
   }
-  const { numbers, rows, decisions } = unit.xla, box = el("div", "beside"), side = el("div", "notes tables"), texts = el("div", "sides");
-  point ??= rows.find((row) => row.texts && ["unexplained", "differs"].includes(row.kind))?.number ?? "ptx";
+  const { numbers, rows } = unit.xla, box = el("div", "beside"), side = el("div", "notes tables"), texts = el("div", "sides");
+  point ??= rows.find((row) => row.texts && row.kind === "differs")?.number ?? "ptx";
   const table = (head, cells, keyOf) => {
     const made = el("table"), title = el("tr");
     head.forEach((text) => title.append(el("th", "", text)));
@@ -643,7 +643,6 @@ function drawXla() {
   side.append(table(["", "XLA", "ours"], numbers.map(([what, ours, xla]) => [what, xla, ours])), ptx);
   if (rows.length) side.append(table(["", "XLA", "ours", "XLA's ops", "our ops", "IR after it"], passes, (n) => rows[n].number));
   else side.append(el("p", "soft", "XLA's kernel is not of its emitters: there is no log of passes."));
-  decisions.forEach((each) => side.append(el("p", "soft", `[${each.file.slice(0, 2)}] docs/decisions/${each.file}: ${each.text}`)));
   box.append(side, texts);
   host.append(box);
   side.scrollTop = top;

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from xdsl.dialects.builtin import StringAttr
@@ -30,7 +30,7 @@ from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, Param
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.hlo.types import is_array, leaf_types
 from xla_emitters.fusions.buffers import aliases_of, array_spec, kernel_arguments
-from xla_emitters.fusions.loop_counters import counter_of
+from xla_emitters.fusions.loop_recurrences import recurrence_of
 from xla_emitters.fusions.view import FusionView, view_of
 from xla_emitters.hlo_text.alone import print_alone
 from xla_emitters.hlo_text.stack_frames import PythonLines
@@ -43,13 +43,13 @@ from xla_emitters.program.steps import (
     Call,
     Compute,
     Copy,
-    Counter,
     Extent,
     Launch,
     Load,
     Loop,
     Number,
     Place,
+    Recurrence,
     Release,
     Step,
 )
@@ -282,17 +282,15 @@ class _HostSteps:
             self.planner.steps_of(repeating, state, state, is_loop_body=True),
             tuple(self.planner.place(slot).slot for slot in changed),
             trips=known_trip_count(op),
-            counter=self._counter(op, state),
+            ends=self._ends(op, state),
         )
         yield Release(self.planner.place(proceeds).slot)
 
-    def _counter(self, loop: HloOp, state: Sequence[Slot]) -> Counter | None:
-        """What a `while` counts, on the arrays of its state."""
-        if (found := counter_of(loop)) is None:
+    def _ends(self, loop: HloOp, state: Sequence[Slot]) -> Recurrence | None:
+        """What ends a `while`, on the arrays of its state."""
+        if (found := recurrence_of(loop)) is None:
             return None
-        slots = [self.planner.place(slot).slot for slot in state]
-        bound, slot = (0, slots[found.bound]) if found.is_leaf else (found.bound, None)
-        return Counter(slots[found.leaf], bound, slot, found.step, found.direction, found.dtype)
+        return replace(found, state=tuple(self.planner.place(state[leaf]).slot for leaf in found.state))
 
     def _branch(self, op: HloOp) -> Iterator[Step]:
         selector, *operands = op.operands

@@ -167,21 +167,34 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Counter:
-    """A number that each iteration of a loop changes by `change`; the loop runs while it compares as `direction` to a fixed number.
+class Recurrence:
+    """How often a loop runs, where integers of its state alone decide: while `holds`, they become `after`.
 
-    slot        of the counter, an integer of type `dtype`
-    bound       the fixed number
-    bound_slot  of the array that holds it; then `bound` has no meaning
-    direction   in HLO's words: "LT", "NE" ...
+    state  the slots of these integers, each an array of one element. They are the first numbers of a numbering of its own
+    code   rows that assign the numbers behind them
+    after  the next state
     """
 
-    slot: int
-    bound: int
-    bound_slot: int | None
-    change: int
-    direction: str
-    dtype: str
+    state: tuple[int, ...]
+    code: tuple[Compute, ...]
+    holds: Extent
+    after: tuple[Extent, ...]
+
+    def lasts(self, start: Sequence[int], trips: int) -> bool:
+        """Whether a loop in this state runs more than `trips` times."""
+        numbers = [*start, *(0 for _ in self.code)]
+        rows = [(row.result.index, FUNCTIONS[row.function], row.operands) for row in self.code]
+
+        def value(extent: Extent) -> int:
+            return extent if isinstance(extent, int) else numbers[extent.index]
+
+        for _ in range(trips + 1):
+            for result, function, operands in rows:
+                numbers[result] = function(*map(value, operands))
+            if not value(self.holds):
+                return False
+            numbers[: len(start)] = map(value, self.after)
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +204,7 @@ class Loop:
     carried   slots that the body changes, or whose memory it replaces
     assigned  numbers that the body replaces; they have values before
     trips     how often the body runs, if known
-    counter   an array that it counts in, if it is known that only this ends it
+    ends      what ends it, if integers of its state alone do
     """
 
     name: str
@@ -201,7 +214,7 @@ class Loop:
     carried: tuple[int, ...]
     assigned: tuple[int, ...] = ()
     trips: int | None = None
-    counter: Counter | None = None
+    ends: Recurrence | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, cast, get_args
 
-from xla_emitters.program.steps import Counter, Number, Place, Step
+from xla_emitters.program.steps import Number, Place, Recurrence, Step
 
-STEPS: Mapping[str, type[Any]] = {step.__name__: step for step in (*get_args(Step), Counter)}
+STEPS: Mapping[str, type[Any]] = {step.__name__: step for step in (*get_args(Step), Recurrence)}
 
 
 def value_json(value: Any) -> Any:

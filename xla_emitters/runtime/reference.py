@@ -25,9 +25,10 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.sized import at_sizes
 from xla_emitters.dialects.hlo.types import dims_of, element_of, has_dynamic_dims, is_array
 from xla_emitters.dtypes import Array
-from xla_emitters.fusions.loop_counters import LoopCounter, counter_of
+from xla_emitters.fusions.loop_recurrences import recurrence_of
+from xla_emitters.program.steps import Recurrence
 from xla_emitters.runtime.arrays import refuse_beyond_memory
-from xla_emitters.runtime.repetition import MOST_ITERATIONS, Repetition, outlasts, too_long
+from xla_emitters.runtime.repetition import LONG_LOOP, MOST_ITERATIONS, Repetition, outlasts, too_long
 from xla_emitters.runtime.tolerance import Bounds
 
 ValueOf: TypeAlias = Callable[[HloOp, Sequence[Any], Call], Any]
@@ -95,12 +96,12 @@ def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
         isinstance(op, HloOp) and op.opcode in UNREPEATABLE for op in (enclosing_module(loop) or loop).walk()
     )
 
-    begins = counter_of(loop)
+    ends = recurrence_of(loop)
+    foreseen = left - 2 * LONG_LOOP  # at a call of the condition, as `left` is odd
 
     def counted(name: str, operands: Sequence[Any]) -> Any:
-        nonlocal left, begins
-        is_too_long = begins is not None and _outlasts(begins, operands, most_iterations)
-        begins = None
+        nonlocal left
+        is_too_long = left == foreseen and ends is not None and _outlasts(ends, operands, most_iterations - LONG_LOOP)
         if is_too_long or not left:
             raise too_long(loop.instruction_name.data, most_iterations, "reference", written_at(loop))
         left -= 1
@@ -111,16 +112,13 @@ def limited(call: Call, loop: HloOp, most_iterations: int) -> Call:
     return counted
 
 
-def _outlasts(counter: LoopCounter, operands: Sequence[Any], most_iterations: int) -> bool:
-    """Whether a loop that begins with this state runs longer than `most_iterations`, as its counter says."""
+def _outlasts(ends: Recurrence, operands: Sequence[Any], most: int) -> bool:
+    """Whether a loop in this state runs more than `most` times."""
     leaves = [leaf for value in operands for leaf in leaves_of(value)]
-    numbers = list[int]()
-    for leaf in (leaves[counter.leaf], *([leaves[counter.bound]] if counter.is_leaf else [])):
-        if isinstance(leaf, Bounds) and not leaf.is_point:
-            return False
-        numbers.append(int(leaf.low if isinstance(leaf, Bounds) else leaf))
-    start, bound = numbers if counter.is_leaf else (*numbers, counter.bound)
-    return outlasts(start, bound, counter.step, counter.direction, counter.dtype, most_iterations)
+    held = [leaves[leaf] for leaf in ends.state]
+    if any(isinstance(leaf, Bounds) and not leaf.is_point for leaf in held):
+        return False
+    return outlasts(ends, [int(leaf.low if isinstance(leaf, Bounds) else leaf) for leaf in held], most)
 
 
 UNREPEATABLE = frozenset(("infeed", "recv", "recv-done", "rng", "rng-get-and-update-state"))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from operator import eq, ge, gt, le, lt, ne
-from typing import Any
-
-import numpy as np
+from collections.abc import Callable, Iterable, Sequence
 
 from xla_emitters.errors import EndlessLoop, ExecutionError, Place, UsageError
+from xla_emitters.program.steps import Recurrence
 
 MOST_ITERATIONS = 100_000
 """Most iterations of one loop; a longer loop is taken to be endless."""
@@ -24,26 +21,15 @@ def refuse_limit(most_iterations: int, stage: str) -> None:
         )
 
 
-MOST_COUNTED = 1_000_000
-"""The largest limit up to which a counter is followed: a few milliseconds."""
-_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {"EQ": eq, "NE": ne, "GE": ge, "GT": gt, "LE": le, "LT": lt}
+LONG_LOOP = 64
+"""So many iterations a loop runs before it is asked whether it will end, and watched for a state that comes back."""
+MOST_FORESEEN = 1_000_000
+"""The largest limit up to which the numbers that end a loop are computed alone: less than a second."""
 
 
-def outlasts(start: int, bound: int, step: int, direction: str, dtype: str, most: int) -> bool:
-    """Whether a loop that counts from `start` in steps of `step` while that compares as `direction` to `bound` runs more than `most` times.
-
-    dtype    the counter's, in HLO's words: what is beyond it wraps around
-    returns  False too if `most` is above MOST_COUNTED
-
-    >>> outlasts(0, 10, 1, "LT", "s32", 9), outlasts(0, 10, 1, "LT", "s32", 10), outlasts(120, 0, 1, "GT", "s8", 8)
-    (True, False, False)
-    """
-    if most > MOST_COUNTED:
-        return False
-    bits = int(dtype[1:])
-    counted = np.arange(most + 1, dtype=np.uint64) * np.uint64(step % 2**64) + np.uint64(start % 2**64)
-    numbers = counted.astype(f"uint{bits}").view(f"{'u' if dtype[0] == 'u' else ''}int{bits}")
-    return bool(np.all(_COMPARISONS[direction](numbers, numbers.dtype.type(bound))))
+def outlasts(ends: Recurrence, state: Sequence[int], most: int) -> bool:
+    """Whether a loop in this state runs more than `most` times; False too if `most` is above MOST_FORESEEN."""
+    return most <= MOST_FORESEEN and ends.lasts(state, most)
 
 
 def too_long(loop: str, most_iterations: int, stage: str, place: Place | None = None) -> ExecutionError:

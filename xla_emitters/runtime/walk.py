@@ -31,7 +31,6 @@ from xla_emitters.program.steps import (
     Call,
     Compute,
     Copy,
-    Counter,
     Dimension,
     Extent,
     Fill,
@@ -41,13 +40,14 @@ from xla_emitters.program.steps import (
     Move,
     Number,
     Place,
+    Recurrence,
     Release,
     Step,
     Store,
     View,
     steps_within,
 )
-from xla_emitters.runtime.repetition import MOST_ITERATIONS, Repetition, outlasts, too_long
+from xla_emitters.runtime.repetition import LONG_LOOP, MOST_ITERATIONS, Repetition, outlasts, too_long
 
 Run: TypeAlias = Callable[[], None]
 """A step, ready to run."""
@@ -55,8 +55,6 @@ ARGUMENT_ALIGNMENT = 16
 """Bytes: the alignment of each array that a kernel takes."""
 MOST_IDLE, MOST_IDLE_BYTES = 8, 256 << 20
 """Frames of one binding, and bytes of the arenas of all frames of a program, that are kept between calls; one frame is kept in any case."""
-LONG_LOOP = 64
-"""Iterations after which a loop is watched for a state that it was in before."""
 MOST_KEPT_BYTES = 1 << 16
 """Of an array in such a state; of a larger one the hash is kept."""
 
@@ -494,16 +492,13 @@ class Frame:
             yield from counted()
             yield from _state([arrays[slot] for slot in carried])
 
-        def refuse_endless(counter: Counter) -> None:
-            held = [arrays[counter.slot], *(() if counter.bound_slot is None else (arrays[counter.bound_slot],))]
+        def refuse_endless(ends: Recurrence) -> None:
+            held = [arrays[slot] for slot in ends.state]
             if all(isinstance(array, np.ndarray) for array in held):
-                start, bound = ([int(array.reshape(-1)[0]) for array in held] + [counter.bound])[:2]
-                if outlasts(start, bound, counter.change, counter.direction, counter.dtype, most):
+                if outlasts(ends, [int(array.reshape(-1)[0]) for array in held], most - LONG_LOOP + 1):
                     raise too_long(step.name, most, STAGE)
 
         def run() -> None:
-            if step.counter is not None and step.trips is None:
-                refuse_endless(step.counter)
             trips, repetition, by_numbers = 0, Repetition(LONG_LOOP - 1), Repetition(LONG_LOOP - 1)
             is_watched = not assigned  # arrays, which take time, only once the numbers have come back
             while True:
@@ -513,6 +508,8 @@ class Frame:
                     return
                 if trips == most:
                     raise too_long(step.name, most, STAGE)
+                if trips == LONG_LOOP - 1 and step.ends is not None and step.trips is None:
+                    refuse_endless(step.ends)
                 trips += 1
                 if trips < LONG_LOOP or step.trips is not None:
                     pass

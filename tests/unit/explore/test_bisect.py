@@ -45,7 +45,6 @@ def swapped(name: str):
     return choose
 
 
-@pytest.mark.tiny
 def test_a_right_compiler_is_not_blamed() -> None:
     search = bisect(PROGRAMS["bytes"], target=TARGET)
     assert search.culprit is None

@@ -112,7 +112,6 @@ def found(text: str = TEXT) -> Culprit:
     return culprit
 
 
-@pytest.mark.tiny
 def test_a_right_compiler_is_not_blamed() -> None:
     search = searched()
     assert search.culprit is None
@@ -301,6 +300,7 @@ module @m {
     assert culprit.name == ReadsTheOtherParameter.name
 
 
+@pytest.mark.tiny
 def test_what_only_the_host_does_has_no_thread() -> None:
     """A buffer that the host never frees: the call says so, and every kernel is right."""
     program = compile_text(TWO_KERNELS, "m.mlir", CompileOptions(record="none"))

@@ -312,7 +312,6 @@ def test_a_python_without_packages_is_told_what_to_install(bundle: Path) -> None
     assert done.stderr == f"error: {sys.executable} has no ml_dtypes: pip install numpy ml_dtypes\n"
 
 
-@pytest.mark.tiny
 def test_it_holds_what_it_imports(tmp_path: Path) -> None:
     """Every file of ours can be imported from the zip, and brings nothing along but NumPy and ml_dtypes."""
     path = tmp_path / "empty.zip"
@@ -470,6 +469,7 @@ def test_which_positions_are_compared() -> None:
     assert not np.array_equal(positions, positions_to_compare(large, 1))
 
 
+@pytest.mark.tiny
 def test_names_are_made_unique(tmp_path: Path) -> None:
     path = tmp_path / "twice.zip"
     write_bundle(path, [case("bytes"), case("bytes", seed=1)])

@@ -35,7 +35,6 @@ def said(err: str) -> list[str]:
 
 
 @needs(*PTX)
-@pytest.mark.tiny
 def test_what_can_be_compiled_is_one_module(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "compile", "m.hlo", "--keep-going")
     assert (code, said(err)) == (1, LEFT_OUT)

@@ -1,0 +1,183 @@
+"""What ends a loop, found through fusions and calls; one that will run too long is refused after few iterations."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xla_emitters as xe
+from xla_emitters.errors import ExecutionError
+from xla_emitters.fusions.entry import entry_of
+from xla_emitters.fusions.loop_recurrences import recurrence_of
+from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.program import Program
+from xla_emitters.program.steps import Loop, Recurrence, steps_within
+from xla_emitters.runtime import reference
+from xla_emitters.runtime.reference import evaluate
+from xla_emitters.runtime.repetition import LONG_LOOP, outlasts
+
+
+def loop(condition: str, step: str) -> str:
+    """A `while` over (s32 i, s32 n, f32[4] x): `condition` is of i and n, `step` the next i."""
+    return f"""
+HloModule m, is_scheduled=true
+half {{ x = f32[4] parameter(0)
+  c = f32[] constant(0.5)
+  b = f32[4] broadcast(c), dimensions={{}}
+  ROOT h = f32[4] multiply(x, b) }}
+next {{ i = s32[] parameter(0)
+  n = s32[] parameter(1)
+  two = s32[] constant(2)
+  ROOT s = s32[] {step} }}
+holds {{ i = s32[] parameter(0)
+  n = s32[] parameter(1)
+  limit = s32[] constant(7)
+  ROOT c = pred[] {condition} }}
+body {{ t = (s32[], s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] get-tuple-element(t), index=1
+  x = f32[4] get-tuple-element(t), index=2
+  j = s32[] fusion(i, n), kind=kLoop, calls=next
+  y = f32[4] fusion(x), kind=kLoop, calls=half
+  ROOT r = (s32[], s32[], f32[4]) tuple(j, n, y) }}
+cond {{ t = (s32[], s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] get-tuple-element(t), index=1
+  ROOT c = pred[] fusion(i, n), kind=kLoop, calls=holds }}
+ENTRY main {{ i = s32[] parameter(0)
+  n = s32[] parameter(1)
+  x = f32[4] parameter(2)
+  t = (s32[], s32[], f32[4]) tuple(i, n, x)
+  w = (s32[], s32[], f32[4]) while(t), condition=cond, body=body
+  ROOT o = f32[4] get-tuple-element(w), index=2 }}
+"""
+
+
+UNTIL_BOUND = loop("compare(i, n), direction=LT", "add(i, two)")
+NEVER = loop("compare(limit, i), direction=NE", "subtract(i, two)")
+TRIPLED = loop("compare(limit, i), direction=NE", "multiply(i, n)")  # 3 ** n is never 7, of any number of bits
+X = np.array([1, -2, 3, 0.5], np.float32)
+
+
+def found(text: str) -> Recurrence | None:
+    (op,) = (op for op in entry_of(parse_hlo(text)).instructions if op.opcode == "while")
+    return recurrence_of(op)
+
+
+ROWS: dict[str, Callable[[int, int], int]] = {
+    "multiply(i, two)": lambda i, _: i * 2,
+    "add(i, n)": operator.add,
+    "subtract(two, i)": lambda i, _: 2 - i,
+    "add(two, i)": lambda i, _: 2 + i,
+    "maximum(i, n)": max,
+    "xor(i, n)": lambda i, n: i ^ n,
+}
+
+
+@pytest.mark.parametrize("step", ROWS)
+@pytest.mark.parametrize("direction", ["EQ", "NE", "LT", "LE", "GT", "GE"])
+@pytest.mark.parametrize("kind", ["s32", "u32"])
+def test_trips_are_those_of_a_loop_of_integers_that_wrap_around(step: str, direction: str, kind: str) -> None:
+    """Against Python's integers, one step at a time, brought into 32 bits by NumPy."""
+    text = loop(f"compare(i, limit), direction={direction}", step).replace("s32", kind)
+    ends = found(text)
+    assert ends is not None
+    element = np.dtype({"s32": np.int32, "u32": np.uint32}[kind])
+    compare: dict[str, Any] = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal}
+    compare |= {"GT": np.greater, "GE": np.greater_equal}
+    for start in (0, 1, 7, 9, 2**31 - 3):
+        for other in (0, 1, 5):
+            i, trips = start, 0
+            while compare[direction](i, 7) and trips <= 200:
+                i, trips = int(np.array(ROWS[step](i, other) % 2**32, np.uint32).view(element)), trips + 1
+            state = [(start, other)[leaf] for leaf in ends.state]
+            for most in (0, 1, 20, 199):
+                assert outlasts(ends, state, most) == (trips > most)
+
+
+NOT_FOLLOWED = [
+    loop("compare(i, limit), direction=LT", "divide(i, two)"),  # division has no form
+    loop("compare(n, limit), direction=LT", "add(i, two)").replace("tuple(j, n, y)", "tuple(j, drawn, y)"),
+]
+
+
+@pytest.mark.parametrize("text", NOT_FOLLOWED)
+def test_where_another_op_decides_none_is_found(text: str) -> None:
+    drawn = 'drawn = s32[] custom-call(), custom_call_target="Drawn"\n  ROOT r'
+    assert found(text.replace("ROOT r", drawn)) is None
+
+
+def test_the_state_may_hold_the_answer() -> None:
+    """A predicate that the body computes for the next iteration."""
+    text = """
+HloModule m
+body { t = (s32[], pred[]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  three = s32[] constant(3)
+  j = s32[] multiply(i, three)
+  limit = s32[] constant(1000)
+  less = pred[] compare(j, limit), direction=LT
+  ROOT r = (s32[], pred[]) tuple(j, less) }
+cond { t = (s32[], pred[]) parameter(0)
+  ROOT c = pred[] get-tuple-element(t), index=1 }
+ENTRY main { i = s32[] parameter(0)
+  go = pred[] constant(true)
+  t = (s32[], pred[]) tuple(i, go)
+  ROOT w = (s32[], pred[]) while(t), condition=cond, body=body }
+"""
+    ends = found(text)
+    assert ends is not None
+    assert ends.state == (1, 0)
+    assert [outlasts(ends, (1, 1), most) for most in (6, 7)] == [True, False]  # 3**7 > 1000
+
+
+ENDLESS = [(NEVER, 0, 0), (TRIPLED, 3, 3)]
+
+
+def refuse(*_: object) -> None:
+    raise AssertionError("the loop is still run")
+
+
+def test_a_module_runs_what_ends() -> None:
+    program = xe.compile(UNTIL_BOUND)
+    assert isinstance(program, Program)
+    np.testing.assert_array_equal(program.run_cpu(np.int32(1), np.int32(8), X), X / 16)
+    again = Program.from_json(program.to_json())
+    (of_program,), (of_json,) = (
+        [step for step in steps_within(p.steps) if isinstance(step, Loop)] for p in (program, again)
+    )
+    assert of_program.ends is not None
+    assert of_json.ends == of_program.ends
+
+
+@pytest.mark.parametrize(("text", "i", "n"), ENDLESS)
+def test_a_module_refuses_after_few_iterations(text: str, i: int, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = xe.compile(text)
+    monkeypatch.setattr("xla_emitters.runtime.walk.Repetition.is_found", refuse)
+    with pytest.raises(ExecutionError, match="%w does not end within 100000 iterations"):
+        endless.run_cpu(np.int32(i), np.int32(n), X)
+
+
+def test_the_reference_runs_what_ends() -> None:
+    entry = entry_of(parse_hlo(UNTIL_BOUND))
+    np.testing.assert_array_equal(evaluate(entry, [np.int32(1), np.int32(8), X], most_iterations=4)[0], X / 16)
+    with pytest.raises(ExecutionError, match="within 3 iterations"):
+        evaluate(entry, [np.int32(1), np.int32(8), X], most_iterations=3)
+
+
+@pytest.mark.parametrize(("text", "i", "n"), ENDLESS)
+def test_the_reference_refuses_after_few_iterations(text: str, i: int, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    conditions = list[object]()
+
+    def counted(*_: object) -> bool:
+        conditions.append(1)
+        return False
+
+    monkeypatch.setattr(reference.Repetition, "is_found", counted)
+    with pytest.raises(ExecutionError, match="%w does not end within 100000 iterations"):
+        evaluate(entry_of(parse_hlo(text)), [np.int32(i), np.int32(n), X])
+    assert len(conditions) == LONG_LOOP

@@ -1,0 +1,148 @@
+"""What decides how often a `while` runs, where integers of its state alone do: a loop that will run too long is known before it is run.
+
+    condition: compare(fusion(i), n), direction=LT      ->      Recurrence(state=(0, 1), code=(n2 = add.s32 n0, 1;  n3 = lt n0, n1),
+    body:      tuple(add(i, 1), f(x), n)                                   holds=n3, after=(n2, n1))
+
+The state is followed from the condition's root: integers and truth values that elementwise ops, through fusions, calls, tuples and copies,
+make of each other and of constants. None is found where an element of an array, a float, or an op without a form decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from xdsl.ir import Attribute, SSAValue
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import (
+    CallOp,
+    ComputationOp,
+    FusionOp,
+    GetTupleElementOp,
+    ParameterOp,
+    TupleOp,
+    find_computation,
+)
+from xla_emitters.dialects.hlo.constant import ConstantOp
+from xla_emitters.dialects.hlo.elementwise import CompareOp, CopyOp
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
+from xla_emitters.program.integer_forms import PRED, computed
+from xla_emitters.program.steps import INTEGERS, Compute, Extent, Number, Recurrence
+
+_Leaf: TypeAlias = tuple[int]
+"""(number of a leaf of the state,): not yet read."""
+_Value: TypeAlias = "Extent | _Leaf | list[_Value | None] | None"
+"""Of an instruction: an integer, the values of a tuple, or None: not followed."""
+
+
+def recurrence_of(loop: HloOp) -> Recurrence | None:
+    """The recurrence that ends a `while`, over the leaves of its state; None where none is found."""
+    if not isinstance(loop, RuleOp) or len(loop.operands) != 1:
+        return None
+    types = leaf_types(loop.operands[0].type)
+    condition, body = (find_computation(loop, loop.symbols(name)[0]) for name in ("condition", "body"))
+    rows = _Rows(types)
+    state: list[_Value] = [(number,) for number in range(len(types))]
+    holds = rows.extent(_Followed(rows, condition, [state]).of(condition.root))
+    body_of = _Followed(rows, body, [state])
+    after = body_of.of(body.root)
+    if holds is None or not isinstance(after, list) or len(after) != len(types):
+        return None
+    done = list[Extent]()
+    while len(done) < len(rows.read):  # reading one may need another
+        value = rows.extent(after[rows.read[len(done)]])
+        if value is None:
+            return None
+        done.append(value)
+    return rows.recurrence(holds, done)
+
+
+def _is_number(ir_type: Attribute) -> bool:
+    return is_array(ir_type) and not dims_of(ir_type) and element_of(ir_type).name in (PRED, *INTEGERS)
+
+
+class _Rows:
+    """The code of a recurrence. Leaves are numbered from -1 down until it is known how many are read."""
+
+    def __init__(self, types: Sequence[Attribute]) -> None:
+        self.types = types
+        self.read = list[int]()
+        self.code = list[tuple[str, tuple[Extent, ...]]]()
+
+    def extent(self, value: _Value) -> Extent | None:
+        """The number that a value is; None if it is none."""
+        if isinstance(value, tuple):
+            (leaf,) = value
+            if not _is_number(self.types[leaf]):
+                return None
+            if leaf not in self.read:
+                self.read.append(leaf)
+            return Number(-1 - self.read.index(leaf))
+        return value if isinstance(value, int | Number) else None
+
+    def compute(self, function: str, operands: Sequence[Extent]) -> Extent:
+        """The result of a new row."""
+        self.code.append((function, tuple(operands)))
+        return Number(len(self.code) - 1)
+
+    def recurrence(self, holds: Extent, after: Sequence[Extent]) -> Recurrence:
+        count = len(self.read)
+
+        def placed(extent: Extent) -> Extent:
+            if isinstance(extent, int):
+                return extent
+            return Number(-1 - extent.index if extent.index < 0 else count + extent.index)
+
+        code = tuple(
+            Compute(Number(count + row), function, tuple(map(placed, operands)))
+            for row, (function, operands) in enumerate(self.code)
+        )
+        return Recurrence(tuple(self.read), code, placed(holds), tuple(map(placed, after)))
+
+
+class _Followed:
+    """The values of a computation. From the root on: other instructions are not looked at."""
+
+    def __init__(self, rows: _Rows, computation: ComputationOp, arguments: Sequence[_Value]) -> None:
+        self.rows, self.computation, self.arguments = rows, computation, arguments
+        self._known = dict[SSAValue, _Value]()
+
+    def of(self, value: SSAValue) -> _Value:
+        if value not in self._known:
+            self._known[value] = self._followed(value)
+        return self._known[value]
+
+    def _followed(self, value: SSAValue) -> _Value:
+        op = value.owner
+        match op:
+            case ParameterOp():
+                return self.arguments[op.number.value.data]
+            case TupleOp():
+                return [self.of(operand) for operand in op.operands]
+            case GetTupleElementOp():
+                whole = self.of(op.operands[0])
+                return whole[op.index.value.data] if isinstance(whole, list) else None
+            case CopyOp():
+                return self.of(op.operands[0])
+            case FusionOp() | CallOp():
+                computation = find_computation(op, op.callees()[0].symbol)
+                inner = _Followed(self.rows, computation, [self.of(operand) for operand in op.operands])
+                return inner.of(computation.root)
+            case ConstantOp():
+                is_known = _is_number(op.result.type) and not op.is_elided
+                return int(op.array()) if is_known else None
+            case HloOp() if _is_number(value.type) and all(_is_number(operand.type) for operand in op.operands):
+                return self._elementwise(op)
+            case _:
+                return None
+
+    def _elementwise(self, op: HloOp) -> Extent | None:
+        operands = [extent for operand in op.operands if (extent := self.rows.extent(self.of(operand))) is not None]
+        if len(operands) != len(op.operands) or not operands:
+            return None
+        if isinstance(op, CompareOp):
+            return self.rows.compute(op.direction.data.lower(), operands)
+        types = [element_of(operand.type).name for operand in op.operands]
+        return computed(op.opcode, types, element_of(op.result.type).name, operands, self.rows.compute)
