@@ -38,7 +38,7 @@ from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.hlo_text import parse_hlo, print_hlo
 from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, plan_module, read_module, with_splits
-from xla_emitters.pipelines.options import TUNE, CompileKeywords, CompileOptions
+from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.planning.host_steps import PlannedKernel
@@ -225,14 +225,14 @@ def reference_for(
     atol: float | None = None,
     rtol: float | None = None,
     most_iterations: int = MOST_ITERATIONS,
-    tune: str = TUNE[0],
+    tune: str = "",
     values: Sequence[Array] = (),
 ) -> Reference:
     """The reference of ENTRY, or of the computation that the fusion instruction `fusion` calls, for kernels chosen as `tune` says.
 
     values  the results where they are known
     """
-    computation, by_price = drawn_for(module, fusion), tune != TUNE[0]
+    computation, by_price = drawn_for(module, fusion), tune == "price"
     return Reference(computation, inputs, atol, rtol, list(values), most_iterations=most_iterations, any_order=by_price)
 
 
@@ -639,5 +639,5 @@ def bundle_case(module: ModuleOp, options: CompileOptions, *, name: str, seed: i
     program.refuse_left_out()
     computation = drawn_for(module, options.fusion)
     inputs = draw_inputs(computation, program.parameters, seed)
-    bounds = Reference(computation, inputs, any_order=options.tune != TUNE[0]).bounds
+    bounds = Reference(computation, inputs, any_order=options.tune == "price").bounds
     return Case(name, program, program.hlo, seed, inputs, bounds, places=allowed_starts(computation))

@@ -149,7 +149,7 @@ def cost(
     triton: str = "split",
     pipeline: tuple[ModulePass, ...] | None = None,
     sizes: Mapping[str, int] | None = None,
-    tune: str = "xla",
+    tune: str = "",
     compared: bool = False,
     pass_options: tuple[tuple[str, str, Any], ...] = (),
     data: Mapping[int, Array] | None = None,
@@ -222,7 +222,7 @@ def _cost_at(program: DynamicProgram, target: str, sizes: Mapping[str, int]) -> 
 def _compared(module: ModuleOp, options: CompileOptions, data: Mapping[int, Array] | None) -> tuple[str, ProgramCost]:
     """As `_cost_of`, with the other choice of kernels: of all if `options` choose by price, else of the dearest one."""
     name, found = _cost_of(module, options, data)
-    if options.tune != "xla":
+    if options.tune == "price":
         return name, replace(found, xlas=_cost_of(module, replace(options, tune="xla"), data)[1])
     if (
         found.dearest is None

@@ -144,6 +144,8 @@ def test_what_a_grid_reads_in_all_follows_from_what_its_samples_share() -> None:
     runs = [np.unique(draw.integers(0, 1000, 400)) for _ in range(128)]
     found = footprint(runs[:4], 32)
     assert found == pytest.approx(32 * np.unique(np.concatenate(runs)).size, rel=0.1)
+    # Ten of 512 rows in two samples by chance: no reason to think that there are few.
+    assert footprint([np.arange(n * 118, n * 118 + 128) for n in range(4)], 32) == 32 * (4 * 128 - 30) * 32
     # Streams: each run reads its own part. All blocks ran: what they read is what the grid reads.
     assert footprint([np.arange(n, n + 100) for n in (0, 1000, 2000, 3000)], 32) == 32 * 400 * 32
     assert footprint([np.arange(100), np.arange(100)], 1) == 32 * 100
