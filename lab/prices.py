@@ -67,7 +67,7 @@ def module_of(name: str) -> tuple[str, dict[int, Any]]:
     lowered = jax.jit(function).trace(*arguments).lower(lowering_platforms=("cuda",))
     draw = np.random.default_rng(7)
     integers: dict[int, Any] = {
-        number: draw.integers(0, highest + 1, shape).astype(kind)
+        number: np.asarray(draw.integers(0, highest + 1, shape), np.int32)
         for number, (shape, kind, highest) in enumerate(specs)
         if highest is not None and np.dtype(kind) == np.int32
     }

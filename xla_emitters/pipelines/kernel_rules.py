@@ -2,10 +2,10 @@
 
     s8[8192,8192] -> bf16   on h200     XLA: 4 a thread, 131,072 blocks     by rule: 2 x 8 a thread, 32,768 blocks
 
-XLA gives a thread of a loop four elements at most, or one of a concatenate whose lengths are odd. In narrow types that is an access of 4 or 8
-bytes, and so many blocks that starting them takes longer than moving the bytes. The rule takes the widest access of up to 16 bytes among the
-candidates of `thread_work`, and two of them where that leaves `LEAST_WAVES` waves of threads. Every candidate computes each element by the
-same code, so no bit of a result changes. `lab/prices.py` has what it gains.
+XLA gives a thread of a loop four elements at most, or one of a concatenate whose lengths are odd. In narrow types that is an access of 4 or
+8 bytes, and so many blocks that starting them takes longer than moving the bytes. The rule takes the widest access of up to 16 bytes among
+the candidates of `thread_work`, and two of them where that leaves `LEAST_WAVES` waves of threads. Every candidate computes each element by
+the same code, so no bit of a result changes. `lab/prices.py` has what it gains.
 """
 
 from __future__ import annotations

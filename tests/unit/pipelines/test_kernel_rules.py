@@ -14,9 +14,9 @@ def fused(result: str, body: str, parameter: str) -> str:
     )
 
 
-def chosen(text: str, **how: str) -> list[object]:
+def chosen(text: str, tune: str = "", fusion: str | None = None) -> list[object]:
     """Elements of a thread of each kernel."""
-    program = xe.compile(text, stage="xla_gpu", cache=False, **how)
+    program = xe.compile(text, stage="xla_gpu", cache=False, tune=tune, fusion=fusion)
     return [
         next(each.data["elements_per_thread"] for each in trace.decisions if each.topic == "unroll")
         for trace in program.traces
