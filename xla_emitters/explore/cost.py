@@ -56,6 +56,7 @@ class ProgramCost:
     program        for a module: the priced program, with the decisions in its traces
     xlas           if kernels were chosen by price: the cost with XLA's choice of all kernels
     by_price       if they were not: the cost of the kernels that take the place of the dearest one if they are chosen by price
+    by_rule        if they are XLA's: as by_price, chosen by rule
     as_calls       kernel -> what the products and convolutions that it computes itself would take as library calls
     """
 
@@ -67,6 +68,7 @@ class ProgramCost:
     program: Program | None = field(default=None, repr=False, compare=False)
     xlas: ProgramCost | None = None
     by_price: ProgramCost | None = None
+    by_rule: ProgramCost | None = None
     as_calls: Mapping[str, tuple[CallCost, ...]] = field(default_factory=dict[str, tuple[CallCost, ...]])
 
     @property
@@ -94,7 +96,9 @@ class ProgramCost:
         if found > kernel.time * (1 - LEAST_GAIN):
             return f"next: {kernel.name}: {lacks}; --tune price knows no faster kernel"
         number = f" in {count} kernels" if (count := len(self.by_price.kernels)) > 1 else ""
-        return f"next: {kernel.name}: {lacks}: --tune price expects {microseconds(found)}{number}"
+        ruled = self.by_rule.time if self.by_rule else kernel.time
+        rule = f", --tune auto {microseconds(ruled)}" if ruled <= kernel.time * (1 - LEAST_GAIN) else ""
+        return f"next: {kernel.name}: {lacks}: --tune price expects {microseconds(found)}{number}{rule}"
 
     @property
     def time(self) -> float:
@@ -230,7 +234,12 @@ def _compared(module: ModuleOp, options: CompileOptions, data: Mapping[int, Arra
         or (fusion := _fusion_of(module, found.dearest.name)) is None
     ):
         return name, found
-    return name, replace(found, by_price=_cost_of(module, replace(options, tune="price", fusion=fusion))[1])
+    is_xlas = options.tune == "xla" or (not options.tune and len(found.kernels) == 1)
+    priced, ruled = (
+        _cost_of(module, replace(options, tune=tune, fusion=fusion))[1] if wanted else None
+        for tune, wanted in (("price", True), ("auto", is_xlas))
+    )
+    return name, replace(found, by_price=priced, by_rule=ruled)
 
 
 def _fusion_of(module: ModuleOp, kernel: str) -> str | None:
