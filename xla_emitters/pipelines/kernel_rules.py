@@ -23,7 +23,7 @@ LEAST_WAVES = 4
 
 
 def emitter_by_rule(planned: PlannedKernel, options: CompileOptions, emitter: TunableEmitter) -> Emitter:
-    """The candidate that the rule takes, or XLA's choice, and the decision "tune"."""
+    """The candidate that the rule takes, with the decision "tune"; or XLA's choice."""
     xlas, *others = emitter.candidates(planned.view, options.device)
     own, most = _work(xlas), planned.view.elements // (LEAST_WAVES * options.device.threads_max)
     works = [
@@ -36,7 +36,6 @@ def emitter_by_rule(planned: PlannedKernel, options: CompileOptions, emitter: Tu
     ]
     best = max(works, key=lambda each: (each[0].elements, each[0].rounds), default=None)
     if best is None:
-        decide("tune", f"{xlas.name}, XLA's choice: no rule", chosen=xlas.name, candidates=[])
         return xlas.emitter
     decide(
         "tune",
