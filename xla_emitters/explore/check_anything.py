@@ -10,20 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack, cast
 
+from xla_emitters.dialects.hlo.device_groups import devices_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import UsageError
 from xla_emitters.explore import check as modules
 from xla_emitters.explore.check import Verdict
+from xla_emitters.explore.check_devices import check_on_devices
 from xla_emitters.explore.compile import compile_text
 from xla_emitters.explore.programs import check_passes, check_program, wanted_stages
+from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.pipelines.kept_programs import read_text
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pipelines.programs import DynamicProgram, compile_program
 from xla_emitters.program import Program
 from xla_emitters.runtime.arrays import StandardInput, load_given
+from xla_emitters.runtime.devices import devices_wanted
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.stablehlo_text import is_stablehlo
 
@@ -41,6 +45,7 @@ def check(
     rtol: float | None = None,
     most_iterations: int = MOST_ITERATIONS,
     keep_going: bool = False,
+    devices: int | None = None,
     instead: str = 'sizes={"b": 2} or inputs=[...] in Python',
     **compiling: Unpack[CompileKeywords],
 ) -> Verdict:
@@ -48,6 +53,7 @@ def check(
 
     source      a path, text (anything with a newline) of HLO or StableHLO, or a program
     sizes       of a program with unknown sizes, for inputs that are drawn: symbol -> size
+    devices     of a module for several devices; None: as many as it is for, up to 16. `inputs` then holds a list for each
     instead     what the message about missing sizes says besides
     blocks, keep_going, sanitize  for modules of HLO, as in `explore.check`; the others too
     returns     a verdict, with one for each kernel
@@ -64,19 +70,21 @@ def check(
     if isinstance(source, Program):
         compiling = {"target": source.target, "fusion": source.fusion, **compiling}
         source = source.hlo if "\n" in source.hlo else f"{source.hlo}\n"
-    return modules.check(
-        source,
-        stages=stages,
-        blocks=blocks,
-        sanitize=sanitize,
-        inputs=inputs,
-        seed=seed,
-        atol=atol,
-        rtol=rtol,
-        most_iterations=most_iterations,
-        keep_going=keep_going,
+    how: dict[str, Any] = {
+        "stages": stages,
+        "blocks": blocks,
+        "sanitize": sanitize,
+        "seed": seed,
+        "atol": atol,
+        "rtol": rtol,
+        "most_iterations": most_iterations,
         **compiling,
-    )
+    }
+    needed = devices_of(read_module(source)) if compiling.get("fusion") is None and not keep_going else 1
+    count = devices_wanted(needed, devices, "check")
+    if count > 1:
+        return check_on_devices(source, count, inputs=cast("Any", inputs), **how)
+    return modules.check(source, inputs=inputs, keep_going=keep_going, **how)
 
 
 def _checked(

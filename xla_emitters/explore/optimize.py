@@ -45,12 +45,14 @@ def optimize(
     target: str = DEFAULT_DEVICE,
     flags: Mapping[str, Flag] | None = None,
     *,
+    devices: int | None = None,
     name: str = "<hlo>",
     remark: Callable[[Remark], object] = lambda remark: None,
 ) -> str:
     """The module after XLA's HLO passes.
 
     text    HLO before optimization, or StableHLO with static sizes
+    devices  that XLA partitions it for; None: as many partitions as the text says
     target  as in `compile`: a device, an architecture, or a file with XLA's description of a GPU
     flags   XLA's DebugOptions: {"xla_gpu_enable_triton_gemm": False}; unless this one is given, it is tried where XLA fails without it
     name    where the text is from, for messages
@@ -70,14 +72,16 @@ def optimize(
         )
     if re.search(r"^HloModule .*\bis_scheduled=true", text, re.MULTILINE):
         raise DataError(f"{name} is scheduled: XLA has optimized it before", stage="xla", help="compile it as it is")
-    given = dict(flags or {})
+    given, devices = dict(flags or {}), partitions_of(text) if devices is None else devices
+    if devices < 1:
+        raise UsageError(f"{devices} devices are none", stage="xla")
     try:
-        return _optimized(text, target, given, name)
+        return _optimized(text, target, given, name, devices)
     except DataError as error:
         if _TRITON_GEMM in given or not error.message.startswith(_FAILED):
             raise
         try:
-            found = _optimized(text, target, {**given, _TRITON_GEMM: False}, name)
+            found = _optimized(text, target, {**given, _TRITON_GEMM: False}, name, devices)
         except DataError:
             error.help = error.help or f"{_TRITON_GEMM}=false, which often helps, was tried too"
             raise error from None
@@ -87,13 +91,24 @@ def optimize(
         return found
 
 
-def _optimized(text: str, target: str, flags: Mapping[str, Flag], name: str) -> str:
+def partitions_of(text: str) -> int:
+    """How many partitions HLO text or StableHLO says it is for.
+
+    >>> partitions_of("HloModule m, num_partitions=8"), partitions_of("module @m {")
+    (8, 1)
+    """
+    found = re.search(r"^(?:HloModule|module)\b.*\bnum_partitions ?= ?(\d+)", text, re.MULTILINE)
+    return int(found[1]) if found else 1
+
+
+def _optimized(text: str, target: str, flags: Mapping[str, Flag], name: str, devices: int) -> str:
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
         request = {
             "work": "optimize",
             "text": text,
             "target": target,
             "flags": dict(flags),
+            "devices": devices,
             "directory": directory,
         }
         try:

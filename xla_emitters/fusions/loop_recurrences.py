@@ -39,7 +39,7 @@ _Value: TypeAlias = "Extent | _Leaf | list[_Value | None] | None"
 
 def recurrence_of(loop: HloOp) -> Recurrence | None:
     """The recurrence that ends a `while`, over the leaves of its state; None where none is found."""
-    if not isinstance(loop, RuleOp) or len(loop.operands) != 1:
+    if not isinstance(loop, RuleOp) or loop.opcode != "while" or len(loop.operands) != 1:
         return None
     types = leaf_types(loop.operands[0].type)
     condition, body = (find_computation(loop, loop.symbols(name)[0]) for name in ("condition", "body"))

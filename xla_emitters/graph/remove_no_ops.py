@@ -28,10 +28,11 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp, integer_array, integers
-from xla_emitters.dialects.hlo.collectives import device_counts, gets_zeros, is_alone
+from xla_emitters.dialects.hlo.collectives import gets_zeros, is_alone
 from xla_emitters.dialects.hlo.computation import ComputationOp, GetTupleElementOp, TupleOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.custom_calls import is_marker
+from xla_emitters.dialects.hlo.device_groups import device_counts
 from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp
 from xla_emitters.dialects.hlo.elementwise import ConvertOp, CopyOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp

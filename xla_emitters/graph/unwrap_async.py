@@ -8,6 +8,9 @@
     s = (f32[8], f32[8], u32[]) copy-start(a)               ->      d = f32[8] copy(a)
     d = f32[8] copy-done(s)
 
+    s = (f32[4], f32[8]) all-gather-start(a), ...                  d = f32[8] all-gather(a), ...
+    d = f32[8] all-gather-done(s)
+
 `fusion-start`, `custom-call-start`, `call-start` ... are read as `async-start` of a computation with that one instruction, which gets the
 start's attributes (`backend_config`, `metadata` ...) unless it has its own. XLA starts
 early what may overlap with other work; one stream gives the same values. A start with other readers than its updates and its
@@ -24,6 +27,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import CallingOp, ComputationOp, ParameterOp, find_computation
 from xla_emitters.dialects.hlo.elementwise import CopyOp
@@ -31,7 +35,12 @@ from xla_emitters.fusions.host import host_computations
 from xla_emitters.graph.inlining import erase_unused, inline, insert
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
 
-_DONES = {"async-start": "async-done", "copy-start": "copy-done"}
+_COLLECTIVES = ("all-reduce", "all-gather", "collective-permute")
+_DONES = {
+    "async-start": "async-done",
+    "copy-start": "copy-done",
+    **{f"{name}-start": f"{name}-done" for name in _COLLECTIVES},
+}
 
 
 @dataclass(frozen=True)
@@ -86,6 +95,12 @@ def _unwrap(start: HloOp, updates: list[HloOp], dones: list[Operation], names: s
             callee = find_computation(start, callee.symbol)
             value = inline(start, callee, start.operands, done.result.type, names)
             _hand_on_attributes(start, callee, value)
+        elif start.opcode.removesuffix("-start") in _COLLECTIVES:
+            properties = {name: value for name, value in start.properties.items() if name != "name"}
+            plain_class = HLO_OPS[start.opcode.removesuffix("-start")]
+            plain = plain_class(list(start.operands), done.result.type, done.instruction_name.data, properties)
+            plain.attributes = dict(start.attributes)
+            value = insert(plain, start, done, names)
         else:
             copy = CopyOp([start.operands[0]], done.result.type, done.instruction_name.data)
             value = insert(copy, start, done, names)

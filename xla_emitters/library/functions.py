@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.errors import Unsupported
-from xla_emitters.library import convolution, expect, fft, gemm, linear_algebra, moves, random_bits, sort
+from xla_emitters.library import collectives, convolution, expect, fft, gemm, linear_algebra, moves, random_bits, sort
 from xla_emitters.library.arguments import Array, LibraryArguments, OnElements, Result, checked_results
 
 
@@ -62,6 +62,19 @@ _ROWS: tuple[LibraryFunction, ...] = (
     LibraryFunction("pass_through", moves.pass_through),
     LibraryFunction("allocate", moves.allocate),
     LibraryFunction("expect", expect.expect, "NumPy"),
+    *(
+        LibraryFunction(name, compute, lacks="collectives run on the CPU")
+        for name, compute in (
+            ("all_reduce", collectives.all_reduce),
+            ("reduce_scatter", collectives.reduce_scatter),
+            ("all_gather", collectives.all_gather),
+            ("all_to_all", collectives.all_to_all),
+            ("ragged_all_to_all", collectives.ragged_all_to_all),
+            ("collective_broadcast", collectives.broadcast),
+            ("collective_permute", collectives.permute),
+            ("device_id", collectives.device_id),
+        )
+    ),
 )
 
 FUNCTIONS: dict[str, LibraryFunction] = {row.name: row for row in _ROWS}

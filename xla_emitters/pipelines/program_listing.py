@@ -24,7 +24,7 @@ from xla_emitters.buffers.disc_fuse_on_buffer import SHARED
 from xla_emitters.buffers.fusion_rules import Group, Part
 from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import ComputationOp, TupleOp
-from xla_emitters.dialects.hlo.library_calls import communication, is_library_call, library_call_of
+from xla_emitters.dialects.hlo.library_calls import communication, is_collective, is_library_call, library_call_of
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.dialects.lmhlo import LEFT_OUT, BufferOp, FusionOp, tensor_of
@@ -142,7 +142,7 @@ def _listed(op: HloOp, computation: ComputationOp, sizes: Sizes) -> ListedOp:
         symbolic_type(op.result, sizes),
         device.data if isinstance(device, StringAttr) else None,
     )
-    if not is_library_call(op):
+    if not is_library_call(op) or is_collective(op):
         if op.opcode in LEFT_OUT and (reason := communication(op)):
             return ListedOp(*where, NUMPY, None, False, reason)
         where_it_runs = (

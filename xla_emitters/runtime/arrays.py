@@ -97,13 +97,20 @@ def differing(one: Array, two: Array) -> Array:
 
 
 def save_arrays(path: str | Path | IO[bytes], prefix: str, arrays: Sequence[Array], specs: Sequence[ArraySpec]) -> None:
-    """Writes `prefix`0, `prefix`1, ... to an uncompressed `.npz`, a file or a stream. raises OSError where the file cannot be written."""
+    """Writes `prefix`0, `prefix`1, ... as `save_named` does."""
+    save_named(path, [f"{prefix}{number}" for number in range(len(specs))], arrays, specs)
+
+
+def save_named(
+    path: str | Path | IO[bytes], names: Sequence[str], arrays: Sequence[Array], specs: Sequence[ArraySpec]
+) -> None:
+    """Writes arrays by name to an uncompressed `.npz`, a file or a stream. raises OSError where the file cannot be written."""
     entries: dict[str, Array] = {}
-    for number, (array, spec) in enumerate(zip(arrays, specs, strict=True)):
+    for name, array, spec in zip(names, arrays, specs, strict=True):
         native = dtype(spec.dtype).numpy.kind in "biufc" and dtype(spec.dtype).numpy.isbuiltin == 1
-        entries[f"{prefix}{number}"] = array if native else bit_pattern(array)
+        entries[name] = array if native else bit_pattern(array)
         if not native:
-            entries[f"{prefix}{number}.dtype"] = np.array(spec.dtype)
+            entries[f"{name}.dtype"] = np.array(spec.dtype)
     with Path(path).open("wb") if isinstance(path, str | Path) else nullcontext(path) as stream:
         np.savez(stream, allow_pickle=False, **entries)
 
@@ -116,14 +123,18 @@ class StandardInput(BytesIO):
 
 
 def load_arrays(path: str | Path | StandardInput, prefix: str, specs: Sequence[ArraySpec]) -> list[Array]:
-    """Reads what `save_arrays` writes and checks it against `specs`.
+    """Reads `prefix`0, `prefix`1, ... as `load_named` does."""
+    return load_named(path, [f"{prefix}{number}" for number in range(len(specs))], specs)
+
+
+def load_named(path: str | Path | StandardInput, keys: Sequence[str], specs: Sequence[ArraySpec]) -> list[Array]:
+    """Reads what `save_named` writes and checks it against `specs`.
 
     Types and shapes of all arrays are compared before the data of any is unpacked.
     raises DataError naming the key for a missing key, a pickled object, a wrong type or shape, and for damaged data; for a file that is no
     `.npz`; OSError for one that cannot be opened.
     """
     with opened(path) as archive:
-        keys = [f"{prefix}{number}" for number in range(len(specs))]
         headers = [_checked_header(archive, key, spec) for key, spec in zip(keys, specs, strict=True)]
         return [
             archive.data(key, header).view(dtype(spec.dtype).numpy)

@@ -42,7 +42,7 @@ from xla_emitters.dialects.hlo.dynamic_shape_ops import (
 )
 from xla_emitters.dialects.hlo.elementwise import CopyOp, ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp, ScatterOp
-from xla_emitters.dialects.hlo.library_calls import is_library_call
+from xla_emitters.dialects.hlo.library_calls import is_collective, is_library_call
 from xla_emitters.dialects.hlo.reductions import ReduceOp, ReducingOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import (
@@ -58,6 +58,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError
 from xla_emitters.fusions.cuts import chains_of_cuts, cut_bodies
 from xla_emitters.fusions.reductions import chains_of_heroes
+from xla_emitters.runtime.bounds.collective import bounds_of_collective
 from xla_emitters.runtime.bounds.contraction import bounds_of_contraction
 from xla_emitters.runtime.bounds.elementwise import bounds_after, reinterpreted
 from xla_emitters.runtime.bounds.index import bounds_of_window
@@ -219,6 +220,9 @@ class _Carrying:
     ) -> Any:
         """Library functions have bounds of their own. Ops that order, move, branch or loop apply to bounds as to arrays, if the choice
         is certain."""
+        if is_collective(op) and op.operands:
+            reducer = self._called(op.symbols("to_apply")[0]) if op.symbols("to_apply") else None
+            return bounds_of_collective(op, operands, evaluate, reducer)
         if op.opcode == "custom-call" or is_library_call(op):
             return bounds_of_library_call(op, operands, evaluate)
         if isinstance(op, routines.OPS):

@@ -97,6 +97,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all"
     )
+    parser.add_argument(
+        "--devices", type=int, metavar="N", help="of a module with collectives: all of its N devices; needed above 16"
+    )
     add_max_iterations(parser)
     add_max_memory(parser)
     parser.add_argument(
@@ -218,6 +221,7 @@ def _check_within(options: argparse.Namespace, name: str, row: Row) -> int:
             sanitize=not options.no_sanitize,
             most_iterations=max_iterations(options, "check"),
             keep_going=options.keep_going,
+            devices=options.devices,
             **replace(compile_options(options), verify=True).as_keywords(),
         )
     row.ok, row.summary, row.details = report.ok, report.summary, report.details

@@ -22,6 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="one of XLA's flags, such as xla_gpu_enable_triton_gemm=false; may be given several times",
     )
+    parser.add_argument(
+        "--devices",
+        type=int,
+        metavar="N",
+        help="the number of devices that XLA partitions the module for; default: what the module says",
+    )
     parser.add_argument("-o", "--output", default="-", metavar="OUT.hlo", help="default: standard output")
 
 
@@ -31,5 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
     flags = dict(map(parse_flag, options.flag))
     text, name = read_text(read_source(options.file))
-    write_file(options.output, optimize(text, options.target, flags, name=name, remark=partial(print, file=sys.stderr)))
+    remark = partial(print, file=sys.stderr)
+    found = optimize(text, options.target, flags, devices=options.devices, name=name, remark=remark)
+    write_file(options.output, found)
     return 0

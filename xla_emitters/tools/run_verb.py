@@ -86,6 +86,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="on the CPU: print bytes, bank conflicts and memory sectors, in total and of each load and store",
     )
     parser.add_argument("--json", action="store_true", help="compiles, kernels, library calls and runs, on one line")
+    parser.add_argument(
+        "--devices",
+        type=int,
+        metavar="N",
+        help="run a module with collectives on all of its N devices, here on one CPU; needed above 16",
+    )
     add_max_iterations(parser)
     add_max_memory(parser)
     parser.add_argument("--no-reference", action="store_true", help="do not compare with the NumPy reference")
@@ -132,6 +138,10 @@ def _run(options: argparse.Namespace) -> int:
     if options.json and "-" in outputs:
         raise UsageError("--json and '--outputs -' both write to standard output", stage="run")
     runner = (_OfProgram if given.is_program else _OfModule)(options, given)
+    if given.is_program and (options.devices or 1) != 1:
+        raise UsageError(
+            "--devices is for modules that XLA partitioned", stage="run", help="xla-emitters optimize FILE"
+        )
     results, standard = BytesIO(), sys.stdout
     with redirect_stdout(sys.stderr) if "-" in outputs else nullcontext():
         try:
@@ -179,16 +189,17 @@ def _run_once(
     stream: IO[bytes],
 ) -> dict[str, Any]:
     """Runs once, writes the results to `target`, and returns the JSON row. raises NumbersDiffer after the results are written."""
-    from xla_emitters.runtime.arrays import save_arrays
+    from xla_emitters.runtime.arrays import save_named
 
     ran = runner.run(given)
     sizes = ", ".join(f"{name} = {value}" for name, value in ran.sizes.items())
-    said = [f"r{number} = {spec}" for number, spec in enumerate(ran.specs)]
+    names = ran.names or [f"r{number}" for number in range(len(ran.specs))]
+    said = [f"{name} = {spec}" for name, spec in zip(names, ran.specs, strict=True)]
     said.append(f"ran on {ran.where}{f' with {sizes}' if sizes else ''} in {ran.seconds:.3f} s")
     said += ran.said
     if target:
         try:
-            save_arrays(stream if target == "-" else target, "r", ran.results, ran.specs)
+            save_named(stream if target == "-" else target, names, ran.results, ran.specs)
         except OSError as error:
             raise UsageError(f"cannot write {target}: {error.strerror}", stage="run") from error
         said.append(f"results: {target}")
@@ -210,6 +221,7 @@ class _Ran:
 
     where  it ran: "the CPU at stage flat"
     sizes  values of the program's symbols
+    names  of the results, if they are not r0, r1 ...
     said   further lines, and `row` the same as JSON
     """
 
@@ -220,6 +232,7 @@ class _Ran:
     sizes: dict[str, int] = field(default_factory=dict[str, int])
     said: tuple[str, ...] = ()
     row: dict[str, Any] = field(default_factory=dict[str, Any])
+    names: Sequence[str] = ()
 
 
 class _OfModule:
@@ -250,7 +263,21 @@ class _OfModule:
         with progress(f"compiling {self.given.name}"):
             observers = self.watch.observer if _watched_by(options) else None
             self.program = compile_module(self.module, how, observers=observers)
+        self.devices = self._devices()
         return self.program
+
+    def _devices(self) -> int:
+        """How many devices the run has. raises UsageError for another number than the module's, and for options that are for one"""
+        from xla_emitters.dialects.hlo.device_groups import devices_of
+        from xla_emitters.runtime.devices import devices_wanted
+
+        needed = devices_of(self.module) if self.options.fusion is None else 1
+        devices = devices_wanted(needed, self.options.devices, "run")
+        if devices > 1 and self.on_gpu:
+            raise Unsupported(f"a module for {devices} devices runs on the CPU", stage="run", help="--platform cpu")
+        if devices > 1 and (watched := _watched_by(self.options)):
+            raise UsageError(f"{watched} is for one device; this module is for {devices}", stage="run")
+        return devices
 
     def show_stages(self) -> None:
         for trace in self.program.traces:
@@ -265,13 +292,56 @@ class _OfModule:
         from xla_emitters.runtime.inputs import draw_inputs
 
         self.program.refuse_left_out()
+        if self.devices > 1:
+            return self._arrays_of_devices(file)
         if (source := arrays_source(file)) is not None:
             return load_arrays(source, "p", self.program.parameters)
         return draw_inputs(drawn_for(self.module, self.options.fusion), self.program.parameters, self.options.seed)
 
+    def _arrays_of_devices(self, file: str | None) -> Sequence[Array]:
+        """The arguments of device 0, then those of device 1, ..."""
+        from xla_emitters.fusions.entry import entry_of
+        from xla_emitters.runtime.device_arrays import draw_for_devices, load_for_devices, shards_of
+
+        entry, specs = entry_of(self.module), self.program.parameters
+        shards = shards_of(entry, specs, self.devices)
+        if (source := arrays_source(file)) is not None:
+            given = load_for_devices(source, specs, shards, self.devices)
+        else:
+            given = draw_for_devices(entry, specs, shards, self.devices, self.options.seed)
+        return [array for of_device in given for array in of_device]
+
+    def _of_device(self, arrays: Sequence[Array], device: int) -> Sequence[Array]:
+        count = len(arrays) // self.devices
+        return arrays[device * count : (device + 1) * count]
+
+    def _run_on_devices(self, arrays: Sequence[Array]) -> _Ran:
+        from xla_emitters.runtime.cpu_launcher import run_program
+        from xla_emitters.runtime.devices import run_on_devices
+
+        start, program = time.perf_counter(), self.program
+
+        def run(device: int) -> Sequence[Array]:
+            return run_program(program, self._of_device(arrays, device), self.stage, most_iterations=self.limit)
+
+        with progress(f"running {self.given.name}"):
+            results = run_on_devices(self.devices, run)
+        where = f"{self.devices} devices on the CPU at stage {self.stage}"
+        return _Ran(
+            [array for of_device in results for array in of_device],
+            program.results * self.devices,
+            where,
+            time.perf_counter() - start,
+            row={"devices": self.devices},
+            names=[f"r{number}@{device}" for device in range(self.devices) for number in range(len(program.results))],
+        )
+
     def run(self, arrays: Sequence[Array]) -> _Ran:
         from xla_emitters.runtime.cpu_launcher import run_program
         from xla_emitters.runtime.cupy_launcher import launch_program
+
+        if self.devices > 1:
+            return self._run_on_devices(arrays)
 
         start, program, watch = time.perf_counter(), self.program, self.watch
         with progress(f"running {self.given.name}"):
@@ -290,9 +360,22 @@ class _OfModule:
         from xla_emitters.explore.check import reference_for
 
         how = compile_options(self.options)
+        if self.devices > 1:
+            return self._verdict_of_devices(arrays, results)
         with progress("evaluating the reference"):
             reference = reference_for(self.module, arrays, how.fusion, most_iterations=self.limit, tune=how.tune)
             return reference.compare(results)
+
+    def _verdict_of_devices(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
+        """The comparison of each device with the NumPy reference of all."""
+        from xla_emitters.explore.check_devices import references_on_devices, verdict_of_devices
+
+        given = [self._of_device(arrays, device) for device in range(self.devices)]
+        with progress("evaluating the reference"):
+            references = references_on_devices(self.module, given, most_iterations=self.limit)
+            found = [self._of_device(results, device) for device in range(self.devices)]
+            verdicts = [reference.compare(of) for reference, of in zip(references, found, strict=True)]
+        return verdict_of_devices(verdicts, range(self.devices), self.devices)
 
     def counts(self) -> dict[str, int]:
         return {"compiles": 1, "kernels": len(self.program.kernels), "library_calls": len(self.program.calls)}

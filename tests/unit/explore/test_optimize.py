@@ -179,7 +179,7 @@ def test_what_xla_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
     """XLA's own passes print to the process's stdout, not Python's, when they do not converge."""
     code = (
         "import os\nfrom xla_emitters.explore import xla\n"
-        "class Loud:\n    def __init__(self, chip): pass\n    def compile(self, text, directory): os.write(1, b'failed to converge')\n"
+        "class Loud:\n    def __init__(self, *given): pass\n    def compile(self, text, directory): os.write(1, b'failed to converge')\n"
         "xla.XlaGpu = Loud\nxla.find_tool = lambda name: __import__('types').SimpleNamespace(path='/bin/sh')\nxla.serve()\n"
     )
     request = {"work": "compile", "text": "", "target": "h200", "directory": str(tmp_path)}

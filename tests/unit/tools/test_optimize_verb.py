@@ -20,9 +20,15 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     calls: list[tuple[object, ...]] = []
 
     def optimize(
-        text: str, target: str, flags: dict[str, object], *, name: str, remark: Callable[[str], object]
+        text: str,
+        target: str,
+        flags: dict[str, object],
+        *,
+        devices: int | None,
+        name: str,
+        remark: Callable[[str], object],
     ) -> str:
-        calls.append((text, target, flags, name))
+        calls.append((text, target, flags, devices, name))
         remark("asked again")
         return "optimized\n"
 
@@ -36,7 +42,7 @@ def test_file_target_and_flags_go_to_xla(
     path = tmp_path / "m.hlo"
     path.write_text(TEXT)
     assert main(["optimize", str(path), "--target", "a100", "--flag", "a=true", "--flag=--b=c"]) == 0
-    assert asked == [(TEXT, "a100", {"a": True, "b": "c"}, str(path))]
+    assert asked == [(TEXT, "a100", {"a": True, "b": "c"}, None, str(path))]
     out, err = capsys.readouterr()
     assert (out, err) == ("optimized\n", "asked again\n")
 

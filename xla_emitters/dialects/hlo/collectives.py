@@ -2,25 +2,25 @@
 
     %r = hlo.all_reduce %x {name = "r", replica_groups = "{{0,1}}", to_apply = @add} : tensor<8xf32>
 
-Rows of `rule_ops`: these ops parse, verify and print; they are not compiled, since their code involves several devices. Where each device
-is a group of its own, an op gives its operands (`is_alone`), which is its value in NumPy, and `remove_no_ops` removes it.
-Source: docs/reference/1 6.8; XLA's collective_ops_utils.h for what a group is made of.
+Rows of `rule_ops`. Their value is a library function of the arrays of all members of a group (`library.collectives`), each in a thread of
+its own; `device_groups` says who is a member. Where each device is a group of its own (`is_alone`), `remove_no_ops` removes the op.
+Source: docs/reference/1 6.8.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
 from xla_emitters.dialects.hlo import host_meaning
 from xla_emitters.dialects.hlo.base import Call, HloOp, at_least, integers
-from xla_emitters.dialects.hlo.computation import Callee, enclosing_module
+from xla_emitters.dialects.hlo.computation import Callee
+from xla_emitters.dialects.hlo.device_groups import groups_of, pairs_of, pairs_said
+from xla_emitters.dialects.hlo.library_calls import evaluated_by_library, library_evaluator
 from xla_emitters.dialects.hlo.rule_ops import (
     RuleOp,
     RuleRow,
@@ -126,7 +126,7 @@ def _ragged_all_to_all(op: RuleOp) -> Attribute:
 
 def _pairs_are_valid(op: RuleOp) -> None:
     """raises RuleBroken if a device sends twice or receives twice."""
-    numbers = _pairs(op)
+    numbers = pairs_said(op)
     if any(len(pair) != 2 for pair in numbers):
         raise op.broken("source_target_pairs= is a list of pairs")
     for side, name in ((0, "source"), (1, "target")):
@@ -157,66 +157,26 @@ def _permute_start(op: RuleOp) -> Attribute:
 
 def is_alone(op: RuleOp) -> bool:
     """Whether each device takes part in a collective alone: it is its group, sends to itself, or is the only one and gets nothing."""
-    replicas, partitions = device_counts(op)
     if op.opcode.startswith("collective-permute"):
-        devices = partitions if "channel_id" in op.properties else replicas
-        return sorted(_pairs(op)) == [(device, device) for device in range(devices)] or (
-            devices == 1 and gets_zeros(op)
+        devices = [device for group in groups_of(op) for device in group]
+        return sorted(pairs_of(op)) == [(device, device) for device in sorted(devices)] or (
+            len(devices) == 1 and gets_zeros(op)
         )
-    if op.opcode.startswith(("all-to-all", "collective-broadcast")) or op.number("use_global_device_ids"):
-        counted = 1
-        everything = partitions if "channel_id" in op.properties else replicas
-    else:
-        # With a channel, a group is of replicas, with all of their partitions.
-        counted = everything = partitions if "channel_id" in op.properties else 1
-        everything *= replicas
-    groups = op.properties.get("replica_groups")
-    if isinstance(groups, StringAttr):
-        # [number of groups, size of a group]<=...; a mesh has groups of at least two.
-        sizes = re.match(r"\[\s*\d+\s*,\s*(\d+)\s*\]", groups.data)
-        return sizes is not None and int(sizes[1]) * counted == 1
-    found = [integers(group) for group in groups] if isa(groups, ArrayAttr[DenseArrayBase]) else []
-    return (max(map(len, found)) * counted if found else everything) == 1
+    return all(len(group) == 1 for group in groups_of(op))
 
 
 def gets_zeros(op: RuleOp) -> bool:
     """Whether a permute sends nothing: a device that receives nothing has zeros."""
-    return op.opcode.startswith("collective-permute") and not _pairs(op)
+    return op.opcode.startswith("collective-permute") and not pairs_said(op)
 
 
-def _pairs(op: RuleOp) -> list[tuple[int, ...]]:
-    pairs = op.properties.get("source_target_pairs")
-    return [integers(pair) for pair in pairs] if isa(pairs, ArrayAttr[DenseArrayBase]) else []
-
-
-def device_counts(op: HloOp) -> tuple[int, int]:
-    """The numbers of replicas and of partitions that the module of `op` is for."""
-    module = enclosing_module(op)
-    attributes = module.attributes if module is not None else {}
-
-    def count(*names: str) -> int:
-        found = next((attributes[name] for name in names if name in attributes), None)
-        number = re.match(r"\d+", found.data) if isinstance(found, StringAttr) else None
-        return int(number[0]) if number else 1
-
-    return count("hlo.replica_count", "mhlo.num_replicas"), count("hlo.num_partitions", "mhlo.num_partitions")
-
-
-def _alone(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
-    """The operands, or zeros, where a device takes part alone; in the structure of the op's result."""
-    if not is_alone(op):
-        raise op.unsupported("no value", help="it needs the other devices that a program runs on")
-    if gets_zeros(op):
-        operands = [*map(np.zeros_like, operands)]
-    same = operands[0] if len(operands) == 1 else tuple(operands)
-    match op.opcode:
-        case "all-gather-start" | "collective-permute-start":
-            context = tuple_types(op.result.type)[2:]
-            return (same, same, *map(host_meaning.zeros_of, context))
-        case "all-to-all" if "dimensions" not in op.properties:
-            return tuple(operands)
-        case _:
-            return same
+def _exchanged(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
+    """What the library's function gives, in the structure of the op's result."""
+    if op.opcode not in ("all-gather-start", "collective-permute-start"):
+        return evaluated_by_library(op, operands, call)
+    _, result, *context = tuple_types(op.result.type)
+    given = operands[0] if len(operands) == 1 else tuple(operands)
+    return (given, library_evaluator(op, call, result)(operands), *map(host_meaning.zeros_of, context))
 
 
 _GROUPS = ("replica_groups", "channel_id")
@@ -235,7 +195,7 @@ ROWS: tuple[RuleRow, ...] = (
         required=("to_apply",),
         optional=_REDUCING,
         callees=_reducer,
-        meaning=_alone,
+        meaning=_exchanged,
     ),
     RuleRow(
         "all-reduce-start",
@@ -244,7 +204,7 @@ ROWS: tuple[RuleRow, ...] = (
         required=("to_apply",),
         optional=_REDUCING,
         callees=_reducer,
-        meaning=_alone,
+        meaning=_exchanged,
     ),
     RuleRow("all-reduce-done", _ONE, as_operand(0), meaning=host_meaning.first_operand),
     RuleRow(
@@ -253,7 +213,7 @@ ROWS: tuple[RuleRow, ...] = (
         _grouped(_scaled(grows=True)),
         required=("dimensions",),
         optional=_REDUCING[:-1],
-        meaning=_alone,
+        meaning=_exchanged,
     ),
     RuleRow(
         "all-gather-start",
@@ -261,7 +221,7 @@ ROWS: tuple[RuleRow, ...] = (
         _grouped(_all_gather_start),
         required=("dimensions",),
         optional=_REDUCING[:-1],
-        meaning=_alone,
+        meaning=_exchanged,
     ),
     RuleRow("all-gather-done", _ONE, element_of_tuple(1), meaning=_SECOND),
     RuleRow(
@@ -271,24 +231,30 @@ ROWS: tuple[RuleRow, ...] = (
         required=("to_apply", "dimensions"),
         optional=_REDUCING,
         callees=_reducer,
-        meaning=_alone,
+        meaning=_exchanged,
     ),
     RuleRow(
         "all-to-all",
         _SOME,
         _grouped(_all_to_all),
         optional=(*_GROUPS, "dimensions", "constrain_layout"),
-        meaning=_alone,
+        meaning=_exchanged,
     ),
-    RuleRow("ragged-all-to-all", range(6, 7), _grouped(_ragged_all_to_all), optional=(*_GROUPS, "dimensions")),
-    RuleRow("collective-broadcast", _SOME, as_operands, optional=_GROUPS, meaning=_alone),
+    RuleRow(
+        "ragged-all-to-all",
+        range(6, 7),
+        _grouped(_ragged_all_to_all),
+        optional=(*_GROUPS, "dimensions"),
+        meaning=_exchanged,
+    ),
+    RuleRow("collective-broadcast", _SOME, as_operands, optional=_GROUPS, meaning=_exchanged),
     RuleRow(
         "collective-permute",
         _SOME,
         _permuted,
         required=("source_target_pairs",),
         optional=_PERMUTE,
-        meaning=_alone,
+        meaning=_exchanged,
     ),
     RuleRow(
         "collective-permute-start",
@@ -296,7 +262,7 @@ ROWS: tuple[RuleRow, ...] = (
         _permute_start,
         required=("source_target_pairs",),
         optional=_PERMUTE,
-        meaning=_alone,
+        meaning=_exchanged,
     ),
     RuleRow("collective-permute-done", _ONE, element_of_tuple(1), meaning=_SECOND),
 )

@@ -324,8 +324,8 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow("send-done", ONE, _send_done, optional=_CHANNEL),
     RuleRow("recv", ONE, _recv, optional=_CHANNEL),
     RuleRow("recv-done", ONE, _recv_done, optional=_CHANNEL),
-    RuleRow("partition-id", NONE, lambda op: scalar("u32"), meaning=meaning.only_device),
-    RuleRow("replica-id", NONE, lambda op: scalar("u32"), meaning=meaning.only_device),
+    RuleRow("partition-id", NONE, lambda op: scalar("u32"), meaning=evaluated_by_library),
+    RuleRow("replica-id", NONE, lambda op: scalar("u32"), meaning=evaluated_by_library),
     # random numbers
     RuleRow("rng", TWO, _rng, required=("distribution",), meaning=evaluated_by_library),
     RuleRow("rng-bit-generator", ONE, _rng_bit_generator, required=("algorithm",), meaning=evaluated_by_library),

@@ -81,8 +81,3 @@ def zeros_of(ir_type: Attribute) -> Any:
     if isinstance(ir_type, TupleType):
         return tuple(map(zeros_of, ir_type.types))
     return np.zeros(dims_of(ir_type), element_of(ir_type).numpy) if is_array(ir_type) else ()
-
-
-def only_device(op: RuleOp, operands: Sequence[Any], call: Call) -> Any:
-    """The number of the one device."""
-    return np.uint32(0)

@@ -33,6 +33,7 @@ from xla_emitters.dialects.hlo.custom_calls import (
     precision_asked,
     window_config,
 )
+from xla_emitters.dialects.hlo.device_groups import device_counts, groups_of, pairs_of
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types, tuple_types
 from xla_emitters.dtypes import Array
@@ -42,11 +43,11 @@ from xla_emitters.library.sort import top_key
 _COMMUNICATION = (
     (
         {"all", "ragged", "collective", "partition", "replica", "reduce-scatter"},
-        "it needs the other devices that a program runs on",
+        "it needs the other devices that a program runs on; xla-emitters optimize makes a module that runs on all of them",
     ),
     ({"infeed", "outfeed", "send", "recv"}, "it exchanges data with the host or another program"),
 )
-"""Words in opcodes of ops that no library computes, and the reason."""
+"""Words in opcodes of ops that a program with unknown sizes does not take, and the reason."""
 
 TextOf: TypeAlias = Callable[[ComputationOp], str]
 """Function that returns how a computation is named to its evaluator: by its name, or as HLO text."""
@@ -67,7 +68,12 @@ def is_library_call(op: HloOp) -> bool:
     """Whether libraries compute `op`: by its opcode, or a custom call that is not a marker."""
     if op.opcode == "custom-call":
         return not is_marker(op)
-    return isinstance(op, DotOp | ConvolutionOp) or op.opcode in _BY_OPCODE
+    return isinstance(op, DotOp | ConvolutionOp) or op.opcode in _BY_OPCODE or is_collective(op)
+
+
+def is_collective(op: HloOp) -> bool:
+    """Whether `op` needs the other devices of a run, or its own number among them."""
+    return op.opcode.removesuffix("-start") in (*_COLLECTIVES, "partition-id", "replica-id")
 
 
 def library_call_of(op: HloOp, text_of: TextOf = name_of) -> tuple[str, Config]:
@@ -87,10 +93,14 @@ def evaluated_by_library(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
     return library_evaluator(op, call)(operands)
 
 
-def library_evaluator(op: HloOp, call: Call) -> Callable[[Sequence[Any]], Any]:
-    """Operands -> the op's value, as `evaluated_by_library`: the configuration is made once. raises as `library_call_of`"""
+def library_evaluator(op: HloOp, call: Call, result: Attribute | None = None) -> Callable[[Sequence[Any]], Any]:
+    """Operands -> the op's value, as `evaluated_by_library`: the configuration is made once. raises as `library_call_of`
+
+    result  type of what the library gives, if it is not the op's
+    """
     name, config = library_call_of(op)
-    types = [(element_of(leaf).name, dims_of(leaf)) for leaf in leaf_types(op.result.type)]
+    result = op.result.type if result is None else result
+    types = [(element_of(leaf).name, dims_of(leaf)) for leaf in leaf_types(result)]
     listed = shape_operands(op)
 
     def compared(comparator: str, arrays: Sequence[Array]) -> Array:
@@ -109,7 +119,7 @@ def library_evaluator(op: HloOp, call: Call) -> Callable[[Sequence[Any]], Any]:
         except (DataError, NumbersDiffer, Unsupported) as error:
             error.place = error.place or written_at(op)
             raise
-        return _packed(op.result.type, iter(found))
+        return _packed(result, iter(found))
 
     return evaluate
 
@@ -135,6 +145,8 @@ def _found(op: HloOp, text_of: TextOf) -> tuple[str, Config]:
             return custom_call(op)
         case RuleOp() if op.opcode == "sort":
             return "sort", _sort(op, text_of)
+        case RuleOp() if op.opcode.removesuffix("-start") in _COLLECTIVES:
+            return _collective(op, text_of)
         case RuleOp() if op.opcode in _BY_OPCODE:
             name, configured = _BY_OPCODE[op.opcode]
             return name, configured(op)
@@ -208,6 +220,39 @@ def _triangular_solve(op: RuleOp) -> Config:
     }
 
 
+_COLLECTIVES: Mapping[str, str] = {
+    "all-reduce": "all_reduce",
+    "all-gather": "all_gather",
+    "reduce-scatter": "reduce_scatter",
+    "all-to-all": "all_to_all",
+    "ragged-all-to-all": "ragged_all_to_all",
+    "collective-broadcast": "collective_broadcast",
+    "collective-permute": "collective_permute",
+}
+"""Opcode, without -start -> library function."""
+
+
+def _collective(op: RuleOp, text_of: TextOf) -> tuple[str, Config]:
+    opcode = op.opcode.removesuffix("-start")
+    if "slice_sizes" in op.properties:
+        raise op.unsupported("no library function", help="a permute of slices; one of whole arrays is computed")
+    config: Config = {"instruction": op.instruction_name.data, "groups": [list(group) for group in groups_of(op)]}
+    if "to_apply" in op.properties:
+        config |= {"computation": text_of(find_computation(op, op.symbols("to_apply")[0]))}
+    if opcode in ("all-gather", "reduce-scatter", "all-to-all"):
+        dimensions = op.numbers("dimensions")
+        config |= {"dimension": dimensions[0] if dimensions else None}
+    if opcode == "collective-permute":
+        config |= {"pairs": [list(pair) for pair in pairs_of(op)]}
+    return _COLLECTIVES[opcode], config
+
+
+def _device_id(op: RuleOp) -> Config:
+    replicas, partitions = device_counts(op)
+    of = op.opcode.removesuffix("-id")
+    return {"instruction": op.instruction_name.data, "of": of, "replicas": replicas, "partitions": partitions}
+
+
 def _random_bits(op: RuleOp) -> Config:
     return {"algorithm": "threefry" if op.word("algorithm") == "rng_three_fry" else "philox"}
 
@@ -251,4 +296,6 @@ _BY_OPCODE: Mapping[str, tuple[str, Callable[[RuleOp], Config]]] = {
     "rng-bit-generator": ("random_bits", _random_bits),
     "rng": ("random_numbers", _random_numbers),
     "rng-get-and-update-state": ("random_state", _random_state),
+    "partition-id": ("device_id", _device_id),
+    "replica-id": ("device_id", _device_id),
 }

@@ -42,6 +42,7 @@ _EXACT = frozenset(
         "permutation_of_pivots",
         "pass_through",
         "allocate",
+        "device_id",
     )
 )
 """Functions that round nothing."""

@@ -1,0 +1,109 @@
+"""Groups of devices: the forms of text, and what they are groups of. Values written by hand after XLA's collective_ops_utils.h."""
+
+from __future__ import annotations
+
+import pytest
+
+from xla_emitters.dialects.hlo.device_groups import devices_of, groups_of, pairs_of
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
+from xla_emitters.hlo_text import parse_hlo
+
+
+def op_of(instruction: str, header: str) -> RuleOp:
+    text = f"""HloModule m{header}
+add {{ a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b) }}
+ENTRY main {{ x = f32[8] parameter(0)
+  ROOT r = {instruction} }}
+"""
+    (found,) = (
+        op for op in parse_hlo(text).walk() if isinstance(op, RuleOp) and op.opcode not in ("while", "conditional")
+    )
+    return found
+
+
+R4, P4, R2P2, P8 = (
+    ", replica_count=4",
+    ", num_partitions=4",
+    ", replica_count=2, num_partitions=2",
+    ", num_partitions=8",
+)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "header", "groups"),
+    [
+        ("replica_groups={}", R4, [[0, 1, 2, 3]]),
+        ("replica_groups={{0,2},{1,3}}", R4, [[0, 2], [1, 3]]),
+        ("replica_groups={}", P4, [[0], [1], [2], [3]]),
+        ("replica_groups={{0,1}}", R2P2, [[0, 2], [1, 3]]),
+        ("channel_id=1, replica_groups={{0},{1}}", R2P2, [[0, 1], [2, 3]]),
+        ("channel_id=1, replica_groups={{1,0}}", R2P2, [[2, 3, 0, 1]]),
+        ("channel_id=1, replica_groups={{0,3},{1,2}}, use_global_device_ids=true", R2P2, [[0, 3], [1, 2]]),
+        ("channel_id=1, replica_groups=[2,4]<=[8], use_global_device_ids=true", P8, [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        (
+            "channel_id=1, replica_groups=[2,4]<=[4,2]T(1,0), use_global_device_ids=true",
+            P8,
+            [[0, 2, 4, 6], [1, 3, 5, 7]],
+        ),
+        (
+            "channel_id=1, replica_groups=mesh['x'=2,'y'=4] {'x'}, use_global_device_ids=true",
+            P8,
+            [[0, 4], [1, 5], [2, 6], [3, 7]],
+        ),
+        (
+            "channel_id=1, replica_groups=mesh['x'=2,'y'=4] {'x','y'}, use_global_device_ids=true",
+            P8,
+            [[0, 1, 2, 3, 4, 5, 6, 7]],
+        ),
+        (
+            "channel_id=1, replica_groups=mesh['x'=2,'y'=4] {'y':(2)2}, use_global_device_ids=true",
+            P8,
+            [[0, 1], [2, 3], [4, 5], [6, 7]],
+        ),
+        (
+            "channel_id=1, replica_groups=mesh['x'=2,'y'=4] {'y':(1)2}, use_global_device_ids=true",
+            P8,
+            [[0, 2], [1, 3], [4, 6], [5, 7]],
+        ),
+        (
+            "channel_id=1, replica_groups=mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)) {'x'}, use_global_device_ids=true",
+            P8,
+            [[0, 1], [2, 3], [4, 5], [6, 7]],
+        ),
+        (
+            "channel_id=1, replica_groups=mesh['x'=8], device_ids=(7,6,5,4,3,2,1,0) {'x':(1)4}, use_global_device_ids=true",
+            P8,
+            [[7, 5, 3, 1], [6, 4, 2, 0]],
+        ),
+    ],
+)
+def test_groups_of_an_all_reduce(attributes: str, header: str, groups: list[list[int]]) -> None:
+    found = groups_of(op_of(f"f32[8] all-reduce(x), {attributes}, to_apply=add", header))
+    assert sorted(map(list, found)) == sorted(groups)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "header", "groups"),
+    [
+        ("replica_groups={{0,1}}", R2P2, [[0, 2], [1, 3]]),
+        ("channel_id=1, replica_groups={{0,1}}", R2P2, [[0, 1], [2, 3]]),
+        ("channel_id=1, replica_groups={{0,2},{1,3}}", P4, [[0, 2], [1, 3]]),
+    ],
+)
+def test_a_channel_makes_partitions_of_an_all_to_all(attributes: str, header: str, groups: list[list[int]]) -> None:
+    found = groups_of(op_of(f"f32[8] all-to-all(x), dimensions={{0}}, {attributes}", header))
+    assert sorted(map(list, found)) == sorted(groups)
+
+
+def test_pairs_of_a_permute() -> None:
+    text = "f32[8] collective-permute(x), {}source_target_pairs={{{{0,1}},{{1,0}}}}"
+    assert pairs_of(op_of(text.format("channel_id=1, "), R2P2)) == ((0, 1), (2, 3), (1, 0), (3, 2))
+    assert pairs_of(op_of(text.format(""), R2P2)) == ((0, 2), (1, 3), (2, 0), (3, 1))
+
+
+def test_a_module_needs_the_devices_that_its_groups_name() -> None:
+    text = "HloModule m\nENTRY main { x = f32[8] parameter(0)\n  ROOT p = f32[8] collective-permute(x), source_target_pairs={{0,5}} }"
+    assert devices_of(parse_hlo(text)) == 6
+    assert devices_of(parse_hlo("HloModule m, num_partitions=512\nENTRY main { ROOT x = f32[8] parameter(0) }")) == 512

@@ -1,0 +1,39 @@
+"""Parts of whole arrays: `sharding=` against JAX's own text and the parts written by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xla_emitters.runtime.shards import Shards
+
+WHOLE = np.arange(32).reshape(4, 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "windows"),
+    [
+        ("{replicated}", [(slice(0, 4), slice(0, 8))] * 4),
+        ("{devices=[2,2]<=[4]}", [(slice(r, r + 2), slice(c, c + 4)) for r in (0, 2) for c in (0, 4)]),
+        ("{devices=[2,2]0,2,1,3}", [(slice(r, r + 2), slice(c, c + 4)) for c in (0, 4) for r in (0, 2)]),
+        ("{devices=[2,1,2]<=[4] last_tile_dim_replicate}", [(slice(r, r + 2), slice(0, 8)) for r in (0, 0, 2, 2)]),
+        (
+            "{devices=[1,2,2]<=[2,2]T(1,0) last_tile_dim_replicate}",
+            [(slice(0, 4), slice(c, c + 4)) for c in (0, 4, 0, 4)],
+        ),
+    ],
+)
+def test_each_device_has_its_part(text: str, windows: list[tuple[slice, slice]]) -> None:
+    shards = Shards.parse(text, 2, 4)
+    assert shards is not None
+    parts = [shards.cut(WHOLE, device) for device in range(4)]
+    for part, window in zip(parts, windows, strict=True):
+        np.testing.assert_array_equal(part, WHOLE[window])
+    np.testing.assert_array_equal(shards.together(parts), WHOLE)
+
+
+@pytest.mark.parametrize(
+    "text", ["{manual}", "{devices=[2,2]<=[4] last_tile_dims={manual}}", "{unknown}", "{devices=[3]<=[3]}"]
+)
+def test_what_says_nothing_of_parts(text: str) -> None:
+    assert Shards.parse(text, 1, 4) is None

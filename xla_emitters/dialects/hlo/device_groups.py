@@ -1,0 +1,203 @@
+"""Which devices take part in a collective: its groups of replicas or partitions as lists of devices.
+
+    replica_groups={{0,1},{2,3}}                       lists; of what, is said by channel_id= and use_global_device_ids=
+    replica_groups=[2,4]<=[4,2]T(1,0)                  2 groups of 4: 0 .. 7 as [4,2], transposed, cut into rows
+    replica_groups=mesh['x'=2,'y'=4] {'x'}             devices that differ along x alone; a part of an axis: 'y':(2)2
+
+    all-reduce, all-gather, reduce-scatter             no channel: replicas, for each partition by itself
+                                                       a channel: replicas, with all of their partitions
+                                                       a channel and global ids: devices
+    all-to-all, broadcasts, permutes                   no channel: replicas; a channel: partitions, for each replica by itself
+
+A device is replica * partitions + partition. Source: XLA's collective_ops_utils.h; hlo.proto on meshes and iota lists.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, ModuleOp, StringAttr
+from xdsl.utils.hints import isa
+
+from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.computation import enclosing_module
+from xla_emitters.dialects.hlo.rule_ops import RuleOp
+
+Groups = tuple[tuple[int, ...], ...]
+_OF_PARTITIONS = ("all-to-all", "ragged-all-to-all", "collective-broadcast", "collective-permute")
+"""Prefixes of ops whose groups are of partitions if they have a channel."""
+
+
+def device_counts(op: HloOp) -> tuple[int, int]:
+    """The numbers of replicas and of partitions that the module of `op` is for."""
+    module = enclosing_module(op)
+    return (1, 1) if module is None else counts_of(module)
+
+
+def counts_of(module: ModuleOp) -> tuple[int, int]:
+    """The numbers of replicas and of partitions that a module says it is for."""
+
+    def count(*names: str) -> int:
+        found = next((module.attributes[name] for name in names if name in module.attributes), None)
+        number = re.match(r"\d+", found.data) if isinstance(found, StringAttr) else None
+        return int(number[0]) if number else 1
+
+    return count("hlo.replica_count", "mhlo.num_replicas"), count("hlo.num_partitions", "mhlo.num_partitions")
+
+
+def devices_of(module: ModuleOp) -> int:
+    """How many devices a module needs: what it says, and all that its groups name."""
+    replicas, partitions = counts_of(module)
+    named = [
+        device
+        for op in module.walk()
+        if isinstance(op, RuleOp) and {"replica_groups", "source_target_pairs"} & op.properties.keys()
+        for group in (*groups_of(op), *pairs_of(op))
+        for device in group
+    ]
+    return max([replicas * partitions, *(device + 1 for device in named)])
+
+
+def groups_of(op: RuleOp) -> Groups:
+    """The groups of devices of a collective, each in the order in which arrays are combined or put one after the other."""
+    replicas, partitions = device_counts(op)
+    has_channel = "channel_id" in op.properties
+    said = _said(op)
+    if op.opcode.startswith("collective-permute"):
+        said = ()
+    if op.opcode.startswith(_OF_PARTITIONS):
+        return _of_partitions(said, replicas, partitions) if has_channel else _of_replicas(said, replicas, partitions)
+    if op.number("use_global_device_ids"):
+        return said or (tuple(range(replicas * partitions)),)
+    if not has_channel:
+        return _of_replicas(said, replicas, partitions)
+    return tuple(
+        tuple(replica * partitions + partition for replica in group for partition in range(partitions))
+        for group in said or (tuple(range(replicas)),)
+    )
+
+
+def _of_replicas(said: Groups, replicas: int, partitions: int) -> Groups:
+    """Groups of replicas as groups of devices, one for each partition."""
+    return tuple(
+        tuple(replica * partitions + partition for replica in group)
+        for group in said or (tuple(range(replicas)),)
+        for partition in range(partitions)
+    )
+
+
+def _of_partitions(said: Groups, replicas: int, partitions: int) -> Groups:
+    """Groups of partitions as groups of devices, one for each replica."""
+    return tuple(
+        tuple(replica * partitions + partition for partition in group)
+        for group in said or (tuple(range(partitions)),)
+        for replica in range(replicas)
+    )
+
+
+def pairs_of(op: RuleOp) -> Groups:
+    """(sender, receiver) of a permute, as devices."""
+    replicas, partitions = device_counts(op)
+    said = pairs_said(op)
+    if "channel_id" in op.properties:
+        return tuple(
+            (replica * partitions + a, replica * partitions + b) for a, b in said for replica in range(replicas)
+        )
+    return tuple(
+        (a * partitions + partition, b * partitions + partition) for a, b in said for partition in range(partitions)
+    )
+
+
+def pairs_said(op: RuleOp) -> tuple[tuple[int, ...], ...]:
+    """The pairs of a permute as its text has them."""
+    pairs = op.properties.get("source_target_pairs")
+    return tuple(integers(pair) for pair in pairs) if isa(pairs, ArrayAttr[DenseArrayBase]) else ()
+
+
+def _said(op: RuleOp) -> Groups:
+    """The groups as the text has them, as lists; () where it names none."""
+    groups = op.properties.get("replica_groups")
+    if isinstance(groups, StringAttr):
+        text = re.sub(r"\s", "", groups.data)
+        return _of_mesh(text) if text.startswith("mesh") else _rows(numbers_of_iota(text))
+    return tuple(integers(group) for group in groups) if isa(groups, ArrayAttr[DenseArrayBase]) else ()
+
+
+def _rows(devices: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Groups:
+    return tuple(tuple(map(int, row)) for row in devices)
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", text)]
+
+
+def numbers_of_iota(text: str) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """Devices as an array, of the text of an iota list.
+
+    >>> numbers_of_iota("[2,4]<=[4,2]T(1,0)").tolist()
+    [[0, 2, 4, 6], [1, 3, 5, 7]]
+    """
+    found = re.fullmatch(r"\[([\d,]*)\](?:<=\[([\d,]*)\])?(?:T\(([\d,]*)\))?", text)
+    if found is None:
+        raise ValueError(f"no list of devices: {text}")
+    shape = _numbers(found[1])
+    devices = np.arange(int(np.prod(shape))).reshape(_numbers(found[2]) if found[2] else shape)
+    if found[3]:
+        devices = devices.transpose(_numbers(found[3]))
+    return devices.reshape(shape)
+
+
+def _of_mesh(text: str) -> Groups:
+    """
+    >>> _of_mesh("mesh['x'=2,'y'=4]{'x'}")
+    ((0, 4), (1, 5), (2, 6), (3, 7))
+    >>> _of_mesh("mesh['x'=2,'y'=4]{'y':(2)2}")
+    ((0, 1), (2, 3), (4, 5), (6, 7))
+    """
+    found = re.fullmatch(r"mesh\[(.*?)\](?:,device_ids=\((.*)\))?\{(.*)\}", text)
+    if found is None:
+        raise ValueError(f"no groups of a mesh: {text}")
+    sizes = {name: int(size) for name, size in re.findall(r"'([^']+)'=(\d+)", found[1])}
+    shape = list(sizes.values())
+    listed = found[2] or ""
+    if not listed:
+        devices = np.arange(int(np.prod(shape)))
+    elif listed.startswith("["):
+        before, _, order = listed.partition("T")
+        devices = np.arange(int(np.prod(shape))).reshape(_numbers(before))
+        devices = devices.transpose(_numbers(order)) if order else devices
+    else:
+        devices = np.array(_numbers(listed))
+    chosen = re.findall(r"'([^']+)'(?::\((\d+)\)(\d+))?", found[3])
+    return _rows(_along(devices.reshape(shape), list(sizes), chosen))
+
+
+def _along(
+    devices: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
+    axes: Sequence[str],
+    chosen: Sequence[tuple[str, str, str]],
+) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """One row for each group: the devices that differ along the chosen axes, (name, size of what is before, size) for a part of one."""
+    cuts = {
+        name: sorted({int(b) for a in chosen if a[0] == name and a[1] for b in (a[1], int(a[1]) * int(a[2]))})
+        for name in axes
+    }
+    shape, places = list[int](), dict[tuple[str, int], list[int]]()
+    for name, size in zip(axes, devices.shape, strict=True):
+        edges = [*dict.fromkeys((1, *cuts[name], size))]
+        for before, end in pairwise(edges):
+            places[name, before] = [len(shape)]
+            shape.append(end // before)
+    grouped, count = list[int](), 1
+    for name, before, size in chosen:
+        first, end = (int(before), int(before) * int(size)) if before else (1, devices.shape[axes.index(name)])
+        inside = [
+            number for (axis, at), numbers in places.items() if axis == name and first <= at < end for number in numbers
+        ]
+        grouped += inside
+        count *= end // first
+    others = [axis for axis in range(len(shape)) if axis not in grouped]
+    return devices.reshape(shape).transpose([*others, *grouped]).reshape(-1, count)

@@ -1,0 +1,147 @@
+"""Collectives: what each member of a group gets of the arrays of all members.
+
+    all_reduce        the members' arrays combined, in the group's order, each step rounded to the element type
+    reduce_scatter    the same, and of it the member's piece along a dimension
+    all_gather        the members' arrays, one after the other along a dimension
+    all_to_all        along a dimension: piece i of each member; of a list of arrays: number i of each
+    ragged_all_to_all rows, as many as each member sends, at the place that the sender says
+    broadcast         the first member's arrays
+    permute           the arrays of the member that sends; zeros without one
+    device_id         the number of a replica, or of a partition
+
+A configuration has `groups`: lists of devices, each replica * partitions + partition; a device is in one of them. Which devices an op of
+HLO means by its groups: `dialects/hlo/collectives`. XLA does not promise an order of combination.
+Source: XLA's operation semantics; xla/service/collective_ops_utils.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from xla_emitters.errors import DataError, InternalError
+from xla_emitters.library.arguments import Array, LibraryArguments
+from xla_emitters.library.devices import Shares, current_device
+
+
+def _group_of(arguments: LibraryArguments) -> tuple[int, ...]:
+    """The group that this device is in; where each device is alone, the first."""
+    name, groups = arguments.config["instruction"], [tuple(group) for group in arguments.config["groups"]]
+    if all(len(group) == 1 for group in groups):
+        return groups[0]
+    number = current_device(name).number
+    group = next((group for group in groups if number in group), None)
+    if group is None:
+        raise DataError(f"%{name}: device {number} is in none of its groups", stage="run")
+    return group
+
+
+def _met(arguments: LibraryArguments, among: Callable[[Shares], Shares]) -> list[Array]:
+    """`among` applied to the arrays of the group of this device."""
+    name, group = arguments.config["instruction"], _group_of(arguments)
+    operands = [np.asarray(operand) for operand in arguments.operands]
+    if len(group) == 1:
+        (found,) = among([operands])
+        return [array.copy() for array in found]
+    device = current_device(name)
+    return device.exchange.meet(device.number, name, group, operands, among)
+
+
+def _combined(arguments: LibraryArguments, arrays: Sequence[Array]) -> Array:
+    combine = arguments.on_elements
+    if combine is None:
+        raise InternalError("a collective that combines needs an evaluator of computations", stage="library")
+    total = arrays[0]
+    for array in arrays[1:]:
+        total = np.asarray(combine(arguments.config["computation"], [total, array]))
+    return total
+
+
+def _reduced(arguments: LibraryArguments, shares: Shares) -> list[Array]:
+    return [_combined(arguments, of_all) for of_all in zip(*shares, strict=True)]
+
+
+def all_reduce(arguments: LibraryArguments) -> list[Array]:
+    return _met(arguments, lambda shares: [_reduced(arguments, shares)] * len(shares))
+
+
+def reduce_scatter(arguments: LibraryArguments) -> list[Array]:
+    axis = arguments.config["dimension"]
+
+    def among(shares: Shares) -> Shares:
+        pieces = [np.split(total, len(shares), axis) for total in _reduced(arguments, shares)]
+        return [[of_array[member] for of_array in pieces] for member in range(len(shares))]
+
+    return _met(arguments, among)
+
+
+def all_gather(arguments: LibraryArguments) -> list[Array]:
+    axis = arguments.config["dimension"]
+
+    def among(shares: Shares) -> Shares:
+        return [[np.concatenate(of_all, axis) for of_all in zip(*shares, strict=True)]] * len(shares)
+
+    return _met(arguments, among)
+
+
+def all_to_all(arguments: LibraryArguments) -> list[Array]:
+    axis = arguments.config["dimension"]
+
+    def among(shares: Shares) -> Shares:
+        if axis is None:
+            return [[share[member] for share in shares] for member in range(len(shares))]
+        pieces = [np.split(share[0], len(shares), axis) for share in shares]
+        return [[np.concatenate([of_one[member] for of_one in pieces], axis)] for member in range(len(shares))]
+
+    return _met(arguments, among)
+
+
+def ragged_all_to_all(arguments: LibraryArguments) -> list[Array]:
+    """Operands: rows to send, rows as they are before, then for each receiver: first row here, number of rows, first row there, and
+    how many rows come from each."""
+
+    def among(shares: Shares) -> Shares:
+        results = [share[1].copy() for share in shares]
+        for rows, _, starts, sizes, places, _ in shares:
+            each = len(starts) // len(shares)
+            for update, (start, size, place) in enumerate(zip(starts, sizes, places, strict=True)):
+                first, count, there = int(start), int(size), int(place)
+                target = results[update // each]
+                if min(first, count, there) < 0 or first + count > len(rows) or there + count > len(target):
+                    raise DataError(
+                        f"%{arguments.config['instruction']}: rows {first} to {first + count} do not fit at {there}",
+                        stage="run",
+                    )
+                target[there : there + count] = rows[first : first + count]
+        return [[result] for result in results]
+
+    return _met(arguments, among)
+
+
+def broadcast(arguments: LibraryArguments) -> list[Array]:
+    return _met(arguments, lambda shares: [shares[0]] * len(shares))
+
+
+def permute(arguments: LibraryArguments) -> list[Array]:
+    """`pairs` of the configuration are (sender, receiver)."""
+    sender = {receiver: sender for sender, receiver in arguments.config["pairs"]}
+    if all(sender.get(device) == device for group in arguments.config["groups"] for device in group):
+        return [np.array(operand) for operand in arguments.operands]
+    group = _group_of(arguments)
+
+    def among(shares: Shares) -> Shares:
+        of_device = dict(zip(group, shares, strict=True))
+        empty = [np.zeros_like(array) for array in shares[0]]
+        return [of_device[sender[device]] if device in sender else empty for device in group]
+
+    return _met(arguments, among)
+
+
+def device_id(arguments: LibraryArguments) -> list[Array]:
+    """`of` of the configuration is "replica" or "partition"; `replicas` and `partitions` are how many there are."""
+    config = arguments.config
+    if config[f"{config['of']}s"] == 1:
+        return [np.asarray(0, np.uint32)]
+    replica, partition = divmod(current_device(config["instruction"]).number, config["partitions"])
+    return [np.asarray(replica if config["of"] == "replica" else partition, np.uint32)]

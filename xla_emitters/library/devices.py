@@ -1,0 +1,74 @@
+"""The device that a thread stands for, and what devices exchange: what a collective needs beside its arrays.
+
+    with of_device(Device(3, exchange)):            in one thread for each device: all runs in this thread are those of device 3
+        library.call("all_reduce", ...)             meets the other members of its group
+
+A platform of one device has none: then only collectives whose groups have one member have a value.
+Only NumPy and the package's errors are imported: this file runs in unpacked bundles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from xla_emitters.errors import Unsupported
+from xla_emitters.library.arguments import Array
+
+Shares: TypeAlias = list[list[Array]]
+"""The arrays of each member of a group, in the group's order."""
+
+
+class Exchange(Protocol):
+    """What connects the devices of a run."""
+
+    def meet(
+        self, device: int, name: str, group: tuple[int, ...], arrays: Sequence[Array], among: Callable[[Shares], Shares]
+    ) -> list[Array]:
+        """What `among` gives this member; it is computed once, from the arrays of all members. Waits until all have come.
+
+        name   of the instruction: members of a group meet at the same one
+        raises ExecutionError where they can never meet
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Device:
+    """One of the devices of a run: number replica * partitions + partition."""
+
+    number: int
+    exchange: Exchange
+
+
+_CURRENT: ContextVar[Device | None] = ContextVar("device", default=None)
+
+
+def current_device(instruction: str) -> Device:
+    """The device of this thread. raises Unsupported if the run has none"""
+    device = _CURRENT.get()
+    if device is None:
+        raise Unsupported(
+            f"%{instruction} needs the other devices that the program runs on",
+            stage="run",
+            help="xla-emitters run FILE --devices N runs all of them here; in Python run_on_devices",
+        )
+    return device
+
+
+def is_one_of_several() -> bool:
+    """Whether this thread stands for a device."""
+    return _CURRENT.get() is not None
+
+
+@contextmanager
+def of_device(device: Device) -> Generator[None]:
+    """What is run inside is that device's."""
+    token = _CURRENT.set(device)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)

@@ -1,0 +1,159 @@
+"""All devices of a program in one process: one thread for each, one of which runs at a time.
+
+    run_on_devices(4, lambda device: program(*inputs[device]))          [results of device 0, of device 1, ...]
+
+A thread runs until it waits for others at a collective, or ends; then the next device that can go on does, in order of their numbers. So
+a run has one order, whatever the machine does, and nothing is shared by two threads at a time. Where no device can go on, none ever will:
+this is an error that says where each of them waits, not a wait without end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from threading import Condition, Thread
+from typing import Generic, TypeVar
+
+from xla_emitters.dtypes import Array
+from xla_emitters.errors import ExecutionError, UsageError, XlaEmittersError
+from xla_emitters.library.devices import Device, Shares, of_device
+
+T = TypeVar("T")
+MOST_DEVICES = 16
+"""Devices that are run without being asked for: each has arrays of its own."""
+_Key = tuple[str, tuple[int, ...]]
+"""(instruction, group)."""
+
+
+def run_on_devices(count: int, run: Callable[[int], T]) -> list[T]:
+    """What `run` returns for each device, in order.
+
+    raises  the first error of any device; ExecutionError where collectives do not meet
+    """
+    return _Devices(count, run).results()
+
+
+def devices_wanted(needed: int, asked: int | None, stage: str) -> int:
+    """How many devices a run has: as many as the program is for.
+
+    raises  UsageError where another number was asked for, or none and there are more than MOST_DEVICES
+    """
+    if asked is not None and asked != needed:
+        raise UsageError(
+            f"the program is for {needed} devices, not for {asked}", stage=stage, help=f"--devices {needed}"
+        )
+    if asked is None and needed > MOST_DEVICES:
+        raise UsageError(
+            f"the program is for {needed} devices: each has arrays of its own", stage=stage, help=f"--devices {needed}"
+        )
+    return needed
+
+
+@dataclass
+class _Meeting:
+    """Who has come to an instruction, with which arrays; `results` once all have."""
+
+    arrays: dict[int, list[Array]] = field(default_factory=dict[int, "list[Array]"])
+    results: dict[int, list[Array]] | None = None
+
+
+class _Left(Exception):
+    """Ends the thread of a device that can never go on."""
+
+
+class _Devices(Generic[T]):
+    """The threads of a run, and what they exchange.
+
+    turn     the device that runs
+    waiting  device -> where it waits
+    ended    devices that have ended
+    """
+
+    def __init__(self, count: int, run: Callable[[int], T]) -> None:
+        self.count, self._run = count, run
+        self._change = Condition()
+        self.turn: int | None = 0
+        self.waiting = dict[int, _Key]()
+        self.ended = set[int]()
+        self._open = dict[_Key, _Meeting]()
+        self._found = dict[int, T]()
+        self._error: BaseException | None = None
+
+    def results(self) -> list[T]:
+        threads = [
+            Thread(target=copy_context().run, args=(self._of, device), daemon=True) for device in range(self.count)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if self._error is not None:
+            raise self._error
+        return [self._found[device] for device in range(self.count)]
+
+    def _of(self, device: int) -> None:
+        """The thread of a device."""
+        try:
+            self._await_turn(device)
+            with of_device(Device(device, self)):
+                self._found[device] = self._run(device)
+        except _Left:
+            pass
+        except BaseException as error:  # is raised by `results`
+            if isinstance(error, XlaEmittersError):
+                error.message = f"device {device}: {error.message}"
+            with self._change:
+                self._error = self._error or error
+        with self._change:
+            self.ended.add(device)
+            self._pass_on(device)
+
+    def _await_turn(self, device: int) -> None:
+        with self._change:
+            self._change.wait_for(lambda: self.turn == device or self._error is not None)
+            if self._error is not None:
+                raise _Left
+
+    def _pass_on(self, device: int) -> None:
+        """The next device that can go on does. Without one, the run ends."""
+        others = [(device + step) % self.count for step in range(1, self.count + 1)]
+        self.turn = next((other for other in others if other not in self.waiting and other not in self.ended), None)
+        if self.turn is None and self.waiting and self._error is None:
+            self._error = self._do_not_meet()
+        self._change.notify_all()
+
+    def _do_not_meet(self) -> ExecutionError:
+        lines = [
+            f"device {device} waits at %{name} for {_listed(sorted(set(group) - self._open[name, group].arrays.keys()))}"
+            for device, (name, group) in sorted(self.waiting.items())
+        ]
+        if self.ended:
+            lines.append(f"{_listed(sorted(self.ended))} {'have' if len(self.ended) > 1 else 'has'} ended")
+        return ExecutionError(f"collectives do not meet: {lines[0]}", stage="run", details=tuple(lines[1:]))
+
+    def meet(
+        self, device: int, name: str, group: tuple[int, ...], arrays: Sequence[Array], among: Callable[[Shares], Shares]
+    ) -> list[Array]:
+        """See `library.devices.Exchange`."""
+        key = name, group
+        meeting = self._open.setdefault(key, _Meeting())
+        meeting.arrays[device] = [array.copy() for array in arrays]  # the device may write over them once all have met
+        if len(meeting.arrays) < len(group):
+            with self._change:
+                self.waiting[device] = key
+                self._pass_on(device)
+            self._await_turn(device)
+        else:
+            shares = among([meeting.arrays[member] for member in group])
+            meeting.results = dict(zip(group, shares, strict=True))
+            del self._open[key]
+            with self._change:
+                for member in group:
+                    self.waiting.pop(member, None)
+        assert meeting.results is not None
+        return [array.copy() for array in meeting.results[device]]
+
+
+def _listed(devices: Sequence[int]) -> str:
+    return f"device{'s' if len(devices) > 1 else ''} {', '.join(map(str, devices))}"
