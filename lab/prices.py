@@ -2,7 +2,7 @@
 
     make lab NAME=prices                          the table, and docs/pictures/prices.svg
     make lab NAME="prices --fit"                  how good the constants would be if half of the rows had chosen them
-    make lab NAME="prices --ways"                 what --tune xla, auto and price expect, beside XLA's measured times; ten minutes
+    make lab NAME="prices --ways xla,auto"        what each --tune expects, beside XLA's measured times; "price" takes ten minutes
 
 The functions are optimized by the real XLA without a GPU, with its Triton fusions off as on the machine with the GPU, and compiled by the
 project. Measured are our kernels of that module, as a captured graph (`ours_off_us`); the drawn integers have the same range as there.
@@ -190,10 +190,7 @@ def cross(rows: Sequence[Priced]) -> None:
         print(f"  {len(held)} others: {errors([each.again() for each in held])}")
 
 
-WAYS = ("xla", "auto", "price")
-
-
-def ways(names: Sequence[str], measured: Mapping[str, Mapping[str, Any]]) -> None:
+def ways(names: Sequence[str], measured: Mapping[str, Mapping[str, Any]], chosen: Sequence[str]) -> None:
     """What each way to choose kernels is expected to take for XLA's module without Triton, beside XLA's own times, as it comes."""
     print(
         header(
@@ -201,17 +198,17 @@ def ways(names: Sequence[str], measured: Mapping[str, Mapping[str, Any]]) -> Non
         )
     )
     rows: list[tuple[str, ...]] = []
-    shares: dict[str, list[float]] = {way: [] for way in WAYS}
+    shares: dict[str, list[float]] = {way: [] for way in chosen}
     for name in names:
         xla = measured[name]["xla_us"]
-        found = {way: priced(name, way).time for way in WAYS}
+        found = {way: priced(name, way).time for way in chosen}
         for way, time in found.items():
             shares[way].append(time / xla)
         each = [text for time in found.values() for text in (f"{time:.1f}", f"{time / xla:.2f}")]
         rows.append((name, f"{measured[name]['limit_us']:.1f}", f"{xla:.1f}", *each))
-    means = [f"{math.exp(sum(map(math.log, shares[way])) / len(names)):.3f}" for way in WAYS]
+    means = [f"{math.exp(sum(map(math.log, shares[way])) / len(names)):.3f}" for way in chosen]
     rows.append(("geometric mean", "", "", *(text for mean in means for text in ("", mean))))
-    titles = [text for way in WAYS for text in (way, "of XLA")]
+    titles = [text for way in chosen for text in (way, "of XLA")]
     print_table(("function", "limit", "XLA", *titles), rows)
 
 
@@ -260,12 +257,12 @@ def main() -> int:
     parser.add_argument(
         "--fit", action="store_true", help="choose the constants by half of the rows, show errors on both"
     )
-    parser.add_argument("--ways", action="store_true", help="price every way to choose kernels")
+    parser.add_argument("--ways", metavar="xla,auto,price", help="price these ways to choose kernels")
     parser.add_argument("names", nargs="*", help="only these functions")
     options = parser.parse_args()
     measured = {row["name"]: row for row in measured_rows()}
     if options.ways:
-        ways(options.names or list(measured), measured)
+        ways(options.names or list(measured), measured, options.ways.split(","))
         return 0
     rows = recorded(options.names or list(measured), measured)
     if options.fit:
