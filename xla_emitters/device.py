@@ -49,7 +49,8 @@ class Multiprocessor:
     shared_unit_bytes     a block's shared memory is rounded up to a multiple of it
     shared_reserved_bytes shared memory that the system reserves in each block
     fp32, fp16, fp64      additions and multiplications; fp16 counts instructions, each of which does two
-    alu                   integers, comparisons, selections, logic
+    alu                   additions of integers, comparisons, selections, logic
+    heavy                 multiplications of integers, on those of the fp32 lanes that can
     special               reciprocal, exponential, sine ...; also conversions between floating point and integers
     load_store            accesses to memory, and shuffles
     dependent_cycles      from an addition to an instruction that reads its result
@@ -67,6 +68,7 @@ class Multiprocessor:
     shared_cycles: int
     fp64_cycles: int
     alu: int = 64
+    heavy: int = 64
     special: int = 16
     dependent_cycles: int = 4
     registers: int = 65536

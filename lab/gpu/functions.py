@@ -21,17 +21,10 @@ sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
+from without_triton import OFF  # noqa: E402
 
 DRY, SMALL = os.environ.get("GPU_DRY"), os.environ.get("GPU_SMALL")
 CASES: dict[str, Any] = runpy.run_path(os.environ.get("GPU_CASES") or str(Path(__file__).parent / "cases.py"))["CASES"]
-OFF: dict[str, Any] = {
-    "xla_disable_hlo_passes": "triton-softmax-rewriter,fusion-block-level-rewriter",
-    "xla_gpu_enable_triton_gemm": False,
-    "xla_gpu_experimental_enable_fusion_block_level_rewriter": False,
-    "xla_gpu_experimental_enable_triton_heroless_priority_fusion": False,
-    "xla_gpu_unsupported_enable_triton_multi_output_fusion": False,
-    "xla_gpu_experimental_enable_fusion_autotuner": False,
-}
 f32, bf16, s32 = jnp.float32, jnp.bfloat16, jnp.int32
 
 

@@ -129,6 +129,18 @@ OTHER_EMITTERS = {
         "s8[40,256]",
         "s8[40,128]",
     ),
+    "concatenate of outer pieces": fused(
+        "f32[6,17,64]",
+        "v = f32[6,3,64] reverse(p0), dimensions={1}\nROOT c = f32[6,17,64] concatenate(v, p1, p0), dimensions={1}",
+        "f32[6,3,64]",
+        "f32[6,11,64]",
+    ),
+    "concatenate of columns": fused(
+        "bf16[64,12]{0,1}",
+        "ROOT c = bf16[64,12]{0,1} concatenate(p0, p1), dimensions={1}",
+        "bf16[64,5]{0,1}",
+        "bf16[64,7]{0,1}",
+    ),
     "update in place": IN_PLACE
     + fused(
         "bf16[8,100,48]",

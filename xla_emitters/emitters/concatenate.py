@@ -66,9 +66,7 @@ class ConcatenateEmitter:
         """Emitters that differ in the elements per thread; XLA's choice is the first."""
         _, hero = _root_and_hero(view)
         elements, own = math.prod(dims_of(_largest(hero))), _unroll(view, hero, device)
-        lengths = math.gcd(*(dims_of(operand)[hero.dimension] for operand in hero.operands))
-        # If the elements per thread divide all lengths, a thread's elements are in one operand, whatever the fastest dimension is.
-        works = thread_works(view, device, own, elements, math.gcd(elements, lengths))
+        works = thread_works(view, device, own, elements, math.gcd(elements, _piece(hero)))
         return ways_of_works(works, elements, device, view.place, lambda work: replace(self, work=work))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
@@ -117,6 +115,16 @@ def _partition(view: FusionView, root: HloOp, hero: HloOp) -> PartitionedComputa
 def _largest(hero: ConcatenateOp) -> SSAValue:
     """The first operand of the greatest length along the dimension."""
     return max(hero.operands, key=lambda operand: dims_of(operand)[hero.dimension])
+
+
+def _piece(hero: ConcatenateOp) -> int:
+    """A number of neighbouring elements, counted from the first, that are always in one operand: the least piece of one, or a part of it.
+
+    f32[2,3,8] and f32[2,6,8] along dimension 1: 3 * 8 elements of the first, then 6 * 8 of the second   ->   24
+    """
+    order = minor_to_major(hero.result.type)
+    inside = math.prod(dims_of(hero.result)[dim] for dim in order[: list(order).index(hero.dimension)])
+    return inside * math.gcd(*(dims_of(operand)[hero.dimension] for operand in hero.operands))
 
 
 def _unroll(view: FusionView, hero: ConcatenateOp, device: Device) -> int:

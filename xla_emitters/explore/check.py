@@ -43,7 +43,7 @@ from xla_emitters.kernels.kernel_entry import launch_of
 from xla_emitters.library.devices import is_one_of_several
 from xla_emitters.lowering.ways import ptx_reason_missing
 from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, plan_module, read_module, with_splits
-from xla_emitters.pipelines.options import TUNE, CompileKeywords, CompileOptions
+from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.pass_lists import kernel_rows
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, RUNNABLE_STAGES
 from xla_emitters.planning.host_steps import PlannedKernel
@@ -255,7 +255,7 @@ def reference_for(
         rtol,
         list(values),
         most_iterations=most_iterations,
-        any_order=options is not None and options.tune != TUNE[0],
+        any_order=options is not None and options.tune == "price",
         row_chains=row_chains(kernel.view for kernel in plan.kernels) if plan is not None else {},
     )
 

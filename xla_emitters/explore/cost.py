@@ -19,6 +19,7 @@ from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.contractions import ContractingOp
 from xla_emitters.dialects.hlo.library_calls import library_call_of
 from xla_emitters.dialects.hlo.types import dims_of, element_of
+from xla_emitters.dtypes import Array
 from xla_emitters.emitters.partitioner import sanitize
 from xla_emitters.errors import UsageError
 from xla_emitters.pipelines.compiler import compile_module, read_module
@@ -55,6 +56,7 @@ class ProgramCost:
     program        for a module: the priced program, with the decisions in its traces
     xlas           if kernels were chosen by price: the cost with XLA's choice of all kernels
     by_price       if they were not: the cost of the kernels that take the place of the dearest one if they are chosen by price
+    by_rule        if they are XLA's: as by_price, chosen by rule
     as_calls       kernel -> what the products and convolutions that it computes itself would take as library calls
     """
 
@@ -66,6 +68,7 @@ class ProgramCost:
     program: Program | None = field(default=None, repr=False, compare=False)
     xlas: ProgramCost | None = None
     by_price: ProgramCost | None = None
+    by_rule: ProgramCost | None = None
     as_calls: Mapping[str, tuple[CallCost, ...]] = field(default_factory=dict[str, tuple[CallCost, ...]])
 
     @property
@@ -93,7 +96,9 @@ class ProgramCost:
         if found > kernel.time * (1 - LEAST_GAIN):
             return f"next: {kernel.name}: {lacks}; --tune price knows no faster kernel"
         number = f" in {count} kernels" if (count := len(self.by_price.kernels)) > 1 else ""
-        return f"next: {kernel.name}: {lacks}: --tune price expects {microseconds(found)}{number}"
+        ruled = self.by_rule.time if self.by_rule else kernel.time
+        rule = f", --tune auto {microseconds(ruled)}" if ruled <= kernel.time * (1 - LEAST_GAIN) else ""
+        return f"next: {kernel.name}: {lacks}: --tune price expects {microseconds(found)}{number}{rule}"
 
     @property
     def time(self) -> float:
@@ -148,9 +153,10 @@ def cost(
     triton: str = TRITON[0],
     pipeline: tuple[ModulePass, ...] | None = None,
     sizes: Mapping[str, int] | None = None,
-    tune: str = "xla",
+    tune: str = "",
     compared: bool = False,
     pass_options: tuple[tuple[str, str, Any], ...] = (),
+    data: Mapping[int, Array] | None = None,
 ) -> CostReport:
     """The cost of every kernel and library call.
 
@@ -159,6 +165,7 @@ def cost(
     fusion   only the kernels of this fusion instruction
     hero_rules, triton, pipeline, tune, pass_options  as in `CompileOptions`; a compiled program keeps its own
     sizes    for a program with unknown sizes: those at which its launches are priced
+    data     for HLO: number of a parameter -> its array, where that decides what is read (indices); others are drawn
     compared  for HLO: also price the other choice of kernels (`ProgramCost.xlas`, `ProgramCost.by_price`)
     raises   what `compile` raises; ToolError without ptxas and nvdisasm; DataError for sizes that are missing or do not fit
     """
@@ -184,7 +191,10 @@ def cost(
         )
         for target in targets
     ]
-    found = [_compared(module, each) if compared and pipeline is None else _cost_of(module, each) for each in options]
+    found = [
+        _compared(module, each, data) if compared and pipeline is None else _cost_of(module, each, data)
+        for each in options
+    ]
     return CostReport(found[0][0], tuple(each for _, each in found))
 
 
@@ -221,18 +231,23 @@ def _cost_at(program: Program, target: str, sizes: Mapping[str, int]) -> Program
     return ProgramCost(device(target).name, *price_work(compile_program(made.source, options), sizes))
 
 
-def _compared(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCost]:
+def _compared(module: ModuleOp, options: CompileOptions, data: Mapping[int, Array] | None) -> tuple[str, ProgramCost]:
     """As `_cost_of`, with the other choice of kernels: of all if `options` choose by price, else of the dearest one."""
-    name, found = _cost_of(module, options)
-    if options.tune != "xla":
-        return name, replace(found, xlas=_cost_of(module, replace(options, tune="xla"))[1])
+    name, found = _cost_of(module, options, data)
+    if options.tune == "price":
+        return name, replace(found, xlas=_cost_of(module, replace(options, tune="xla"), data)[1])
     if (
         found.dearest is None
         or found.dearest.bound == "launch"
         or (fusion := _fusion_of(module, found.dearest.name)) is None
     ):
         return name, found
-    return name, replace(found, by_price=_cost_of(module, replace(options, tune="price", fusion=fusion))[1])
+    is_xlas = options.tune == "xla" or (not options.tune and len(found.kernels) == 1)
+    priced, ruled = (
+        _cost_of(module, replace(options, tune=tune, fusion=fusion))[1] if wanted else None
+        for tune, wanted in (("price", True), ("auto", is_xlas))
+    )
+    return name, replace(found, by_price=priced, by_rule=ruled)
 
 
 def _fusion_of(module: ModuleOp, kernel: str) -> str | None:
@@ -241,7 +256,9 @@ def _fusion_of(module: ModuleOp, kernel: str) -> str | None:
     return next((name for name in names if sanitize(name) == kernel), None)
 
 
-def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCost]:
+def _cost_of(
+    module: ModuleOp, options: CompileOptions, data: Mapping[int, Array] | None = None
+) -> tuple[str, ProgramCost]:
     """The program's name, and its cost on one device."""
     kept: list[tuple[PlannedKernel, ModuleOp]] = []
 
@@ -267,7 +284,7 @@ def _cost_of(module: ModuleOp, options: CompileOptions) -> tuple[str, ProgramCos
         # A kernel without a launch.
         kept = [(planned, lowered) for planned, lowered in kept if sanitize(planned.name) in reached]
     kernels = [
-        replace(price_kernel(kernel, planned.view, lowered, chip, code), launches=launches[kernel.name])
+        replace(price_kernel(kernel, planned.view, lowered, chip, code, data), launches=launches[kernel.name])
         for kernel, (planned, lowered) in zip(reached.values(), kept, strict=True)
     ]
     as_calls = {

@@ -147,7 +147,7 @@ def from_jax(
     dynamic    whether the program keeps symbolic sizes: those of `ShapeDtypeStruct`s, and those in `shapes`
     shapes     the sizes of each argument, in the format of jax.export.symbolic_args_specs: ("b, s, 32", "32, 64"), "b, ..." for all
     constraints  on the symbols of `shapes`, in JAX's format: ("s >= 2",)
-    given      as in `compile`: target, stage, record ...
+    given      as in `compile`: target, stage, record ...; `tune` is "auto" unless given
     raises     what `optimize` and `compile` raise; Unsupported for callbacks of Python; UsageError for an argument that must be static, and
                for `shapes` that do not fit; ToolError without the extra [jax]; other errors of tracing the function are JAX's own
 
@@ -179,6 +179,7 @@ def from_jax(
         raise UsageError("shapes and constraints are for dynamic=True", stage=STAGE)
     with _in_the_callers_words(name):
         traced = jitted.trace(*arguments)
+    given.setdefault("tune", "auto")
     return replace(compile_stage(traced, flags=flags, cache=cache, **given), static=static)
 
 

@@ -40,6 +40,7 @@ from xla_emitters.lowering.toolchain import (
     start_compile,
 )
 from xla_emitters.pipelines.kept_programs import look_up, read_text
+from xla_emitters.pipelines.kernel_rules import emitter_by_rule
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels
 from xla_emitters.pipelines.pass_lists import kernel_rows, refuse_unknown_passes, rows_of
@@ -136,6 +137,8 @@ def compile_module(
     planned_module = run_graph(module, options, graph, context)
     lines = PythonLines(module)
     plan = plan_program(planned_module, lines)
+    if not options.tune:
+        options = replace(options, tune="auto" if len(plan.kernels) > 1 else "xla")
     recorders = [
         Recorder(planned.name, options.record, options.verify, observers(planned) if observers else None)
         for planned in plan.kernels
@@ -351,6 +354,8 @@ def _emit(planned: PlannedKernel, options: CompileOptions) -> ModuleOp:
         from xla_emitters.pipelines.kernel_candidates import cheapest_candidate
 
         choose = partial(cheapest_candidate, planned, options)
+    elif options.tune == "auto":
+        choose = partial(emitter_by_rule, planned, options)
     return emit_fusion(planned.view, options.device, options.hero_rules, choose)
 
 

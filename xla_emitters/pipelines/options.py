@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 RECORDS = ("none", "stages", "passes")
 TRITON = ("rows", "split", "refuse")
 PRECISIONS = ("f16", "bf16")
-TUNE = ("xla", "price")
+TUNE = ("xla", "auto", "price")
 TOOL_STAGES = ("llvm", "ptx", "sass")
 """The stages after the last pass; external tools make them of all kernels together."""
 
@@ -67,7 +67,8 @@ class CompileOptions:
     jobs        processes that compile the kernels of a module; the result does not depend on their number
     mixed_precision   for a program with unknown sizes: "f16" or "bf16", the type in which products and convolutions of f32 are computed,
                 with sums in f32; "": they are computed in f32
-    tune        how the work per thread is chosen: "xla" like XLA, "price" by the cost model among candidates (docs/cost_model.md)
+    tune        how the work per thread is chosen: "xla" like XLA, "auto" by rules (`kernel_rules`), "price" by the cost model among
+                candidates (docs/cost_model.md); "": "auto" for a module of several kernels, else "xla"
     splits      "NAME=COUNT": splits the reductions of the fusion NAME into COUNT parts, with one kernel for the parts and one
                 for their results, even where one block per result could do it. None: with `tune="price"` those that are expected to be
                 faster, else none
@@ -88,7 +89,7 @@ class CompileOptions:
     constants: str = ""
     jobs: int = field(default=1, repr=False)
     mixed_precision: str = ""
-    tune: str = TUNE[0]
+    tune: str = ""
     splits: tuple[str, ...] | None = None
     cpu_features: str = ""
     pass_options: tuple[tuple[str, str, Any], ...] = ()
@@ -100,9 +101,9 @@ class CompileOptions:
             raise UsageError(f"unknown record '{self.record}'", help=f"one of: {', '.join(RECORDS)}")
         if self.triton not in TRITON:
             raise UsageError(f"unknown way with Triton's fusions '{self.triton}'", help=f"one of: {', '.join(TRITON)}")
-        if self.tune not in TUNE:
+        if self.tune not in ("", *TUNE):
             raise UsageError(f"unknown way to choose a kernel '{self.tune}'", help=f"one of: {', '.join(TUNE)}")
-        if self.tune != TUNE[0] and self.pipeline is not None:
+        if self.tune == "price" and self.pipeline is not None:
             raise UsageError(
                 "kernels are priced as the list of passes makes them, not a pipeline",
                 help="leave out --tune, or tune='xla'",

@@ -243,7 +243,7 @@ def compile_program(
              Unsupported with the place in the text, VerifyError
     """
     options = options or CompileOptions()
-    if options.tune != "xla":
+    if options.tune == "price":
         raise UsageError(
             f"--tune {options.tune} is for modules of HLO text: a price needs known sizes",
             stage="compile",

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from xla_emitters.device import Device
 from xla_emitters.dtypes import dtype
-from xla_emitters.pricing.model import MEMORY_SHARE, NORM, START_S, Assumption
+from xla_emitters.pricing.model import NORM, START_S, Assumption, Moved
 
 COMPUTE_SHARE = Assumption(0.95, 0.75, 0.5)
 """The share of the data sheet's peak that a large product reaches."""
@@ -105,8 +105,10 @@ def price_call(
     written = [
         result for number, result in enumerate(results) if (*roles, *("",) * len(results))[number] != "workspace"
     ]
-    moved = sum(dtype(element).size_bytes(prod(shape)) for element, shape in (*operands, *written))
-    memory = moved / device.bandwidth_bytes_per_s
+    arrays = Moved(
+        *(sum(dtype(element).size_bytes(prod(shape)) for element, shape in of) for of in (operands, written))
+    )
+    moved, memory = round(arrays.bytes), {level: arrays.seconds(device, level) for level in ("low", "expected", "high")}
     fits = moved <= device.l2_bytes
     products = _products(name, config, operands, results)
     factors, times = _factors(config, operands) if products else ("", 0)
@@ -118,11 +120,11 @@ def price_call(
         compute = operations / device.peak(factors)
         waves = -(-products.tiles // device.cores)
         used, share = min(products.tiles, device.cores), products.tiles / max(1, waves * device.cores)
-    bounds = {"memory": memory / MEMORY_SHARE.expected, "compute": compute / COMPUTE_SHARE.expected}
+    bounds = {"memory": memory["expected"], "compute": compute / COMPUTE_SHARE.expected}
     largest = max(bounds, key=lambda each: bounds[each])
     time = START_S.expected + sum(seconds**NORM for seconds in bounds.values()) ** (1 / NORM)
-    low = START_S.low + max(0.0 if fits else memory / MEMORY_SHARE.low, compute / COMPUTE_SHARE.low)
-    high = START_S.high + memory / MEMORY_SHARE.high + compute / COMPUTE_SHARE.high / max(share, 1 / device.cores)
+    low = START_S.low + max(0.0 if fits else memory["low"], compute / COMPUTE_SHARE.low)
+    high = START_S.high + memory["high"] + compute / COMPUTE_SHARE.high / max(share, 1 / device.cores)
     return CallCost(
         name=name,
         instruction=instruction,
@@ -137,7 +139,7 @@ def price_call(
         time_low=low * 1e6,
         time_high=high * 1e6,
         is_lower_bound=not factors,
-        bandwidth=memory / time,
+        bandwidth=moved / device.bandwidth_bytes_per_s / time,
         compute=compute / time,
     )
 

@@ -4,8 +4,11 @@
                                                           ->  pipe "special": 4 * 32 lanes / 16 lanes a cycle = 8 cycles a warp
 
 Every instruction occupies one of the four schedulers for a cycle, and its pipe for as long as that needs for 32 lanes. Branches, moves of
-constants and the uniform datapath have no pipe here: they are never the bottleneck.
-Source: CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions"; CUDA Binary Utilities, "Instruction Set Reference".
+constants and the uniform datapath have no pipe here: they are never the bottleneck. Multiplications of integers, IMAD and IMUL, which ptxas
+also takes for additions, shifts and moves, run on the pipes of f32 multiplications, of which only some can ("heavy").
+Source: CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions"; CUDA Binary Utilities, "Instruction Set Reference"; of
+IMAD: Nsight Compute's Profiling Guide, "Pipelines", and NVIDIA in forums.developer.nvidia.com/t/302018: "FMAheavy pipe handles IMAD, IDP,
+and FP32 operations; FMAlite pipe handles FP32 ... On GH100: same".
 """
 
 from __future__ import annotations
@@ -17,13 +20,15 @@ from dataclasses import dataclass
 from xla_emitters.device import Multiprocessor
 
 WARP = 32
+SCHEDULERS = "schedulers"
+"""The pipe of all instructions."""
 
 
 @dataclass(frozen=True)
 class OpcodeClass:
     """A class of opcodes, with its name in the report.
 
-    pipe        a field of `Multiprocessor`: the rate at which they are executed; "" if no pipe limits them
+    pipe        fields of `Multiprocessor`, with spaces between: the pipes that they occupy, by their rates; "" if no pipe limits them
     operations  floating-point operations of one instruction in one thread
     """
 
@@ -49,12 +54,9 @@ CLASSES = (
     OpcodeClass("convert", "special", "F2F F2I I2F FRND"),
     OpcodeClass("convert", "fp16", "HADD2_CONVERT"),
     OpcodeClass("convert", "alu", "F2FP I2FP I2I I2IP F2IP"),
-    OpcodeClass(
-        "integer", "alu", "IADD IADD3 IMAD IMUL LEA SHF SHL SHR LOP3 ISETP SEL PRMT IMNMX IMNMX3 VIADD VIADDMNMX"
-    ),
-    OpcodeClass(
-        "integer", "alu", "VIMNMX VIMNMX3 IABS BMSK SGXT IDP ISCADD LOP IADD32I IMUL32I LOP32I VABSDIFF P2R R2P"
-    ),
+    OpcodeClass("integer", "alu", "IADD IADD3 LEA SHF SHL SHR LOP3 ISETP SEL PRMT IMNMX IMNMX3 VIADD VIADDMNMX"),
+    OpcodeClass("integer", "alu", "VIMNMX VIMNMX3 IABS BMSK SGXT ISCADD LOP IADD32I LOP32I VABSDIFF P2R R2P"),
+    OpcodeClass("integer", "fp32 heavy", "IMAD IMUL IMUL32I IDP"),
     OpcodeClass("integer", "special", "POPC FLO BREV"),
     OpcodeClass("global", "load_store", "LDG STG"),
     OpcodeClass("atomic", "load_store", "ATOM ATOMG RED REDG"),
@@ -97,7 +99,7 @@ def operations(opcodes: Mapping[str, int]) -> int:
 
 
 def issue_cycles(opcodes: Mapping[str, int], unit: Multiprocessor) -> dict[str, float]:
-    """Pipe -> cycles that a multiprocessor needs for one warp; "schedulers" is the pipe of all instructions.
+    """Pipe -> cycles that a multiprocessor needs for one warp.
 
     Each memory access counts once here; `traffic` adds the cost of its sectors and bank conflicts.
 
@@ -105,8 +107,8 @@ def issue_cycles(opcodes: Mapping[str, int], unit: Multiprocessor) -> dict[str, 
     >>> issue_cycles({"FFMA": 12, "MUFU.EX2": 4}, device("h200").multiprocessor)
     {'schedulers': 4.0, 'fp32': 3.0, 'special': 8.0}
     """
-    cycles = {"schedulers": sum(opcodes.values()) / unit.schedulers}
+    cycles = {SCHEDULERS: sum(opcodes.values()) / unit.schedulers}
     for opcode, count in opcodes.items():
-        if pipe := class_of(opcode).pipe:
+        for pipe in class_of(opcode).pipe.split():
             cycles[pipe] = cycles.get(pipe, 0.0) + count * WARP / getattr(unit, pipe)
     return cycles

@@ -11,18 +11,19 @@ Every assumption is a constant of this file; docs/cost_model.md gives their sour
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from xla_emitters.device import Device
 from xla_emitters.lowering.machine_code import EntryResources
-from xla_emitters.pricing.issue import by_class, issue_cycles, operations
+from xla_emitters.pricing.issue import SCHEDULERS, by_class, issue_cycles, operations
 from xla_emitters.pricing.latency import Latencies, Walk, walk
 from xla_emitters.pricing.occupancy import Occupancy, occupancy
 from xla_emitters.pricing.sass import executed, parse
 from xla_emitters.pricing.sass_thread import ThreadRun
-from xla_emitters.pricing.traffic import Traffic
+from xla_emitters.pricing.traffic import Sectors, Traffic
 from xla_emitters.program import Launch
 
 
@@ -37,17 +38,25 @@ class Assumption:
 
 START_S = Assumption(1e-6, 2e-6, 4e-6)
 """From one kernel's end to the first instruction of the next, and from its last instruction to its end."""
-MEMORY_SHARE = Assumption(0.95, 0.92, 0.80)
-"""The share of the data sheet's bandwidth that a kernel reaches if nothing else bounds it."""
+MEMORY_SHARE = Assumption(0.97, 0.95, 0.85)
+"""The share of the data sheet's bandwidth that reads alone reach if nothing else bounds them."""
+TURN_BYTES = Assumption(0.05, 0.16, 0.30)
+"""What the memory loses when it turns from reads to writes and back, as bytes for each byte that is written between reads."""
+RUN_BYTES = Assumption(0, 16, 32)
+"""What each run of neighbouring sectors of a block costs the memory besides its bytes, as bytes: a row of it is opened."""
+BLOCK_STARTS = Assumption(1.0, 0.83, 0.7)
+"""Blocks that the GPU starts in a clock."""
 LOADED = Assumption(1.0, 2.4, 3.0)
-"""Latency of memory on a busy GPU, relative to an idle one."""
+"""Latency of a memory that moves as much as it can, relative to an idle one."""
 ISSUE_SHARE = Assumption(1.0, 0.8, 0.6)
-"""The share of the busiest pipe's cycles in which it has work."""
+"""The share of the cycles in which schedulers find an instruction that can be issued, if they are what bounds the kernel."""
+PIPE_SHARE = Assumption(1.0, 0.9, 0.7)
+"""The same of any other pipe: a full one is kept busy by the instructions that wait for it."""
 L2_SHARE = Assumption(1.3, 1.0, 0.8)
 """The share of the second-level cache's bandwidth in `Device.rates` that a kernel reaches."""
 L2_PORT_BYTES = 64
 """Bytes per clock from the second-level cache to one multiprocessor."""
-NORM = 4
+NORM = 8
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,26 @@ class Needed:
     read: float
     written: float
     is_exact: bool
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Bytes between memory and the second-level cache, and the runs of neighbouring sectors that they are in."""
+
+    read: float
+    written: float
+    read_runs: float = 0.0
+    write_runs: float = 0.0
+
+    @property
+    def bytes(self) -> float:
+        return self.read + self.written
+
+    def seconds(self, device: Device, level: str) -> float:
+        """The time that the memory needs. level: a field of `Assumption`"""
+        turned = getattr(TURN_BYTES, level) * min(self.read, self.written)
+        opened = getattr(RUN_BYTES, level) * (self.read_runs + self.write_runs)
+        return (self.bytes + turned + opened) / (device.bandwidth_bytes_per_s * getattr(MEMORY_SHARE, level))
 
 
 @dataclass(frozen=True)
@@ -161,37 +190,45 @@ def kernel_cost(
     busiest = -(-launch.blocks // device.cores)
     waves = launch.blocks / (device.cores * max(held.blocks, 1))
     resident = min(launch.blocks, device.cores * max(held.blocks, 1))
-    moved = Assumption(*(_moved(traffic, device.l2_bytes, resident, level) for level in ("low", "expected", "high")))
-    again = _read_again(traffic, device.l2_bytes, resident)
-    read = again + sum(
-        _from_memory(each.read_waves, size, device.l2_bytes)
-        for each, size in zip(traffic.arguments, traffic.buffers, strict=True)
-    )
-    read_share = read / moved.expected if moved.expected else 0.0
+    levels: dict[str, Moved] = {
+        level: _moved(traffic, device.l2_bytes, resident, level) for level in ("low", "expected", "high")
+    }
+    moved = levels["expected"]
 
     functions, clock = run.functions if run else parse(sass), device.rates.clock_hz
-    walks = {
-        level: walk(functions, _latencies(device, getattr(LOADED, level), waves))
-        for level in ("low", "expected", "high")
-    }
+    idle = walk(functions, _latencies(device, 1.0))
+    walks = {level: walk(functions, _latencies(device, getattr(LOADED, level))) for level in levels}
     pipes = issue_cycles(counts.opcodes, device.multiprocessor)
     warps_of_busiest = busiest * -(-launch.threads // device.threads_per_warp)
     share_of_busiest = busiest / launch.blocks / clock
+    first_level = device.shared_bytes_per_core - min(held.blocks, busiest) * resources.shared_bytes
+    again = _read_again(traffic, device.l2_bytes, resident)
+    read_l2 = again + sum(
+        _from_l2(each, size, first_level, min(launch.blocks, device.cores))
+        for each, size in zip(traffic.arguments, traffic.buffers, strict=True)
+    )
     # A request sends a packet per line, which takes as long as a whole line.
     l2_work, l2_bytes = (
-        again + sum(each.read_blocks + each.write_lines for each in traffic.arguments),
-        again + traffic.l2_bytes,
+        read_l2 + sum(each.write_lines for each in traffic.arguments),
+        read_l2 + sum(each.write_requests for each in traffic.arguments),
     )
     l2_s = max(l2_work / device.rates.l2_bytes_per_s, l2_bytes * share_of_busiest / L2_PORT_BYTES)
 
     def bounds(level: str) -> dict[str, float]:
+        memory = levels[level].seconds(device, level)
         return {
-            "memory": getattr(moved, level) / (device.bandwidth_bytes_per_s * getattr(MEMORY_SHARE, level)),
+            "memory": memory,
             "L2": l2_s / getattr(L2_SHARE, level),
             "L1": traffic.l1_cycles * share_of_busiest,
             "shared memory": traffic.shared_cycles * share_of_busiest,
-            "issue": max(pipes.values()) * warps_of_busiest / clock / getattr(ISSUE_SHARE, level),
-            "latency": max(1.0, waves) * walks[level].cycles / clock,
+            "issue": max(
+                cycles / getattr(ISSUE_SHARE if pipe == SCHEDULERS else PIPE_SHARE, level)
+                for pipe, cycles in pipes.items()
+            )
+            * warps_of_busiest
+            / clock,
+            "latency": _latency(max(1.0, waves) / clock, idle.cycles, walks[level].cycles, memory),
+            "block starts": launch.blocks / clock / getattr(BLOCK_STARTS, level),
         }
 
     classes = by_class(counts.opcodes)
@@ -220,13 +257,18 @@ def kernel_cost(
         operations=total_operations,
         bytes_needed=round(total_needed),
         bytes_needed_exact=needed.is_exact,
-        bytes_moved=round(moved.expected),
-        bytes_ratio=moved.expected / total_needed if total_needed else 0.0,
+        bytes_moved=round(moved.bytes),
+        bytes_ratio=moved.bytes / total_needed if total_needed else 0.0,
         l2_bytes=round(l2_bytes),
-        intensity=total_operations / max(moved.expected, 1),
+        intensity=total_operations / max(moved.bytes, 1),
         bytes_in_flight=round(_in_flight(walks["expected"], held, busiest, launch, traffic)),
         bytes_in_flight_needed=round(
-            device.bandwidth_bytes_per_s * read_share * device.rates.memory_ns * LOADED.expected / 1e9 / device.cores
+            device.bandwidth_bytes_per_s
+            * (moved.read / moved.bytes if moved.bytes else 0.0)
+            * device.rates.memory_ns
+            * LOADED.expected
+            / 1e9
+            / device.cores
         ),
         bank_ways=traffic.bank_ways,
         worst_bank_ways=traffic.worst_ways,
@@ -246,7 +288,7 @@ def kernel_cost(
 
 def least_time(bytes_needed: int, device: Device) -> float:
     """The expected time, in microseconds, of a kernel that moves this many bytes and has no other bound."""
-    return 1e6 * (START_S.expected + bytes_needed / (device.bandwidth_bytes_per_s * MEMORY_SHARE.expected))
+    return 1e6 * (START_S.expected + Moved(bytes_needed, 0).seconds(device, "expected"))
 
 
 def with_code(cost: KernelCost, device: Device, resources: EntryResources, sass: str) -> KernelCost:
@@ -257,22 +299,44 @@ def with_code(cost: KernelCost, device: Device, resources: EntryResources, sass:
     return kernel_cost(cost.name, device, launch, resources, sass, cost.traffic, needed)
 
 
-def _apart(bounds: Mapping[str, float]) -> tuple[float, float, float]:
-    """(memory, issue, latency). Memory levels are in series on one path, so only the slowest counts."""
+def _apart(bounds: Mapping[str, float]) -> tuple[float, float, float, float]:
+    """(memory, issue, latency, block starts). Memory levels are in series on one path, so only the slowest counts."""
     path = max(bounds["memory"], bounds["L2"], bounds["L1"] + bounds["shared memory"])
-    return path, bounds["issue"], bounds["latency"]
+    return path, bounds["issue"], bounds["latency"], bounds["block starts"]
 
 
-def _latencies(device: Device, loaded: float, waves: float) -> Latencies:
-    """The latencies at this load; a grid that does not fill the GPU loads the memory less."""
-    unit, factor = device.multiprocessor, 1 + (loaded - 1) * min(1.0, waves)
+def _latencies(device: Device, loaded: float) -> Latencies:
+    unit = device.multiprocessor
     memory = device.rates.memory_ns * device.rates.clock_hz // 10**9
-    return Latencies(round(memory * factor), unit.shared_cycles, unit.fp64_cycles, unit.dependent_cycles)
+    return Latencies(round(memory * loaded), unit.shared_cycles, unit.fp64_cycles, unit.dependent_cycles)
 
 
-def _from_memory(of_waves: float, buffer: int, l2_bytes: int) -> float:
-    """Bytes of an array that come from memory: each wave fetches it again, unless it fits in the second-level cache."""
-    return min(of_waves, buffer) if buffer <= l2_bytes else of_waves
+def _latency(waves_s: float, idle: float, loaded: float, memory: float) -> float:
+    """Seconds for all waves, whose loads wait the longer the busier the memory is.
+
+    waves_s  waves / clock
+    idle     cycles of a wave on an idle memory; loaded: on one that moves as much as it can
+    memory   seconds in which the memory can move the kernel's bytes
+
+    The memory is busy for memory / t of a kernel's time t, so t = alone + more * memory / t.
+    """
+    alone, more = waves_s * idle, waves_s * (loaded - idle)
+    if alone + more <= memory:
+        return alone + more
+    return (alone + math.sqrt(alone * alone + 4 * more * memory)) / 2
+
+
+def _from_l2(each: Sectors, buffer: int, l1_bytes: int, multiprocessors: int) -> float:
+    """Bytes of an array that come from the second-level cache: each block reads it, unless it stays in the first-level caches."""
+    return min(each.read_blocks, multiprocessors * buffer) if buffer <= l1_bytes else each.read_blocks
+
+
+def _from_memory(of_waves: float, whole: float, l2_bytes: int) -> float:
+    """Bytes of an array that come from memory: each wave fetches what it reads, unless all that the grid reads stays in a cache.
+
+    whole  bytes that the grid reads of it, each once
+    """
+    return min(of_waves, whole) if whole <= l2_bytes else of_waves
 
 
 def _read_again(traffic: Traffic, l2_bytes: int, resident: int) -> float:
@@ -287,24 +351,35 @@ def _read_again(traffic: Traffic, l2_bytes: int, resident: int) -> float:
     )
 
 
-def _moved(traffic: Traffic, l2_bytes: int, resident: int, level: str) -> float:
+def _moved(traffic: Traffic, l2_bytes: int, resident: int, level: str) -> Moved:
     """Bytes between memory and the second-level cache: at best each sector once, at worst as often as blocks request it.
 
     resident  number of blocks that run at once
     """
-    total = 0.0 if level == "low" else _read_again(traffic, l2_bytes, resident)
-    for each, size in zip(traffic.arguments, traffic.buffers, strict=True):
+    if level == "low" and sum(traffic.buffers) <= l2_bytes:
+        # The previous kernel left it in the cache.
+        return Moved(0.0, 0.0, 0.0, 0.0)
+    read, written, read_runs, write_runs = (
+        0.0 if level == "low" else _read_again(traffic, l2_bytes, resident),
+        0.0,
+        0.0,
+        0.0,
+    )
+    wholes = traffic.footprints or traffic.buffers
+    for each, size, whole in zip(traffic.arguments, traffic.buffers, wholes, strict=True):
         match level:
-            case "low" if sum(traffic.buffers) <= l2_bytes:
-                # The previous kernel left it in the cache.
-                return 0.0
             case "low":
-                total += min(each.read_waves, size) + min(each.write_waves, size)
+                loaded = min(each.read_waves, size)
             case "expected":
-                total += _from_memory(each.read_waves, size, l2_bytes) + _from_memory(each.write_waves, size, l2_bytes)
+                loaded = _from_memory(each.read_waves, whole, l2_bytes)
             case _:
-                total += _from_memory(each.read_blocks, size, l2_bytes) + _from_memory(each.write_waves, size, l2_bytes)
-    return total
+                loaded = _from_memory(each.read_blocks, whole, l2_bytes)
+        read += loaded
+        written += min(each.write_waves, size) if level == "low" else _from_memory(each.write_waves, size, l2_bytes)
+        # What several blocks read is fetched once, and its rows are opened once.
+        read_runs += each.read_runs * loaded / each.read_blocks if each.read_blocks else 0.0
+        write_runs += each.write_runs
+    return Moved(read, written, read_runs, write_runs)
 
 
 def _in_flight(found: Walk, held: Occupancy, busiest: int, launch: Launch, traffic: Traffic) -> float:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.device import Device
-from xla_emitters.dtypes import dtype
+from xla_emitters.dtypes import Array, dtype
 from xla_emitters.fusions.view import FusionView
 from xla_emitters.lowering.machine_code import EntryResources, assemble, disassemble
 from xla_emitters.pricing.footprint import needed_of_parameters
@@ -45,17 +45,19 @@ def price_kernel(
     module: ModuleOp,
     device: Device,
     code: MachineCode,
+    data: Mapping[int, Array] | None = None,
 ) -> KernelCost:
     """The cost of one launch.
 
     view    the fusion of the kernel
     module  its IR at the stage "llvm-dialect"
     code    of the PTX text that contains the kernel
+    data    number of a program's parameter -> the array to take for it; others are drawn
     raises  whatever the executor raises, and DataError for arrays that do not fit into this machine's memory
     """
     launch, resources = kernel.launch, code.resources[kernel.name]
     held = occupancy(device, launch.threads, resources.registers, resources.shared_bytes)
-    arrays = arrays_for(view, kernel.arguments)
+    arrays = arrays_for(view, kernel.arguments, data=data)
     traffic = measure_traffic(module, kernel.arguments, arrays, launch, held.blocks * device.cores)
     return kernel_cost(
         kernel.name,

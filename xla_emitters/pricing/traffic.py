@@ -30,6 +30,7 @@ from xla_emitters.program import Argument, ArraySpec, Launch
 from xla_emitters.runtime.arrays import random_array, refuse_beyond_memory
 from xla_emitters.runtime.draws import Places
 from xla_emitters.runtime.inputs import allowed_starts
+from xla_emitters.runtime.layouts import to_buffer
 from xla_emitters.runtime.simt.access_counts import NO_THREAD, SECTOR, AccessCount, AccessCounter, by_warps, sectors_of
 from xla_emitters.runtime.simt.execute import execute
 from xla_emitters.runtime.simt.memory import Access, Memory, Space, Watcher
@@ -41,6 +42,8 @@ ALL_THREADS = 1 << 18
 SAMPLE_THREADS = 1 << 15
 """The number of threads in each run of neighbouring blocks, but at least one block."""
 DRAWN_ELEMENTS = 1 << 20
+LEAST_SHARED = 0.9
+"""Samples that have fewer sectors in common than a tenth do not tell how many the grid chooses from: a few meet by chance."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Sectors:
     """For one argument, bytes of sectors in the whole grid: read or written, as counted at each memory level.
 
     write_lines  as write_requests, in whole lines of 128 bytes: that many packets go to the second-level cache
+    read_runs    number of runs of neighbouring sectors that a block reads, summed over blocks
+    write_runs   as read_runs
     """
 
     read_requests: float = 0
@@ -56,6 +61,8 @@ class Sectors:
     write_requests: float = 0
     write_waves: float = 0
     write_lines: float = 0
+    read_runs: float = 0
+    write_runs: float = 0
 
 
 Rereads = Mapping[int, float]
@@ -76,6 +83,7 @@ class Traffic:
     accesses       of the blocks that ran, a row per op and buffer
     sampled        number of blocks that ran
     rereads        by the argument's number
+    footprints     bytes of each argument that the whole grid reads, each sector once: an estimate where not all blocks ran
     """
 
     arguments: tuple[Sectors, ...]
@@ -88,6 +96,7 @@ class Traffic:
     accesses: tuple[AccessCount, ...]
     sampled: int
     rereads: tuple[Rereads, ...] = ()
+    footprints: tuple[float, ...] = ()
 
     @property
     def l2_bytes(self) -> float:
@@ -120,6 +129,7 @@ class TrafficCounter(AccessCounter):
         self.lane_bytes = 0
         self.l1_cycles = 0
         self.rereads = [Counter[int]() for _ in sectors]
+        self.read_by_runs: list[list[Array]] = [[] for _ in sectors]
         self._touched_bytes = 0.0
 
     def access(self, memory: Memory, access: Access) -> None:
@@ -154,6 +164,9 @@ class TrafficCounter(AccessCounter):
         done = tuple(_bytes(each, size) for each, size in zip(self.arguments, self.sectors, strict=True))
         for count, each in zip(self.rereads, self.arguments, strict=True):
             count.update(_rereads(each))
+        for runs, each, size in zip(self.read_by_runs, self.arguments, self.sectors, strict=True):
+            if each.reads:
+                runs.append(distinct(np.concatenate(each.reads) % size))
         self.arguments = [_Touched() for _ in self.sectors]
         return done
 
@@ -169,7 +182,37 @@ def _bytes(touched: _Touched, size: int) -> Sectors:
         SECTOR * touched.write_requests,
         SECTOR * distinct(writes % size).size,
         LINE * touched.write_lines,
+        run_count(reads),
+        run_count(writes),
     )
+
+
+def run_count(keys: Array) -> int:
+    """How many runs of neighbours there are in sorted keys (block, sector)."""
+    return 1 + int((np.diff(keys) != 1).sum()) if keys.size else 0
+
+
+def footprint(runs: Sequence[Array], share: float) -> float:
+    """Bytes that a grid reads of an array, each sector once, from the distinct sectors that some runs of blocks read.
+
+    share  blocks of the grid / blocks that ran
+
+    Runs that read different sectors stand for a grid that does. Runs that share some choose, it is assumed, independently among the same n:
+    the part 1 - (1 - s1 / n) * (1 - s2 / n) ... of them is found by runs of s1, s2 ... sectors.
+    """
+    sizes = np.array([run.size for run in runs], float)
+    found = distinct(np.concatenate(runs)).size if runs else 0
+    if found > LEAST_SHARED * sizes.sum() or share == 1:
+        return SECTOR * found * share
+
+    def union(sectors: float, times: float = 1.0) -> float:
+        return sectors * (1 - float(np.prod(1 - sizes / sectors)) ** times)
+
+    least, most = float(found), float(found) * sizes.sum()
+    while most - least > 1:
+        middle = (least + most) / 2
+        least, most = (least, middle) if union(middle) > found else (middle, most)
+    return SECTOR * union(least, share)
 
 
 def _rereads(touched: _Touched) -> dict[int, int]:
@@ -244,6 +287,10 @@ def count_traffic(run: Callable[[range, Watcher], None], sizes: Sequence[int], l
         counts,
         sampled,
         tuple({since: bytes_ * share for since, bytes_ in each.items()} for each in counter.rereads),
+        tuple(
+            min(SECTOR * size, footprint(each, share))
+            for each, size in zip(counter.read_by_runs, counter.sectors, strict=True)
+        ),
     )
 
 
@@ -261,16 +308,22 @@ def _runs(launch: Launch, wave: int) -> list[range]:
     return [range(first, first + length) for first in map(int, firsts)]
 
 
-def arrays_for(view: FusionView, arguments: Sequence[Argument], *, repeat: bool = False) -> list[Array]:
+def arrays_for(
+    view: FusionView, arguments: Sequence[Argument], *, repeat: bool = False, data: Mapping[int, Array] | None = None
+) -> list[Array]:
     """A flat buffer for each argument of the kernel: starts of windows are random in range, small arrays random, others zero.
 
     repeat  whether large arrays repeat a random one instead of being zero
+    data    number of a program's parameter -> the array to take for it
     raises  DataError for arrays that do not fit into this machine's memory
     """
     places = allowed_starts(view.computation)
     found: dict[int, Array] = {}
     arrays: list[Array] = []
     for number, argument in enumerate(arguments):
+        if argument.kind == "parameter" and argument.index in (data or {}):
+            assert data is not None
+            found[argument.slice_index] = to_buffer(data[argument.index], argument.array).copy()
         if argument.slice_index not in found:
             refuse_beyond_memory(argument.array.shape, dtype(argument.array.dtype), f"argument {number}")
             found[argument.slice_index] = _array(number, argument.array, places, repeat=repeat)

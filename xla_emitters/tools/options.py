@@ -53,8 +53,9 @@ def add_compilation(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--tune",
-        choices=("xla", "price"),
-        help="how a thread's work is chosen: as XLA does (default), or by the cost model's price among candidates (needs ptxas)",
+        choices=("xla", "auto", "price"),
+        help="how a thread's work is chosen: as XLA does (default of one kernel), by rules (default of several), or by the cost "
+        "model's price among candidates (needs ptxas)",
     )
     parser.add_argument(
         "--pipeline",
@@ -93,7 +94,7 @@ def compile_options(options: argparse.Namespace) -> CompileOptions:
 
 def module_options(options: argparse.Namespace) -> CompileOptions:
     """The `CompileOptions` given by `add_compilation`, for the whole module even if one fusion was selected."""
-    from xla_emitters.pipelines.options import TRITON, TUNE, CompileOptions
+    from xla_emitters.pipelines.options import TRITON, CompileOptions
 
     # Without a default in the parser it is known whether these were given: `given.ONLY` refuses them for programs.
     return CompileOptions(
@@ -104,7 +105,7 @@ def module_options(options: argparse.Namespace) -> CompileOptions:
         pass_options=_pass_options_asked(options),
         entry=options.entry,
         rng_seed=options.rng_seed,
-        tune=options.tune or TUNE[0],
+        tune=options.tune or "",
         mixed_precision=getattr(options, "mixed_precision", ""),
     )
 

@@ -45,6 +45,17 @@ def test_the_next_step_is_what_tune_price_makes_of_the_dearest_kernel() -> None:
 
 
 @needs(*SASS)
+def test_the_next_step_says_what_a_rule_would_make_of_xlas_kernel() -> None:
+    """24,576 blocks of one access of 8 bytes are a quarter as many of two of 16."""
+    (cost,) = xe.cost(GELU, compared=True).costs
+    assert cost.by_rule is not None
+    assert cost.by_rule.kernels[0].blocks < cost.kernels[0].blocks
+    assert cost.next_step.endswith(f", --tune auto {cost.by_rule.time:.1f} us")
+    (ruled,) = xe.cost(GELU, tune="auto", compared=True).costs
+    assert (ruled.time, ruled.by_rule) == (cost.by_rule.time, None)
+
+
+@needs(*SASS)
 def test_xlas_choice_is_a_column(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cost", str(GELU), "--tune", "price"]) == 0
     lines = capsys.readouterr().out.splitlines()

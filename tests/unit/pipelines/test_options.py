@@ -33,10 +33,10 @@ def test_records() -> None:
 
 
 def test_ways_to_choose_kernels() -> None:
-    assert [CompileOptions(tune=way).tune for way in TUNE] == ["xla", "price"]
+    assert [CompileOptions(tune=way).tune for way in TUNE] == ["xla", "auto", "price"]
     with pytest.raises(UsageError, match="unknown way to choose a kernel 'time'") as raised:
         CompileOptions(tune="time")
-    assert raised.value.help == "one of: xla, price"
+    assert raised.value.help == "one of: xla, auto, price"
     with pytest.raises(UsageError, match="not a pipeline"):
         CompileOptions(tune="price", pipeline=())
 

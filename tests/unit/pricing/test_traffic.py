@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.pricing.traffic import ALL_THREADS, TrafficCounter, measure_traffic
+from xla_emitters.pricing.traffic import ALL_THREADS, TrafficCounter, footprint, measure_traffic, run_count
 from xla_emitters.program import Argument, ArraySpec, Launch
 from xla_emitters.runtime.simt.execute import execute
 
@@ -126,3 +126,28 @@ def test_reads_again_are_counted_by_what_their_block_touched_since() -> None:
     found = traffic(again, blocks=8)
     assert found.rereads == ({256: 8 * 256}, {})
     assert traffic(SAME, blocks=8).rereads == ({}, {})
+
+
+def test_runs_of_sectors_are_counted_in_each_block() -> None:
+    """8 blocks read 256 bytes in one piece each; every eighth element is a sector of its own."""
+    assert traffic(SAME, blocks=8).arguments[0].read_runs == 8
+    assert traffic(SAME, blocks=8).arguments[1].write_runs == 8
+    apart = np.arange(0, 64 * 10, 10)
+    assert run_count(apart) == 64
+    assert run_count(apart[:0]) == 0
+    assert run_count(np.array([3, 4, 5, 9, 10, 20])) == 3
+
+
+def test_what_a_grid_reads_in_all_follows_from_what_its_samples_share() -> None:
+    """By enumeration: 128 runs, each of which chooses 400 of 1,000 sectors, read nearly all of these, and four of them show it."""
+    draw = np.random.default_rng(0)
+    runs = [np.unique(draw.integers(0, 1000, 400)) for _ in range(128)]
+    found = footprint(runs[:4], 32)
+    assert found == pytest.approx(32 * np.unique(np.concatenate(runs)).size, rel=0.1)
+    # Ten of 512 rows in two samples by chance: no reason to think that there are few.
+    assert footprint([np.arange(n * 118, n * 118 + 128) for n in range(4)], 32) == 32 * (4 * 128 - 30) * 32
+    # Streams: each run reads its own part. All blocks ran: what they read is what the grid reads.
+    assert footprint([np.arange(n, n + 100) for n in (0, 1000, 2000, 3000)], 32) == 32 * 400 * 32
+    assert footprint([np.arange(100), np.arange(100)], 1) == 32 * 100
+    assert footprint([np.arange(100)] * 4, 32) == pytest.approx(32 * 100, rel=0.03)
+    assert footprint([], 32) == 0
