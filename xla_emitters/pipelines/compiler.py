@@ -40,7 +40,6 @@ from xla_emitters.lowering.toolchain import (
     start_compile,
 )
 from xla_emitters.pipelines.kept_programs import look_up, read_text
-from xla_emitters.pipelines.kernel_rules import emitter_by_rule
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.parallel_kernels import compile_kernels
 from xla_emitters.pipelines.pass_lists import kernel_rows, refuse_unknown_passes, rows_of
@@ -355,6 +354,8 @@ def _emit(planned: PlannedKernel, options: CompileOptions) -> ModuleOp:
 
         choose = partial(cheapest_candidate, planned, options)
     elif options.tune == "auto":
+        from xla_emitters.pipelines.kernel_rules import emitter_by_rule
+
         choose = partial(emitter_by_rule, planned, options)
     return emit_fusion(planned.view, options.device, options.hero_rules, choose)
 

@@ -30,7 +30,6 @@ from xla_emitters.runtime.arrays import checked, refuse_beyond_memory, writable_
 from xla_emitters.runtime.flat_platform import FlatPlatform
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.ptx_kernels import module_of_ptx
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
 from xla_emitters.runtime.scalar_computations import on_elements
@@ -150,6 +149,10 @@ def recorded_kernels(program: Program, stage: str) -> list[ExecutableKernel]:
         if stage == "ptx":
             if program.stage != "ptx":
                 raise UsageError(f"the program was compiled to {program.stage} only", stage="run")
+            from xla_emitters.runtime.ptx_kernels import (
+                module_of_ptx,
+            )  # imported here: other stages need no reader of PTX
+
             modules = [module_of_ptx(kernel) for kernel in program.kernels]
         else:
             # Printed by the compilation itself, whose `verify` option checked it.
