@@ -79,7 +79,7 @@ def test_the_padding_of_a_convolution_counts(way: str, monkeypatch: pytest.Monke
     x, kernel = np.ones((1, 3, 1), np.float32), np.full((1, 1, 1), 2, np.float32)
     with (
         xe.limited_memory("1M"),
-        pytest.raises(DataError, match=r"padding is f32\[1,2000003,1\], 8000012 bytes") as caught,
+        pytest.raises(DataError, match=r"padding is f32\[1,1,2000003,1\], 8000012 bytes") as caught,
     ):
         made(x, kernel)
     assert caught.value.place is not None

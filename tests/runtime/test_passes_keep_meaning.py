@@ -7,6 +7,7 @@ from long_lists import but_long
 from runtime.small_programs import EVERY_PASS_ON_HLO, PROGRAMS, TARGET
 
 from xla_emitters.explore.check import TOLERANT, check
+from xla_emitters.lowering.ways import ptx_reason_missing
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, KERNEL
 from xla_emitters.pipelines.program_passes import PROGRAM_LOOPS
@@ -17,8 +18,9 @@ from xla_emitters.pipelines.program_passes import PROGRAM_LOOPS
 def test_every_pass_keeps_every_bit(name: str, seed: int) -> None:
     verdict = check(PROGRAMS[name], target=TARGET, stages="passes", seed=seed)
     assert verdict.ok, verdict.details
-    # The text read back, emission and each row were executed: nothing was skipped on the way.
-    assert f"ok  {len(KERNEL) + len(FOR_TOOLS) + 2} executions" in verdict.summary
+    # The text read back, emission, each row and the PTX were executed: nothing was skipped on the way.
+    ptx = ptx_reason_missing() is None
+    assert f"ok  {len(KERNEL) + len(FOR_TOOLS) + 2 + ptx} executions" in verdict.summary
 
 
 @pytest.mark.parametrize(("fusion", "kernels"), [(None, 8), ("c", 2), ("s", 2), ("w", 2)])
@@ -29,7 +31,7 @@ def test_every_pass_on_hlo_keeps_the_meaning(fusion: str | None, kernels: int) -
     assert len(verdict.kernels) == kernels
     assert all(kernel.ok for kernel in verdict.kernels)
     # What the first row changes is in the text already.
-    changed = {None: len(GRAPH) - 5, "c": 3}.get(fusion, 2)
+    changed = {None: len(GRAPH) - 6, "c": 3}.get(fusion, 2)
     assert f"ok  {changed + len(KERNEL) + len(FOR_TOOLS) + 2} executions" in verdict.summary
 
 

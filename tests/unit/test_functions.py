@@ -53,6 +53,11 @@ NAMED_ELSEWHERE = {
     "lowering/cpu_functions.py": set(
         "ceil copysign exp fabs floor fma log nearbyint pow powi rint round rsqrt sqrt trunc".split()
     ),
+    # PTX's own words for its instructions, and their values.
+    "ptx_text/arithmetic.py": set("abs ceil copysign cos fabs floor fma rsqrt sin sqrt tanh trunc".split()),
+    "ptx_text/memory.py": {"fmax", "fmin"},
+    "ptx_text/threads.py": {"abs"},
+    "runtime/simt/nvvm_values.py": set("abs cos fma rsqrt sin sqrt tanh".split()),
     # A machine instruction.
     "lowering/sass_lines.py": {"fma"},
     # LLVM's own names of conversions and of an intrinsic on integers.

@@ -38,9 +38,9 @@ def test_the_keys_that_users_are_told() -> None:
         (Argument("parameter", 0, ArraySpec("f32", (256,), (0,)), 1024, 16, 0, False),),
     )
     data = kernel_json(kernel)
-    assert list(data) == ["name", "grid", "block", "shared_bytes", "architecture", "arguments"]
+    assert list(data) == ["name", "grid", "block", "shared_bytes", "architecture", "arguments", "scalars"]
     assert (data["grid"], data["block"]) == ([2, 1, 1], [128, 1, 1])
-    assert data["arguments"][0]["array"] == {"dtype": "f32", "shape": (256,), "minor_to_major": (0,)}
+    assert data["arguments"][0]["array"] == {"dtype": "f32", "shape": [256], "minor_to_major": [0]}
     assert kernel_from_json(json.loads(json.dumps(data)), "// ptx") == kernel
 
 

@@ -43,7 +43,7 @@ def launch_of(text: str) -> tuple[Launch, int]:
     """The launch that a text says, and its bytes of dynamic shared memory. raises UsageError
 
     >>> launch_of("16,8x32,4+4096")
-    (Launch(grid=(16, 8, 1), block=(32, 4, 1)), 4096)
+    (Launch(grid=(16, 8, 1), block=(32, 4, 1), sizes=()), 4096)
     """
     match = _LAUNCH.fullmatch(text.strip())
     if match is None:

@@ -34,6 +34,7 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.emitters.emit import refuse_without_code
 from xla_emitters.errors import ExecutionError, NumbersDiffer, UsageError
 from xla_emitters.explore.listing import LeftOut, compilable
+from xla_emitters.functions import FUNCTIONS, TRANSCENDENTAL
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import drawn_for
 from xla_emitters.fusions.row_chains import row_chains
@@ -708,10 +709,10 @@ def rounds_otherwise(module: ModuleOp) -> bool:
     )
 
 
-_ROUNDED_OTHERWISE = frozenset(
-    f"llvm.intr.{name}"
-    for name in ("sin", "cos", "exp", "exp2", "exp10", "log", "log2", "log10", "pow", "powi", "tanh")
-) | {"llvm.call_intrinsic"}
+_ROUNDED_OTHERWISE = frozenset(name for row in FUNCTIONS if row.ulps is TRANSCENDENTAL for name in row.intrinsics) | {
+    "llvm.intr.powi",
+    "llvm.call_intrinsic",
+}
 
 
 def may_change_bits(name: str, module: ModuleOp) -> bool:

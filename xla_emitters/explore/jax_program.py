@@ -154,7 +154,7 @@ def from_jax(
     >>> import jax, numpy
     >>> p = from_jax(jax.nn.softmax, numpy.ones((12, 40), "float32"))
     >>> print(p.kernels[0].launch)
-    2x1x1 blocks of 256x1x1 threads
+    1x1x1 blocks of 256x1x1 threads
     >>> p = from_jax(jax.nn.softmax, numpy.ones((12, 40), "float32"), dynamic=True, shapes=("b, s",))
     >>> p(numpy.ones((3, 7), "float32")).shape
     (3, 7)

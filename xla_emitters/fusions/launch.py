@@ -37,7 +37,7 @@ def launch_for(elements: int, unroll: int, device: Device, place: Place | None =
 
     >>> from xla_emitters.device import device
     >>> launch_for(6 * 512 * 4096, unroll=4, device=device("a6000"))
-    Launch(grid=(24576, 1, 1), block=(128, 1, 1))
+    Launch(grid=(24576, 1, 1), block=(128, 1, 1), sizes=())
     """
     if elements <= 1:
         return Launch((1, 1, 1), (1, 1, 1))

@@ -22,7 +22,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from xla_emitters.errors import InternalError, Unsupported
+from xla_emitters.errors import DataError, InternalError, Unsupported
 
 Array: TypeAlias = npt.NDArray[Any]
 """An array of NumPy, or of CuPy, which has the same methods."""
@@ -114,8 +114,10 @@ class LibraryArguments:
         return widened(self.operands[operand], self.types[operand], self.xp)
 
     def result(self, number: int, value: Array) -> Array:
-        """`value` as result `number`: rounded once, wrapped, in its shape."""
+        """`value` as result `number`: rounded once, wrapped, in its shape. raises DataError for another number of elements"""
         name, shape = self.results[number]
+        if math.prod(value.shape) != math.prod(shape):
+            raise DataError(f"a result of {list(value.shape)} does not fit {name}{list(shape)}", stage="library")
         return narrowed(value, name, self.xp).reshape(shape)
 
     def zeros(self, number: int) -> Array:

@@ -23,6 +23,7 @@ from xla_emitters.errors import DataError, UsageError
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import called_by
 from xla_emitters.hlo_text import parse_hlo
+from xla_emitters.kernels.kernel_entry import READS_GRANULES
 from xla_emitters.program import Argument, ArraySpec, Kernel, LibraryCall, Program
 from xla_emitters.program.executable import executable_of
 from xla_emitters.program.steps import Launch, Place
@@ -132,7 +133,7 @@ class ExecutableKernel:
         """Executes a launch, which writes the arrays of results in place."""
         rules = followed(RULES, watchers)
         entry = self.entry if rules is RULES else self._entry(rules)
-        entry.execute(arrays, watchers=watchers)
+        entry.execute(_readable(self.module, self.kernel.arguments, arrays), watchers=watchers)
 
 
 _recorded_kernels: dict[tuple[int, str], list[ExecutableKernel]] = {}
@@ -227,15 +228,38 @@ def run_kernel(
     returns  with `blocks`, for each written slot a flat bool array: which elements of its buffer were written; else None
     """
     arrays, results = arrays_of(kernel_arguments, slots), results_among(kernel_arguments)
-    written = None
+    written, readable = None, _readable(module, kernel_arguments, arrays)
     if blocks is None:
-        execute(module, arrays, results=results, watchers=watchers)
+        execute(module, readable, results=results, watchers=watchers)
     else:
-        touched = written_elements(module, arrays, blocks=blocks, results=results, watchers=watchers)
+        touched = written_elements(module, readable, blocks=blocks, results=results, watchers=watchers)
         of_results = zip(kernel_arguments[-results:], touched, strict=True)
         written = {(argument.kind, argument.index): part for argument, part in of_results}
     keep_written(kernel_arguments, arrays, slots)
     return written
+
+
+GRANULE = 16
+"""Bytes; see `READS_GRANULES`."""
+
+
+def _readable(module: ModuleOp, arguments: Sequence[Argument], arrays: Sequence[Array]) -> Sequence[Array]:
+    """The arrays of a launch; of a module that reads granules, those that it only reads with zeros behind them."""
+    if READS_GRANULES not in module.attributes:
+        return arrays
+    written = {argument.slice_index for argument in arguments if argument.written}
+    return [
+        array if argument.slice_index in written else _whole_granules(array)
+        for argument, array in zip(arguments, arrays, strict=True)
+    ]
+
+
+def _whole_granules(array: Array) -> Array:
+    if array.nbytes % GRANULE == 0:
+        return array
+    found = np.zeros(-(-array.nbytes // GRANULE) * GRANULE // array.itemsize, array.dtype)
+    found[: array.size] = array.reshape(-1)
+    return found
 
 
 def results_among(kernel_arguments: Sequence[Argument]) -> int:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, UnitAttr, i32, i64
 from xdsl.ir import Attribute
 
-from xla_emitters.kernels.kernel_entry import BLOCK, GRID, INVARIANT
+from xla_emitters.kernels.kernel_entry import BLOCK, GRID, INVARIANT, READS_GRANULES
 from xla_emitters.program import Argument, Kernel, Launch
 from xla_emitters.ptx_text import entry_named, raise_kernel, read_ptx
 from xla_emitters.ptx_text.syntax import PtxModule
@@ -29,9 +29,11 @@ def module_of_ptx(kernel: Kernel, file: str = "") -> ModuleOp:
     """The IR of a kernel's PTX. raises ParseError and Unsupported, each with its place in `file`"""
     module = _read(kernel.ptx, file or f"{kernel.name}.ptx")
     arguments = [attributes_of(argument) for argument in kernel.arguments]
-    return raise_kernel(
+    found = raise_kernel(
         module, entry_named(module, kernel.name), arguments=arguments, attributes=launch_attributes(kernel.launch)
     )
+    found.attributes[READS_GRANULES] = UnitAttr()
+    return found
 
 
 def launch_attributes(launch: Launch) -> dict[str, Attribute]:

@@ -43,8 +43,8 @@ def test_launches_are_those_of_the_sizes() -> None:
     assert names == {
         33: [f"{stem}_warp"],
         64: [f"{stem}_vec4_lanes"],
-        1000: [f"{stem}_vec4_warps"],
-        4096: [f"{stem}_vec4_block"],
+        1000: [f"{stem}_vec4_warp"],
+        4096: [f"{stem}_vec4_warps"],
         20480: [f"{stem}_vec4"],
     }
 

@@ -100,7 +100,7 @@ def test_trips_are_those_of_a_loop_of_integers_that_wrap_around(step: str, direc
 
 
 NOT_FOLLOWED = [
-    loop("compare(i, limit), direction=LT", "divide(i, two)"),  # division has no form
+    loop("compare(i, limit), direction=LT", "power(i, two)"),  # a power has no form
     loop("compare(n, limit), direction=LT", "add(i, two)").replace("tuple(j, n, y)", "tuple(j, drawn, y)"),
 ]
 

@@ -168,6 +168,7 @@ def test_json_of_a_program(path: Path, capsys: pytest.CaptureFixture[str]) -> No
             "parameters",
             "results",
             "temporaries",
+            "constants",
             "symbols",
             "guards",
             "kernels",
