@@ -58,10 +58,10 @@ SLICE_INDEX = "xla.slice_index"
 UNROLL_FACTOR = "xla.unroll_factor"
 """On a function: `xla-gpu-optimize-loops` unrolls loops of up to so many iterations whatever their size; default: 4."""
 INVARIANT = "xla.invariant"
+"""On an argument: the kernel does not write its buffer."""
 READS_GRANULES = "xla.reads_granules"
 """Of a module whose loads may read all of the aligned 16 bytes in which an element is: LLVM widens loads of aligned memory, and a GPU
 protects no smaller part of it. What lies behind the array there is not used."""
-"""On an argument: the kernel does not write its buffer."""
 DIMENSIONS = ("x", "y", "z")
 SHARED = 3
 """The address space of a block's shared memory."""
