@@ -313,7 +313,7 @@ class Comparison:
 
 
 def check(
-    source: str | Path,
+    source: str | Path | ModuleOp,
     *,
     stages: str = "all",
     blocks: int = 0,
@@ -328,6 +328,7 @@ def check(
 ) -> Verdict:
     """Compiles, executes every stage on the CPU, compares with the NumPy reference.
 
+    source      a path, text, or what `read_module` made of one
     stages, blocks, sanitize  as in `Comparison`
     inputs      arrays, or an `.npz` of them; default: drawn from `seed`
     atol, rtol  allowed absolute and relative errors of results, instead of the bounds of the ops
@@ -341,7 +342,8 @@ def check(
     options = CompileOptions(**given)
     for stage in sorted(how.named):
         kernel_rows(replace(options, stage=stage))
-    module, left_out = read_module(source), tuple[LeftOut, ...]()
+    module = source if isinstance(source, ModuleOp) else read_module(source)
+    left_out = tuple[LeftOut, ...]()
     if keep_going:
         module, left_out = compilable(module, options)
     options, _ = with_splits(module, options)

@@ -81,11 +81,12 @@ def check(
         "most_iterations": most_iterations,
         **compiling,
     }
-    needed = devices_of(read_module(source)) if compiling.get("fusion") is None and not keep_going else 1
+    module = read_module(source)
+    needed = devices_of(module) if compiling.get("fusion") is None and not keep_going else 1
     count = devices_wanted(needed, devices, "check")
     if count > 1:
-        return check_on_devices(source, count, inputs=cast("Any", inputs), **how)
-    return modules.check(source, inputs=inputs, keep_going=keep_going, **how)
+        return check_on_devices(module, count, inputs=cast("Any", inputs), **how)
+    return modules.check(module, inputs=inputs, keep_going=keep_going, **how)
 
 
 def _checked(

@@ -17,7 +17,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError
 from xla_emitters.explore.check import Reference, Verdict, check
 from xla_emitters.fusions.entry import entry_of
-from xla_emitters.pipelines.compiler import compile_module, read_module
+from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.runtime.arrays import StandardInput
 from xla_emitters.runtime.device_arrays import draw_for_devices, load_for_devices, shards_of
@@ -28,7 +28,7 @@ from xla_emitters.runtime.repetition import MOST_ITERATIONS
 
 
 def check_on_devices(
-    source: str | Path,
+    module: ModuleOp,
     devices: int,
     *,
     stages: str = "all",
@@ -46,7 +46,6 @@ def check_on_devices(
     inputs  for each device its arrays; a file as `device_arrays` reads it; None: drawn
     raises  as `explore.check`; ExecutionError where collectives do not meet
     """
-    module = read_module(source)
     specs = compile_module(module, replace(CompileOptions(**compiling), stage="hlo", record="none")).parameters
     entry = entry_of(module)
     shards = shards_of(entry, specs, devices)
@@ -60,7 +59,7 @@ def check_on_devices(
 
     def check_one(device: int) -> None:
         found[device] = check(
-            source,
+            module,
             stages=stages,
             blocks=blocks,
             sanitize=sanitize,

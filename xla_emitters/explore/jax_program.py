@@ -350,7 +350,11 @@ _STAGES: dict[str, Callable[[Any], _Stage]] = {
 
 
 def _several_devices(number: int) -> Unsupported:
-    return Unsupported(f"this is for {number} devices; programs run on one", stage=STAGE)
+    return Unsupported(
+        f"this is for {number} devices; from_jax compiles for one",
+        stage=STAGE,
+        help="xla-emitters optimize of its StableHLO (lowered.as_text()) makes a module that run and check take, on all devices",
+    )
 
 
 def _host_array(leaf: Any, element: str) -> np.ndarray[Any, Any]:

@@ -52,7 +52,7 @@ def optimize(
     """The module after XLA's HLO passes.
 
     text    HLO before optimization, or StableHLO with static sizes
-    devices  that XLA partitions it for; None: as many partitions as the text says
+    devices  that XLA partitions it for, for each replica; None: as many partitions as the text says
     target  as in `compile`: a device, an architecture, or a file with XLA's description of a GPU
     flags   XLA's DebugOptions: {"xla_gpu_enable_triton_gemm": False}; unless this one is given, it is tried where XLA fails without it
     name    where the text is from, for messages
@@ -72,16 +72,17 @@ def optimize(
         )
     if re.search(r"^HloModule .*\bis_scheduled=true", text, re.MULTILINE):
         raise DataError(f"{name} is scheduled: XLA has optimized it before", stage="xla", help="compile it as it is")
-    given, devices = dict(flags or {}), partitions_of(text) if devices is None else devices
-    if devices < 1:
-        raise UsageError(f"{devices} devices are none", stage="xla")
+    given, (replicas, partitions) = dict(flags or {}), counts_of(text)
+    counts = replicas, partitions if devices is None else devices
+    if min(counts) < 1:
+        raise UsageError(f"{min(counts)} devices are none", stage="xla")
     try:
-        return _optimized(text, target, given, name, devices)
+        return _optimized(text, target, given, name, counts)
     except DataError as error:
         if _TRITON_GEMM in given or not error.message.startswith(_FAILED):
             raise
         try:
-            found = _optimized(text, target, {**given, _TRITON_GEMM: False}, name, devices)
+            found = _optimized(text, target, {**given, _TRITON_GEMM: False}, name, counts)
         except DataError:
             error.help = error.help or f"{_TRITON_GEMM}=false, which often helps, was tried too"
             raise error from None
@@ -91,24 +92,30 @@ def optimize(
         return found
 
 
-def partitions_of(text: str) -> int:
-    """How many partitions HLO text or StableHLO says it is for.
+def counts_of(text: str) -> tuple[int, int]:
+    """How many replicas and partitions HLO text or StableHLO says it is for.
 
-    >>> partitions_of("HloModule m, num_partitions=8"), partitions_of("module @m {")
-    (8, 1)
+    >>> counts_of("HloModule m, num_partitions=8"), counts_of("module @m attributes {mhlo.num_replicas = 4 : i32} {")
+    ((1, 8), (4, 1))
     """
-    found = re.search(r"^(?:HloModule|module)\b.*\bnum_partitions ?= ?(\d+)", text, re.MULTILINE)
-    return int(found[1]) if found else 1
+    header = re.search(r"^(?:HloModule|module)\b.*", text, re.MULTILINE)
+    found = [
+        re.search(rf"\b{name} ?= ?(\d+)", header[0]) if header else None
+        for name in ("(?:num_replicas|replica_count)", "num_partitions")
+    ]
+    replicas, partitions = (int(count[1]) if count else 1 for count in found)
+    return replicas, partitions
 
 
-def _optimized(text: str, target: str, flags: Mapping[str, Flag], name: str, devices: int) -> str:
+def _optimized(text: str, target: str, flags: Mapping[str, Flag], name: str, counts: tuple[int, int]) -> str:
     with tempfile.TemporaryDirectory(prefix="xla-emitters-") as directory:
         request = {
             "work": "optimize",
             "text": text,
             "target": target,
             "flags": dict(flags),
-            "devices": devices,
+            "replicas": counts[0],
+            "partitions": counts[1],
             "directory": directory,
         }
         try:

@@ -74,9 +74,9 @@ class XlaGpu:
     raises ToolError if the extra is missing or the plugin does not load
     """
 
-    def __init__(self, chip: Device | None = None, devices: int = 1) -> None:
-        """devices: how many of the chip a module is partitioned for"""
-        self.chip, self.devices = chip or device("h200"), devices
+    def __init__(self, chip: Device | None = None, partitions: int = 1, replicas: int = 1) -> None:
+        """partitions: how many of the chip a module is partitioned for; replicas: how many times"""
+        self.chip, self.partitions, self.replicas = chip or device("h200"), partitions, replicas
         self._parser: Any = _import("jaxlib._hlo")
         self._jax: Any = _import("jaxlib._jax")
         library = ctypes.CDLL(str(_find_below_sys_path("jax_plugins/xla_cuda*/xla_cuda_plugin.so")))
@@ -87,7 +87,10 @@ class XlaGpu:
             raise ToolError(f"PJRT C API version {major}.x is not supported, only 0.x", stage="xla", help=HELP)
         self._call("Plugin_Initialize", _arguments()())
         options = (_NamedValue * 2)()
-        texts = ((b"target_config", description(self.chip).encode()), (b"topology", f"1x1x{devices}".encode()))
+        texts = (
+            (b"target_config", description(self.chip).encode()),
+            (b"topology", f"1x1x{partitions * replicas}".encode()),
+        )
         for option, (key, value) in zip(options, texts, strict=True):
             option.struct_size = ctypes.sizeof(_NamedValue)
             option.name, option.name_size = key, len(key)
@@ -144,11 +147,11 @@ class XlaGpu:
         cuda = Path(find_tool("ptxas").path).resolve().parents[1]
         flags = {"xla_gpu_cuda_data_dir": str(cuda), "xla_gpu_autotune_level": 0, **flags}
         build: Any = self._jax.CompileOptions()
-        build.executable_build_options.num_partitions = self.devices
-        build.executable_build_options.use_spmd_partitioning = self.devices > 1
+        build.executable_build_options.num_partitions = self.partitions
+        build.executable_build_options.use_spmd_partitioning = self.partitions > 1
         # Shardings are in Shardy's dialect or in HLO's attributes; the partitioner of the one does not know the others.
-        build.executable_build_options.use_shardy_partitioner = self.devices > 1 and b"xla.sdy" in proto
-        build.executable_build_options.num_replicas = 1
+        build.executable_build_options.use_shardy_partitioner = self.partitions > 1 and b"xla.sdy" in proto
+        build.executable_build_options.num_replicas = self.replicas
         build.env_option_overrides = list(flags.items())
         options: bytes = build.SerializeAsString()
         code, settings = (
@@ -308,7 +311,7 @@ def _answer(request: Mapping[str, Any]) -> dict[str, str]:
     # XLA writes PTX for the newest toolkit that it finds, which an older ptxas refuses: it must find the ptxas that will assemble it.
     try:
         os.environ["CUDA_HOME"] = str(Path(find_tool("ptxas").path).resolve().parents[1])
-        xla = XlaGpu(device(request["target"]), request.get("devices", 1))
+        xla = XlaGpu(device(request["target"]), request.get("partitions", 1), request.get("replicas", 1))
         text, directory = request["text"], Path(request["directory"])
         if request["work"] == "compile":
             xla.compile(text, directory)

@@ -251,3 +251,23 @@ def test_what_another_try_does_not_help_is_not_tried(
     with pytest.raises(DataError, match=re.escape(message)):
         optimize(NEGATE, flags=flags)
     assert len(asked) == 1
+
+
+REPLICAS = """module @m attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 4 : i32} {
+  func.func public @main(%a: tensor<8xf32>) -> tensor<8xf32> {
+    %r = stablehlo.replica_id : tensor<ui32>
+    %c = stablehlo.convert %r : (tensor<ui32>) -> tensor<f32>
+    %b = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> tensor<8xf32>
+    %s = stablehlo.add %a, %b : tensor<8xf32>
+    return %s : tensor<8xf32>
+  }
+}
+"""
+
+
+def test_replicas_stay_several() -> None:
+    """Else each would be the first: XLA makes the number of the only replica 0."""
+    pytest.importorskip("jaxlib", reason="the extra [xla] is not installed")
+    found = optimize(REPLICAS)
+    assert "replica_count=4" in found.partition("\n")[0]
+    assert "replica-id()" in found
