@@ -136,10 +136,13 @@ def list_module(module: ModuleOp, options: CompileOptions) -> Listing:
         name = entry.sym_name.data
         return Listing(options.device.name, (_listed_kernel(module, view_of(entry), (name, name), options),), (), ())
     apart = _apart(module)
+    alone = {op: isolate_fusions(apart, [op]) for _, op in _steps(apart) if isinstance(op, FusionOp)}
+    if not options.tune and sum(not _library_calls_alone(each) for each in alone.values()) > 1:
+        options = replace(options, tune="auto")  # as `compile_module` chooses for several kernels
     for computation, op in _steps(apart):
         where = op.instruction_name.data, computation.sym_name.data
         if isinstance(op, FusionOp):
-            kernels.append(_listed_kernel(isolate_fusions(apart, [op]), view_of(op), where, options))
+            kernels.append(_listed_kernel(alone[op], view_of(op), where, options))
         else:
             (custom if op.opcode == "custom-call" else others).append(_listed_call(op, where))
     return Listing(options.device.name, tuple(kernels), tuple(custom), tuple(others))

@@ -189,3 +189,24 @@ def test_an_array_that_is_given_twice_has_two_parameters_in_both(tmp_path: Path)
         head, _, body = ptx.partition("{\n")
         assert head.count(".param .u64") == 3
         assert [f"r_param_{number}]" in body for number in range(3)] == [True, False, True]
+
+
+TWO = """HloModule m, is_scheduled=true
+f { x = s8[4096,8192] parameter(0)
+  ROOT c = bf16[4096,8192] convert(x) }
+g { x = bf16[4096,8192] parameter(0)
+  ROOT n = bf16[4096,8192] negate(x) }
+ENTRY main { x = s8[4096,8192] parameter(0)
+  a = bf16[4096,8192] fusion(x), kind=kLoop, calls=f
+  ROOT b = bf16[4096,8192] fusion(a), kind=kLoop, calls=g }
+"""
+
+
+@needs(*SASS)
+def test_kernels_are_compared_as_xla_chooses_them() -> None:
+    """A module of several kernels is compiled by rules of ours; beside XLA's they are XLA's choice, with its launches."""
+    pytest.importorskip("jaxlib", reason="the extra [xla] is not installed")
+    found = compare(TWO)
+    assert len(found.kernels) == 2
+    assert [kernel.ours.grid for kernel in found.kernels] == [kernel.xla.grid for kernel in found.kernels]
+    assert found.kernels[0].ours.grid != compile_module(read_module(TWO), CompileOptions()).kernels[0].launch.grid

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from xla_emitters.pipelines.compiler import compile_module, read_module
+from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.tools.main import main
 
 ROOT = Path(__file__).parents[3]
@@ -256,3 +258,20 @@ def test_a_collective_of_a_program_is_a_row_and_run_names_it(
     assert main(["run", str(path)]) == 1
     err = capsys.readouterr().err
     assert re.search(rf"p\.mlir:2:12: error: .*'{row['target']}' .* is not taken: it needs the other devices", err)
+
+
+def test_launches_are_those_of_what_is_compiled(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Of several kernels by the rules of `--tune auto`, of one XLA's."""
+    text = """HloModule m, is_scheduled=true
+f { x = s8[4096,8192] parameter(0)
+  ROOT c = bf16[4096,8192] convert(x) }
+g { x = bf16[4096,8192] parameter(0)
+  ROOT n = bf16[4096,8192] negate(x) }
+ENTRY main { x = s8[4096,8192] parameter(0)
+  a = bf16[4096,8192] fusion(x), kind=kLoop, calls=f
+  ROOT b = bf16[4096,8192] fusion(a), kind=kLoop, calls=g }
+"""
+    path = written(tmp_path, text)
+    rows = as_json(path, capsys)["kernels"]
+    compiled = compile_module(read_module(path), CompileOptions(stage="xla_gpu", record="none")).kernels
+    assert [row["launch"][0]["grid"] for row in rows] == [list(kernel.launch.grid) for kernel in compiled]
