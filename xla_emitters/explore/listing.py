@@ -46,6 +46,7 @@ from xla_emitters.graph.unwrap_async import UnwrapAsyncPass
 from xla_emitters.graph.wrap_instructions import WrapInstructionsPass
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.pipelines.stitch_rows import StitchRowsPass
 
 if TYPE_CHECKING:
     from xla_emitters.pipelines.program_kernels import LoweredKernel
@@ -135,7 +136,8 @@ def list_module(module: ModuleOp, options: CompileOptions) -> Listing:
     if (entry := _as_one_kernel(module)) is not None:
         name = entry.sym_name.data
         return Listing(options.device.name, (_listed_kernel(module, view_of(entry), (name, name), options),), (), ())
-    apart = _apart(module)
+    chains = StitchRowsPass(options.target) if options.triton == "rows" and options.tune != "price" else None
+    apart = _apart(module, chains)
     alone = {op: isolate_fusions(apart, [op]) for _, op in _steps(apart) if isinstance(op, FusionOp)}
     if not options.tune and sum(not _library_calls_alone(each) for each in alone.values()) > 1:
         options = replace(options, tune="auto")  # as `compile_module` chooses for several kernels
@@ -206,11 +208,17 @@ def _as_one_kernel(module: ModuleOp) -> ComputationOp | None:
     return entry if is_one_kernel(entry) else None
 
 
-def _apart(module: ModuleOp) -> ModuleOp:
-    """A copy in which each instruction of a host computation is either a fusion or not a kernel."""
+def _apart(module: ModuleOp, chains: StitchRowsPass | None = None) -> ModuleOp:
+    """A copy in which each instruction of a host computation is either a fusion or not a kernel.
+
+    chains  makes one fusion of several where one kernel reads their rows once; None: all stay
+    """
     copy = module.clone()
-    for each in (UnwrapAsyncPass(), RemoveNoOpsPass(), WrapInstructionsPass()):
+    for each in (UnwrapAsyncPass(), RemoveNoOpsPass()):
         each.apply(Context(), copy)
+    if chains is not None:
+        chains.stitch_chains(copy)
+    WrapInstructionsPass().apply(Context(), copy)
     return copy
 
 

@@ -66,20 +66,26 @@ class StitchRowsPass(KernelPass):
             raise UsageError(f"{self.name}: no choice by '{self.by}'", help=f"one of: {', '.join(BY)}")
         if self.by == "no":
             return
-        entry, names, every = entry_of(op), Names(op), self.every or self.by == "price"
+        entry, every = entry_of(op), self.every or self.by == "price"
         if is_one_kernel(entry):
             if every and reads_rows_again(view := view_of(entry)) and (way := self._way(view, op)) is not None:
                 entry.attributes[STITCHED] = way.to_attr()
             return
-        for computation in run_by(entry):
-            for group in groups_in(computation):
-                self._group(names, group)
+        self.stitch_chains(op)
+        names = Names(op)
         for fusion in host_fusions(entry):
             view = view_of(fusion)
             if is_stitched(view) or not (every or is_splittable_kind(view.other_compiler)):
                 continue
             if reads_rows_again(view):
                 self._fusion(names, fusion)
+
+    def stitch_chains(self, module: ModuleOp) -> None:
+        """Makes one fusion of each chain of fusions that reads its rows again, if that is cheaper."""
+        names = Names(module)
+        for computation in run_by(entry_of(module)):
+            for group in groups_in(computation):
+                self._group(names, group)
 
     def _fusion(self, names: Names, fusion: FusionOp) -> None:
         """Replaces a fusion by a stitched one, if it can be computed row by row and that is cheaper."""
