@@ -217,7 +217,7 @@ def _apart(module: ModuleOp, chains: StitchRowsPass | None = None) -> ModuleOp:
     for each in (UnwrapAsyncPass(), RemoveNoOpsPass()):
         each.apply(Context(), copy)
     if chains is not None:
-        chains.stitch_chains(copy)
+        chains.stitch_chains(copy, entry_of(copy))
     WrapInstructionsPass().apply(Context(), copy)
     return copy
 

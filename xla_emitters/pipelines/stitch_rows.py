@@ -24,7 +24,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.device import DEFAULT_DEVICE
-from xla_emitters.dialects.hlo.computation import CallOp, FusionOp
+from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, FusionOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, is_array
@@ -71,7 +71,7 @@ class StitchRowsPass(KernelPass):
             if every and reads_rows_again(view := view_of(entry)) and (way := self._way(view, op)) is not None:
                 entry.attributes[STITCHED] = way.to_attr()
             return
-        self.stitch_chains(op)
+        self.stitch_chains(op, entry)
         names = Names(op)
         for fusion in host_fusions(entry):
             view = view_of(fusion)
@@ -80,10 +80,10 @@ class StitchRowsPass(KernelPass):
             if reads_rows_again(view):
                 self._fusion(names, fusion)
 
-    def stitch_chains(self, module: ModuleOp) -> None:
+    def stitch_chains(self, module: ModuleOp, entry: ComputationOp) -> None:
         """Makes one fusion of each chain of fusions that reads its rows again, if that is cheaper."""
         names = Names(module)
-        for computation in run_by(entry_of(module)):
+        for computation in run_by(entry):
             for group in groups_in(computation):
                 self._group(names, group)
 
