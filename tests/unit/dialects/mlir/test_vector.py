@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from unit.dialects.mlir_opt import assert_means_the_same
+from xdsl.traits import get_effects
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.mlir import vector
