@@ -3,8 +3,8 @@
     cupy.from_dlpack(as_patterns(x))                  x: bf16 of JAX's or PyTorch's; CuPy's array of u16 has the same memory
     jax.dlpack.from_dlpack(as_type(found, "bf16"))    found: an array of u16 of CuPy's; JAX's array of bf16 has the same memory
 
-CuPy and NumPy have no bf16 and no eight-bit floats. The element type is a field of the structure that `__dlpack__` hands over, which is made
-for this one exchange; no producer reads it again.
+CuPy and NumPy have no bf16 and no eight-bit floats. The element type is a field of the structure that `__dlpack__` hands over; that is made
+for one exchange, and no producer reads it again.
 Source: dlpack.h (DLDataTypeCode, DLTensor, DLManagedTensor); the Python specification of DLPack.
 """
 
