@@ -73,7 +73,7 @@ from xla_emitters.trace import Remark, Trace
 if TYPE_CHECKING:
     from xla_emitters.pipelines.program_gpu import GpuProgram
     from xla_emitters.pipelines.program_steps import ProgramSteps
-    from xla_emitters.program.outline import Outline
+    from xla_emitters.program.outline import Contents
 
 
 @dataclass
@@ -175,10 +175,10 @@ class OnDemand(Lowerings):
     def recorded(self) -> tuple[Trace, ...]:
         return self.traces if "lowering" in self.__dict__ else (self.passes,)
 
-    def outline(self, program: Program, sizes: Mapping[str, int]) -> Outline:
-        from xla_emitters.pipelines.program_outline import outline_of
+    def contents(self, program: Program, sizes: Mapping[str, int]) -> Contents:
+        from xla_emitters.pipelines.program_outline import contents_of
 
-        return outline_of(program, self, sizes)
+        return contents_of(program, self, sizes)
 
     def explain(self, program: Program, sizes: Mapping[str, int]) -> list[str]:
         from xla_emitters.pipelines.program_report import report

@@ -27,7 +27,7 @@ from xla_emitters.trace import Trace
 from xla_emitters.trace.explain import explained, explained_json, remarks_json
 
 if TYPE_CHECKING:
-    from xla_emitters.program.outline import Outline
+    from xla_emitters.program.outline import Contents, Outline
 
 
 def refuse_left_out(name: str, left_out: Sequence[str]) -> None:
@@ -189,9 +189,8 @@ class Program:
     @property
     def peak_bytes(self) -> int:
         """Bytes of device memory needed at once: parameters, results, and the temporaries that are allocated at the same time."""
-        arguments = sum(map(_bytes, (*self.parameters, *self.results)))
-        return arguments + peak_of_temporaries(
-            self.steps, lambda number: _bytes(self.arrays.spec(self.arrays.slot(number)))
+        return sum(spec.bytes for spec in (*self.parameters, *self.results)) + peak_of_temporaries(
+            self.steps, lambda number: self.arrays.spec(self.arrays.slot(number)).bytes
         )
 
     def refuse_left_out(self) -> None:
@@ -201,7 +200,22 @@ class Program:
     @cached_property
     def outline(self) -> Outline:
         """What `repr` and notebooks show: kernels and calls, dearest first, at assumed sizes. Nothing is compiled or run for it."""
-        return self.compilation.outline(self, {})
+        return self.outlined()
+
+    def outlined(self, **sizes: int) -> Outline:
+        """The outline at these sizes of symbols; without, at assumed ones. raises UsageError for sizes of a program without symbols"""
+        from xla_emitters.program.outline import Outline, no_kernels  # imported here: to run a program needs none
+
+        made = self.compilation.contents(self, sizes)
+        facts = [f"does not run: its text leaves out the data of {', '.join(self.left_out)}"] if self.left_out else []
+        return Outline(
+            f"{self.name} for {self.target}: {made.kind or no_kernels(self.stage)}",
+            (list(map(str, self.parameters)), list(map(str, self.results))),
+            made.work,
+            made.remarks,
+            (*facts, *made.facts),
+            ("print(p.explain())", *made.more),
+        )
 
     @property
     def is_one_kernel(self) -> bool:
@@ -219,14 +233,14 @@ class Program:
         sizes   of symbols; with them also the memory of a run
         raises  UsageError or DataError for names that are not symbols, or sizes that the program refuses
         """
-        return "\n".join([*self.compilation.outline(self, sizes).summary(), *self.compilation.explain(self, sizes)])
+        return "\n".join([*self.outlined(**sizes).summary(), *self.compilation.explain(self, sizes)])
 
     def explained(self, **sizes: int) -> dict[str, Any]:
         """The same as plain data: see docs/json.md, "explain --json"."""
         return {
             "name": self.name,
             "target": self.target,
-            **self.compilation.outline(self, sizes).to_json(),
+            **self.outlined(**sizes).to_json(),
             **{"symbols": [], "guards": list(self.guards), "unresolved": 0, "ops": [], "fusions": [], "donated": []},
             **{"cpu": None, "memory": None, "mixed_precision": None},
             **self.compilation.explained(self, sizes),
@@ -292,21 +306,13 @@ class Program:
         )
 
 
-def _bytes(spec: ArraySpec) -> int:
-    from xla_emitters.dtypes import (
-        dtype,  # imported here: it loads NumPy, and a program that is only printed needs none
-    )
-
-    return dtype(spec.dtype).size_bytes(spec.elements)
-
-
 class Compilation(Protocol):
     """What a program was compiled to: all of it is there (`Compiled`), or, of a program in StableHLO, made on demand.
 
     The properties are those of `Program`; a part that is made on demand raises what its making raises.
     recorded   those of `traces` that are made already
     run, memory, dispatches   on the CPU; `on_gpu` the program on a GPU
-    outline, explain, explained   at these sizes of its symbols; without what `outline` says
+    contents, explain, explained  at these sizes of its symbols; without what `contents` says
     """
 
     @property
@@ -331,7 +337,7 @@ class Compilation(Protocol):
     def on_gpu(self, program: Program) -> OnPlatform: ...
     def memory(self, program: Program, inputs: Sequence[Any]) -> Any: ...
     def dispatches(self, program: Program, inputs: Sequence[Any]) -> Sequence[Any]: ...
-    def outline(self, program: Program, sizes: Mapping[str, int]) -> Outline: ...
+    def contents(self, program: Program, sizes: Mapping[str, int]) -> Contents: ...
     def explain(self, program: Program, sizes: Mapping[str, int]) -> list[str]: ...
     def explained(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]: ...
 
@@ -367,13 +373,26 @@ class Compiled:
     def dispatches(self, program: Program, inputs: Sequence[Any]) -> Sequence[Any]:
         return _launcher("dispatches")(program, inputs)
 
-    def outline(self, program: Program, sizes: Mapping[str, int]) -> Outline:
-        from xla_emitters.program.outline_of_steps import (
-            outline_of,  # imported here: to run or print a program needs none
-        )
+    def contents(self, program: Program, sizes: Mapping[str, int]) -> Contents:
+        from xla_emitters.device import device
+        from xla_emitters.program.outline import Contents
+        from xla_emitters.program.outline_of_steps import contents_of  # imported here: to run a program needs none
+        from xla_emitters.texts.units import bytes_text
 
         refuse_sizes(sizes)
-        return outline_of(program)
+        made = contents_of(self.steps, self.kernels, self.calls, self.traces, program.arrays, device(program.target))
+        facts = tuple[str, ...]()
+        if self.steps and not program.is_one_kernel:
+            arguments = sum(spec.bytes for spec in (*program.parameters, *program.results))
+            temporaries = bytes_text(program.peak_bytes - arguments)
+            facts = (
+                f"memory: {bytes_text(arguments)} of parameters and results, {temporaries} of temporaries at once",
+            )
+        remarks = [remark.text for trace in (self.graph, *self.traces) for remark in trace.remarks if remark.help]
+        trace = "p.trace" if len(self.traces) == 1 else "p.traces[0]"
+        more = (f'{trace}["{program.stage}"].ir', "xe.cost(p)", "xla-emitters show FILE -o page.html")
+        kind = ("one kernel" if program.is_one_kernel else made.kind) if self.steps else ""
+        return Contents(kind, made.work, (*dict.fromkeys(remarks), *made.remarks), facts, more if self.traces else ())
 
     def explain(self, program: Program, sizes: Mapping[str, int]) -> list[str]:
         parts = [explained(self.graph)] if self.graph.remarks else []

@@ -170,7 +170,7 @@ def refused_on_gpu(program: Program) -> str:
 
 def positions_to_compare(spec: ArraySpec, seed: int) -> Array:
     """Sorted flat row-major positions: all of a result up to `WHOLE_BYTES`, else both ends and a seeded choice."""
-    if dtype(spec.dtype).size_bytes(spec.elements) <= WHOLE_BYTES:
+    if spec.bytes <= WHOLE_BYTES:
         return np.arange(spec.elements)
     chosen = np.random.default_rng([seed, 1]).choice(spec.elements, POSITIONS - 2 * EDGE, replace=False)
     edges = [np.arange(EDGE), np.arange(spec.elements - EDGE, spec.elements)]
