@@ -8,12 +8,14 @@ Indices are mostly in range: the ranges are read from a copy of the program at t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.program import ArraySpec, Program
+from xla_emitters.runtime.arrays import StandardInput, load_given
 from xla_emitters.runtime.inputs import draw_inputs
 from xla_emitters.sizes import Argument, specialize
 
@@ -49,6 +51,22 @@ def drawn_inputs(program: Program, values: Mapping[str, int], seed: int, *, inst
     guards.check([Argument(spec.dtype, spec.shape) for spec in specs])
     module = specialize(made.source, values, made.sizes)
     return draw_inputs(entry_of(module), specs, seed)
+
+
+def given_inputs(
+    program: Program,
+    values: Mapping[str, int],
+    inputs: str | Path | StandardInput | Sequence[Array] | None,
+    seed: int,
+    *,
+    instead: str = "",
+) -> Sequence[Array]:
+    """The arrays, those in an `.npz`, or random ones as `drawn_inputs`. raises like it and `load_given`"""
+    if inputs is None:
+        return drawn_inputs(program, values, seed, instead=instead)
+    if isinstance(inputs, str | Path | StandardInput):
+        return load_given(inputs, "p", len(program.parameters))
+    return inputs
 
 
 def result_specs(program: Program, results: Sequence[Array]) -> list[ArraySpec]:

@@ -12,7 +12,7 @@ import argparse
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,6 +94,14 @@ class Given:
     def stem(self) -> str:
         """The name of a file without its ending; "stdin" for standard input."""
         return "stdin" if isinstance(self.source, str) else self.source.stem
+
+    def checked_source(self, options: argparse.Namespace) -> str | Path | Program:
+        """What `check` and `bisect` take: of StableHLO a program that is not lowered yet, for its symbols; else the text."""
+        if not self.is_program:
+            return self.source
+        from xla_emitters.tools.options import compile_options
+
+        return self.compiled(replace(compile_options(options), stage="stablehlo", record="none"))
 
     def compiled(self, how: CompileOptions, *, cache: bool = False) -> Program:
         """The program. raises what the compiler raises

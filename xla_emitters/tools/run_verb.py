@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from xla_emitters.dtypes import Array
-    from xla_emitters.explore.check import Reference, Verdict
+    from xla_emitters.explore.verdict import Reference, Verdict
     from xla_emitters.planning.host_steps import PlannedKernel
     from xla_emitters.program import ArraySpec, Kernel, Program
     from xla_emitters.rewrite.recorder import Observer
@@ -359,7 +359,7 @@ class _OfModule:
 
     def verdict(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
         """The comparison with the NumPy reference."""
-        from xla_emitters.explore.check import reference_for
+        from xla_emitters.explore.module_stages import reference_for
         from xla_emitters.pipelines.compiler import plan_module
 
         how = compile_options(self.options)
@@ -374,7 +374,7 @@ class _OfModule:
 
     def _verdict_of_devices(self, arrays: Sequence[Array], results: Sequence[Array]) -> Verdict:
         """The comparison of each device with the NumPy reference of all."""
-        from xla_emitters.explore.check_devices import references_on_devices, verdict_of_devices
+        from xla_emitters.explore.check import references_on_devices, verdict_of_devices
 
         given = [self._of_device(arrays, device) for device in range(self.devices)]
         with progress("evaluating the reference"):
@@ -462,7 +462,7 @@ class _OfProgram:
 
     def _reference(self, arrays: Sequence[Array]) -> Reference | ExecutionError:
         """The reference's results, or why it has none."""
-        from xla_emitters.explore.programs import reference_of
+        from xla_emitters.explore.program_stages import reference_of
 
         with progress("evaluating the reference"):
             try:
