@@ -361,17 +361,17 @@ class Compiled:
 
     def run(self, program: Program, inputs: Sequence[Any], stage: str | None, *, donate: bool) -> Sequence[Any]:
         """Without `stage` at `llvm-dialect`, or at the last stage before that was recorded. Nothing is donated."""
-        return _launcher("cpu")(program, inputs, stage)
+        return _launcher("cpu", program)(program, inputs, stage)
 
     def on_gpu(self, program: Program) -> OnPlatform:
-        launch = _launcher("gpu")
+        launch = _launcher("gpu", program)
         return OnFunction(lambda inputs: launch(program, inputs))
 
     def memory(self, program: Program, inputs: Sequence[Any]) -> Any:
-        return _launcher("memory")(program, inputs)
+        return _launcher("memory", program)(program, inputs)
 
     def dispatches(self, program: Program, inputs: Sequence[Any]) -> Sequence[Any]:
-        return _launcher("dispatches")(program, inputs)
+        return _launcher("dispatches", program)(program, inputs)
 
     def contents(self, program: Program, sizes: Mapping[str, int]) -> Contents:
         from xla_emitters.device import device
@@ -419,7 +419,14 @@ LAUNCHERS: dict[str, Callable[..., Any]] = {}
 and "dispatches" say what a run on the CPU does. `runtime` sets all."""
 
 
-def _launcher(name: str) -> Callable[..., Any]:
+def _launcher(name: str, program: Program) -> Callable[..., Any]:
+    """raises UsageError for a program with unknown sizes, whose steps were read from JSON: their guards and functions are in its text"""
+    if program.symbols:
+        raise UsageError(
+            f"{program.name} was read from JSON, which describes a program with unknown sizes and does not hold what runs it",
+            stage="run",
+            help="compile its text",
+        )
     if name not in LAUNCHERS:
         raise UsageError(f"no launcher for {name}", stage="program", help="import xla_emitters.runtime")
     return LAUNCHERS[name]
