@@ -11,30 +11,29 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dtypes import Array
-from xla_emitters.explore.module_stages import reference_for
-from xla_emitters.explore.program_stages import reference_of
+from xla_emitters.explore.verdict import reference_of
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import drawn_for
-from xla_emitters.pipelines.compiler import compile_module, plan_module
+from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_bundle import bundled_program
 from xla_emitters.pipelines.program_inputs import drawn_inputs, result_specs
 from xla_emitters.program import ArraySpec, Program
 from xla_emitters.runtime.bundle import Case, ProgramCase, Shape
-from xla_emitters.runtime.inputs import allowed_starts, draw_inputs
+from xla_emitters.runtime.inputs import allowed_starts
 from xla_emitters.runtime.tolerance import Bounds
 from xla_emitters.sizes import specialize
 
 
 def bundle_case(module: ModuleOp, options: CompileOptions, *, name: str, seed: int = 0) -> Case:
-    """A program with drawn inputs and the bounds of its results, ready for `write_bundle`."""
+    """A module with drawn inputs and the bounds of its results."""
     program = compile_module(module, replace(options, stage="ptx", record="none"))
-    program.refuse_left_out()
-    computation = drawn_for(module, options.fusion)
-    inputs = draw_inputs(computation, program.parameters, seed)
-    bounds = reference_for(module, inputs, options.fusion, options=options, plan=plan_module(module, options)).bounds
-    return Case(name, program, program.hlo, seed, inputs, bounds, places=allowed_starts(computation))
+    inputs = drawn_inputs(program, {}, seed)
+    places = allowed_starts(drawn_for(module, options.fusion))
+    return Case(
+        name, program, program.hlo, seed, inputs, reference_of(program, inputs, options=options).bounds, places=places
+    )
 
 
 def bundle_program(

@@ -31,7 +31,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.emitters.emit import refuse_without_code
 from xla_emitters.errors import ExecutionError, UsageError
-from xla_emitters.explore.verdict import Reference, Verdict, may_change_bits
+from xla_emitters.explore.verdict import Reference, Verdict, may_change_bits, reference_for
 from xla_emitters.functions import FUNCTIONS, TRANSCENDENTAL
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.fusions.host import drawn_for
@@ -45,7 +45,6 @@ from xla_emitters.pipelines.compiler import compile_module, lower_for_tools, pla
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES, RUNNABLE_STAGES
 from xla_emitters.planning.host_steps import PlannedKernel
-from xla_emitters.planning.plan import ProgramPlan
 from xla_emitters.program import ArraySpec, Kernel, Program, Slot
 from xla_emitters.rewrite.recorder import Observer
 from xla_emitters.runtime.arrays import StandardInput, differing, load_arrays
@@ -58,34 +57,6 @@ from xla_emitters.runtime.reference_run import FirstCalls, Reaching, reaching
 from xla_emitters.runtime.repetition import MOST_ITERATIONS, refuse_limit
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
-
-
-def reference_for(
-    module: ModuleOp,
-    inputs: Sequence[Array],
-    fusion: str | None = None,
-    atol: float | None = None,
-    rtol: float | None = None,
-    most_iterations: int = MOST_ITERATIONS,
-    values: Sequence[Array] = (),
-    options: CompileOptions | None = None,
-    plan: ProgramPlan | None = None,
-) -> Reference:
-    """The reference of ENTRY, or of the computation that the fusion instruction `fusion` calls.
-
-    values   the results where they are known
-    options  of the compilation, and `plan` its kernels: the bounds are for the order of their sums. None: for that of XLA's kernels
-    """
-    return Reference(
-        drawn_for(module, fusion),
-        inputs,
-        atol,
-        rtol,
-        list(values),
-        most_iterations=most_iterations,
-        any_order=options is not None and options.tune == "price",
-        row_chains=row_chains(kernel.view for kernel in plan.kernels) if plan is not None else {},
-    )
 
 
 @dataclass(frozen=True)

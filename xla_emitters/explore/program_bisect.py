@@ -31,8 +31,7 @@ from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError, Unsupported
 from xla_emitters.explore.blame import Blame, Culprit, Element, Found, Search, Thread, blamed, blamed_hlo
-from xla_emitters.explore.program_stages import reference_of
-from xla_emitters.explore.verdict import TOLERANT, Reference, Verdict, changed_results
+from xla_emitters.explore.verdict import TOLERANT, Reference, Verdict, changed_results, reference_of
 from xla_emitters.explore.watched_kernels import check_kernels
 from xla_emitters.explore.wrong_thread import Difference, first_difference
 from xla_emitters.pipelines.lowerings import Lowerings, lowerings_of

@@ -12,47 +12,16 @@ from collections.abc import Sequence
 
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError
-from xla_emitters.explore.verdict import Reference, Verdict
+from xla_emitters.explore.verdict import Verdict, reference_of
 from xla_emitters.explore.watched_kernels import check_kernels
-from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.pass_lists import program_rows
 from xla_emitters.pipelines.program_passes import EXECUTABLE_PROGRAM_STAGES
 from xla_emitters.program import Program
-from xla_emitters.program.compiled import refuse_left_out
-from xla_emitters.runtime.ral.buffer_ops import value_of
-from xla_emitters.runtime.reference import evaluate
-from xla_emitters.runtime.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.repetition import MOST_ITERATIONS
-from xla_emitters.runtime.tolerance import Bounds
-from xla_emitters.sizes import specialize
 
 WATCHED = ("loops", "kernels", "llvm-dialect")
 """The stages at which each kernel has a verdict of its own."""
-
-
-def reference_of(
-    program: Program,
-    inputs: Sequence[Array],
-    atol: float | None = None,
-    rtol: float | None = None,
-    most_iterations: int = MOST_ITERATIONS,
-) -> Reference:
-    """The NumPy reference of the module as it was read, on arguments that fit; products are computed by the runtime's library.
-
-    raises  Unsupported where the text leaves out the data of constants
-    """
-    refuse_left_out(program.name, program.left_out)
-    made = lowerings_of(program)
-    entry = entry_of(made.source)
-    values = evaluate(entry, inputs, most_iterations=most_iterations, value_of=value_of)
-
-    def bounds() -> list[Bounds]:
-        arrays, sizes = made.checked_with_sizes(inputs)
-        static = entry_of(specialize(made.source, sizes, made.sizes))
-        return evaluate_bounds(static, arrays, most_iterations=most_iterations, any_order=True)
-
-    return Reference(entry, inputs, atol, rtol, values, most_iterations=most_iterations, bounds_of_ops=bounds)
 
 
 def check_program(

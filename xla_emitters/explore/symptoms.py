@@ -26,7 +26,7 @@ from xla_emitters.explore.bisect import bisect
 from xla_emitters.explore.check import check
 from xla_emitters.explore.compile import compile_text
 from xla_emitters.explore.program_bisect import CPU_STAGE
-from xla_emitters.explore.program_stages import reference_of
+from xla_emitters.explore.verdict import reference_of
 from xla_emitters.fusions.entry import entry_of
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.lowerings import lowerings_of

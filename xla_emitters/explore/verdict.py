@@ -13,7 +13,13 @@ from xla_emitters.dialects.xla_gpu import LoopOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import NumbersDiffer
 from xla_emitters.explore.listing import LeftOut
-from xla_emitters.program import Program
+from xla_emitters.fusions.entry import entry_of
+from xla_emitters.fusions.host import drawn_for
+from xla_emitters.fusions.row_chains import row_chains
+from xla_emitters.pipelines.compiler import plan_module, source_of
+from xla_emitters.pipelines.options import CompileOptions
+from xla_emitters.planning.plan import ProgramPlan
+from xla_emitters.program import Compiled, Program
 from xla_emitters.runtime.arrays import differing
 from xla_emitters.runtime.reference import evaluate
 from xla_emitters.runtime.reference_bounds import evaluate_bounds
@@ -186,6 +192,71 @@ class Reference:
             wanted = f"{low}" if f"{low}" == f"{high}" else f"{low} to {high}"
             lines.append(f"{name}{list(at)} is {result[at]}, wanted {wanted}")
         return lines
+
+
+def reference_for(
+    module: ModuleOp,
+    inputs: Sequence[Array],
+    fusion: str | None = None,
+    atol: float | None = None,
+    rtol: float | None = None,
+    most_iterations: int = MOST_ITERATIONS,
+    values: Sequence[Array] = (),
+    options: CompileOptions | None = None,
+    plan: ProgramPlan | None = None,
+) -> Reference:
+    """The reference of ENTRY, or of the computation that the fusion instruction `fusion` calls.
+
+    values   the results where they are known
+    options  of the compilation, and `plan` its kernels: the bounds are for the order of their sums. None: for that of XLA's kernels
+    """
+    return Reference(
+        drawn_for(module, fusion),
+        inputs,
+        atol,
+        rtol,
+        list(values),
+        most_iterations=most_iterations,
+        any_order=options is not None and options.tune == "price",
+        row_chains=row_chains(kernel.view for kernel in plan.kernels) if plan is not None else {},
+    )
+
+
+def reference_of(
+    program: Program,
+    inputs: Sequence[Array],
+    atol: float | None = None,
+    rtol: float | None = None,
+    most_iterations: int = MOST_ITERATIONS,
+    options: CompileOptions | None = None,
+) -> Reference:
+    """The NumPy reference of what a program was compiled from, on arguments that fit.
+
+    Of StableHLO it is that of the text as it was read; products are computed by the runtime's library.
+
+    options  of the compilation of HLO, as for `reference_for`
+    raises   Unsupported where the text leaves out the data of constants
+    """
+    program.refuse_left_out()
+    if isinstance(program.compilation, Compiled):
+        module = source_of(program)
+        plan = plan_module(module, options) if options is not None else None
+        return reference_for(module, inputs, program.fusion, atol, rtol, most_iterations, (), options, plan)
+    # Imported here, so that HLO does not load the second system.
+    from xla_emitters.pipelines.lowerings import lowerings_of
+    from xla_emitters.runtime.ral.buffer_ops import value_of
+    from xla_emitters.sizes import specialize
+
+    made = lowerings_of(program)
+    entry = entry_of(made.source)
+    arrays, sizes = made.checked_with_sizes(inputs)
+    values = evaluate(entry, arrays, most_iterations=most_iterations, value_of=value_of)
+
+    def bounds() -> list[Bounds]:
+        static = entry_of(specialize(made.source, sizes, made.sizes))
+        return evaluate_bounds(static, arrays, most_iterations=most_iterations, any_order=True)
+
+    return Reference(entry, arrays, atol, rtol, values, most_iterations=most_iterations, bounds_of_ops=bounds)
 
 
 def may_change_bits(name: str, module: ModuleOp) -> bool:

@@ -102,6 +102,12 @@ def _parsed(text: str, name: str) -> ModuleOp:
     return module
 
 
+def source_of(program: Program) -> ModuleOp:
+    """The module of HLO that a program was compiled from; read again where it was kept as text."""
+    assert isinstance(program.compilation, Compiled)
+    return program.compilation.source or _parsed(program.hlo, f"<{program.name}>")
+
+
 @collector_at_rest()
 def compile_module(
     module: ModuleOp,
@@ -165,6 +171,7 @@ def compile_module(
             code=code,
             graph=graph.trace,
             traces=tuple(recorder.trace for recorder in recorders),
+            source=module,
         ),
         stage=options.stage,
         hlo=text,

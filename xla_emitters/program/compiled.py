@@ -344,7 +344,10 @@ class Compilation(Protocol):
 
 @dataclass(frozen=True)
 class Compiled:
-    """All of a compilation, as values."""
+    """All of a compilation, as values.
+
+    source  the module of HLO that was compiled, where it is in memory
+    """
 
     temporaries: tuple[ArraySpec, ...] = ()
     constants: tuple[int, ...] = field(default=(), kw_only=True)
@@ -354,6 +357,7 @@ class Compiled:
     code: str = field(default="", repr=False)
     graph: Trace = field(default_factory=Trace, compare=False, repr=False)
     traces: tuple[Trace, ...] = field(default=(), compare=False, repr=False)
+    source: Any = field(default=None, compare=False, repr=False)
 
     @property
     def recorded(self) -> tuple[Trace, ...]:

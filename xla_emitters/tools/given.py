@@ -171,13 +171,11 @@ def inputs_of(
     options: argparse.Namespace, program: Program, values: Mapping[str, int], file: str | None
 ) -> Sequence[Array]:
     """The arrays in a file of --inputs, or without one random arrays at these sizes. raises UsageError for both"""
-    from xla_emitters.pipelines.program_inputs import drawn_inputs
-    from xla_emitters.runtime.arrays import load_given
+    from xla_emitters.pipelines.program_inputs import given_inputs
 
-    if (source := arrays_source(file)) is None:
-        return drawn_inputs(program, values, options.seed, instead=INPUTS)
-    refuse_sizes_with_inputs(options)
-    return load_given(source, "p", len(program.parameters))
+    if file is not None:
+        refuse_sizes_with_inputs(options)
+    return given_inputs(program, values, arrays_source(file), options.seed, instead=INPUTS)
 
 
 def refuse_sizes_with_inputs(options: argparse.Namespace) -> None:
