@@ -82,6 +82,8 @@ def check(
     if isinstance(source, str | Path) and is_stablehlo(read_text(source)[0]):
         source = compile_text(*read_text(source), replace(CompileOptions(**compiling), stage="stablehlo"))
     if isinstance(source, Program) and isinstance(source.compilation, Lowerings):
+        named = [] if stages in ("all", "passes") else stages.split(",")
+        wanted = [executable_stage(stage, "check") for stage in named]
         options = replace(replace(source.compilation.options, stage="ptx", verify=True), **compiling)
         options = replace(options, record="stages")
         program = compile_program(source.compilation.source, options)
@@ -92,7 +94,6 @@ def check(
             if (wrong := search.culprit) is not None:
                 return Verdict(False, f"{wrong.name}: {wrong.summary}", wrong.details)
             return Verdict(True, f"ok  {search.executed} executions after passes: {search.last}")
-        wanted = [] if stages == "all" else [executable_stage(stage, "check") for stage in stages.split(",")]
         return check_program(program, arrays, wanted, atol, rtol, most_iterations)
     if sizes:
         raise UsageError("sizes are for programs (StableHLO); the sizes of HLO text are known", stage="check")
